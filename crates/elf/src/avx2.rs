@@ -11,17 +11,17 @@
     reason = "a chain of intrinsics has one argument: the CPU has AVX2"
 )]
 
-use crate::kernel::Search;
+use crate::kernel::WithKernel;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn run<S: Search>(search: S) -> Result<S::Output, S> {
+pub(crate) fn run<S: WithKernel>(search: S) -> Result<S::Output, S> {
     Err(search)
 }
 
-/// Runs a search with AVX2 if this CPU has it, otherwise gives it back.
+/// Runs a search with AVX2 if this CPU has it, otherwise returns it.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(crate) fn run<S: Search>(search: S) -> Result<S::Output, S> {
+pub(crate) fn run<S: WithKernel>(search: S) -> Result<S::Output, S> {
     static AVX2: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
         std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("bmi1")
@@ -40,10 +40,9 @@ pub(crate) fn run<S: Search>(search: S) -> Result<S::Output, S> {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use crate::Tid;
-    use crate::geometry::{Field, Geometry};
-    use crate::header::MAX_DIMS;
-    use crate::kernel::{Between, Kernel, Portable, Records, Search, low_bits};
-    use crate::packed::quartet::{Quartet, Weight, Weights};
+    use crate::geometry::{Field, MAX_DIMS, RecordGeometry};
+    use crate::kernel::{CodeRange, Kernel, Portable, Records, WithKernel, low_bits};
+    use crate::packed::point_batch::{FieldCoefficient, FieldCoefficients, PointBatch4};
     use crate::view::{PAD, View};
     use halocline_media::Bytes;
     use std::arch::x86_64::*;
@@ -52,7 +51,7 @@ mod x86 {
     struct Avx2;
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    pub(super) fn run<S: Search>(search: S) -> S::Output {
+    pub(super) fn run<S: WithKernel>(search: S) -> S::Output {
         search.run::<Avx2>()
     }
 
@@ -61,7 +60,13 @@ mod x86 {
 
     impl Kernel for Avx2 {
         #[inline(always)]
-        fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: Between) -> u64 {
+        fn between<B: Bytes>(
+            view: View<'_, B>,
+            at: usize,
+            len: usize,
+            count: usize,
+            wanted: CodeRange,
+        ) -> u64 {
             let lanes = V >> len.trailing_zeros();
             // Whole vectors are loaded: up to 31 bytes beyond the values, for which sound indexes have padding.
             let bytes = (count * len).next_multiple_of(V);
@@ -89,7 +94,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64 {
+        fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64 {
             debug_assert!(count <= V);
             // SAFETY: bytes 1..33 of the head are loaded; this code runs below `run` only, on a CPU with these features.
             let hits = unsafe { hits_u8(_mm256_loadu_si256(head.as_ptr().add(1).cast()), wanted) };
@@ -102,7 +107,7 @@ mod x86 {
             records: Records,
             mask: u64,
             field: Field,
-            wanted: Between,
+            wanted: CodeRange,
         ) -> u64 {
             let end = 64 - mask.leading_zeros() as usize;
             let narrow = field.shift as usize + field.width() <= 32;
@@ -110,7 +115,7 @@ mod x86 {
             if mask.count_ones() < 4 || !narrow {
                 return Portable::filter(view, records, mask, field, wanted);
             }
-            // Records before the first may lie in lines that nobody has asked for.
+            // Records before the first may lie in lines that were not prefetched.
             let mut k = mask.trailing_zeros() as usize;
             let start = records.at + k * records.len + field.byte;
             let Some(from) = view.pointer(start, (end - 1 - k) * records.len + 4) else {
@@ -142,7 +147,7 @@ mod x86 {
         fn equal<B: Bytes>(
             view: View<'_, B>,
             at: usize,
-            geometry: &Geometry,
+            geometry: &RecordGeometry,
             from: usize,
             point: &[u64],
         ) -> bool {
@@ -184,7 +189,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn tail(geometry: &Geometry, from: usize, point: &[u64]) -> Option<u64> {
+        fn tail(geometry: &RecordGeometry, from: usize, point: &[u64]) -> Option<u64> {
             let dims = point.len().min(MAX_DIMS);
             let (shifts, masks) = (&geometry.table.tail, &geometry.table.mask);
             let mut dim = from;
@@ -254,26 +259,26 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet {
-            let reach = |four: &Weights| four.from + 4 > dims;
-            if points.len() < 4 * dims || weights.last().is_none_or(reach) {
-                return Portable::quartet(weights, dims, points);
+        fn point_batch(coefficients: &[FieldCoefficients], dims: usize, points: &[u64]) -> PointBatch4 {
+            let reach = |four: &FieldCoefficients| four.from + 4 > dims;
+            if points.len() < 4 * dims || coefficients.last().is_none_or(reach) {
+                return Portable::point_batch(coefficients, dims, points);
             }
-            let mut quartet = Quartet::default();
+            let mut quartet = PointBatch4::default();
             // SAFETY: four codes are loaded from dimension `from` of each of the four points; `from + 4` is at most `dims`, since
             // the last `from` is the largest, so they lie within `points`. The stores fill arrays of four words. This code
             // runs below `run` only, on a CPU with these features.
             unsafe {
                 let zero = _mm256_setzero_si256();
                 let (mut place, mut tail, mut beyond) = (zero, zero, zero);
-                for four in weights {
+                for four in coefficients {
                     let load = |point: usize| {
                         _mm256_loadu_si256(points.as_ptr().add(point * dims + four.from).cast())
                     };
                     let (a, b, c, d) = (load(0), load(1), load(2), load(3));
                     let (ab, cd) = (_mm256_unpacklo_epi64(a, b), _mm256_unpacklo_epi64(c, d));
                     let (ab2, cd2) = (_mm256_unpackhi_epi64(a, b), _mm256_unpackhi_epi64(c, d));
-                    let mut add = |codes: __m256i, weight: &Weight| {
+                    let mut add = |codes: __m256i, weight: &FieldCoefficient| {
                         let all = |word: u64| _mm256_set1_epi64x(word as i64);
                         place = _mm256_add_epi64(place, _mm256_mul_epu32(codes, all(weight.stride)));
                         tail = _mm256_or_si256(tail, _mm256_sllv_epi64(codes, all(weight.shift)));
@@ -281,10 +286,10 @@ mod x86 {
                         let above = _mm256_or_si256(_mm256_sub_epi64(all(weight.max), codes), codes);
                         beyond = _mm256_or_si256(beyond, above);
                     };
-                    add(_mm256_permute2x128_si256::<0x20>(ab, cd), &four.weights[0]);
-                    add(_mm256_permute2x128_si256::<0x20>(ab2, cd2), &four.weights[1]);
-                    add(_mm256_permute2x128_si256::<0x31>(ab, cd), &four.weights[2]);
-                    add(_mm256_permute2x128_si256::<0x31>(ab2, cd2), &four.weights[3]);
+                    add(_mm256_permute2x128_si256::<0x20>(ab, cd), &four.coefficients[0]);
+                    add(_mm256_permute2x128_si256::<0x20>(ab2, cd2), &four.coefficients[1]);
+                    add(_mm256_permute2x128_si256::<0x31>(ab, cd), &four.coefficients[2]);
+                    add(_mm256_permute2x128_si256::<0x31>(ab2, cd2), &four.coefficients[3]);
                 }
                 let beyond = _mm256_cmpgt_epi64(zero, beyond);
                 _mm256_storeu_si256(
@@ -321,7 +326,7 @@ mod x86 {
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn hits_u8(x: __m256i, wanted: Between) -> u32 {
+    fn hits_u8(x: __m256i, wanted: CodeRange) -> u32 {
         let x = _mm256_sub_epi8(x, _mm256_set1_epi8(wanted.lo as i8));
         let in_span = _mm256_cmpeq_epi8(_mm256_min_epu8(x, _mm256_set1_epi8(wanted.span as i8)), x);
         _mm256_movemask_epi8(in_span) as u32
@@ -329,7 +334,7 @@ mod x86 {
 
     #[target_feature(enable = "avx2,bmi2")]
     #[inline]
-    fn hits_u16(x: __m256i, wanted: Between) -> u32 {
+    fn hits_u16(x: __m256i, wanted: CodeRange) -> u32 {
         let x = _mm256_sub_epi16(x, _mm256_set1_epi16(wanted.lo as i16));
         let in_span = _mm256_cmpeq_epi16(_mm256_min_epu16(x, _mm256_set1_epi16(wanted.span as i16)), x);
         _pext_u32(_mm256_movemask_epi8(in_span) as u32, 0x5555_5555)
@@ -337,7 +342,7 @@ mod x86 {
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn hits_u32(x: __m256i, wanted: Between) -> u32 {
+    fn hits_u32(x: __m256i, wanted: CodeRange) -> u32 {
         let x = _mm256_sub_epi32(x, _mm256_set1_epi32(wanted.lo as i32));
         let in_span = _mm256_cmpeq_epi32(_mm256_min_epu32(x, _mm256_set1_epi32(wanted.span as i32)), x);
         _mm256_movemask_ps(_mm256_castsi256_ps(in_span)) as u32
@@ -345,7 +350,7 @@ mod x86 {
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn hits_u64(x: __m256i, wanted: Between) -> u32 {
+    fn hits_u64(x: __m256i, wanted: CodeRange) -> u32 {
         let sign = _mm256_set1_epi64x(i64::MIN);
         let x = _mm256_xor_si256(_mm256_sub_epi64(x, _mm256_set1_epi64x(wanted.lo as i64)), sign);
         let beyond = _mm256_cmpgt_epi64(x, _mm256_xor_si256(_mm256_set1_epi64x(wanted.span as i64), sign));

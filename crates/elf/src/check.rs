@@ -2,14 +2,14 @@
 
 use crate::{ElfError, Result, Tid};
 
-/// Which rows have been seen.
-pub(crate) struct Seen {
+/// The set of rows seen during a verification.
+pub(crate) struct SeenRows {
     rows: u64,
     bits: Vec<u64>,
     count: u64,
 }
 
-impl Seen {
+impl SeenRows {
     pub(crate) fn new(rows: u64) -> Self {
         Self {
             rows,
@@ -18,7 +18,7 @@ impl Seen {
         }
     }
 
-    /// Notes a TID found at `at`.
+    /// Adds a TID found at `at`.
     pub(crate) fn add(&mut self, tid: Tid, at: usize) -> Result<()> {
         if u64::from(tid) >= self.rows {
             return Err(ElfError::damaged(at, "a TID is beyond the last row"));
@@ -32,7 +32,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Every row must have been seen.
+    /// Checks that every row has been seen.
     pub(crate) fn finish(self) -> Result<()> {
         if self.count == self.rows {
             Ok(())

@@ -1,32 +1,32 @@
 //! An open index.
 
-use crate::header::Header;
-use crate::packed::node::Tree;
-use crate::place::Copies;
+use crate::header::ElfHeader;
+use crate::packed::node::PackedTree;
+use crate::place::IndexCopies;
 use crate::place::dynamic::Dynamic;
 use crate::place::hashed::Hashed;
-use crate::place::ways::{Kind, LISTS};
-use crate::published::search::Lists;
+use crate::place::strategy::QueryKind;
+use crate::published::search::PublishedTree;
 use crate::view::{Image, View};
-use crate::{ElfError, Layout, Placed, Result, packed, published};
+use crate::{ElfError, Layout, PlacementStatus, Result, packed, published};
 use halocline_cache::{AgedCounts, Reservation};
 use halocline_media::Bytes;
 use std::sync::Arc;
 
-/// An Elf over bytes that may be anywhere.
+/// An open Elf index over bytes in any memory.
 #[derive(Debug, Clone)]
 pub struct Elf<B> {
     pub(crate) bytes: B,
-    /// As it is durable.
-    pub(crate) durable: Arc<Header>,
-    /// The one that leads into the copies in DRAM, if there are any.
-    pub(crate) header: Arc<Header>,
+    /// The header of the durable bytes.
+    pub(crate) durable: Arc<ElfHeader>,
+    /// The header that leads into the copies in DRAM, if there are any.
+    pub(crate) header: Arc<ElfHeader>,
     image: Option<Arc<Image>>,
     /// Copies that follow the queries.
     pub(crate) dynamic: Option<Arc<Dynamic>>,
     hashed: Option<Arc<Hashed>>,
-    placed: Arc<Placed>,
-    /// What the copies count against a budget, given back with the last of them.
+    placed: Arc<PlacementStatus>,
+    /// Reservation of the copies in a budget, released with the last of them.
     held: Option<Arc<Reservation>>,
 }
 
@@ -36,7 +36,7 @@ impl<B: Bytes> Elf<B> {
     /// # Errors
     /// [`ElfError::NotAnElf`], [`ElfError::NewerVersion`], [`ElfError::Damaged`].
     pub fn open(bytes: B) -> Result<Self> {
-        let header = Arc::new(Header::read(bytes.as_slice())?);
+        let header = Arc::new(ElfHeader::read(bytes.as_slice())?);
         Ok(Self {
             bytes,
             durable: Arc::clone(&header),
@@ -49,27 +49,28 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    /// How its lists are laid out.
+    /// Returns the layout of its lists.
     pub fn layout(&self) -> Layout {
         self.header.layout
     }
 
-    /// Whether rows stand in the order of their tuples, so that [`Selection::ranges`](crate::Selection::ranges) are few.
+    /// Returns true if rows are in the order of their tuples, so that [`Selection::ranges`](crate::Selection::ranges)
+    /// are few.
     pub fn is_clustered(&self) -> bool {
         self.header.geometry.is_clustered()
     }
 
-    /// Indexed rows.
+    /// Returns the number of indexed rows.
     pub fn rows(&self) -> u64 {
         self.header.geometry.rows
     }
 
-    /// Dimensions.
+    /// Returns the number of dimensions.
     pub fn dims(&self) -> usize {
         self.header.geometry.columns()
     }
 
-    /// Largest code that dimension `dim` can hold.
+    /// Returns the largest code that dimension `dim` can hold.
     ///
     /// # Panics
     /// If `dim` is not below [`dims`](Self::dims).
@@ -78,18 +79,18 @@ impl<B: Bytes> Elf<B> {
         geometry.max_codes[geometry.depth_of(dim)]
     }
 
-    /// Bytes of the index.
+    /// Returns the size of the index in bytes.
     pub fn size(&self) -> u64 {
         self.header.len
     }
 
-    /// The bytes it was opened on.
+    /// Returns the bytes it was opened on.
     pub fn bytes(&self) -> &B {
         &self.bytes
     }
 
-    /// What of it is in DRAM now.
-    pub fn placed(&self) -> Placed {
+    /// Returns the placement in effect and its DRAM.
+    pub fn placed(&self) -> PlacementStatus {
         let mut placed = (*self.placed).clone();
         if let Some(dynamic) = &self.dynamic {
             placed.dram_bytes += dynamic.bytes();
@@ -98,7 +99,7 @@ impl<B: Bytes> Elf<B> {
         placed
     }
 
-    /// Whether nothing that was read of the bytes is damaged: asked before a result is believed.
+    /// Checks that no damage was read. Called before a result is returned.
     ///
     /// # Errors
     /// [`ElfError::DamagedBlock`].
@@ -110,11 +111,11 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn durable_header(&self) -> Arc<Header> {
+    pub(crate) fn durable_header(&self) -> Arc<ElfHeader> {
         Arc::clone(&self.durable)
     }
 
-    /// Without any copies.
+    /// Returns the index without any copies.
     pub(crate) fn slow_only(&self) -> Self {
         Self {
             bytes: self.bytes.clone(),
@@ -128,9 +129,9 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// What of it is in DRAM, without the rest.
-    pub(crate) fn copies(&self) -> Copies {
-        Copies {
+    /// Returns its copies in DRAM.
+    pub(crate) fn copies(&self) -> IndexCopies {
+        IndexCopies {
             header: Arc::clone(&self.header),
             image: self.image.clone(),
             dynamic: self.dynamic.clone(),
@@ -140,8 +141,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// With the copies of an index of the same bytes.
-    pub(crate) fn with_copies_of(&self, copies: &Copies) -> Self {
+    /// Attaches the copies of an index of the same bytes.
+    pub(crate) fn with_copies_of(&self, copies: &IndexCopies) -> Self {
         Self {
             bytes: self.bytes.clone(),
             durable: Arc::clone(&self.durable),
@@ -154,7 +155,12 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn with_copies(self, image: Arc<Image>, header: Arc<Header>, placed: Placed) -> Self {
+    pub(crate) fn with_copies(
+        self,
+        image: Arc<Image>,
+        header: Arc<ElfHeader>,
+        placed: PlacementStatus,
+    ) -> Self {
         Self {
             header,
             image: Some(image),
@@ -163,8 +169,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Where its bytes are themselves in DRAM.
-    pub(crate) fn with_placed(self, placed: Placed) -> Self {
+    /// Sets the status of an index whose bytes are themselves in DRAM.
+    pub(crate) fn with_placed(self, placed: PlacementStatus) -> Self {
         Self {
             placed: Arc::new(placed),
             ..self
@@ -172,9 +178,9 @@ impl<B: Bytes> Elf<B> {
     }
 
     pub(crate) fn fallen_back(self, reason: String) -> Self {
-        let placed = Placed {
+        let placed = PlacementStatus {
             fallback: Some(reason),
-            ..Placed::default()
+            ..PlacementStatus::default()
         };
         Self {
             placed: Arc::new(placed),
@@ -182,7 +188,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn with_dynamic(self, dynamic: Dynamic, placed: Placed) -> Self {
+    pub(crate) fn with_dynamic(self, dynamic: Dynamic, placed: PlacementStatus) -> Self {
         Self {
             dynamic: Some(Arc::new(dynamic)),
             placed: Arc::new(placed),
@@ -190,7 +196,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    pub(crate) fn with_hashed(self, hashed: Hashed, placed: Placed) -> Self {
+    pub(crate) fn with_hashed(self, hashed: Hashed, placed: PlacementStatus) -> Self {
         Self {
             hashed: Some(Arc::new(hashed)),
             placed: Arc::new(placed),
@@ -203,38 +209,46 @@ impl<B: Bytes> Elf<B> {
         self.image.as_deref()
     }
 
-    /// The lists of layout `packed` without those copies that follow the queries.
-    pub(crate) fn tree(&self) -> Tree<'_, B> {
+    /// Returns the lists of layout `packed` without those copies that follow the queries.
+    pub(crate) fn tree(&self) -> PackedTree<'_, B> {
         self.tree_in(&self.header, self.image())
     }
 
-    pub(crate) fn tree_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Tree<'a, B> {
-        Tree {
+    pub(crate) fn tree_in<'a>(
+        &'a self,
+        header: &'a ElfHeader,
+        image: Option<&'a Image>,
+    ) -> PackedTree<'a, B> {
+        PackedTree {
             view: View::new(&self.bytes, image),
             header,
         }
     }
 
-    /// The lists of layout `published` without those copies that follow the queries.
-    pub(crate) fn lists(&self) -> Lists<'_, B> {
+    /// Returns the lists of layout `published` without those copies that follow the queries.
+    pub(crate) fn lists(&self) -> PublishedTree<'_, B> {
         self.lists_in(&self.header, self.image())
     }
 
-    pub(crate) fn lists_in<'a>(&'a self, header: &'a Header, image: Option<&'a Image>) -> Lists<'a, B> {
-        Lists {
+    pub(crate) fn lists_in<'a>(
+        &'a self,
+        header: &'a ElfHeader,
+        image: Option<&'a Image>,
+    ) -> PublishedTree<'a, B> {
+        PublishedTree {
             view: View::new(&self.bytes, image),
             header,
             hashed: self.hashed.as_deref(),
         }
     }
 
-    /// Calls `search` with the header and the copies that `queries` queries of a kind are to use now; for a sample, with none
-    /// and the counts.
+    /// Calls `search` with the header and the copies that `queries` queries of a kind use now; for a sample, with the
+    /// counters and without copies.
     pub(crate) fn with_copies_of_now<R>(
         &self,
-        kind: Kind,
+        kind: QueryKind,
         queries: u64,
-        search: impl FnOnce(&Header, Option<&Image>, Option<&AgedCounts>) -> R,
+        search: impl FnOnce(&ElfHeader, Option<&Image>, Option<&AgedCounts>) -> R,
     ) -> R {
         let Some(dynamic) = &self.dynamic else {
             return search(&self.header, self.image(), None);
@@ -244,8 +258,8 @@ impl<B: Bytes> Elf<B> {
             self.renew_if_due(dynamic);
             return found;
         }
-        dynamic.ways.answer(kind, queries, &self.bytes, |way| {
-            let cached = (way & LISTS != 0).then(|| dynamic.cached());
+        dynamic.strategies.answer(kind, queries, &self.bytes, |strategy| {
+            let cached = strategy.uses_lists().then(|| dynamic.cached());
             match cached.as_ref().and_then(|cached| cached.copies.as_ref()) {
                 Some(copies) => search(&copies.header, Some(&copies.image), None),
                 None => search(&self.durable, None, None),
@@ -253,36 +267,36 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    /// Calls `search`, which is no query of its own, with the header and the copies that selections are to use now.
-    pub(crate) fn beside_copies<R>(&self, search: impl FnOnce(&Header, Option<&Image>) -> R) -> R {
+    /// Calls `search` with the header and the copies that selections use now, without counting it as a query.
+    pub(crate) fn beside_copies<R>(&self, search: impl FnOnce(&ElfHeader, Option<&Image>) -> R) -> R {
         let Some(dynamic) = &self.dynamic else {
             return search(&self.header, self.image());
         };
         match &dynamic.cached().copies {
-            Some(copies) if dynamic.ways.uses_lists(Kind::Select) => {
+            Some(copies) if dynamic.strategies.uses_lists(QueryKind::Select) => {
                 search(&copies.header, Some(&copies.image))
             }
             _ => search(&self.durable, None),
         }
     }
 
-    /// After a sample, by a thread that uses no copies.
+    /// Renews the copies if that is due. Called after a sample by a thread that holds no copies.
     pub(crate) fn renew_if_due(&self, dynamic: &Dynamic) {
         if dynamic.is_due() {
             let plain = self.slow_only();
-            dynamic.renew(move |counts, most, errand| plain.counted(counts, most, errand));
+            dynamic.renew(move |counts, most, control| plain.counted(counts, most, control));
         }
     }
 
-    /// Copies that follow the queries: from now on the query at which lists are due copies them itself, not a thread beside,
-    /// so that what is in DRAM depends on the queries alone. For tests, and where time is not real.
+    /// IndexMakes renewals run on the query at which they are due instead of on a background thread, so that the copies
+    /// depend on the queries alone. For copies that follow the queries, in tests and on virtual clocks.
     pub fn copy_alone(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.copy_alone();
         }
     }
 
-    /// Copies that follow the queries: waits until those that are being made are there.
+    /// IndexWaits for a renewal of copies that follow the queries.
     pub fn wait_for_copies(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.wait();

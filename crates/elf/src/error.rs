@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what to do next.
+//! Errors. Each message names the object and says what to do next.
 
 use halocline_media::BlockDamage;
 
@@ -6,13 +6,13 @@ use halocline_media::BlockDamage;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElfError {
-    /// The bytes are no Elf at all.
+    /// The bytes are not an Elf.
     #[error("not an Elf index: the bytes start with {found:02x?}; was another object opened?")]
     NotAnElf {
         /// The first bytes found (fewer than eight in a shorter buffer).
         found: Vec<u8>,
     },
-    /// Written by a newer program.
+    /// The index was written by a newer program.
     #[error(
         "the index has format version {found}, this program reads up to {supported}; use a newer halocline"
     )]
@@ -52,7 +52,7 @@ pub enum ElfError {
     WrongDimensions {
         /// Dimensions of the index.
         expected: usize,
-        /// What the query gave.
+        /// Number of values or predicates in the query.
         found: usize,
     },
     /// A row holds a code above what its dimension promised.
@@ -66,7 +66,7 @@ pub enum ElfError {
         row: usize,
         /// The code.
         code: u64,
-        /// What `Rows::max_code` said.
+        /// The maximum that `Rows::max_code` returned.
         max: u64,
     },
     /// Too many rows or dimensions for one index.
@@ -74,7 +74,7 @@ pub enum ElfError {
         "{what} is {found}, one index holds at most {limit}; split the table into segments or index fewer columns"
     )]
     TooLarge {
-        /// What is too large.
+        /// The quantity that is too large.
         what: &'static str,
         /// Its size.
         found: u64,
@@ -87,7 +87,7 @@ pub enum ElfError {
     /// No index of this name in the pool.
     #[error("there is no index `{name}` in the pool; the names of its objects are in `info`")]
     NoSuchIndex {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
     /// An index's metadata cannot be understood.
@@ -95,7 +95,7 @@ pub enum ElfError {
     DamagedMeta {
         /// The index.
         name: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The table was written anew after the index was built.
@@ -106,15 +106,15 @@ pub enum ElfError {
         /// Its table.
         table: String,
     },
-    /// A column that no codes can be given to.
+    /// A column has no codes and cannot be ranked.
     #[error("column `{column}` cannot be indexed: {reason}; leave it out")]
     NotIndexable {
         /// The column.
         column: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// No memory for a copy.
+    /// There is no memory for a copy.
     #[error(transparent)]
     Memory(#[from] halocline_media::MediaError),
     /// A placement that this index cannot have.
@@ -122,29 +122,29 @@ pub enum ElfError {
     Placement {
         /// The placement.
         placement: halocline_cache::Placement,
-        /// Why not, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
-    /// Advice was asked for without queries to base it on.
+    /// The sample of queries for advice is empty.
     #[error(
         "no query of the sample has a condition on the index's columns; give queries as the index is to answer them"
     )]
     NoQueries,
-    /// The pool refused.
+    /// The pool reported an error.
     #[error(transparent)]
     Pool(#[from] halocline_pool::PoolError),
     /// The table's columns could not be read.
     #[error(transparent)]
     Columns(#[from] halocline_columns::ColumnsError),
-    /// The caller wanted the end of a build.
+    /// The caller cancelled a build.
     #[error("building the index was cancelled; nothing was changed")]
     Cancelled,
     /// The build's threads could not be started.
     #[error("cannot start {threads} build threads: {reason}; build with fewer")]
     Threads {
-        /// How many were asked for.
+        /// The requested number of threads.
         threads: usize,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
@@ -165,5 +165,5 @@ impl ElfError {
     }
 }
 
-/// What this crate's functions return.
+/// Result of this crate's functions.
 pub type Result<T, E = ElfError> = std::result::Result<T, E>;

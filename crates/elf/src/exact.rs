@@ -1,42 +1,43 @@
 //! Exact matches of an open index: one point, or many at once.
 //!
-//! Here is decided which way a search takes; the ways themselves are those of the layouts.
+//! This file selects the algorithm of a search; the algorithms are in the modules of the layouts.
 //!
-//! One at a time, exact matches overlap in the CPU's reorder buffer as far as that reaches. In a batch, four
-//! points at a time pass through stages (shortcut, list, comparison), some turns apart, so that about as many
-//! misses as possible are in flight all the time; larger groups gave bursts and pauses.
+//! One at a time, exact matches overlap in the CPU's reorder buffer as far as that reaches. A batch is a software
+//! pipeline (packed/batch) over groups of four points, which keeps about as many misses as possible in flight all the
+//! time; larger groups cause bursts and pauses.
 
-use crate::header::{Header, MAX_DIMS};
+use crate::geometry::MAX_DIMS;
+use crate::header::ElfHeader;
 use crate::kernel::{Clustered, dispatch};
-use crate::packed::batch::ExactBatch;
-use crate::packed::batch_middle::{self, MiddleBatch};
-use crate::packed::batch_quarters::QuarterBatch;
-use crate::packed::batch_quick::QuickBatch;
+use crate::packed::batch::{
+    Batch, GeneralStages, MiddleStages, Pipeline, QuickStages, SubrangeStages, has_middle_lists,
+};
 use crate::packed::exact::Exact;
 use crate::packed::quick::{self, Quick};
-use crate::packed::shortcuts::Form;
+use crate::packed::shortcuts::ShortcutForm;
 use crate::place::dynamic::{Dynamic, remember};
-use crate::place::ways::{Kind, LISTS, TUPLES};
+use crate::place::strategy::{CacheStrategy, QueryKind};
 use crate::plan::Plan;
-use crate::sink::Count;
+use crate::sink::CountSink;
 use crate::view::{Image, View};
 use crate::{CodePredicate, Elf, ElfError, Layout, Matches, Result, Tids};
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use std::cell::Cell;
 
-/// Share of exact matches found among tuples from which on a list is not asked for before it is needed.
+/// Hit rate of the tuples from which on lists are no longer prefetched before the lookup.
 const MOSTLY: f64 = 0.5;
-/// Depths of a short point.
+/// Depths of a point that is copied to a small array.
 const SHORT: usize = 16;
 
 thread_local! {
-    /// Memory that one batch leaves to the thread's next.
+    /// Buffer that is reused by the thread's next batch.
     static POINTS: Cell<Vec<u64>> = Cell::default();
 }
 
 impl<B: Bytes> Elf<B> {
-    /// Rows that equal `point`, one code for each dimension (section 2 of the paper: exact match). O(dimensions * log n).
+    /// Returns the rows that equal `point`, one code for each dimension (section 2 of the paper: exact match).
+    /// O(dimensions * log n).
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`]; [`ElfError::Damaged`] if the search meets damage.
@@ -68,7 +69,7 @@ impl<B: Bytes> Elf<B> {
             None => self.exact_in(&self.header, self.image(), point),
             Some(dynamic) => {
                 let sampled = dynamic.is_sample();
-                if !sampled && dynamic.ways.go_round(Kind::Exact) {
+                if !sampled && dynamic.strategies.bypasses_caches(QueryKind::Exact) {
                     return self.exact_in(&self.durable, None, point);
                 }
                 self.exact_dynamic(dynamic, point, sampled)
@@ -80,26 +81,28 @@ impl<B: Bytes> Elf<B> {
     #[inline(never)]
     fn exact_dynamic(&self, dynamic: &Dynamic, point: &[u64], sampled: bool) -> Result<Tids<'_>> {
         dynamic.want_tuples();
-        let way = dynamic.ways.exact(&self.bytes);
-        if way == 0 && !sampled {
+        let strategy = dynamic.strategies.exact(&self.bytes);
+        if strategy == CacheStrategy::NONE && !sampled {
             return self.exact_in(&self.durable, None, point);
         }
-        let counts = sampled.then(|| dynamic.sampled(Kind::Exact));
+        let counts = sampled.then(|| dynamic.sampled(QueryKind::Exact));
         let cached = dynamic.cached();
-        // A sample is looked up and kept whatever the way, so that tuples follow the queries.
-        let tuples = cached.tuples().filter(|_| way & TUPLES != 0 || counts.is_some());
+        // Samples use the tuple cache under every strategy, so that it follows the queries.
+        let tuples = cached
+            .tuples()
+            .filter(|_| strategy.uses_tuples() || counts.is_some());
         let key = match tuples.map(|(packing, _)| packing.key(point)) {
             Some(None) => return Ok(Tids::none()),
             Some(key) => key,
             None => None,
         };
         let (header, image) = match (&cached.copies, counts) {
-            (Some(copies), None) if way & LISTS != 0 => (&*copies.header, Some(&*copies.image)),
+            (Some(copies), None) if strategy.uses_lists() => (&*copies.header, Some(&*copies.image)),
             _ => (&*self.durable, None),
         };
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
             cache.prefetch(key.hash);
-            // Where most miss, the list is on its way while the tuple is looked for.
+            // If most lookups miss, the list is prefetched during the lookup.
             if cache.hit_rate().is_none_or(|rate| rate < MOSTLY) {
                 quick::ask_for(self.tree_in(header, image), point);
             }
@@ -111,7 +114,7 @@ impl<B: Bytes> Elf<B> {
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
             remember(cache, key, &tids);
         }
-        // Of the copies nothing may be lent beyond this query.
+        // The copies may be freed after this query, so no TIDs borrowed from them are returned.
         let found = (tids.len(), tids.first().unwrap_or(0));
         drop(cached);
         if let Some(counts) = counts {
@@ -128,7 +131,7 @@ impl<B: Bytes> Elf<B> {
     /// Counts the lists that an exact match visits.
     pub(crate) fn count_exact(&self, point: &[u64], counts: &AgedCounts) -> Result<()> {
         match self.layout() {
-            // Its shortcuts lead to the last list, which is of use to few other points.
+            // Its shortcuts lead directly to the last list, which few other points share.
             Layout::Packed => Ok(()),
             Layout::Published => {
                 let equal: Vec<CodePredicate> =
@@ -136,18 +139,18 @@ impl<B: Bytes> Elf<B> {
                 let plan = Plan::new(&equal, &self.durable.geometry)?;
                 let lists = self.lists_in(&self.durable, None);
                 match plan.and_then(|plan| lists.translate(&plan)) {
-                    Some(plan) => lists.select(&plan, &mut Count::default(), Some(counts)),
+                    Some(plan) => lists.select(&plan, &mut CountSink::default(), Some(counts)),
                     None => Ok(()),
                 }
             }
         }
     }
 
-    /// [`exact`](Self::exact) with these copies. Nothing is found of what is damaged.
+    /// [`exact`](Self::exact) with these copies. Returns an error if damage was read.
     #[inline(always)]
     fn exact_in<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -159,7 +162,7 @@ impl<B: Bytes> Elf<B> {
     #[inline(always)]
     fn search_exact<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -185,7 +188,7 @@ impl<B: Bytes> Elf<B> {
     #[inline(never)]
     fn exact_clustered<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -205,11 +208,11 @@ impl<B: Bytes> Elf<B> {
         Ok(tree.tids(dispatch(Clustered(Exact { tree, point }))?))
     }
 
-    /// [`exact`](Self::exact) in any list of any layout.
+    /// [`exact`](Self::exact) in any list of either layout.
     #[inline(never)]
     fn exact_any<'a>(
         &'a self,
-        header: &'a Header,
+        header: &'a ElfHeader,
         image: Option<&'a Image>,
         point: &[u64],
     ) -> Result<Tids<'a>> {
@@ -225,8 +228,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Exact matches of many points, row-major in `points`. `out` is cleared and then holds the TIDs of each point. In
-    /// layout `packed` the searches are interleaved, so that their cache misses overlap.
+    /// Finds the rows that equal each of many points, row-major in `points`. `out` is cleared and then holds the TIDs
+    /// of each point. In layout `packed` the searches are interleaved, so that their cache misses overlap.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`] if `points` is no whole number of points; [`ElfError::Damaged`].
@@ -249,7 +252,7 @@ impl<B: Bytes> Elf<B> {
                 }
             };
             let count = (points.len() / self.header.geometry.dims()) as u64;
-            let found = self.with_copies_of_now(Kind::Batch, count, |header, image, _| {
+            let found = self.with_copies_of_now(QueryKind::Batch, count, |header, image, _| {
                 self.batch_in(header, image, points, out)
             });
             POINTS.set(room);
@@ -264,30 +267,30 @@ impl<B: Bytes> Elf<B> {
 
     fn batch_in(
         &self,
-        header: &Header,
+        header: &ElfHeader,
         image: Option<&Image>,
         points: &[u64],
         out: &mut Matches,
     ) -> Result<()> {
         let tree = self.tree_in(header, image);
-        let found = match (header.weights.as_deref(), self.is_clustered()) {
-            (Some(weights), clustered) => {
-                let batch = QuickBatch {
-                    tree,
-                    weights,
-                    points,
-                    out,
-                };
-                match (batch_middle::is_worth(header), clustered) {
-                    _ if header.shortcuts.form == Form::Quartered => dispatch(QuarterBatch(batch)),
-                    (true, true) => dispatch(Clustered(MiddleBatch(batch))),
-                    (true, false) => dispatch(MiddleBatch(batch)),
-                    (false, true) => dispatch(Clustered(batch)),
-                    (false, false) => dispatch(batch),
-                }
+        let coefficients = header.coefficients.as_deref();
+        let batch = Batch {
+            tree,
+            dims: header.geometry.dims(),
+            coefficients: coefficients.unwrap_or_default(),
+            points,
+            out,
+        };
+        let found = match self.is_clustered() {
+            _ if coefficients.is_some() && header.shortcuts.form == ShortcutForm::Quartered => {
+                dispatch(Pipeline(batch, SubrangeStages))
             }
-            (None, true) => dispatch(Clustered(ExactBatch { tree, points, out })),
-            (None, false) => dispatch(ExactBatch { tree, points, out }),
+            true if coefficients.is_none() => dispatch(Clustered(Pipeline(batch, GeneralStages))),
+            false if coefficients.is_none() => dispatch(Pipeline(batch, GeneralStages)),
+            true if has_middle_lists(header) => dispatch(Clustered(Pipeline(batch, MiddleStages))),
+            false if has_middle_lists(header) => dispatch(Pipeline(batch, MiddleStages)),
+            true => dispatch(Clustered(Pipeline(batch, QuickStages))),
+            false => dispatch(Pipeline(batch, QuickStages)),
         };
         found.map_err(ElfError::from)
     }

@@ -1,4 +1,4 @@
-//! Where each dimension lies in a record.
+//! The record format: the position of each dimension.
 //!
 //! A *record* is a tuple's remaining dimensions and its TID as one little-endian integer: the TID in the lowest bits,
 //! above it the last dimension, then the one before, and so on up. Two things follow, and the whole crate rests on them:
@@ -12,11 +12,11 @@
 //! A *bucketed* tree has one depth more than there are dimensions: its values are the upper bits of the next one's
 //! ([`Buckets`]). It has no bits of its own in a record; its field is a part of that dimension's.
 //!
-//! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so the
-//! list says which is the first, and its records have no TID.
+//! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so
+//! the list stores the number of the first one, and its records have no TID.
 
-use crate::header::MAX_DIMS;
-use crate::packed::buckets::Buckets;
+/// Most dimensions of an index.
+pub(crate) const MAX_DIMS: usize = 64;
 
 /// Position of one field in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,9 +51,18 @@ pub(crate) struct FieldTable {
     pub(crate) tail: [u64; MAX_DIMS + 4],
 }
 
-/// What a list of one depth looks like.
+/// The extra depth of a bucketed tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buckets {
+    /// Depth of the buckets, which equals the number of the dimension whose codes they group.
+    pub(crate) depth: usize,
+    /// Bits of a code below those that select its bucket.
+    pub(crate) shift: u32,
+}
+
+/// Format of the lists of one depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct LevelFormat {
     /// Bytes of a value: 1, 2, 4 or 8; 0 below the last dimension.
     pub(crate) value_len: usize,
     /// All bits of a value.
@@ -66,21 +75,21 @@ pub(crate) struct Level {
 
 /// The record format of one index and what follows from it.
 #[derive(Debug, Clone)]
-pub(crate) struct Geometry {
+pub(crate) struct RecordGeometry {
     /// Rows in the index.
     pub(crate) rows: u64,
-    /// The depth that stands for no dimension.
+    /// The extra depth of a bucketed tree.
     pub(crate) buckets: Option<Buckets>,
     /// Largest value of each depth.
     pub(crate) max_codes: Vec<u64>,
     /// One field for each depth.
     pub(crate) fields: Vec<Field>,
-    /// The same for vector loads.
+    /// The fields in the form for vector loads.
     pub(crate) table: Box<FieldTable>,
-    /// Bits of a record below a list of depth `d`, for `d` in `0..=dims`.
+    /// Bits of a record in a list of depth `d`, for `d` in `0..=dims`.
     pub(crate) record_bits: Vec<usize>,
     /// One for each depth in `0..=dims`.
-    pub(crate) levels: Vec<Level>,
+    pub(crate) levels: Vec<LevelFormat>,
     /// First of the eight bytes that hold the bits above the TID, and how far they are shifted.
     pub(crate) tail_at: (usize, u32),
     /// Mask of the TID in a record's first four bytes; 0 if records have none.
@@ -103,14 +112,14 @@ fn mask_of(bits: usize) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
 }
 
-impl Geometry {
-    /// Records with TIDs.
+impl RecordGeometry {
+    /// Creates a format of records with TIDs.
     pub(crate) fn new(rows: u64, max_codes: Vec<u64>) -> Self {
         let tid_bits = bits_of(rows.saturating_sub(1)).max(1);
         Self::with_tids(tid_bits, rows, max_codes)
     }
 
-    /// Lists with the number of their first row, records without TIDs.
+    /// Creates a clustered format: lists with the number of their first row, records without TIDs.
     pub(crate) fn clustered(rows: u64, max_codes: Vec<u64>) -> Self {
         Self {
             base_len: bits_of(rows.saturating_sub(1)).div_ceil(8).max(1),
@@ -118,12 +127,12 @@ impl Geometry {
         }
     }
 
-    /// Whether rows stand in the order of their tuples.
+    /// Returns true if rows are in the order of their tuples.
     pub(crate) fn is_clustered(&self) -> bool {
         self.base_len > 0
     }
 
-    /// The same with one depth more.
+    /// Returns the format with the depth of the buckets added.
     pub(crate) fn bucketed(self, buckets: Buckets) -> Self {
         let Self {
             rows,
@@ -197,7 +206,7 @@ impl Geometry {
         let levels = (0..=dims).map(|depth| {
             let value_len = max_codes.get(depth).map_or(0, |&max| value_len(max));
             let tail = record_bits[depth] - tid_bits;
-            Level {
+            LevelFormat {
                 value_len,
                 value_mask: mask_of(value_len * 8),
                 record_len: record_bits[depth].div_ceil(8),
@@ -229,7 +238,7 @@ impl Geometry {
         self.dims() - usize::from(self.buckets.is_some())
     }
 
-    /// Whether the values of this depth are buckets.
+    /// Returns true if the values of this depth are buckets.
     #[inline]
     pub(crate) fn is_of_buckets(&self, depth: usize) -> bool {
         self.buckets.is_some_and(|buckets| buckets.depth == depth)
@@ -253,11 +262,13 @@ mod tests {
     #[test]
     fn fields_never_straddle_more_than_eight_bytes() {
         let maxima = [0, 1, 99, 1 << 31, (1 << 60) - 1, u64::MAX];
-        for (max, of) in maxima
-            .into_iter()
-            .flat_map(|max| [(max, Geometry::new as fn(_, _) -> _), (max, Geometry::clustered)])
-        {
-            let geometry: Geometry = of(10_000_000, vec![max, 3, max, 0, 7, max]);
+        for (max, of) in maxima.into_iter().flat_map(|max| {
+            [
+                (max, RecordGeometry::new as fn(_, _) -> _),
+                (max, RecordGeometry::clustered),
+            ]
+        }) {
+            let geometry: RecordGeometry = of(10_000_000, vec![max, 3, max, 0, 7, max]);
             for (dim, field) in geometry.fields.iter().enumerate() {
                 assert!(field.shift as usize + field.width() <= 64);
                 if dim > 0 {
@@ -273,7 +284,7 @@ mod tests {
 
     #[test]
     fn uniform_tables_take_seven_bits_a_value() {
-        let geometry = Geometry::new(10_000_000, vec![99; 10]);
+        let geometry = RecordGeometry::new(10_000_000, vec![99; 10]);
         assert_eq!(geometry.bits, 94);
         assert_eq!(geometry.words(), 2);
         assert_eq!(geometry.levels[3].record_len, 9);

@@ -1,14 +1,13 @@
-//! The durable header of an index: what docs/format.md calls the Elf header.
+//! The durable header of an index, the Elf header of docs/format.md.
 //!
 //! Invariants: all numbers are little-endian; the header's checksum covers every byte before the nodes, so an index
-//! whose header passes [`Header::read`] has self-consistent lengths and dimensions. What follows the header is *not*
-//! covered: the pool's checksums (`check`) cover it, and searches survive any bytes there.
+//! whose header passes [`ElfHeader::read`] has self-consistent lengths and dimensions. The nodes are *not* covered: the
+//! pool's checksums (`check`) cover them, and searches tolerate any bytes there.
 
-use crate::geometry::Geometry;
+use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
 use crate::histogram::{BUCKETS, Histogram};
-use crate::packed::buckets::Buckets;
-use crate::packed::quartet::Weights;
-use crate::packed::shortcuts::{Form, Shortcuts};
+use crate::packed::point_batch::FieldCoefficients;
+use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
 use crate::view::PAD;
 use crate::{ElfError, Layout, Result};
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,19 +27,17 @@ const SHIFT: u16 = 0x3f << SHIFT_AT;
 
 /// Most rows of an index: a TID's top bit is the last-mark of layout `published`.
 pub(crate) const MAX_ROWS: u64 = 1 << 31;
-/// Most dimensions of an index.
-pub(crate) const MAX_DIMS: usize = 64;
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawHeader {
     magic: [u8; 8],
     version: U16,
-    /// And whether it is clustered, in the top bit (version 2), and the shift of its buckets (version 4).
+    /// The top bit marks a clustered index (version 2); [`SHIFT`] holds the shift of its buckets (version 4).
     layout: U16,
     dims: U16,
-    /// First depths that the shortcuts stand for (layout `packed`), and their form in the two top bits; 0: there are none. The
-    /// last one is that of the buckets, if there are any.
+    /// Number of depths that the shortcuts cover (layout `packed`), with their form in the two top bits; 0 for none. If
+    /// there are buckets, theirs is the last of these depths.
     shortcut_dims: U16,
     rows: U64,
     /// Bytes of the whole index.
@@ -70,7 +67,7 @@ struct RawDim {
 
 const _: () = assert!(size_of::<RawHeader>() == 64 && size_of::<RawDim>() == 552);
 
-/// Where the codes of a dimension are listed whose ranks the nodes hold.
+/// Location of the sorted codes of a dimension whose ranks the nodes hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
     pub(crate) at: u64,
@@ -79,28 +76,28 @@ pub(crate) struct Ranks {
 
 /// A validated header.
 #[derive(Debug, Clone)]
-pub(crate) struct Header {
+pub(crate) struct ElfHeader {
     pub(crate) layout: Layout,
     pub(crate) len: u64,
     pub(crate) nodes_start: u64,
     pub(crate) nodes_end: u64,
     pub(crate) root: u64,
-    pub(crate) geometry: Geometry,
+    pub(crate) geometry: RecordGeometry,
     pub(crate) ranks: Vec<Ranks>,
     pub(crate) shortcuts: Shortcuts,
-    /// Shortcuts are there, of a form that is not read.
+    /// The index has shortcuts in an obsolete form, which are ignored.
     pub(crate) unread: bool,
-    /// For searches of many points, where they can be quick.
-    pub(crate) weights: Option<Vec<Weights>>,
+    /// Coefficients for batches of points, if the shape of the index allows them.
+    pub(crate) coefficients: Option<Vec<FieldCoefficients>>,
     pub(crate) histograms: Vec<Histogram>,
 }
 
-/// Bytes of the header and tables of an index with `dims` dimensions.
+/// Returns the bytes of the header and tables of an index with `dims` dimensions.
 pub(crate) fn header_len(dims: usize) -> usize {
     (size_of::<RawHeader>() + dims * size_of::<RawDim>()).next_multiple_of(64)
 }
 
-/// Length of an index whose last used byte is before `end`.
+/// Returns the length of an index whose last used byte is before `end`.
 pub(crate) fn padded_len(end: u64) -> u64 {
     (end + PAD as u64).next_multiple_of(64)
 }
@@ -114,8 +111,8 @@ impl Layout {
     }
 }
 
-impl Header {
-    /// The header as it is stored, `header_len(dims)` bytes.
+impl ElfHeader {
+    /// Encodes the header and its tables, `header_len(dims)` bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let dims = self.geometry.columns();
         let (version, clustered) = match self.geometry.is_clustered() {
@@ -124,12 +121,12 @@ impl Header {
         };
         let (version, shift) = match self.geometry.buckets {
             Some(buckets) => (4, (buckets.shift as u16) << SHIFT_AT),
-            None if self.shortcuts.form == Form::Near => (3, 0),
+            None if self.shortcuts.form == ShortcutForm::Near => (3, 0),
             None => (version, 0),
         };
         let version = match self.shortcuts.form {
-            Form::Quartered => VERSION,
-            Form::Direct | Form::Near => version,
+            ShortcutForm::Quartered => VERSION,
+            ShortcutForm::Direct | ShortcutForm::Near => version,
         };
         let mut raw = RawHeader {
             magic: MAGIC,
@@ -212,11 +209,11 @@ impl Header {
             .map_err(|_| damaged("the dimension table is cut off"))?;
         let max_codes = raw_dims.iter().map(|dim| dim.max_code.get()).collect();
         let geometry = if clustered {
-            Geometry::clustered(raw.rows.get(), max_codes)
+            RecordGeometry::clustered(raw.rows.get(), max_codes)
         } else {
-            Geometry::new(raw.rows.get(), max_codes)
+            RecordGeometry::new(raw.rows.get(), max_codes)
         };
-        let (shortcut_dims, form) = Form::split(raw.shortcut_dims.get());
+        let (shortcut_dims, form) = ShortcutForm::split(raw.shortcut_dims.get());
         let buckets = (shift > 0).then(|| Buckets {
             depth: shortcut_dims.wrapping_sub(1),
             shift,
@@ -236,9 +233,9 @@ impl Header {
             }
             Some(_) => return Err(damaged("the header's buckets cannot be")),
         };
-        // Before version 3 the same bit stood for a form that is not read any more; searches then start at the root.
-        let unread = raw.version.get() < 3 && form == Form::Near;
-        if raw.version.get() < 5 && form == Form::Quartered {
+        // Before version 3 the same bit marked a form that is no longer supported; searches then start at the root.
+        let unread = raw.version.get() < 3 && form == ShortcutForm::Near;
+        if raw.version.get() < 5 && form == ShortcutForm::Quartered {
             return Err(damaged("the header's shortcuts cannot be"));
         }
         let shortcut_dims = if unread { 0 } else { shortcut_dims };
@@ -252,7 +249,7 @@ impl Header {
             nodes_end: raw.nodes_end.get(),
             root: raw.root.get(),
             unread,
-            weights: Weights::all(&geometry, &shortcuts),
+            coefficients: FieldCoefficients::all(&geometry, &shortcuts),
             geometry,
             shortcuts,
             ranks: raw_dims

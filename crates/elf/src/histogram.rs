@@ -1,4 +1,5 @@
-//! What a dimension's codes look like, for estimates: 64 equi-depth buckets and the number of distinct codes.
+//! Distribution of a dimension's codes, for estimates: an equi-depth histogram of 64 buckets and the number of distinct
+//! codes.
 
 use crate::plan::Test;
 
@@ -18,7 +19,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// From a sample of the codes of `rows` rows; sorts the sample.
+    /// Builds the histogram from a sample of the codes of `rows` rows. Sorts the sample.
     pub(crate) fn new(sample: &mut [u64], rows: u64, max_code: u64) -> Self {
         sample.sort_unstable();
         let Some(last) = sample.len().checked_sub(1) else {
@@ -40,7 +41,7 @@ impl Histogram {
         }
     }
 
-    /// That of the codes without their lowest `shift` bits.
+    /// Returns the histogram of the codes without their lowest `shift` bits.
     pub(crate) fn upper(&self, shift: u32) -> Self {
         let quantiles = self.quantiles.map(|code| code >> shift);
         let spread = quantiles[BUCKETS] - quantiles[0].min(quantiles[BUCKETS]);
@@ -50,12 +51,12 @@ impl Histogram {
         }
     }
 
-    /// Estimated fraction of rows that pass, 0 to 1.
+    /// Returns the estimated fraction of rows that pass, 0 to 1.
     pub(crate) fn selectivity(&self, test: &Test) -> f64 {
         match test {
             Test::Any => 1.0,
-            Test::Between(between) if between.span == 0 => self.equal(between.lo),
-            Test::Between(between) => {
+            Test::Range(between) if between.span == 0 => self.equal(between.lo),
+            Test::Range(between) => {
                 let below = self.rank(between.lo);
                 let upto = between
                     .hi()
@@ -72,7 +73,7 @@ impl Histogram {
         }
     }
 
-    /// Estimated fraction of rows with a code below `code`.
+    /// Returns the estimated fraction of rows with a code below `code`.
     fn rank(&self, code: u64) -> f64 {
         let upper = self.quantiles.partition_point(|&quantile| quantile < code);
         if upper == 0 {
@@ -86,7 +87,7 @@ impl Histogram {
         (upper as f64 - 1.0 + within) / BUCKETS as f64
     }
 
-    /// Estimated fraction of rows with this code.
+    /// Returns the estimated fraction of rows with this code.
     fn equal(&self, code: u64) -> f64 {
         let first = self.quantiles.partition_point(|&quantile| quantile < code);
         let last = self.quantiles.partition_point(|&quantile| quantile <= code);
@@ -102,7 +103,7 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Between;
+    use crate::kernel::CodeRange;
 
     #[test]
     fn uniform_codes_are_estimated_by_their_share() {
@@ -110,7 +111,7 @@ mod tests {
         let histogram = Histogram::new(&mut sample, 1_000_000, 99);
         assert_eq!(histogram.distinct, 100);
         for (lo, span) in [(0, 9), (50, 19), (97, 2), (7, 0)] {
-            let found = histogram.selectivity(&Test::Between(Between { lo, span }));
+            let found = histogram.selectivity(&Test::Range(CodeRange { lo, span }));
             let expected = (span + 1) as f64 / 100.0;
             assert!((found - expected).abs() < 0.02, "{lo} {span}: {found}");
         }
@@ -120,7 +121,7 @@ mod tests {
     fn heavy_codes_are_seen() {
         let mut sample: Vec<u64> = (0..4096).map(|i| if i % 4 == 0 { i } else { 77 }).collect();
         let histogram = Histogram::new(&mut sample, 4096, 5000);
-        assert!(histogram.selectivity(&Test::Between(Between { lo: 77, span: 0 })) > 0.7);
-        assert!(histogram.selectivity(&Test::Between(Between { lo: 76, span: 0 })) < 0.01);
+        assert!(histogram.selectivity(&Test::Range(CodeRange { lo: 77, span: 0 })) > 0.7);
+        assert!(histogram.selectivity(&Test::Range(CodeRange { lo: 76, span: 0 })) < 0.01);
     }
 }

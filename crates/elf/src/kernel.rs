@@ -1,23 +1,24 @@
-//! The inner loops, once portable and once for AVX2; which one runs is decided when a search starts.
+//! The inner loops of searches, in a portable and an AVX2 implementation, one of which is selected when a search
+//! starts.
 //!
 //! Invariants: a mask has bit `k` set for value (or record) `k` of at most 64; bits at and above the count are zero.
-//! Both implementations give the same masks (tested against each other), and both read through [`View`] only, so that
-//! damaged offsets give zeros, never reads out of bounds.
+//! Both implementations return the same masks (tested against each other), and both read through [`View`] only, so that
+//! damaged offsets read as zeros, never out of bounds.
 
-use crate::geometry::{Field, Geometry};
-use crate::packed::quartet::{NO_TAIL, Quartet, Weights};
+use crate::geometry::{Field, RecordGeometry};
+use crate::packed::point_batch::{FieldCoefficients, NO_TAIL, PointBatch4};
 use crate::view::{PAD, View};
 use crate::{Tid, avx2};
 use halocline_media::Bytes;
 
 /// The codes `lo..=lo + span`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Between {
+pub(crate) struct CodeRange {
     pub(crate) lo: u64,
     pub(crate) span: u64,
 }
 
-impl Between {
+impl CodeRange {
     #[inline(always)]
     pub(crate) fn holds(self, code: u64) -> bool {
         code.wrapping_sub(self.lo) <= self.span
@@ -36,7 +37,7 @@ pub(crate) struct Records {
     pub(crate) len: usize,
 }
 
-/// A mask of the lowest `count` bits, `count <= 64`.
+/// Returns a mask of the lowest `count` bits, `count <= 64`.
 #[inline(always)]
 pub(crate) fn low_bits(count: usize) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
@@ -44,28 +45,41 @@ pub(crate) fn low_bits(count: usize) -> u64 {
 
 /// Inner loops over up to 64 values or records.
 pub(crate) trait Kernel: Copy + 'static {
-    /// Whether records have TIDs; see [`Clustered`].
+    /// True if records have TIDs; see [`Clustered`].
     const TIDS: bool = true;
 
-    /// Which of `count` values of `len` bytes (1, 2, 4 or 8) at `at` lie in `wanted`, whose bounds fit `len` bytes.
-    fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: Between) -> u64;
+    /// Returns the mask of those of `count` values of `len` bytes (1, 2, 4 or 8) at `at` that lie in `wanted`, whose
+    /// bounds fit `len` bytes.
+    fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: CodeRange) -> u64;
 
-    /// Which of the first `count <= 32` one-byte values behind a list's first byte lie in `wanted`.
-    fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64;
+    /// Returns the mask of those of the first `count <= 32` one-byte values behind a list's first byte that lie in
+    /// `wanted`.
+    fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64;
 
-    /// Which of the records of `mask` have a `field` in `wanted`.
-    fn filter<B: Bytes>(view: View<'_, B>, records: Records, mask: u64, field: Field, wanted: Between)
-    -> u64;
+    /// Returns the mask of those records of `mask` whose `field` lies in `wanted`.
+    fn filter<B: Bytes>(
+        view: View<'_, B>,
+        records: Records,
+        mask: u64,
+        field: Field,
+        wanted: CodeRange,
+    ) -> u64;
 
-    /// Whether the record at `at` has the codes of `point` in the dimensions from `from` on.
-    fn equal<B: Bytes>(view: View<'_, B>, at: usize, geometry: &Geometry, from: usize, point: &[u64])
-    -> bool;
+    /// Returns true if the record at `at` has the codes of `point` in the dimensions from `from` on.
+    fn equal<B: Bytes>(
+        view: View<'_, B>,
+        at: usize,
+        geometry: &RecordGeometry,
+        from: usize,
+        point: &[u64],
+    ) -> bool;
 
-    /// The codes of `point` from dimension `from` on, as they stand in a record above the TID, where they fit 64 bits.
-    /// `None` if a code does not fit its field.
-    fn tail(geometry: &Geometry, from: usize, point: &[u64]) -> Option<u64>;
+    /// Returns the codes of `point` from dimension `from` on, encoded as in a record above the TID, if they fit 64
+    /// bits; `None` if a code does not fit its field.
+    fn tail(geometry: &RecordGeometry, from: usize, point: &[u64]) -> Option<u64>;
 
-    /// Which of the first `count <= 64` records have these bits above the TID, which starts at `at` (byte and shift).
+    /// Returns the mask of those of the first `count <= 64` records whose bits above the TID, from `at` (byte and
+    /// shift) on, equal `tail` under the mask `bits`.
     fn tails<B: Bytes>(
         view: View<'_, B>,
         records: Records,
@@ -75,8 +89,8 @@ pub(crate) trait Kernel: Copy + 'static {
         tail: u64,
     ) -> u64;
 
-    /// Places and tails of four points of `dims` codes each, row-major in `points`.
-    fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet;
+    /// Computes the slot indexes and tails of four points of `dims` codes each, row-major in `points`.
+    fn point_batch(coefficients: &[FieldCoefficients], dims: usize, points: &[u64]) -> PointBatch4;
 
     /// Appends the TIDs of `count` records.
     fn tids<B: Bytes>(view: View<'_, B>, records: Records, count: usize, tid_mask: u32, out: &mut Vec<Tid>);
@@ -88,7 +102,7 @@ pub(crate) struct Portable;
 
 impl Kernel for Portable {
     #[inline(always)]
-    fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: Between) -> u64 {
+    fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: CodeRange) -> u64 {
         let mut mask = 0;
         for k in 0..count {
             mask |= u64::from(wanted.holds(view.uint(at + k * len, len))) << k;
@@ -97,7 +111,7 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
-    fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64 {
+    fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64 {
         let values = head[1..].iter().take(count).enumerate();
         values.fold(0, |mask, (k, &value)| {
             mask | u64::from(wanted.holds(u64::from(value))) << k
@@ -110,7 +124,7 @@ impl Kernel for Portable {
         records: Records,
         mut mask: u64,
         field: Field,
-        wanted: Between,
+        wanted: CodeRange,
     ) -> u64 {
         let mut kept = 0;
         while mask != 0 {
@@ -126,7 +140,7 @@ impl Kernel for Portable {
     fn equal<B: Bytes>(
         view: View<'_, B>,
         at: usize,
-        geometry: &Geometry,
+        geometry: &RecordGeometry,
         from: usize,
         point: &[u64],
     ) -> bool {
@@ -135,7 +149,7 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
-    fn tail(geometry: &Geometry, from: usize, point: &[u64]) -> Option<u64> {
+    fn tail(geometry: &RecordGeometry, from: usize, point: &[u64]) -> Option<u64> {
         let (mut tail, mut beyond) = (0, 0);
         let parts = geometry.table.tail.iter().zip(&geometry.table.mask);
         for (&code, (&shift, &mask)) in point.iter().zip(parts).skip(from) {
@@ -159,12 +173,12 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
-    fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet {
-        let mut quartet = Quartet::default();
+    fn point_batch(coefficients: &[FieldCoefficients], dims: usize, points: &[u64]) -> PointBatch4 {
+        let mut quartet = PointBatch4::default();
         for (k, point) in points.chunks_exact(dims).take(4).enumerate() {
             let (mut place, mut tail, mut beyond) = (0_u64, 0, false);
-            for four in weights {
-                for (&code, weight) in point.iter().skip(four.from).zip(&four.weights) {
+            for four in coefficients {
+                for (&code, weight) in point.iter().skip(four.from).zip(&four.coefficients) {
                     place = place.wrapping_add(code.wrapping_mul(weight.stride));
                     tail |= code.checked_shl(weight.shift as u32).unwrap_or(0);
                     beyond |= code > weight.max;
@@ -182,7 +196,7 @@ impl Kernel for Portable {
     }
 }
 
-/// The same inner loops for the lists of a clustered index.
+/// A kernel for the lists of a clustered index.
 #[derive(Debug, Clone, Copy)]
 struct WithoutTids<K>(K);
 
@@ -190,12 +204,12 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     const TIDS: bool = false;
 
     #[inline(always)]
-    fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: Between) -> u64 {
+    fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: CodeRange) -> u64 {
         K::between(view, at, len, count, wanted)
     }
 
     #[inline(always)]
-    fn between_head(head: &[u8; PAD], count: usize, wanted: Between) -> u64 {
+    fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64 {
         K::between_head(head, count, wanted)
     }
 
@@ -212,8 +226,8 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     }
 
     #[inline(always)]
-    fn quartet(weights: &[Weights], dims: usize, points: &[u64]) -> Quartet {
-        K::quartet(weights, dims, points)
+    fn point_batch(coefficients: &[FieldCoefficients], dims: usize, points: &[u64]) -> PointBatch4 {
+        K::point_batch(coefficients, dims, points)
     }
 
     #[inline(always)]
@@ -222,7 +236,7 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
         records: Records,
         mask: u64,
         field: Field,
-        wanted: Between,
+        wanted: CodeRange,
     ) -> u64 {
         K::filter(view, records, mask, field, wanted)
     }
@@ -231,7 +245,7 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     fn equal<B: Bytes>(
         view: View<'_, B>,
         at: usize,
-        geometry: &Geometry,
+        geometry: &RecordGeometry,
         from: usize,
         point: &[u64],
     ) -> bool {
@@ -239,7 +253,7 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     }
 
     #[inline(always)]
-    fn tail(geometry: &Geometry, from: usize, point: &[u64]) -> Option<u64> {
+    fn tail(geometry: &RecordGeometry, from: usize, point: &[u64]) -> Option<u64> {
         K::tail(geometry, from, point)
     }
 
@@ -249,11 +263,11 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     }
 }
 
-/// A search in a clustered index: compiled once more, for records without TIDs, so that no search pays for the other kind
-/// of index.
+/// A search in a clustered index. It is compiled a second time for records without TIDs, so that no search pays for the
+/// other kind of index.
 pub(crate) struct Clustered<S>(pub(crate) S);
 
-impl<S: Search> Search for Clustered<S> {
+impl<S: WithKernel> WithKernel for Clustered<S> {
     type Output = S::Output;
 
     #[inline(always)]
@@ -262,16 +276,16 @@ impl<S: Search> Search for Clustered<S> {
     }
 }
 
-/// A search that can be compiled for either kernel.
-pub(crate) trait Search {
+/// A computation that is generic over the kernel.
+pub(crate) trait WithKernel {
     type Output;
-    /// Must be `#[inline(always)]`, so that it is compiled for the caller's instruction set.
+    /// Runs with kernel `K`. Must be `#[inline(always)]`, so that it is compiled for the caller's instruction set.
     fn run<K: Kernel>(self) -> Self::Output;
 }
 
 /// Runs a search with the best kernel this CPU has.
 #[inline]
-pub(crate) fn dispatch<S: Search>(search: S) -> S::Output {
+pub(crate) fn dispatch<S: WithKernel>(search: S) -> S::Output {
     match avx2::run(search) {
         Ok(output) => output,
         Err(search) => search.run::<Portable>(),
@@ -281,15 +295,15 @@ pub(crate) fn dispatch<S: Search>(search: S) -> S::Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::MAX_DIMS;
-    use crate::packed::batch::ExactBatch;
+    use crate::geometry::MAX_DIMS;
+    use crate::packed::batch::{Batch, GeneralStages, Pipeline};
     use crate::packed::exact::Exact;
-    use crate::packed::node::Tree;
+    use crate::packed::node::PackedTree;
     use crate::packed::select::Select;
-    use crate::packed::shortcuts::{Form, Shortcuts};
+    use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
     use crate::plan::Plan;
-    use crate::sink::Collect;
-    use crate::{BuildOptions, CodePredicate, Matches, Rows, build_vec, header::Header};
+    use crate::sink::CollectSink;
+    use crate::{BuildOptions, CodePredicate, Matches, Rows, build_vec, header::ElfHeader};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
     use std::sync::Arc;
@@ -298,11 +312,11 @@ mod tests {
     struct All<'a> {
         end: usize,
         bytes: &'a Arc<[u8]>,
-        geometry: &'a Geometry,
+        geometry: &'a RecordGeometry,
         seed: u64,
     }
 
-    impl Search for All<'_> {
+    impl WithKernel for All<'_> {
         type Output = Vec<u64>;
 
         #[inline(always)]
@@ -312,9 +326,9 @@ mod tests {
             let mut answers = vec![];
             let dims = self.geometry.dims();
             let shortcuts = (1..dims)
-                .filter_map(|depth| Shortcuts::new(self.geometry, depth, Form::Near, 1 << 20))
-                .filter_map(|shortcuts| Weights::all(self.geometry, &shortcuts));
-            for weights in shortcuts {
+                .filter_map(|depth| Shortcuts::new(self.geometry, depth, ShortcutForm::Near, 1 << 20))
+                .filter_map(|shortcuts| FieldCoefficients::all(self.geometry, &shortcuts));
+            for coefficients in shortcuts {
                 for _ in 0..200 {
                     let mut points: Vec<u64> = (0..4 * dims)
                         .map(|i| rng.random_range(0..=self.geometry.max_codes[i % dims]))
@@ -323,7 +337,7 @@ mod tests {
                         let code = rng.random_range(0..points.len());
                         points[code] = rng.random::<u64>() >> rng.random_range(0..64);
                     }
-                    let Quartet { places, tails } = K::quartet(&weights, dims, &points);
+                    let PointBatch4 { places, tails } = K::point_batch(&coefficients, dims, &points);
                     answers.extend(places.into_iter().chain(tails));
                 }
             }
@@ -332,13 +346,13 @@ mod tests {
                 let len = 1 << rng.random_range(0..4);
                 let max = u64::MAX >> (64 - 8 * len);
                 let (a, b) = (rng.random::<u64>() & max, rng.random::<u64>() & max);
-                let wanted = Between {
+                let wanted = CodeRange {
                     lo: a.min(b),
                     span: a.max(b) - a.min(b),
                 };
                 answers.push(K::between(view, at, len, rng.random_range(0..=64), wanted));
                 if let Some(head) = view.head(at) {
-                    let wanted = Between {
+                    let wanted = CodeRange {
                         lo: a & 0x7f,
                         span: b & 0x7f,
                     };
@@ -351,7 +365,7 @@ mod tests {
                 };
                 let field = self.geometry.fields[rng.random_range(0..self.geometry.dims())];
                 let (a, b) = (a & field.mask, b & field.mask);
-                let wanted = Between {
+                let wanted = CodeRange {
                     lo: a.min(b),
                     span: a.max(b) - a.min(b),
                 };
@@ -398,7 +412,7 @@ mod tests {
             let max_codes = (0..dims)
                 .map(|_| u64::MAX >> rng.random_range(most..64))
                 .collect();
-            let geometry = Geometry::new(1 << rng.random_range(1..31), max_codes);
+            let geometry = RecordGeometry::new(1 << rng.random_range(1..31), max_codes);
             let bytes: Arc<[u8]> = (0..50_000).map(|_| rng.random::<u8>()).collect();
             let all = |end| All {
                 end,
@@ -446,8 +460,8 @@ mod tests {
         let row = |rng: &mut StdRng| [9, 99, 20, 300, 5].map(|max| rng.random_range(0..=max));
         let table = Table((0..30_000).map(|_| row(&mut rng)).collect());
         let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
-        let header = Header::read(&bytes).unwrap();
-        let tree = Tree {
+        let header = ElfHeader::read(&bytes).unwrap();
+        let tree = PackedTree {
             view: View::new(&bytes, None),
             header: &header,
         };
@@ -455,19 +469,15 @@ mod tests {
         let (buckets, mut points) = (header.geometry.buckets.unwrap(), vec![]);
         buckets.points(&tuples, 5, &mut points);
         let [mut a, mut b] = [Matches::new(), Matches::new()];
-        dispatch(ExactBatch {
+        let batch = |out| Batch {
             tree,
+            dims: header.geometry.dims(),
+            coefficients: &[],
             points: &points,
-            out: &mut a,
-        })
-        .unwrap();
-        ExactBatch {
-            tree,
-            points: &points,
-            out: &mut b,
-        }
-        .run::<Portable>()
-        .unwrap();
+            out,
+        };
+        dispatch(Pipeline(batch(&mut a), GeneralStages)).unwrap();
+        Pipeline(batch(&mut b), GeneralStages).run::<Portable>().unwrap();
         assert_eq!(a.tids(), b.tids());
         for (point, tuple) in points.chunks(6).zip(tuples.chunks(5)) {
             let found: Vec<Tid> = tree.tids(dispatch(Exact { tree, point }).unwrap()).collect();
@@ -485,7 +495,7 @@ mod tests {
             dispatch(Select {
                 tree,
                 plan: &plan,
-                sink: &mut Collect::new(&mut a, 30_000),
+                sink: &mut CollectSink::new(&mut a, 30_000),
                 counts: None,
                 from: &[header.root as usize],
                 depth: 0,
@@ -494,7 +504,7 @@ mod tests {
             Select {
                 tree,
                 plan: &plan,
-                sink: &mut Collect::new(&mut b, 30_000),
+                sink: &mut CollectSink::new(&mut b, 30_000),
                 counts: None,
                 from: &[header.root as usize],
                 depth: 0,

@@ -41,7 +41,7 @@ pub use elf::Elf;
 pub use error::{ElfError, Result};
 pub use halocline_columns::CodePredicate;
 pub use parallel::Threads;
-pub use place::{PlaceOptions, Placed};
+pub use place::{PlaceOptions, PlacementStatus};
 pub use selection::{Estimate, Selection};
 pub use table::{
     IndexOptions, IndexSegment, IndexStats, KeptCopies, KeptTrees, Order, RefreshStats, TableIndex,
@@ -54,14 +54,14 @@ pub use workers::Workers;
 /// A row of the indexed segment.
 pub type Tid = halocline_columns::RowId;
 
-/// How the lists are laid out.
+/// Storage layout of the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// Ours: values apart from links, bit-packed records in leaf lists, links by distance.
+    /// Values separate from links, bit-packed records in leaf lists, links as distances.
     #[default]
     Packed,
-    /// The ICDE'17 paper's: entries of value and link, scanned from the front.
+    /// The layout of the ICDE'17 paper: entries of value and link, scanned from the front.
     Published,
 }
 
@@ -74,15 +74,15 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// What is indexed: `rows` tuples of `dims` codes, read by column.
+/// The data to index: `rows` tuples of `dims` codes, read by column.
 pub trait Rows: Sync {
-    /// Number of rows, at most 2^31.
+    /// Returns the number of rows, at most 2^31.
     fn rows(&self) -> usize;
 
-    /// Number of dimensions, 1 to 64; dimension 0 is the tree's first.
+    /// Returns the number of dimensions, 1 to 64; dimension 0 is the tree's first.
     fn dims(&self) -> usize;
 
-    /// An upper bound of the codes of a dimension; the closer, the smaller the index.
+    /// Returns an upper bound of the codes of a dimension; the tighter, the smaller the index.
     fn max_code(&self, dim: usize) -> u64;
 
     /// Reads the codes of rows `start..start + out.len()` in a dimension. Called from several threads.

@@ -2,17 +2,16 @@
 //!
 //! The upper levels are searched by one thread until there are some dozens of subtrees for each; then threads take the
 //! subtrees in portions and steal them from each other (the paper, section 5, has one task for each value of the first
-//! dimension). Whether that pays is estimated first: waking threads takes longer than many a selection.
+//! dimension). An estimate decides if that pays, since waking threads takes longer than many selections.
 //!
-//! `Threads::Chosen` judges by the bounds of the query, and where those are not enough by its estimate,
-//! whether several threads pay.
+//! `Threads::Chosen` decides by the bounds of the query and, if these are not conclusive, by the histograms.
 
-use crate::header::Header;
-use crate::packed::node::Tree;
-use crate::packed::select::Split;
-use crate::place::ways::Kind;
+use crate::header::ElfHeader;
+use crate::packed::node::PackedTree;
+use crate::packed::select::SplitSelect;
+use crate::place::strategy::QueryKind;
 use crate::plan::{Plan, Test};
-use crate::sink::Collect;
+use crate::sink::CollectSink;
 use crate::view::Image;
 use crate::{Elf, Selection};
 use crate::{Estimate, Layout, Result, Tid};
@@ -20,42 +19,43 @@ use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use rayon::prelude::*;
 
-/// Threads that a selection may use: those of the rayon pool it is called in.
+/// The threads that a selection may use, of the rayon pool in which it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Threads {
-    /// The caller's alone.
+    /// Only the caller's thread.
     #[default]
     One,
-    /// All.
+    /// All threads of the pool.
     All,
     /// One or all, whichever is estimated to be faster.
     Chosen,
 }
 
-/// Subtrees for each thread that one thread looks for.
+/// Subtrees per thread into which one thread splits the tree.
 const SUBTREES: usize = 64;
-/// Portions for each thread.
+/// Portions per thread.
 const PORTIONS: usize = 16;
-/// Lists and rows that several threads must share for it to pay.
+/// Least number of lists and rows for which several threads pay.
 const WORTH: f64 = 6000.0;
 
-/// What is searched: the bytes, the header and the copies in DRAM of the moment.
-struct Searched<'a, B> {
+/// A selection on several threads, with the header and the copies that it uses.
+struct ParallelSelect<'a, B> {
     elf: &'a Elf<B>,
-    header: &'a Header,
+    header: &'a ElfHeader,
     image: Option<&'a Image>,
     counts: Option<&'a AgedCounts>,
     plan: &'a Plan,
 }
 
 impl<B: Bytes> Selection<'_, B> {
-    /// Whether it is expected to be large enough for several threads.
+    /// Returns true if the selection is estimated to be large enough for several threads.
     pub(crate) fn is_worth_threads(&self) -> bool {
         self.expected()
             .is_some_and(|found| found.lists + found.rows >= WORTH)
     }
 
-    /// The same where rows are only counted: several threads look for the rows themselves, of which there must be few.
+    /// [`is_worth_threads`](Self::is_worth_threads) for a count: several threads materialize the rows, so these must be
+    /// few.
     pub(crate) fn is_worth_threads_to_count(&self) -> bool {
         self.expected()
             .is_some_and(|found| found.lists >= WORTH.max(found.rows))
@@ -81,8 +81,8 @@ impl<B: Bytes> Selection<'_, B> {
         if !all || elf.rows() == 0 {
             return self.tids_into(tids);
         }
-        let found = elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| {
-            let searched = Searched {
+        let found = elf.with_copies_of_now(QueryKind::Select, 1, |header, image, counts| {
+            let searched = ParallelSelect {
                 elf,
                 header,
                 image,
@@ -100,8 +100,8 @@ impl<B: Bytes> Selection<'_, B> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// What a selection is expected to look at, from the histograms alone: no list is read, because a look at some of them
-    /// takes as long as many a selection. `None` if it is little even without a look at the histograms.
+    /// Estimates the lists and rows that a selection reads from the histograms alone, as reading a few lists would take
+    /// as long as many selections. Returns `None` if the bounds alone show that it reads little.
     fn expected(&self, plan: &Plan) -> Option<Estimate> {
         let header = &self.durable;
         let little = WORTH / 16.0;
@@ -113,14 +113,15 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    /// Lists and rows, if each test passes such a share of what the tests above it pass; `None` as soon as it is certain that they
-    /// are fewer than `little`, which for most selections is long before the last test.
+    /// Estimates lists and rows, if each test passes the given share of the rows that pass the tests above it. Returns
+    /// `None` as soon as they are certain to be fewer than `little`, which for most selections is long before the last
+    /// test.
     fn looked_at(&self, plan: &Plan, little: f64, share: impl Fn(usize, &Test) -> f64) -> Option<Estimate> {
         let max_codes = &self.durable.geometry.max_codes;
         let (mut prefixes, mut rows, mut lists) = (1.0_f64, self.rows() as f64, 0.0);
         let mut above_rows = true;
         for (depth, (test, &max)) in plan.tests.iter().zip(max_codes).enumerate() {
-            // Once there are fewer rows than prefixes, what is left of them is looked at one by one.
+            // Once there are fewer rows than prefixes, each list has about one row and no lists are below it.
             if above_rows {
                 lists += prefixes.min(rows);
                 above_rows = prefixes < rows;
@@ -141,22 +142,22 @@ impl<B: Bytes> Elf<B> {
     }
 }
 
-/// Codes that pass a test.
+/// Returns the number of codes that pass a test.
 fn codes(test: &Test, max: u64) -> f64 {
     match test {
         Test::Any => max as f64 + 1.0,
-        Test::Between(between) => between.span as f64 + 1.0,
+        Test::Range(between) => between.span as f64 + 1.0,
         Test::Set(set) => set.codes.len() as f64,
     }
 }
 
-impl<B: Bytes> Searched<'_, B> {
+impl<B: Bytes> ParallelSelect<'_, B> {
     fn packed(&self, tids: &mut Vec<Tid>) -> Result<()> {
-        let tree: Tree<'_, B> = self.elf.tree_in(self.header, self.image);
+        let tree: PackedTree<'_, B> = self.elf.tree_in(self.header, self.image);
         let threads = rayon::current_num_threads();
         let (rows, before) = (self.elf.rows(), tids.len());
-        let mut sink = Collect::new(tids, rows);
-        let split = Split {
+        let mut sink = CollectSink::new(tids, rows);
+        let split = SplitSelect {
             tree,
             plan: self.plan,
             sink: &mut sink,
@@ -164,9 +165,9 @@ impl<B: Bytes> Searched<'_, B> {
             subtrees: SUBTREES * threads,
         };
         let Some(subtrees) = self.elf.dispatch_packed(split)? else {
-            // More lists on one level than are worth remembering: they are searched in order.
+            // One level has too many lists for a shared frontier: they are searched by one thread.
             tids.truncate(before);
-            let mut sink = Collect::new(tids, rows);
+            let mut sink = CollectSink::new(tids, rows);
             let from = [self.header.root as usize];
             self.elf
                 .select_packed(tree, self.plan, &mut sink, self.counts, &from, 0)?;
@@ -176,7 +177,7 @@ impl<B: Bytes> Searched<'_, B> {
         let portion = subtrees.lists.len().div_ceil(PORTIONS * threads).max(1);
         let search = |lists: &[usize]| -> Result<Vec<Tid>> {
             let mut part = vec![];
-            let mut sink = Collect::new(&mut part, rows);
+            let mut sink = CollectSink::new(&mut part, rows);
             self.elf
                 .select_packed(tree, self.plan, &mut sink, self.counts, lists, subtrees.depth)?;
             sink.finish()?;
@@ -193,7 +194,7 @@ impl<B: Bytes> Searched<'_, B> {
         let rows = self.elf.rows();
         let search = |value: u64| -> Result<Vec<Tid>> {
             let mut part = vec![];
-            let mut sink = Collect::new(&mut part, rows);
+            let mut sink = CollectSink::new(&mut part, rows);
             lists.select_values(self.plan, value..=value, &mut sink, self.counts)?;
             sink.finish()?;
             Ok(part)

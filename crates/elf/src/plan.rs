@@ -1,8 +1,7 @@
-//! Predicates made ready for the kernels.
+//! Predicates in the form that the kernels evaluate.
 
-use crate::geometry::Geometry;
-use crate::header::MAX_DIMS;
-use crate::kernel::Between;
+use crate::geometry::{MAX_DIMS, RecordGeometry};
+use crate::kernel::CodeRange;
 use crate::{CodePredicate, ElfError, Result};
 
 /// Sets up to this span also get a bitmap.
@@ -12,7 +11,7 @@ const BITMAP_SPAN: u64 = 1 << 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Test {
     Any,
-    Between(Between),
+    Range(CodeRange),
     Set(Box<Set>),
 }
 
@@ -20,7 +19,7 @@ pub(crate) enum Test {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) codes: Vec<u64>,
-    pub(crate) bounds: Between,
+    pub(crate) bounds: CodeRange,
     bits: Vec<u64>,
 }
 
@@ -37,7 +36,7 @@ impl Set {
         }
         Some(Self {
             codes,
-            bounds: Between { lo, span },
+            bounds: CodeRange { lo, span },
             bits,
         })
     }
@@ -52,14 +51,14 @@ impl Set {
 }
 
 impl Test {
-    /// `None` if no code up to `max` matches.
+    /// Returns the test; `None` if no code up to `max` matches.
     pub(crate) fn new(predicate: &CodePredicate, max: u64) -> Option<Self> {
         let between = |lo: u64, hi: u64| {
             let hi = hi.min(max);
             match (lo, hi) {
                 (lo, hi) if lo > hi => None,
                 (0, hi) if hi == max => Some(Self::Any),
-                (lo, hi) => Some(Self::Between(Between { lo, span: hi - lo })),
+                (lo, hi) => Some(Self::Range(CodeRange { lo, span: hi - lo })),
             }
         };
         match predicate {
@@ -92,11 +91,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `None` if no row can match.
+    /// Returns the plan; `None` if no row can match.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`].
-    pub(crate) fn new(predicates: &[CodePredicate], geometry: &Geometry) -> Result<Option<Self>> {
+    pub(crate) fn new(predicates: &[CodePredicate], geometry: &RecordGeometry) -> Result<Option<Self>> {
         if predicates.len() != geometry.dims() {
             return Err(ElfError::WrongDimensions {
                 expected: geometry.dims(),
@@ -113,7 +112,7 @@ impl Plan {
         Ok(Some(Self::of(tests)))
     }
 
-    /// At most [`MAX_DIMS`] tests.
+    /// Creates a plan of at most [`MAX_DIMS`] tests.
     pub(crate) fn of(tests: Vec<Test>) -> Self {
         let (mut restricted, mut count) = ([0; MAX_DIMS], 0);
         for (dim, _) in tests
@@ -142,7 +141,7 @@ impl Plan {
         &self.restricted[..self.count]
     }
 
-    /// The restricted dimensions beyond `depth`.
+    /// Returns the restricted dimensions beyond `depth`.
     #[inline]
     pub(crate) fn rest(&self, depth: usize) -> &[u8] {
         let first = self.restricted().iter().position(|&dim| usize::from(dim) > depth);

@@ -1,29 +1,29 @@
-//! Selections on an open index: range and partial matches, and what they are expected to cost.
+//! Selections on an open index: range and partial matches, and estimates of their cost.
 
-use crate::kernel::{Clustered, Search, dispatch};
-use crate::packed::node::Tree;
+use crate::kernel::{Clustered, WithKernel, dispatch};
+use crate::packed::node::PackedTree;
 use crate::packed::select::Select;
-use crate::place::ways::Kind;
+use crate::place::strategy::QueryKind;
 use crate::plan::Plan;
-use crate::sink::{Collect, Count, Ranges, Sink, Visit};
+use crate::sink::{CollectSink, CountSink, MatchSink, RangeSink, VisitSink};
 use crate::{CodePredicate, Elf, ElfError, Layout, Result, Tid, packed};
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
 use std::ops::Range;
 
-/// What a selection is expected to find and to cost; see [`Elf::estimate`].
+/// Estimated result and cost of a selection; see [`Elf::estimate`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Estimate {
     /// Rows that match.
     pub rows: f64,
     /// Lists visited.
     pub lists: f64,
-    /// Runs of neighbouring rows that they are, in a clustered index; otherwise as many as rows.
+    /// Ranges of consecutive matching rows, in a clustered index; otherwise equal to `rows`.
     pub ranges: f64,
 }
 
-/// Rows that match, not yet looked for. Their order is not specified.
+/// A selection that has not run yet. The order of its rows is not specified.
 #[derive(Debug, Clone)]
 pub struct Selection<'a, B> {
     elf: &'a Elf<B>,
@@ -40,21 +40,22 @@ impl<B: Bytes> Selection<'_, B> {
         self.plan.as_ref()
     }
 
-    fn run<S: Sink>(&self, sink: &mut S) -> Result<()> {
+    fn run<S: MatchSink>(&self, sink: &mut S) -> Result<()> {
         let (elf, Some(plan)) = (self.elf, &self.plan) else {
-            // What is damaged may have been read to find that no row can match.
+            // Damaged bytes may have been read to find that no row can match.
             return self.elf.sound();
         };
         if elf.rows() == 0 {
             return Ok(());
         }
-        let found = elf.with_copies_of_now(Kind::Select, 1, |header, image, counts| match elf.layout() {
-            Layout::Packed => {
-                let tree = elf.tree_in(header, image);
-                elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
-            }
-            Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
-        });
+        let found =
+            elf.with_copies_of_now(QueryKind::Select, 1, |header, image, counts| match elf.layout() {
+                Layout::Packed => {
+                    let tree = elf.tree_in(header, image);
+                    elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
+                }
+                Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
+            });
         elf.sound()?;
         found
     }
@@ -72,23 +73,23 @@ impl<B: Bytes> Selection<'_, B> {
     /// # Errors
     /// As [`for_each`](Self::for_each).
     pub fn for_each_slice(&self, visit: impl FnMut(&[Tid])) -> Result<()> {
-        let mut sink = Visit::new(visit, self.elf.rows());
+        let mut sink = VisitSink::new(visit, self.elf.rows());
         self.run(&mut sink)?;
         sink.finish(self.elf.is_clustered())
     }
 
-    /// How many rows match. A subtree below the last restricted dimension costs one look at its list, in a clustered index
-    /// all those of neighbouring values together two.
+    /// Counts the rows that match. Of a subtree below the last restricted dimension only the top list is read; in a
+    /// clustered index, two lists for all subtrees of neighbouring values together.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
     pub fn count(&self) -> Result<u64> {
-        let mut sink = Count::default();
+        let mut sink = CountSink::default();
         self.run(&mut sink)?;
         Ok(sink.rows)
     }
 
-    /// The TIDs, in no particular order.
+    /// Returns the TIDs, in no particular order.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
@@ -98,17 +99,17 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(tids)
     }
 
-    /// Appends the TIDs to a vector that may be used again and again.
+    /// Appends the TIDs to a vector, which may be reused.
     ///
     /// # Errors
-    /// [`ElfError::Damaged`]; what was appended then is worthless.
+    /// [`ElfError::Damaged`]; the TIDs appended until then must be discarded.
     pub fn tids_into(&self, tids: &mut Vec<Tid>) -> Result<()> {
-        let mut sink = Collect::new(tids, self.elf.rows());
+        let mut sink = CollectSink::new(tids, self.elf.rows());
         self.run(&mut sink)?;
         sink.finish()
     }
 
-    /// The TIDs as a bitmap.
+    /// Returns the TIDs as a bitmap.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
@@ -125,8 +126,8 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(tids.into_iter().collect())
     }
 
-    /// Calls `visit` with the matching rows as ranges, ascending, as long as they can be. In a
-    /// [clustered](Elf::is_clustered) index no row of a subtree that matches as a whole is looked at.
+    /// Calls `visit` with the matching rows as maximal ranges in ascending order. In a [clustered](Elf::is_clustered)
+    /// index the rows of a subtree that matches as a whole are not read.
     ///
     /// # Errors
     /// [`ElfError::Damaged`]; nothing has been visited then.
@@ -136,7 +137,7 @@ impl<B: Bytes> Selection<'_, B> {
     }
 
     fn row_ranges(&self) -> Result<Vec<Range<Tid>>> {
-        let mut sink = Ranges::new(self.elf.rows());
+        let mut sink = RangeSink::new(self.elf.rows());
         if self.elf.is_clustered() {
             self.run(&mut sink)?;
         } else {
@@ -161,7 +162,7 @@ impl<B: Bytes> Elf<B> {
         Ok(Selection { elf: self, plan })
     }
 
-    /// What the predicates ask of each depth; `None` if no row can match.
+    /// Returns the tests of all depths; `None` if no row can match.
     pub(crate) fn plan(&self, predicates: &[CodePredicate]) -> Result<Option<Plan>> {
         if predicates.len() != self.dims() {
             return Err(ElfError::WrongDimensions {
@@ -177,9 +178,9 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Searches the lists of layout `packed` from some of one dimension on.
-    pub(crate) fn select_packed<S: Sink>(
+    pub(crate) fn select_packed<S: MatchSink>(
         &self,
-        tree: Tree<'_, B>,
+        tree: PackedTree<'_, B>,
         plan: &Plan,
         sink: &mut S,
         counts: Option<&AgedCounts>,
@@ -197,7 +198,7 @@ impl<B: Bytes> Elf<B> {
     }
 
     /// Runs a search that is compiled for both kinds of records.
-    pub(crate) fn dispatch_packed<S: Search>(&self, search: S) -> S::Output {
+    pub(crate) fn dispatch_packed<S: WithKernel>(&self, search: S) -> S::Output {
         if self.is_clustered() {
             dispatch(Clustered(search))
         } else {

@@ -1,4 +1,4 @@
-//! Where selected rows go.
+//! Receivers of selected rows.
 
 use crate::{ElfError, Result, Tid};
 use std::ops::Range;
@@ -7,31 +7,32 @@ use std::ops::Range;
 const BUFFER: usize = 8192;
 
 /// Receives the rows of a selection.
-pub(crate) trait Sink {
-    /// Only the number of rows is wanted.
+pub(crate) trait MatchSink {
+    /// True if only the number of rows matters.
     const COUNTS: bool;
 
-    /// `count` more rows match (counting sinks only).
+    /// Adds `count` matching rows (counting sinks only).
     fn add(&mut self, count: u64);
 
-    /// TIDs may be appended here (all other sinks), followed by a call of [`Sink::appended`].
+    /// Returns the buffer to which TIDs may be appended (all other sinks), followed by a call of
+    /// [`MatchSink::appended`].
     fn buffer(&mut self) -> &mut Vec<Tid>;
 
-    /// TIDs were appended.
+    /// Called after TIDs were appended.
     fn appended(&mut self) -> Result<()>;
 
-    /// `count` rows from `first` on match (all sinks, in clustered indexes instead of the others).
+    /// Adds the `count` rows from `first` on (all sinks; clustered indexes call this method alone).
     fn rows(&mut self, first: u64, count: u64) -> Result<()>;
 }
 
 /// Counts rows.
 #[derive(Debug, Default)]
-pub(crate) struct Count {
+pub(crate) struct CountSink {
     pub(crate) rows: u64,
     unused: Vec<Tid>,
 }
 
-impl Sink for Count {
+impl MatchSink for CountSink {
     const COUNTS: bool = true;
 
     #[inline(always)]
@@ -56,24 +57,24 @@ impl Sink for Count {
 
 /// Collects ranges of rows.
 #[derive(Debug)]
-pub(crate) struct Ranges {
+pub(crate) struct RangeSink {
     ranges: Vec<Range<Tid>>,
-    guard: Guard,
+    guard: TidGuard,
     unused: Vec<Tid>,
 }
 
-impl Ranges {
+impl RangeSink {
     pub(crate) fn new(rows: u64) -> Self {
         Self {
             ranges: vec![],
-            guard: Guard { rows, given: 0 },
+            guard: TidGuard { rows, given: 0 },
             unused: vec![],
         }
     }
 
-    /// The ranges in ascending order; none touches the next.
+    /// Returns the ranges in ascending order, with adjacent ones merged.
     pub(crate) fn finish(mut self) -> Vec<Range<Tid>> {
-        // Stable: it takes what is ascending already as it is.
+        // The stable sort is fast on ranges that ascend already.
         self.ranges.sort_by_key(|range| range.start);
         self.ranges.dedup_by(|next, range| {
             let touches = next.start <= range.end;
@@ -86,7 +87,7 @@ impl Ranges {
     }
 }
 
-impl Sink for Ranges {
+impl MatchSink for RangeSink {
     const COUNTS: bool = false;
 
     fn add(&mut self, _count: u64) {}
@@ -111,14 +112,15 @@ impl Sink for Ranges {
     }
 }
 
-/// A sound index gives at most `rows` TIDs, all below `rows`; a damaged one may give others, which must not get out.
+/// Validation of the TIDs found: a sound index has at most `rows` TIDs, all below `rows`. Those of a damaged one must
+/// not reach the caller, who may index arrays with them.
 #[derive(Debug)]
-struct Guard {
+struct TidGuard {
     rows: u64,
     given: u64,
 }
 
-impl Guard {
+impl TidGuard {
     fn pass(&mut self, tids: &[Tid]) -> Result<()> {
         self.given += tids.len() as u64;
         let highest = tids.iter().fold(0, |highest, &tid| highest.max(tid));
@@ -128,7 +130,7 @@ impl Guard {
         Ok(())
     }
 
-    /// The same for consecutive rows.
+    /// [`pass`](Self::pass) for consecutive rows.
     #[inline(always)]
     fn pass_rows(&mut self, first: u64, count: u64) -> Result<Range<Tid>> {
         self.given += count;
@@ -142,18 +144,18 @@ impl Guard {
 
 /// Appends TIDs to a vector.
 #[derive(Debug)]
-pub(crate) struct Collect<'a> {
+pub(crate) struct CollectSink<'a> {
     tids: &'a mut Vec<Tid>,
     checked: usize,
-    guard: Guard,
+    guard: TidGuard,
 }
 
-impl<'a> Collect<'a> {
+impl<'a> CollectSink<'a> {
     pub(crate) fn new(tids: &'a mut Vec<Tid>, rows: u64) -> Self {
         Self {
             checked: tids.len(),
             tids,
-            guard: Guard { rows, given: 0 },
+            guard: TidGuard { rows, given: 0 },
         }
     }
 
@@ -162,7 +164,7 @@ impl<'a> Collect<'a> {
     }
 }
 
-impl Sink for Collect<'_> {
+impl MatchSink for CollectSink<'_> {
     const COUNTS: bool = false;
 
     fn add(&mut self, _count: u64) {}
@@ -190,24 +192,24 @@ impl Sink for Collect<'_> {
     }
 }
 
-/// Hands TIDs to a visitor, thousands at a time.
+/// Passes TIDs to a visitor, thousands at a time.
 #[derive(Debug)]
-pub(crate) struct Visit<F> {
+pub(crate) struct VisitSink<F> {
     buffer: Vec<Tid>,
-    guard: Guard,
+    guard: TidGuard,
     visit: F,
 }
 
-impl<F: FnMut(&[Tid])> Visit<F> {
+impl<F: FnMut(&[Tid])> VisitSink<F> {
     pub(crate) fn new(visit: F, rows: u64) -> Self {
         Self {
             buffer: vec![],
-            guard: Guard { rows, given: 0 },
+            guard: TidGuard { rows, given: 0 },
             visit,
         }
     }
 
-    /// What is left in the buffer of a clustered index has been checked.
+    /// Visits the rest of the buffer. That of a clustered index has been validated already.
     pub(crate) fn finish(mut self, clustered: bool) -> Result<()> {
         if clustered {
             self.hand_over();
@@ -229,7 +231,7 @@ impl<F: FnMut(&[Tid])> Visit<F> {
     }
 }
 
-impl<F: FnMut(&[Tid])> Sink for Visit<F> {
+impl<F: FnMut(&[Tid])> MatchSink for VisitSink<F> {
     const COUNTS: bool = false;
 
     fn add(&mut self, _count: u64) {}

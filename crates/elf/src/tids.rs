@@ -1,4 +1,4 @@
-//! The rows an exact match finds.
+//! Results of exact matches.
 
 use crate::Tid;
 
@@ -9,31 +9,31 @@ use crate::Tid;
 #[derive(Debug, Clone)]
 pub struct Tids<'a> {
     bytes: &'a [u8],
-    /// The lowest TID left, if any is, and where it stands.
+    /// The next TID and its position in `bytes`.
     first: Tid,
     at: usize,
     /// Bytes from one TID to the next.
     step: usize,
     left: usize,
-    /// 0: they are consecutive.
+    /// Mask of a TID; 0 if the TIDs are consecutive.
     mask: u32,
 }
 
 impl<'a> Tids<'a> {
-    /// `count` rows from `first` on.
+    /// Returns `count` consecutive TIDs from `first` on.
     #[inline(always)]
     pub(crate) fn consecutive(first: Tid, count: usize) -> Self {
         Self::from_first(first, &[], 0, count, 0)
     }
 
-    /// `count` rows whose TIDs stand in `bytes`, `step` bytes apart.
+    /// Returns the `count` TIDs in `bytes`, `step` bytes apart.
     pub(crate) fn new(bytes: &'a [u8], step: usize, count: usize, mask: u32) -> Self {
         let first = read(bytes, 0);
         let count = first.map_or(0, |_| count);
         Self::from_first(first.unwrap_or(0) & mask, bytes, step, count, mask)
     }
 
-    /// The same, with the first TID at hand.
+    /// [`new`](Self::new) for a caller that has read the first TID.
     #[inline(always)]
     pub(crate) fn from_first(first: Tid, bytes: &'a [u8], step: usize, left: usize, mask: u32) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl<'a> Tids<'a> {
         }
     }
 
-    /// Bytes from the first TID to the end of the last of `count`, `step` bytes apart.
+    /// Returns the number of bytes that `count` TIDs span, `step` bytes apart.
     #[inline(always)]
     pub(crate) fn bytes(step: usize, count: usize) -> usize {
         count.saturating_sub(1).saturating_mul(step).saturating_add(4)
@@ -56,13 +56,13 @@ impl<'a> Tids<'a> {
         Self::from_first(0, &[], 0, 0, 0)
     }
 
-    /// The lowest TID left, without advancing.
+    /// Returns the next TID without advancing.
     #[inline]
     pub fn first(&self) -> Option<Tid> {
         (self.left > 0).then_some(self.first)
     }
 
-    /// Whether no row is left.
+    /// Returns true if no TID is left.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.left == 0
@@ -103,7 +103,7 @@ impl Iterator for Tids<'_> {
 
 impl ExactSizeIterator for Tids<'_> {}
 
-/// What a batch of exact matches finds, point by point.
+/// The rows found by a batch of exact matches, point by point.
 ///
 /// Reuse one value for many batches: it keeps its memory.
 #[derive(Debug, Clone, Default)]
@@ -113,22 +113,22 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// An empty one.
+    /// Creates an empty value.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Points in the batch.
+    /// Returns the number of points in the batch.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether the batch had no point.
+    /// Returns true if the batch had no point.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// TIDs of the rows that equal point `index`, ascending.
+    /// Returns the TIDs of the rows that equal point `index`, ascending.
     ///
     /// # Panics
     /// If `index` is not below [`len`](Self::len).
@@ -137,7 +137,7 @@ impl Matches {
         &self.tids[start..self.ends[index]]
     }
 
-    /// The TIDs of all points, one after the other.
+    /// Returns the TIDs of all points, point after point.
     pub fn tids(&self) -> &[Tid] {
         &self.tids
     }
@@ -152,7 +152,7 @@ impl Matches {
         self.ends.reserve(points);
     }
 
-    /// One TID each for several points.
+    /// Appends one TID for each of several points.
     #[inline(always)]
     pub(crate) fn push_each(&mut self, tids: &[Tid]) {
         let end = self.tids.len() + 1;

@@ -1,15 +1,16 @@
 //! Reads from index bytes that may be damaged.
 //!
 //! Invariant: every read is checked against the slice here, in this file, so that no other file needs a contract about
-//! offsets. A read beyond the end gives zeros. Sound indexes end in [`PAD`] zero bytes, so that the wide loads below
+//! offsets. A read beyond the end returns zeros. Sound indexes end in [`PAD`] zero bytes, so that the wide loads below
 //! never pass the end there and the check is one predicted branch.
 //!
-//! Where bytes have checksums of their blocks, a block is verified before anything of it is read. That costs nothing once all are: until then
-//! no offset counts as padded, so that reads take the path that looks at a block's bit. What is damaged is read all the same, within the
-//! slice; whoever searched asks the bytes for damage before it believes what it has found.
+//! If the bytes carry block checksums, each block is verified before it is read. Until all blocks are verified no
+//! offset counts as padded, so that every read takes the path that checks its block; after that verification costs
+//! nothing. Damaged blocks are read too, within the slice: every search checks the bytes for damage before it returns a
+//! result.
 //!
-//! Some of the bytes may be copies in DRAM: an [`Image`] takes the place of all offsets from its first one on. What is
-//! read there is not told to the medium.
+//! Some of the bytes may be copies in DRAM: an [`Image`] takes the place of all offsets from its first one on. Reads of
+//! copies are not reported to the medium.
 #![allow(
     unsafe_code,
     reason = "unaligned loads checked once for a whole value or vector"
@@ -31,7 +32,7 @@ pub(crate) struct Image {
     pub(crate) bytes: Arc<HugeVec<u8>>,
 }
 
-/// The count of the list at an offset of the index.
+/// Returns the counter of the list at an offset of the index.
 #[inline]
 pub(crate) fn count_of(at: usize, counts: &AgedCounts) -> u32 {
     let spread = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -42,8 +43,8 @@ pub(crate) fn count_of(at: usize, counts: &AgedCounts) -> u32 {
 #[derive(Debug)]
 pub(crate) struct View<'a, B> {
     bytes: &'a B,
-    slow: Part<'a>,
-    dram: Part<'a>,
+    slow: ViewPart<'a>,
+    dram: ViewPart<'a>,
     image: Option<&'a Image>,
     /// First offset of `dram`.
     from: usize,
@@ -53,13 +54,13 @@ pub(crate) struct View<'a, B> {
 
 /// Bytes of one kind of memory.
 #[derive(Debug, Clone, Copy)]
-struct Part<'a> {
+struct ViewPart<'a> {
     slice: &'a [u8],
     /// Offsets below this have [`PAD`] bytes behind them: one comparison for most reads.
     padded: usize,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ViewPart<'a> {
     #[inline(always)]
     fn new(slice: &'a [u8]) -> Self {
         Self {
@@ -88,21 +89,21 @@ impl<'a, B: Bytes> View<'a, B> {
     pub(crate) fn new(bytes: &'a B, image: Option<&'a Image>) -> Self {
         let (from, dram) = image.map_or((usize::MAX, &[][..]), |image| (image.from, &image.bytes[..]));
         let verified = bytes.verified_blocks();
-        let mut slow = Part::new(bytes.as_slice());
+        let mut slow = ViewPart::new(bytes.as_slice());
         if !verified.is_empty() {
             slow.padded = 0;
         }
         Self {
             bytes,
             slow,
-            dram: Part::new(dram),
+            dram: ViewPart::new(dram),
             image,
             from,
             verified,
         }
     }
 
-    /// Verifies the blocks that hold `len` bytes at `at`, unless that was done or they are in DRAM.
+    /// Verifies the blocks of `len` bytes at `at`, unless they are verified already or in DRAM.
     #[inline(always)]
     fn verify(&self, at: usize, len: usize) {
         if !self.verified.is_empty() && at < self.from {
@@ -122,14 +123,14 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Whether damage was met in the bytes.
+    /// Returns true if damage was found in the bytes.
     pub(crate) fn is_damaged(&self) -> bool {
         self.bytes.damage().is_some()
     }
 
-    /// The part that has the byte at `at`, and where in it that is.
+    /// Returns the part with the byte at `at` and the position in it.
     #[inline(always)]
-    fn part(&self, at: usize) -> (Part<'a>, usize) {
+    fn part(&self, at: usize) -> (ViewPart<'a>, usize) {
         if at < self.from {
             (self.slow, at)
         } else {
@@ -137,7 +138,7 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Says that these bytes are about to be read (an emulated medium counts and delays here).
+    /// Announces a read of these bytes: an emulated medium counts and delays here.
     #[inline(always)]
     pub(crate) fn touch(&self, at: usize, len: usize) {
         if at < self.from {
@@ -145,7 +146,7 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Fetches the line at `at`.
+    /// Prefetches the cache line at `at`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: usize) {
         if at < self.from {
@@ -155,10 +156,10 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Pointer to `len` readable bytes at `at`, if they are within the slice.
+    /// Returns a pointer to `len` readable bytes at `at`, if they are within the slice.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize, len: usize) -> Option<*const u8> {
-        let (Part { slice, padded }, offset) = self.part(at);
+        let (ViewPart { slice, padded }, offset) = self.part(at);
         if len > PAD || offset >= padded {
             if offset.checked_add(len)? > slice.len() {
                 return None;
@@ -177,7 +178,7 @@ impl<'a, B: Bytes> View<'a, B> {
             .map(|from| unsafe { from.cast::<[u8; N]>().read() })
     }
 
-    /// The [`PAD`] bytes from `at` on, if there are so many: a sound index has them behind the start of each list.
+    /// Returns the [`PAD`] bytes from `at` on, if they exist: in a sound index they do for every list.
     #[inline(always)]
     pub(crate) fn head(&self, at: usize) -> Option<&'a [u8; PAD]> {
         // SAFETY: `pointer` gives PAD bytes within the slice, which is borrowed for `'a`; a byte array has alignment 1.
@@ -224,13 +225,13 @@ impl<'a, B: Bytes> View<'a, B> {
         self.u64(at) & (u64::MAX >> ((64 - 8 * len as u32) & 63))
     }
 
-    /// The `len` bytes from `at` on, if there are so many.
+    /// Returns the `len` bytes from `at` on, if they exist.
     #[inline(always)]
     pub(crate) fn slice(&self, at: usize, len: usize) -> Option<&'a [u8]> {
         self.rest(at, len).get(..len)
     }
 
-    /// The bytes from `at` on, of which the first `len` are read.
+    /// Returns the bytes from `at` on, of which the caller reads the first `len`.
     #[inline(always)]
     pub(crate) fn rest(&self, at: usize, len: usize) -> &'a [u8] {
         let (part, offset) = self.part(at);

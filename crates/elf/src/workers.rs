@@ -1,4 +1,4 @@
-//! Threads for large selections, apart from those that ask: [`Workers`].
+//! A thread pool for large selections.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -10,16 +10,16 @@ use crate::Selection;
 use crate::parallel::Threads;
 use crate::{Result, Tid};
 
-/// A number of threads that take the subtrees of selections that are large enough for it. They are started by the first of
-/// those, and wait between them. Any number of threads may ask at once.
+/// A pool of threads that search the subtrees of large selections. They are started by the first such selection. Any
+/// number of callers may use them concurrently.
 pub struct Workers {
     threads: usize,
-    /// None if they cannot be started: whoever asks is alone then.
+    /// `None` if they cannot be started: each selection then runs on its caller's thread.
     pool: OnceLock<Option<ThreadPool>>,
 }
 
 impl Workers {
-    /// So many threads; with one, whoever asks works alone.
+    /// Creates a pool of `threads` threads; with one, selections run on their caller's thread.
     #[must_use]
     pub fn new(threads: usize) -> Self {
         Self {
@@ -28,13 +28,13 @@ impl Workers {
         }
     }
 
-    /// How many they are.
+    /// Returns the number of threads.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// The threads, if there are several and it is worth it.
+    /// Returns the pool if it has several threads and `worth` holds.
     fn pool_if(&self, worth: impl FnOnce() -> bool) -> Option<&ThreadPool> {
         if self.threads < 2 || !worth() {
             return None;
@@ -60,11 +60,11 @@ impl fmt::Debug for Workers {
 }
 
 impl<B: Bytes> Selection<'_, B> {
-    /// [`tids_into`](Self::tids_into) by these threads if the selection is estimated to be large enough, else by this one;
-    /// says whether it was by them. This thread waits meanwhile, so no more than they are at work.
+    /// [`tids_into`](Self::tids_into) on these threads if the selection is estimated to be large enough, otherwise on
+    /// this one. Returns true if the pool was used; this thread waits meanwhile.
     ///
     /// # Errors
-    /// [`ElfError::Damaged`](crate::ElfError::Damaged); what was appended then is worthless.
+    /// [`ElfError::Damaged`](crate::ElfError::Damaged); the TIDs appended until then must be discarded.
     pub fn tids_into_by(&self, workers: &Workers, tids: &mut Vec<Tid>) -> Result<bool> {
         let pool = workers.pool_if(|| self.is_worth_threads());
         match pool {
@@ -74,8 +74,8 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(pool.is_some())
     }
 
-    /// [`count`](Self::count) by these threads if many lists have to be looked at for few rows, else by this one; also says
-    /// whether it was by them.
+    /// [`count`](Self::count) on these threads if many lists have to be read for few rows, otherwise on this one. The
+    /// second value is true if the pool was used.
     ///
     /// # Errors
     /// [`ElfError::Damaged`](crate::ElfError::Damaged).

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Data;
-use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::{
     Advice, AdviseOptions, BuildOptions, CodePredicate, Elf, ElfError, Layout, PlaceOptions, Query, build_vec,
 };
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 type Index = Elf<Arc<[u8]>>;
 
-/// What the CPU works for a query.
+/// CPU time of a query.
 const CPU: Duration = Duration::from_nanos(300);
 
 /// With a cache and a buffer that are small beside these indexes.
@@ -48,7 +48,7 @@ fn index(data: &Data, layout: Layout) -> Index {
     Elf::open(Arc::<[u8]>::from(build_vec(data, &options).unwrap())).unwrap()
 }
 
-/// What is asked of the index.
+/// The queries of the index.
 #[derive(Debug, Clone, Copy)]
 enum Workload {
     /// Exact matches of rows, all as often.
@@ -154,8 +154,8 @@ fn regret(elf: &Index, profile: &str, advice: &Advice, queries: &[Query]) -> f64
     let placements = [
         Placement::SlowOnly,
         Placement::Hybrid,
-        Placement::Static(Upper::Probable),
-        Placement::Static(Upper::Levels(2)),
+        Placement::Static(StaticLists::Probable),
+        Placement::Static(StaticLists::Levels(2)),
         Placement::DualAccess,
         Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
         Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),

@@ -4,7 +4,7 @@
 mod common;
 
 use common::Data;
-use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::{
     BuildOptions, CodePredicate, Elf, ElfError, Layout, Matches, PlaceOptions, Result, Threads, build_vec,
 };
@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 
-/// What queries ask, and what they find in an index that is not damaged.
+/// The queries and their results in an index that is not damaged.
 struct Questions {
     points: Vec<u64>,
     exact: Vec<Vec<u32>>,
@@ -99,9 +99,9 @@ impl Questions {
 fn placements(layout: Layout) -> Vec<Placement> {
     let mut all = vec![
         Placement::Hybrid,
-        Placement::Static(Upper::Levels(2)),
+        Placement::Static(StaticLists::Levels(2)),
         Placement::DualAccess,
-        Placement::Static(Upper::Probable),
+        Placement::Static(StaticLists::Probable),
         Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
         Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
     ];

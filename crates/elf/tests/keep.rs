@@ -1,7 +1,7 @@
 //! Copies in DRAM that outlive a version of an index: reuse, shares, one budget, and the choice that is kept with the index.
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use halocline_cache::{Budget, Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Budget, Links, Placement, PolicyKind, StaticLists};
 use halocline_columns::{
     CodePredicate, Table, TableOptions, TableProperties, TableWriter, create_table, rename_table,
 };
@@ -9,14 +9,14 @@ use halocline_elf::{
     ElfError, IndexOptions, KeptCopies, Layout, PlaceOptions, TableIndex, index_table, place_index,
     refresh_index, rename_index_table,
 };
-use halocline_media::{Dram, MediumBackend};
+use halocline_media::Dram;
 use halocline_pool::{Pool, Txn};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
-const PROBABLE: Placement = Placement::Static(Upper::Probable);
+const PROBABLE: Placement = Placement::Static(StaticLists::Probable);
 
 fn batch(rows: Range<i64>) -> RecordBatch {
     let column =
@@ -101,7 +101,7 @@ fn copies_are_used_again_where_bytes_are_the_same() {
         assert_eq!(rows(&placed_again), rows(&second));
         assert_eq!(rows(&attached), rows(&second));
         // Other options: the copies are made anew, and the old ones count until their readers are gone.
-        let levels = wanted(Placement::Static(Upper::Levels(1)), Some(1 << 20));
+        let levels = wanted(Placement::Static(StaticLists::Levels(1)), Some(1 << 20));
         let upper = kept.place(&second, &levels, &budget).expect("room");
         assert_eq!(rows(&upper), rows(&second));
         assert!(budget.used() > upper.placed().dram_bytes);

@@ -9,12 +9,12 @@ use std::fs;
 use std::sync::Arc;
 
 use common::Data;
-use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, PlaceOptions, Tid, build_vec};
 use halocline_media::keep_little_heap;
 
 const ROWS: usize = 200_000;
-/// What may come on top of a budget: pages of the heap and the stack that are written for the first time, and what the
+/// Bytes that may come on top of a budget: pages of the heap and the stack that are written for the first time, and what the
 /// allocator keeps of freed memory. As a rule it is two pages.
 const SLACK: u64 = 256 << 10;
 
@@ -78,9 +78,9 @@ fn placements(layout: Layout) -> Vec<Placement> {
     let mut placements = vec![
         Placement::SlowOnly,
         Placement::Hybrid,
-        Placement::Static(Upper::Levels(1)),
-        Placement::Static(Upper::Levels(3)),
-        Placement::Static(Upper::Probable),
+        Placement::Static(StaticLists::Levels(1)),
+        Placement::Static(StaticLists::Levels(3)),
+        Placement::Static(StaticLists::Probable),
         Placement::DualAccess,
         Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
         Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),

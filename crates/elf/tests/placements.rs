@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Data, all_builds};
-use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::{CodePredicate, Elf, ElfError, Layout, Matches, PlaceOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -24,8 +24,8 @@ fn placement(layout: Layout, rng: &mut StdRng) -> Placement {
     match rng.random_range(0..9) {
         0 => Placement::SlowOnly,
         1 => Placement::Hybrid,
-        2 => Placement::Static(Upper::Levels(rng.random_range(1..4))),
-        3 => Placement::Static(Upper::Probable),
+        2 => Placement::Static(StaticLists::Levels(rng.random_range(1..4))),
+        3 => Placement::Static(StaticLists::Probable),
         4 => Placement::DualAccess,
         5 if layout == Layout::Published => Placement::Dynamic(policy, Links::Hashed),
         6 if layout == Layout::Published => Placement::StaticDynamic(policy, Links::Hashed),
@@ -34,7 +34,7 @@ fn placement(layout: Layout, rng: &mut StdRng) -> Placement {
     }
 }
 
-/// What brute force finds, each question asked of the rows once.
+/// Results of brute force, each computed once.
 struct Model<'d> {
     data: &'d Data,
     points: Vec<(Vec<u64>, Vec<u32>)>,
@@ -232,7 +232,7 @@ fn what_keeps_lists_from_being_copied_is_said_and_harms_no_query() {
                 bytes[at] ^= 0xff;
                 let elf = Elf::open(Arc::<[u8]>::from(bytes)).ok()?;
                 let placed = elf.place(&PlaceOptions {
-                    placement: Placement::Static(Upper::Levels(2)),
+                    placement: Placement::Static(StaticLists::Levels(2)),
                     dram: whole,
                 });
                 placed.is_err().then_some(elf)
@@ -275,7 +275,7 @@ fn what_cannot_be_placed_says_what_can() {
         }
         // Without room for the root list all is slow, and says so.
         let placed = plain
-            .place(&options(Placement::Static(Upper::Probable), 1))
+            .place(&options(Placement::Static(StaticLists::Probable), 1))
             .unwrap()
             .placed();
         assert_eq!((placed.placement, placed.dram_bytes), (Placement::SlowOnly, 0));

@@ -8,7 +8,7 @@ use halocline_elf::{
     ElfError, IndexOptions, Layout, Order, RefreshStats, TableIndex, index_table, refresh_index,
     rename_index_table,
 };
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_pool::{ExtentRef, ObjectKind, Pool, Txn};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,7 +48,7 @@ fn refresh(txn: &Txn, name: &str) -> RefreshStats {
     refresh_index(txn, &table, name, &IndexOptions::default(), &NEVER).expect("its table")
 }
 
-/// How many rows of each segment the index finds with `kind` = 3 and notes that start with "note 1".
+/// Counts the rows of each segment that the index finds with `kind` = 3 and notes that start with "note 1".
 fn found(txn: &Txn, name: &str) -> Vec<(u64, u64)> {
     let index = TableIndex::open_in(txn, name).expect("there");
     index.check().expect("sound");

@@ -5,7 +5,7 @@ use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array,
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use halocline_columns::{CodePredicate, Table, TableOptions, TableWriter};
 use halocline_elf::{ElfError, IndexOptions, Layout, Order, TableIndex, index_table};
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_pool::{ObjectKind, Pool, Txn};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -9,7 +9,7 @@ use halocline_elf::{
     ElfError, IndexOptions, KeptTrees, Layout, Order, PlaceOptions, TableIndex, VolatileTrees, define_index,
     index_table, place_index, refresh_index,
 };
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_pool::{Pool, Txn};
 use std::ops::Range;
 use std::sync::Arc;

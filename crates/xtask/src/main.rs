@@ -1,9 +1,5 @@
 //! The tasks of the workspace, with nothing but cargo: `cargo xtask help`.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command line program"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 
 mod lines;
 
@@ -38,7 +34,9 @@ fn main() -> ExitCode {
             print!("{HELP}");
             Ok(())
         }
-        other => Err(format!("there is no task `{other}`; `cargo xtask help` lists them")),
+        other => Err(format!(
+            "there is no task `{other}`; `cargo xtask help` lists them"
+        )),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,7 +55,15 @@ fn fmt(arguments: &[String]) -> Result<(), String> {
 }
 
 fn check() -> Result<(), String> {
-    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
     cargo("lints", &lints, &[])?;
     api_docs()?;
     if is_installed("cargo-deny") {
@@ -71,7 +77,14 @@ fn test(arguments: &[String]) -> Result<(), String> {
     cargo("tests", &["test", "--workspace", "--locked"], arguments)?;
     if arguments.is_empty() {
         let orderings = [
-            "test", "--package", "halocline-ordered", "--features", "loom", "--test", "orderings", "--locked",
+            "test",
+            "--package",
+            "halocline-ordered",
+            "--features",
+            "loom",
+            "--test",
+            "orderings",
+            "--locked",
         ];
         cargo("memory orderings", &orderings, &[])?;
     }

@@ -1,6 +1,6 @@
 //! `elf-warmup`: throughput over the queries run so far, for each placement (figures 5 to 7 of the selective-caching paper).
 
-use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::{Layout, Rows};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ const BUDGET: Budget = Budget::Share(0.04);
 
 /// The placements beside the two baselines, of both layouts.
 const PLACEMENTS: [Placement; 3] = [
-    Placement::Static(Upper::Probable),
+    Placement::Static(StaticLists::Probable),
     Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
     Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
 ];

@@ -1,11 +1,11 @@
-//! Which placement to choose: every candidate is tried out on a model of the medium with a sample of the queries.
+//! Choice of a placement: every candidate is run on a model of the medium with a sample of the queries.
 //!
 //! # The prediction
-//! A query takes what the CPU works, measured with everything in its caches; what it waits for the slow tier, on the
-//! virtual clock of an emulated device below a model of the CPU's cache; and what it waits for the DRAM of the copies,
-//! which is what the same reads would wait on an emulated DRAM. The work lies between the reads, so that it overlaps what
-//! it would overlap. Half of the sample warms the caches up, the other half is measured: what a cache learns from a query is
-//! of no use to that query.
+//! The time of a query is the sum of the CPU's work, measured with everything in its caches; the waits for the slow
+//! tier, on the virtual clock of an emulated device below a model of the CPU's cache; and the waits for the DRAM of the
+//! copies, taken from the same reads on an emulated DRAM. The work is spread between the reads, so that it overlaps
+//! with the waits as it would in reality. Half of the sample warms up the caches and the other half is measured, since
+//! a cache does not speed up the query that fills it.
 //!
 //! Nothing of the index changes, and its own medium is not charged.
 //!
@@ -18,35 +18,35 @@ mod watched;
 
 use crate::elf::Elf;
 use crate::{ElfError, PlaceOptions, Result};
-use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_emulator::EmulatedSpec;
 use halocline_media::{Bytes, PAGE};
 use std::time::Duration;
 
-use run::Tried;
+use run::PlacementResult;
 pub use sample::Query;
 use watched::Watched;
 
-/// A placement that takes more DRAM must be faster by this much to be picked.
+/// Least relative gain for which a placement that takes more DRAM is picked.
 const WORTH: f64 = 0.02;
-/// DRAM differs if it does by more than one part in so many.
+/// Divisor: amounts of DRAM that differ by less than this part count as equal.
 const ABOUT: u64 = 10;
 
-/// What advice is asked for.
+/// Options of [`Elf::advise`].
 #[derive(Debug, Clone)]
 pub struct AdviseOptions {
     /// Bytes of DRAM at most.
     pub dram: u64,
     /// The slow tier, the cache above it and whether its times are relative to this host's; its clock does not matter.
     pub medium: EmulatedSpec,
-    /// What the CPU works for a query on average; measured if none.
+    /// Average CPU time of a query; measured if `None`.
     pub cpu: Option<Duration>,
-    /// About how long it may take. Of a longer sample only as many queries as that are used, evenly spread.
+    /// Approximate time limit. Of a longer sample, only as many queries as fit are used, evenly spread.
     pub most: Duration,
 }
 
 impl AdviseOptions {
-    /// For that much DRAM over that medium, in a few seconds.
+    /// Creates options with this budget of DRAM, this medium and a time limit of a few seconds.
     #[must_use]
     pub fn new(dram: u64, medium: EmulatedSpec) -> Self {
         Self {
@@ -58,12 +58,12 @@ impl AdviseOptions {
     }
 }
 
-/// What is predicted for a placement, per query.
+/// The prediction for a placement, per query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advised {
     /// The placement.
     pub placement: Placement,
-    /// Bytes of DRAM that it takes, or may take while queries run; what it would take, if it is not possible.
+    /// Bytes of DRAM that it takes, or may take while queries run; if it is not possible, the bytes that it would take.
     pub dram_bytes: u64,
     /// Lines that the slow tier serves.
     pub lines: f64,
@@ -73,27 +73,27 @@ pub struct Advised {
     pub stall: f64,
     /// Seconds altogether; none if the placement is not possible.
     pub time: Option<f64>,
-    /// Why it is not possible, or only for a part of the index, or what else it comes with.
+    /// The reason if it is not possible or covers only a part of the index, or a remark.
     pub note: Option<String>,
 }
 
-/// Which placement to choose, and why.
+/// The recommended placement and the predictions it is based on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// All candidates; the first is `slow-only`.
     pub rows: Vec<Advised>,
-    /// The position among them of the one to choose.
+    /// Position of the recommended one in `rows`.
     pub pick: usize,
-    /// Why that one.
+    /// Reason for the recommendation.
     pub reason: String,
     /// Queries of the sample that were run.
     pub queries: usize,
-    /// The DRAM that was asked for.
+    /// Bytes of DRAM that were available.
     pub dram: u64,
 }
 
 impl Advice {
-    /// The one to choose.
+    /// Returns the recommended placement.
     ///
     /// # Panics
     /// Never for advice that this crate gave.
@@ -102,7 +102,7 @@ impl Advice {
         &self.rows[self.pick]
     }
 
-    /// How to place the index as advised.
+    /// Returns the options that place the index as recommended.
     #[must_use]
     pub fn options(&self) -> PlaceOptions {
         let placement = self.picked().placement;
@@ -113,14 +113,14 @@ impl Advice {
     }
 }
 
-/// An index, or one of several that all answer each query, with its share of the DRAM.
-pub(crate) struct Part<'a> {
+/// An index (or one of several that each query searches) with its share of the DRAM.
+pub(crate) struct IndexShare<'a> {
     elf: Elf<Watched>,
     queries: &'a [Query],
     dram: u64,
 }
 
-impl<'a> Part<'a> {
+impl<'a> IndexShare<'a> {
     pub(crate) fn new<B: Bytes>(elf: &Elf<B>, queries: &'a [Query], dram: u64) -> Result<Self> {
         Ok(Self {
             elf: Elf::open(Watched::new(elf.bytes().clone()))?,
@@ -131,28 +131,28 @@ impl<'a> Part<'a> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// Predicts what each placement would cost for queries like these, and picks one.
+    /// Predicts the cost of each placement for queries like these, and picks one.
     ///
     /// # Errors
     /// [`ElfError::NoQueries`] for an empty sample; [`ElfError::WrongDimensions`] for a query of another index;
     /// [`ElfError::Memory`], [`ElfError::Damaged`].
     pub fn advise(&self, sample: &[Query], options: &AdviseOptions) -> Result<Advice> {
-        advise(vec![Part::new(self, sample, options.dram)?], 0, options)
+        advise(vec![IndexShare::new(self, sample, options.dram)?], 0, options)
     }
 }
 
-/// The placements to try beside slow-only, hybrid and volatile, in the order in which equally good ones are preferred. Not the hash
-/// tables of lists: what their probes wait for is DRAM that no device here is told of.
+/// The placements to try beside slow-only, hybrid and volatile, in the order in which equally good ones are preferred.
+/// Hash tables of lists are left out, as their probes read DRAM that the model does not see.
 const CANDIDATES: [Placement; 4] = [
-    Placement::Static(Upper::Probable),
+    Placement::Static(StaticLists::Probable),
     Placement::DualAccess,
     Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
     Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
 ];
 
-/// [`Elf::advise`] for several parts, each of which answers each query; `beside` are bytes that are stored with their trees,
-/// and would be in DRAM with them.
-pub(crate) fn advise(mut parts: Vec<Part<'_>>, beside: u64, options: &AdviseOptions) -> Result<Advice> {
+/// [`Elf::advise`] for several parts that each query searches. `beside` is the number of bytes that are stored beside
+/// the trees and would be in DRAM with them.
+pub(crate) fn advise(mut parts: Vec<IndexShare<'_>>, beside: u64, options: &AdviseOptions) -> Result<Advice> {
     parts.retain(|part| part.elf.rows() > 0);
     if parts.is_empty() {
         return Ok(nothing_to_gain(options));
@@ -189,7 +189,7 @@ pub(crate) fn advise(mut parts: Vec<Part<'_>>, beside: u64, options: &AdviseOpti
     })
 }
 
-/// Advice for an index without rows.
+/// Returns the advice for an index without rows.
 fn nothing_to_gain(options: &AdviseOptions) -> Advice {
     Advice {
         rows: vec![Advised {
@@ -203,10 +203,10 @@ fn nothing_to_gain(options: &AdviseOptions) -> Advice {
     }
 }
 
-fn row(placement: Placement, tried: &Tried, slow_only: &Tried) -> Advised {
+fn row(placement: Placement, tried: &PlacementResult, slow_only: &PlacementResult) -> Advised {
     let queries = f64::from(tried.queries.max(1));
     let seconds = |time: Duration| time.as_secs_f64() / queries;
-    // What is read of copies waits for DRAM, where the same reads of slow-only would on emulated DRAM.
+    // Reads of copies wait for DRAM as long as the same reads of slow-only do on the emulated DRAM.
     let of_copies = seconds(slow_only.dram) - seconds(tried.dram);
     Advised {
         placement,
@@ -231,8 +231,8 @@ fn impossible(placement: Placement, dram_bytes: u64, reason: String) -> Advised 
     }
 }
 
-/// A whole copy.
-fn hybrid(parts: &[Part<'_>], slow_only: &Tried) -> Advised {
+/// Predicts a whole copy.
+fn hybrid(parts: &[IndexShare<'_>], slow_only: &PlacementResult) -> Advised {
     let all = trees(parts);
     if parts.iter().any(|part| part.elf.size() > part.dram / PAGE * PAGE) {
         return impossible(
@@ -244,8 +244,8 @@ fn hybrid(parts: &[Part<'_>], slow_only: &Tried) -> Advised {
     in_dram(Placement::Hybrid, all, slow_only)
 }
 
-/// The trees themselves in DRAM: as fast as a whole copy.
-fn volatile(parts: &[Part<'_>], beside: u64, dram: u64, slow_only: &Tried) -> Advised {
+/// Predicts trees that are themselves in DRAM: as fast as a whole copy.
+fn volatile(parts: &[IndexShare<'_>], beside: u64, dram: u64, slow_only: &PlacementResult) -> Advised {
     let all = trees(parts) + beside;
     if all > dram {
         return impossible(
@@ -260,27 +260,27 @@ fn volatile(parts: &[Part<'_>], beside: u64, dram: u64, slow_only: &Tried) -> Ad
     }
 }
 
-/// Bytes of the trees, each on pages of its own.
-fn trees(parts: &[Part<'_>]) -> u64 {
-    let pages = |part: &Part<'_>| part.elf.size().next_multiple_of(PAGE);
+/// Returns the bytes of the trees, each on pages of its own.
+fn trees(parts: &[IndexShare<'_>]) -> u64 {
+    let pages = |part: &IndexShare<'_>| part.elf.size().next_multiple_of(PAGE);
     parts.iter().map(pages).sum()
 }
 
-/// All of it in DRAM: nothing to try out.
-fn in_dram(placement: Placement, dram_bytes: u64, slow_only: &Tried) -> Advised {
-    let tried = Tried {
+/// Predicts an index that is completely in DRAM, which needs no trial.
+fn in_dram(placement: Placement, dram_bytes: u64, slow_only: &PlacementResult) -> Advised {
+    let tried = PlacementResult {
         dram_bytes,
         queries: slow_only.queries,
         work: slow_only.work,
         slow: slow_only.work,
         dram: slow_only.work,
-        ..Tried::default()
+        ..PlacementResult::default()
     };
     row(placement, &tried, slow_only)
 }
 
-/// The one that takes the least DRAM of those that are about as fast as the fastest; the first one of those that take
-/// about the same. Not volatile: the user alone knows whether an index may end with the process.
+/// Returns the placement with the least DRAM among those about as fast as the fastest; of several with about the same
+/// DRAM, the first. Never volatile, as only the user knows if an index may end with the process.
 fn pick(rows: &[Advised]) -> usize {
     let time = |row: &Advised| row.time.filter(|_| row.placement != Placement::Volatile);
     let fastest = rows.iter().filter_map(time).fold(f64::INFINITY, f64::min);

@@ -1,21 +1,21 @@
-//! One placement tried out: copies made within the budget, a part of the sample to warm up, the rest of it measured on the
-//! clocks of the devices.
+//! Trial of one placement: copies are made within the budget, a part of the sample warms up, and the rest is measured
+//! on the clocks of the devices.
 
-use super::sample::Asked;
+use super::sample::MeasuredQuery;
 use super::watched::{Meter, Reading, Watched};
-use super::{AdviseOptions, Part};
+use super::{AdviseOptions, IndexShare};
 use crate::elf::Elf;
 use crate::{ElfError, PlaceOptions, Result};
 use halocline_cache::Placement;
 use std::time::Duration;
 
-/// What trying it out gave; times and counts are of all measured queries together.
+/// Result of a trial; times and counts are totals over the measured queries.
 #[derive(Debug, Default)]
-pub(super) struct Tried {
+pub(super) struct PlacementResult {
     pub(super) dram_bytes: u64,
     pub(super) fallback: Option<String>,
     pub(super) queries: u32,
-    /// What the CPU works.
+    /// CPU time.
     pub(super) work: Duration,
     pub(super) slow: Duration,
     pub(super) dram: Duration,
@@ -23,15 +23,16 @@ pub(super) struct Tried {
     pub(super) units: u64,
 }
 
-/// Tries a placement; an error in words where there is no such placement, or it has no room anywhere.
+/// Runs a trial of a placement. The inner error is the reason if the index cannot have the placement or there is no
+/// room for it.
 pub(super) fn run(
-    parts: &[Part<'_>],
-    asked: &[Asked],
+    parts: &[IndexShare<'_>],
+    asked: &[MeasuredQuery],
     placement: Placement,
     options: &AdviseOptions,
-) -> Result<std::result::Result<Tried, String>> {
+) -> Result<std::result::Result<PlacementResult, String>> {
     let meter = Meter::new(&options.medium)?;
-    let mut tried = Tried::default();
+    let mut tried = PlacementResult::default();
     let mut elves = vec![];
     for part in parts {
         let place = PlaceOptions {
@@ -45,10 +46,10 @@ pub(super) fn run(
         };
         let now = placed.placed();
         let follows = placement.policy().is_some() && now.fallback.is_none();
-        // What follows the queries fills up with them.
+        // Caches that follow the queries grow to their whole share.
         tried.dram_bytes += if follows { part.dram } else { now.dram_bytes };
         tried.fallback = tried.fallback.or(now.fallback);
-        // The clocks know nothing of another thread.
+        // The clocks do not account for the work of another thread.
         placed.copy_alone();
         let watched = Elf::open(part.elf.bytes().with_meter(&meter))?;
         elves.push(watched.with_copies_of(&placed.copies()));
@@ -56,7 +57,7 @@ pub(super) fn run(
     if let (Some(reason), 0) = (&tried.fallback, tried.dram_bytes) {
         return Ok(Err(reason.clone()));
     }
-    let trial = Trial {
+    let trial = PlacementTrial {
         parts,
         elves,
         meter: &meter,
@@ -71,7 +72,7 @@ pub(super) fn run(
     trial.ask(&measured)?;
     let Reading { slow, dram, counts } = meter.read();
     let counts = counts - before.counts;
-    Ok(Ok(Tried {
+    Ok(Ok(PlacementResult {
         queries: measured.len() as u32,
         work: measured
             .iter()
@@ -85,20 +86,21 @@ pub(super) fn run(
     }))
 }
 
-/// Every other query, so that both have some of every kind; a single one is measured.
-fn halves(asked: &[Asked]) -> (Vec<Asked>, Vec<Asked>) {
+/// Splits the queries alternately, so that both halves have queries of every kind. A single query is in the measured
+/// half.
+fn halves(asked: &[MeasuredQuery]) -> (Vec<MeasuredQuery>, Vec<MeasuredQuery>) {
     let every_other = |from: usize| asked.iter().copied().skip(from).step_by(2).collect();
     (every_other(1), every_other(0))
 }
 
-struct Trial<'a> {
-    parts: &'a [Part<'a>],
+struct PlacementTrial<'a> {
+    parts: &'a [IndexShare<'a>],
     elves: Vec<Elf<Watched>>,
     meter: &'a Meter,
 }
 
-impl Trial<'_> {
-    fn ask(&self, queries: &[Asked]) -> Result<()> {
+impl PlacementTrial<'_> {
+    fn ask(&self, queries: &[MeasuredQuery]) -> Result<()> {
         let mut tids = vec![];
         for asked in queries {
             self.meter.begin(asked.work_of_touch);
@@ -110,8 +112,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Shows the queries to copies that follow them: as many as it takes for caches to be made at all, then all.
-    fn learn(&self, queries: &[Asked]) -> Result<()> {
+    /// Trains copies that follow the queries: first with as many as it takes to create the caches, then with all.
+    fn learn(&self, queries: &[MeasuredQuery]) -> Result<()> {
         self.ask(&queries[..queries.len().min(2)])?;
         for elf in &self.elves {
             elf.renew_now()?;

@@ -1,6 +1,6 @@
-//! The queries that advice is based on: which of them are run, and what the CPU takes for them.
+//! The queries that advice is based on: selection of a sample and measurement of their CPU time.
 
-use super::Part;
+use super::IndexShare;
 use super::watched::{Meter, Watched};
 use crate::elf::Elf;
 use crate::{CodePredicate, Result, Tid};
@@ -16,23 +16,23 @@ pub enum Query {
     Select(Vec<CodePredicate>),
 }
 
-/// Least queries that are run, if there are so many.
+/// Least number of queries that are run, if the sample has as many.
 const LEAST: usize = 16;
-/// How many times as long as the query alone it takes to run it on all candidates and their devices.
+/// Time to run a query on all candidates and their devices, as a multiple of its own time.
 const EFFORT: u32 = 60;
 
-/// A query of all parts of an index, with what the CPU works for it.
+/// A query of all parts of an index with its CPU time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
-    /// Its place in the sample.
+pub(super) struct MeasuredQuery {
+    /// Its position in the sample.
     pub(super) at: usize,
-    /// Picoseconds in all, and before each read.
+    /// CPU time in picoseconds: in total, and before each read.
     pub(super) work: u64,
     pub(super) work_of_touch: u64,
 }
 
 impl Query {
-    /// Runs it; what it finds is dropped.
+    /// Runs the query and drops its result.
     pub(super) fn run(&self, elf: &Elf<Watched>, tids: &mut Vec<Tid>) -> Result<()> {
         match self {
             Self::Exact(point) => {
@@ -54,7 +54,7 @@ impl Query {
         Ok(())
     }
 
-    /// Shows it to copies that follow the queries.
+    /// Trains copies that follow the queries with it.
     pub(super) fn learn(&self, elf: &Elf<Watched>) -> Result<()> {
         match self {
             Self::Exact(point) => elf.learn_exact(point),
@@ -70,8 +70,8 @@ impl Query {
     }
 }
 
-/// As many queries of the sample, evenly spread, as can be run on everything within about that time.
-pub(super) fn choose(parts: &[Part<'_>], most: Duration) -> Result<Vec<usize>> {
+/// Selects as many queries of the sample, evenly spread, as can be run on all candidates within about `most`.
+pub(super) fn choose(parts: &[IndexShare<'_>], most: Duration) -> Result<Vec<usize>> {
     let len = parts.iter().map(|part| part.queries.len()).min().unwrap_or(0);
     let spread = |count: usize| (0..count).map(move |i| i * len / count);
     let (mut tids, start, few) = (vec![], Instant::now(), LEAST.min(len));
@@ -85,9 +85,13 @@ pub(super) fn choose(parts: &[Part<'_>], most: Duration) -> Result<Vec<usize>> {
     Ok(spread(count.clamp(few, len)).collect())
 }
 
-/// What the CPU works for each of these queries: `cpu` on average, or as measured now, with the lines they read in its
-/// caches. Each kind of query works the same for each read.
-pub(super) fn work(parts: &[Part<'_>], chosen: &[usize], cpu: Option<Duration>) -> Result<Vec<Asked>> {
+/// Determines the CPU time of each query: `cpu` on average, or else measured with the lines that it reads in the
+/// caches. Queries of a kind are assumed to work equally long for each read.
+pub(super) fn work(
+    parts: &[IndexShare<'_>],
+    chosen: &[usize],
+    cpu: Option<Duration>,
+) -> Result<Vec<MeasuredQuery>> {
     let meter = Meter::counting();
     let counted: Vec<Elf<Watched>> = parts
         .iter()
@@ -117,7 +121,7 @@ pub(super) fn work(parts: &[Part<'_>], chosen: &[usize], cpu: Option<Duration>) 
             0 => picoseconds(kind) / f64::from(queries[kind].max(1)),
             _ => of_touch * own as f64,
         };
-        Asked {
+        MeasuredQuery {
             at,
             work: work as u64,
             work_of_touch: of_touch as u64,
@@ -126,7 +130,7 @@ pub(super) fn work(parts: &[Part<'_>], chosen: &[usize], cpu: Option<Duration>) 
     Ok(asked.collect())
 }
 
-/// The time of a query of which all is in the CPU's caches: the least of a few runs, short ones several times over.
+/// Measures a query whose data is in the CPU's caches: the minimum of a few runs, each of which repeats a short query.
 fn hot(query: &Query, elf: &Elf<Watched>, tids: &mut Vec<Tid>) -> Result<Duration> {
     const SHORT: Duration = Duration::from_micros(20);
     let mut best = Duration::MAX;

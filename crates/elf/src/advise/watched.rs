@@ -1,6 +1,5 @@
-//! Index bytes of which every read is charged to two emulated devices at once, the slow tier and DRAM, with the CPU's own
-//! work between the reads. One type for the bytes of any index, so that the searches are compiled once more and not twice
-//! for each.
+//! Index bytes whose reads are charged to two emulated devices, the slow tier and DRAM, with the CPU's work between the
+//! reads. The bytes are type-erased, so that the searches are compiled only once more.
 
 use crate::Result;
 use halocline_emulator::{ClockMode, Counts, Device, DeviceProfile, EmulatedSpec};
@@ -11,25 +10,25 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Bytes of any kind.
-trait Held: Send + Sync {
+trait AnyBytes: Send + Sync {
     fn slice(&self) -> &[u8];
 }
 
-impl<B: Bytes> Held for B {
+impl<B: Bytes> AnyBytes for B {
     fn slice(&self) -> &[u8] {
         self.as_slice()
     }
 }
 
-/// Bytes of an index, without whatever their own medium would charge for them.
+/// Bytes of an index, without the costs that their own medium would charge.
 #[derive(Clone)]
 pub(super) struct Watched {
-    bytes: Arc<dyn Held>,
+    bytes: Arc<dyn AnyBytes>,
     meter: Option<(Arc<Meter>, u64)>,
 }
 
 impl Watched {
-    /// As if they were in DRAM, and nobody watched.
+    /// Wraps the bytes without a meter: as if they were in DRAM.
     pub(super) fn new(bytes: impl Bytes) -> Self {
         Self {
             bytes: Arc::new(bytes),
@@ -37,7 +36,7 @@ impl Watched {
         }
     }
 
-    /// Charged to the meter, at addresses of their own.
+    /// Returns the same bytes, charged to the meter at addresses of their own.
     pub(super) fn with_meter(&self, meter: &Arc<Meter>) -> Self {
         let base = meter.reserve(self.bytes.slice().len() as u64);
         Self {
@@ -78,27 +77,27 @@ impl Bytes for Watched {
     }
 }
 
-/// Two devices on clocks of their own, which are told the same.
+/// Two devices with clocks of their own, which receive the same accesses.
 #[derive(Debug)]
 struct Devices {
     slow: Arc<Device>,
     dram: Arc<Device>,
 }
 
-/// What reads are charged to. For one thread.
+/// The meter that reads are charged to. For one thread.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// None: reads are only counted.
+    /// `None`: reads are only counted.
     devices: Option<Devices>,
     touches: AtomicU64,
-    /// Picoseconds of work before each touch, and those that are not yet on the clocks, which count nanoseconds.
+    /// Picoseconds of work before each touch, and the rest below a nanosecond that is not on the clocks yet.
     work: AtomicU64,
     owed: AtomicU64,
-    /// Work of the query so far.
+    /// Picoseconds of work of the query so far.
     done: AtomicU64,
 }
 
-/// What happened between two readings.
+/// Clocks and counters of a meter.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reading {
     pub(super) slow: Duration,
@@ -107,12 +106,12 @@ pub(super) struct Reading {
 }
 
 impl Meter {
-    /// That only counts.
+    /// Creates a meter that only counts reads.
     pub(super) fn counting() -> Arc<Self> {
         Arc::new(Self::with(None))
     }
 
-    /// With the device, and DRAM as it is beside it.
+    /// Creates a meter with the device and the DRAM of its profile.
     pub(super) fn new(spec: &EmulatedSpec) -> Result<Arc<Self>> {
         let slow = EmulatedSpec {
             clock: ClockMode::Virtual,
@@ -144,7 +143,7 @@ impl Meter {
         }
     }
 
-    /// Both devices are asked alike, so they give the same addresses.
+    /// Reserves addresses. Both devices receive the same requests, so they return the same addresses.
     fn reserve(&self, len: u64) -> u64 {
         self.devices.as_ref().map_or(0, |devices| {
             devices.dram.reserve(len);
@@ -186,24 +185,24 @@ impl Meter {
         }
     }
 
-    /// A query begins that works so many picoseconds before each touch.
+    /// Begins a query that works `work` picoseconds before each touch.
     pub(super) fn begin(&self, work: u64) {
         self.work.store(work, Relaxed);
         self.done.store(0, Relaxed);
     }
 
-    /// The query is over, of which all work together is `all`: what went with reads of copies is added now.
+    /// Ends the query, whose work is `all` picoseconds in total: adds the part that belongs to reads of copies.
     pub(super) fn end(&self, all: u64) {
         self.worked(all.saturating_sub(self.done.load(Relaxed)));
     }
 
-    /// Touches that were counted.
+    /// Returns the number of touches.
     pub(super) fn touches(&self) -> u64 {
         self.touches.load(Relaxed)
     }
 
-    /// Leaves in the device's buffer and in the modelled caches what other queries would have: as many units and lines of
-    /// these bytes as there is room for, all of them or by chance.
+    /// Fills the device's buffer and the modelled caches as other queries would have: with all units and lines of these
+    /// bytes, or with as many as there is room for, spread evenly.
     pub(super) fn fill<'a>(&self, parts: impl Iterator<Item = &'a Watched> + Clone) {
         let Some(Devices { slow, dram }) = &self.devices else {
             return;
@@ -226,7 +225,7 @@ impl Meter {
         }
     }
 
-    /// The clocks and counts now, with all waited for.
+    /// Returns the clocks and counters after all accesses have completed.
     pub(super) fn read(&self) -> Reading {
         self.devices
             .as_ref()
@@ -245,7 +244,7 @@ impl Meter {
 /// Blocks of one size in several ranges of addresses.
 struct Blocks {
     size: u64,
-    /// Of each range the number of blocks up to its end and to its start, and its first address.
+    /// Per range, the number of blocks up to its end, that up to its start, and its first address.
     ends: Vec<(u64, u64, u64)>,
 }
 

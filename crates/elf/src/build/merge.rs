@@ -1,7 +1,7 @@
 //! Sorted runs that did not fit the memory, and their merge.
 
 use crate::build::output::{Spill, SpillArea};
-use crate::build::record::{Encoder, Record, compare};
+use crate::build::record::{Encoder, SortRecord, compare};
 use crate::build::sort::sort;
 use crate::{ElfError, Result, Rows};
 use halocline_media::huge::HugeVec;
@@ -12,13 +12,13 @@ use std::collections::binary_heap::PeekMut;
 /// Records merged before they are written.
 const BATCH: usize = 4096;
 
-/// Records in a spill area.
-pub(crate) fn records<'a, const W: usize>(area: &'a (dyn SpillArea + '_)) -> Result<&'a [Record<W>]> {
+/// Returns the records in a spill area.
+pub(crate) fn records<'a, const W: usize>(area: &'a (dyn SpillArea + '_)) -> Result<&'a [SortRecord<W>]> {
     Ok(area.words().map_err(ElfError::Write)?.as_chunks().0)
 }
 
-/// Zeroed records in huge pages.
-pub(crate) fn memory<const W: usize>(records: usize) -> Result<HugeVec<Record<W>>> {
+/// Allocates zeroed records in huge pages.
+pub(crate) fn memory<const W: usize>(records: usize) -> Result<HugeVec<SortRecord<W>>> {
     HugeVec::zeroed(records).map_err(|error| ElfError::Write(error.into()))
 }
 
@@ -51,39 +51,42 @@ pub(crate) fn sort_spilling<'s, R: Rows + ?Sized, const W: usize>(
     Ok(merged)
 }
 
-/// A run's next record; `BinaryHeap` gives the smallest.
-struct Head<'a, const W: usize>(&'a Record<W>, &'a [Record<W>]);
+/// The next record of a run and those after it.
+struct RunHead<'a, const W: usize>(&'a SortRecord<W>, &'a [SortRecord<W>]);
 
-impl<const W: usize> PartialEq for Head<'_, W> {
+impl<const W: usize> PartialEq for RunHead<'_, W> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<const W: usize> Eq for Head<'_, W> {}
+impl<const W: usize> Eq for RunHead<'_, W> {}
 
-impl<const W: usize> PartialOrd for Head<'_, W> {
+impl<const W: usize> PartialOrd for RunHead<'_, W> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<const W: usize> Ord for Head<'_, W> {
+impl<const W: usize> Ord for RunHead<'_, W> {
     fn cmp(&self, other: &Self) -> Ordering {
         compare(self.0, other.0)
     }
 }
 
-fn merge<const W: usize>(runs: &[&[Record<W>]], out: &mut dyn SpillArea) -> Result<()> {
-    let mut heads: BinaryHeap<Reverse<Head<'_, W>>> = runs
+fn merge<const W: usize>(runs: &[&[SortRecord<W>]], out: &mut dyn SpillArea) -> Result<()> {
+    let mut heads: BinaryHeap<Reverse<RunHead<'_, W>>> = runs
         .iter()
-        .filter_map(|run| run.split_first().map(|(first, rest)| Reverse(Head(first, rest))))
+        .filter_map(|run| {
+            run.split_first()
+                .map(|(first, rest)| Reverse(RunHead(first, rest)))
+        })
         .collect();
-    let mut batch: Vec<Record<W>> = Vec::with_capacity(BATCH);
+    let mut batch: Vec<SortRecord<W>> = Vec::with_capacity(BATCH);
     while let Some(mut smallest) = heads.peek_mut() {
         batch.push(*smallest.0.0);
         match smallest.0.1.split_first() {
-            Some((first, rest)) => smallest.0 = Head(first, rest),
+            Some((first, rest)) => smallest.0 = RunHead(first, rest),
             None => drop(PeekMut::pop(smallest)),
         }
         if batch.len() == BATCH {

@@ -1,44 +1,43 @@
 //! Building an index: rows are packed into records (record.rs), sorted (sort.rs; merge.rs beyond the memory budget), and
 //! written as lists (packed/write.rs, published/write.rs).
 //!
-//! Of the memory, lists in progress get up to a quarter, and the shortcuts what they need. Sorted runs beyond
-//! the rest spill and are merged, and so do entries of open lists beyond a sixteenth of the memory. The bytes
-//! of an index do not depend on threads or memory. Where the rows already stand in the order of their tuples,
-//! the build notices and writes a clustered index.
+//! Up to a quarter of the memory is for lists in progress; shortcuts take what they need. Sorted runs beyond the rest
+//! spill and are merged, and so do entries of open lists beyond a sixteenth of the memory. The bytes of an index do not
+//! depend on threads or memory. Where the rows already stand in the order of their tuples, the build notices and writes
+//! a clustered index.
 
 mod merge;
 pub(crate) mod output;
 pub(crate) mod record;
 mod sort;
 
-use crate::geometry::Geometry;
-use crate::header::{Header, MAX_DIMS, MAX_ROWS, Ranks, header_len, padded_len};
+use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
+use crate::header::{ElfHeader, MAX_ROWS, Ranks, header_len, padded_len};
 use crate::histogram::{Histogram, SAMPLE};
-use crate::packed::buckets::Buckets;
 use crate::packed::entries::EntryStack;
-use crate::packed::places::Places;
+use crate::packed::shortcut_builder::ShortcutBuilder;
 use crate::packed::shortcuts::Shortcuts;
 use crate::{ElfError, Layout, Result, Rows, packed, published};
 use output::{Buffered, Output, Spill};
-use record::{Encoder, Record, code};
+use record::{Encoder, SortRecord, code};
 
-/// How to build.
+/// Options of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// Which layout to write.
+    /// Layout of the index.
     pub layout: Layout,
     /// Threads to sort and write with.
     pub threads: usize,
-    /// Whether the lists have TIDs also where rows that stand in the order of their tuples let layout `packed` do without.
+    /// Keeps TIDs in lists even if layout `packed` could omit them, because the rows are in the order of their tuples.
     pub keep_tids: bool,
-    /// Bytes of DRAM for the sort, the open lists, the lists on their way and the shortcuts; what is beyond goes to the spill.
-    /// Some MiB are the least, up to 40 for the shortcuts of many rows; in layout `published`, the open lists on one path of
-    /// the tree and the ranks of codes beyond 31 bits come on top.
+    /// Bytes of DRAM for the sort, the open lists, the lists being written and the shortcuts; data beyond that is
+    /// spilled. A few MiB are always used, up to 40 for the shortcuts of many rows; in layout `published`, the open
+    /// lists on one path of the tree and the ranks of codes beyond 31 bits come on top.
     pub memory: usize,
 }
 
 impl Default for BuildOptions {
-    /// `packed`, no TIDs where they can be left out, all of the machine's threads, 1 GiB.
+    /// Layout `packed`, without TIDs where they can be omitted, all of the machine's threads, 1 GiB.
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
@@ -50,19 +49,19 @@ impl Default for BuildOptions {
     }
 }
 
-/// Bytes that a task of writing lists takes, about.
+/// Approximate bytes of a task that writes lists.
 const TASK_BYTES: usize = 4 << 20;
 /// Bytes of a build that are neither records nor lists nor shortcuts.
 const OTHER_BYTES: usize = 2 << 20;
 
-/// What a build did.
+/// Statistics of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BuildStats {
     /// Rows in the index.
     pub rows: u64,
     /// Bytes of the index.
     pub len: u64,
-    /// Whether it is clustered: the rows stand in the order of their tuples, and the lists have no TIDs.
+    /// True if it is clustered: the rows are in the order of their tuples, and the lists have no TIDs.
     pub clustered: bool,
     /// Sorted runs that were spilled; 0 if all fitted the memory.
     pub spilled_runs: usize,
@@ -101,7 +100,7 @@ pub fn build(
         });
     }
     let max_codes = (0..rows.dims()).map(|dim| rows.max_code(dim)).collect();
-    let geometry = Geometry::new(rows.rows() as u64, max_codes);
+    let geometry = RecordGeometry::new(rows.rows() as u64, max_codes);
     let threads = options.threads.max(1);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -111,7 +110,7 @@ pub fn build(
             reason: error.to_string(),
         })?;
     pool.install(|| {
-        let job = Job {
+        let job = IndexBuild {
             rows,
             geometry,
             options,
@@ -139,14 +138,14 @@ pub fn build_vec(rows: &dyn Rows, options: &BuildOptions) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-struct Job<'a> {
+struct IndexBuild<'a> {
     rows: &'a dyn Rows,
-    geometry: Geometry,
+    geometry: RecordGeometry,
     options: &'a BuildOptions,
     spill: Option<&'a (dyn Spill + Sync)>,
 }
 
-impl Job<'_> {
+impl IndexBuild<'_> {
     fn run<const W: usize>(self, out: &mut dyn Output) -> Result<BuildStats> {
         let encoder = Encoder {
             rows: self.rows,
@@ -154,7 +153,7 @@ impl Job<'_> {
         };
         let rows = self.geometry.rows as usize;
         let sort = self.sort_memory(rows);
-        let run_rows = (sort / size_of::<Record<W>>()).max(1024);
+        let run_rows = (sort / size_of::<SortRecord<W>>()).max(1024);
         match self.spill {
             Some(spill) if rows > run_rows => {
                 let area = merge::sort_spilling::<_, W>(&encoder, run_rows, spill)?;
@@ -172,22 +171,23 @@ impl Job<'_> {
         }
     }
 
-    /// Lists that are written at once; each takes up to [`TASK_BYTES`].
+    /// Returns the number of tasks that write lists at the same time, each of up to [`TASK_BYTES`].
     fn tasks(&self) -> usize {
         (self.options.memory / 4 / TASK_BYTES).clamp(1, rayon::current_num_threads() * 4)
     }
 
-    /// Bytes for records of so many rows that are sorted in memory: they stay there while the lists are written.
+    /// Returns the bytes for records of `rows` rows that are sorted in memory and stay there while the lists are
+    /// written.
     fn sort_memory(&self, rows: usize) -> usize {
         let memory = self.options.memory;
-        let shortcuts = Places::memory(rows);
+        let shortcuts = ShortcutBuilder::memory(rows);
         let open = EntryStack::memory(memory, rows);
         memory
             .saturating_sub(self.tasks() * TASK_BYTES + shortcuts + open + OTHER_BYTES)
             .max(memory / 4)
     }
 
-    fn write<const W: usize>(&self, records: &[Record<W>], out: &mut dyn Output) -> Result<BuildStats> {
+    fn write<const W: usize>(&self, records: &[SortRecord<W>], out: &mut dyn Output) -> Result<BuildStats> {
         loop {
             let stats = self.write_once(records, out)?;
             if out.complete(stats.len).map_err(ElfError::Write)? {
@@ -196,33 +196,40 @@ impl Job<'_> {
         }
     }
 
-    fn write_once<const W: usize>(&self, records: &[Record<W>], out: &mut dyn Output) -> Result<BuildStats> {
+    fn write_once<const W: usize>(
+        &self,
+        records: &[SortRecord<W>],
+        out: &mut dyn Output,
+    ) -> Result<BuildStats> {
         let unbucketed = &self.geometry;
         let clustered = self.is_clustered(records);
         let buckets = match self.options.layout {
             Layout::Packed => Buckets::worth(unbucketed),
             Layout::Published => None,
         };
-        let bucketed = |geometry: Geometry| match buckets {
+        let bucketed = |geometry: RecordGeometry| match buckets {
             Some(buckets) => geometry.bucketed(buckets),
             None => geometry,
         };
         let geometry = &bucketed(unbucketed.clone());
         let lists = if clustered {
-            bucketed(Geometry::clustered(unbucketed.rows, unbucketed.max_codes.clone()))
+            bucketed(RecordGeometry::clustered(
+                unbucketed.rows,
+                unbucketed.max_codes.clone(),
+            ))
         } else {
             geometry.clone()
         };
         let mut out = Buffered::new(out);
         let nodes_start = header_len(unbucketed.dims()) as u64;
         out.skip(nodes_start as usize).map_err(ElfError::Write)?;
-        let mut places = Places::new(geometry, 0, None);
+        let mut places = ShortcutBuilder::new(geometry, 0, None);
         let (root, rank_codes) = match self.options.layout {
             _ if records.is_empty() => (nodes_start, vec![vec![]; unbucketed.dims()]),
             Layout::Packed => {
                 let depths = buckets.map_or_else(|| Shortcuts::worth(geometry), |buckets| buckets.depth + 1);
-                let quarters = packed::regular::quarters(geometry, &lists, records, depths);
-                places = Places::new(geometry, depths, quarters);
+                let quarters = packed::shortcut_form::quarters(geometry, &lists, records, depths);
+                places = ShortcutBuilder::new(geometry, depths, quarters);
                 let spill = self.spill.map(|spill| spill as &dyn Spill);
                 let entries = EntryStack::new(spill, self.options.memory);
                 let root = packed::write::write(
@@ -255,7 +262,7 @@ impl Job<'_> {
         let len = padded_len(out.position());
         out.skip((len - out.position()) as usize)
             .map_err(ElfError::Write)?;
-        let header = Header {
+        let header = ElfHeader {
             layout: self.options.layout,
             len,
             nodes_start,
@@ -265,7 +272,7 @@ impl Job<'_> {
             ranks,
             shortcuts,
             unread: false,
-            weights: None,
+            coefficients: None,
             histograms: histograms(geometry, records),
         };
         out.write_at(0, &header.to_bytes()).map_err(ElfError::Write)?;
@@ -278,9 +285,9 @@ impl Job<'_> {
         })
     }
 
-    /// Whether the sorted records are in the order of their rows, and TIDs not wanted.
-    fn is_clustered<const W: usize>(&self, records: &[Record<W>]) -> bool {
-        let row = |record: &Record<W>| record[0] as u32 & self.geometry.tid_mask;
+    /// Returns true if the sorted records are in the order of their rows and TIDs can be omitted.
+    fn is_clustered<const W: usize>(&self, records: &[SortRecord<W>]) -> bool {
+        let row = |record: &SortRecord<W>| record[0] as u32 & self.geometry.tid_mask;
         self.options.layout == Layout::Packed
             && !self.options.keep_tids
             && !records.is_empty()
@@ -288,9 +295,9 @@ impl Job<'_> {
     }
 }
 
-fn histograms<const W: usize>(geometry: &Geometry, records: &[Record<W>]) -> Vec<Histogram> {
+fn histograms<const W: usize>(geometry: &RecordGeometry, records: &[SortRecord<W>]) -> Vec<Histogram> {
     let count = records.len().min(SAMPLE);
-    let sample: Vec<&Record<W>> = (0..count).map(|i| &records[i * records.len() / count]).collect();
+    let sample: Vec<&SortRecord<W>> = (0..count).map(|i| &records[i * records.len() / count]).collect();
     let histogram = |(&field, &max_code)| {
         let mut codes: Vec<u64> = sample.iter().map(|record| code(record, field)).collect();
         Histogram::new(&mut codes, geometry.rows, max_code)

@@ -1,4 +1,4 @@
-//! Where a build writes the index, and where it spills what does not fit its memory.
+//! The output of a build, and temporary space for data beyond its memory.
 
 use halocline_media::huge::HugeVec;
 
@@ -19,8 +19,8 @@ pub trait Output {
     /// Whatever the medium reports; the build stops with it.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError>;
 
-    /// All `len` bytes were given. `Ok(false)`: they did not fit, there is room now, and they must be given again from the
-    /// first.
+    /// Called after all `len` bytes. Returns false if they did not fit: there is room for them now, and all bytes must
+    /// be written again from the first on.
     ///
     /// # Errors
     /// Whatever the medium reports; the build stops with it.
@@ -64,7 +64,7 @@ impl Output for HugeVec<u8> {
 
 /// Temporary space beyond the build's memory.
 pub trait Spill {
-    /// A new area for up to `words` 64-bit words.
+    /// Returns a new area for up to `words` 64-bit words.
     ///
     /// # Errors
     /// If there is no space; the build stops with it.
@@ -82,7 +82,7 @@ pub trait SpillArea: Sync {
     /// Ends writing.
     fn freeze(&mut self) {}
 
-    /// All words that were appended, after [`freeze`](Self::freeze).
+    /// Returns all words that were appended; called after [`freeze`](Self::freeze).
     ///
     /// # Errors
     /// Whatever the medium reports; the build stops with it.
@@ -108,7 +108,7 @@ impl<'a> Buffered<'a> {
         }
     }
 
-    /// Position of the next byte.
+    /// Returns the position of the next byte.
     pub(crate) fn position(&self) -> u64 {
         self.base + self.buffer.len() as u64
     }

@@ -1,15 +1,15 @@
 //! Full records as sort keys: `W` 64-bit words, the lowest first.
 
-use crate::geometry::{Field, Geometry};
+use crate::geometry::{Field, RecordGeometry};
 use crate::{ElfError, Result, Rows};
 use std::cmp::Ordering;
 
 /// A tuple and its TID, in the format of geometry.rs.
-pub(crate) type Record<const W: usize> = [u64; W];
+pub(crate) type SortRecord<const W: usize> = [u64; W];
 
-/// Order of tuples, equal tuples by TID.
+/// Compares by tuple, then by TID.
 #[inline(always)]
-pub(crate) fn compare<const W: usize>(a: &Record<W>, b: &Record<W>) -> Ordering {
+pub(crate) fn compare<const W: usize>(a: &SortRecord<W>, b: &SortRecord<W>) -> Ordering {
     for word in (0..W).rev() {
         match a[word].cmp(&b[word]) {
             Ordering::Equal => {}
@@ -19,15 +19,15 @@ pub(crate) fn compare<const W: usize>(a: &Record<W>, b: &Record<W>) -> Ordering 
     Ordering::Equal
 }
 
-/// The code in `field`.
+/// Returns the code in `field`.
 #[inline(always)]
-pub(crate) fn code<const W: usize>(record: &Record<W>, field: Field) -> u64 {
+pub(crate) fn code<const W: usize>(record: &SortRecord<W>, field: Field) -> u64 {
     bits(record, field.bit()) & field.mask
 }
 
-/// 64 bits from `bit` on, zeros beyond the end.
+/// Returns 64 bits from `bit` on, with zeros beyond the end.
 #[inline(always)]
-fn bits<const W: usize>(record: &Record<W>, bit: usize) -> u64 {
+fn bits<const W: usize>(record: &SortRecord<W>, bit: usize) -> u64 {
     let (word, shift) = (bit / 64, bit % 64);
     let low = record.get(word).copied().unwrap_or(0) >> shift;
     match record.get(word + 1) {
@@ -43,7 +43,7 @@ pub(crate) struct Differ {
 }
 
 impl Differ {
-    pub(crate) fn new(geometry: &Geometry) -> Self {
+    pub(crate) fn new(geometry: &RecordGeometry) -> Self {
         let mut depth_of_bit = vec![geometry.dims() as u8; geometry.bits];
         // The bits of a bucket are also those of the next depth.
         for (depth, field) in geometry.fields.iter().enumerate().rev() {
@@ -52,9 +52,9 @@ impl Differ {
         Self { depth_of_bit }
     }
 
-    /// The first depth at which the records differ; the number of depths if the tuples are equal.
+    /// Returns the first depth at which the records differ; the number of depths if the tuples are equal.
     #[inline(always)]
-    pub(crate) fn first<const W: usize>(&self, a: &Record<W>, b: &Record<W>) -> usize {
+    pub(crate) fn first<const W: usize>(&self, a: &SortRecord<W>, b: &SortRecord<W>) -> usize {
         for word in (0..W).rev() {
             let differ = a[word] ^ b[word];
             if differ != 0 {
@@ -69,7 +69,7 @@ impl Differ {
 /// Reads rows and packs them into records.
 pub(crate) struct Encoder<'a, R: ?Sized> {
     pub(crate) rows: &'a R,
-    pub(crate) geometry: &'a Geometry,
+    pub(crate) geometry: &'a RecordGeometry,
 }
 
 impl<R: Rows + ?Sized> Encoder<'_, R> {
@@ -78,7 +78,7 @@ impl<R: Rows + ?Sized> Encoder<'_, R> {
         &self,
         start: usize,
         dims: usize,
-        out: &mut [Record<W>],
+        out: &mut [SortRecord<W>],
         codes: &mut Vec<u64>,
     ) -> Result<()> {
         codes.resize(out.len(), 0);
@@ -115,7 +115,7 @@ impl<R: Rows + ?Sized> Encoder<'_, R> {
         Ok(())
     }
 
-    /// How many of the first dimensions reach into the highest `bits` bits.
+    /// Returns the number of leading dimensions that reach into the highest `bits` bits.
     pub(crate) fn dims_within(&self, bits: usize) -> usize {
         let from = self.geometry.bits - bits;
         self.geometry
@@ -126,9 +126,13 @@ impl<R: Rows + ?Sized> Encoder<'_, R> {
     }
 }
 
-/// The highest `bits` (at most 32) of a record.
+/// Returns the highest `bits_wanted` (at most 32) bits of a record.
 #[inline(always)]
-pub(crate) fn top_bits<const W: usize>(record: &Record<W>, geometry: &Geometry, bits_wanted: usize) -> usize {
+pub(crate) fn top_bits<const W: usize>(
+    record: &SortRecord<W>,
+    geometry: &RecordGeometry,
+    bits_wanted: usize,
+) -> usize {
     if bits_wanted == 0 {
         return 0;
     }

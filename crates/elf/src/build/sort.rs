@@ -1,13 +1,13 @@
 //! Sorting rows: scattered by their highest bits while they are read, then each bucket on its own.
 //!
 //! Invariant: between the counting and the scattering pass, each (stripe of rows, bucket) owns its own range of the
-//! destination; a stripe never writes beyond its ranges, even if the source gives other codes the second time.
+//! destination; a stripe never writes beyond its ranges, even if the source returns other codes the second time.
 #![allow(
     unsafe_code,
     reason = "threads write interleaved, disjoint places of one destination"
 )]
 
-use crate::build::record::{Encoder, Record, compare, top_bits};
+use crate::build::record::{Encoder, SortRecord, compare, top_bits};
 use crate::{ElfError, Result, Rows};
 use rayon::prelude::*;
 use std::marker::PhantomData;
@@ -19,16 +19,16 @@ const CHUNK: usize = 1024;
 const LARGE_BUCKET: usize = 1 << 18;
 
 /// A destination that several threads write to.
-struct Shared<'a, T> {
+struct SharedSlice<'a, T> {
     first: *mut T,
     len: usize,
     owner: PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: the only access is `put`, whose contract keeps threads apart; T itself may move between threads.
-unsafe impl<T: Send> Sync for Shared<'_, T> {}
+unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
-impl<'a, T: Copy> Shared<'a, T> {
+impl<'a, T: Copy> SharedSlice<'a, T> {
     fn new(slice: &'a mut [T]) -> Self {
         Self {
             first: slice.as_mut_ptr(),
@@ -54,7 +54,7 @@ impl<'a, T: Copy> Shared<'a, T> {
 pub(crate) fn sort<R: Rows + ?Sized, const W: usize>(
     encoder: &Encoder<'_, R>,
     range: Range<usize>,
-    out: &mut [Record<W>],
+    out: &mut [SortRecord<W>],
 ) -> Result<()> {
     let rows = range.len();
     assert_eq!(rows, out.len());
@@ -95,7 +95,7 @@ pub(crate) fn sort<R: Rows + ?Sized, const W: usize>(
         }
     }
     bounds.push(place);
-    let shared = Shared::new(out);
+    let shared = SharedSlice::new(out);
     stripes
         .par_iter()
         .zip(&mut starts)
@@ -134,7 +134,7 @@ pub(crate) fn sort<R: Rows + ?Sized, const W: usize>(
     Ok(())
 }
 
-fn sort_bucket<const W: usize>(bucket: &mut [Record<W>]) {
+fn sort_bucket<const W: usize>(bucket: &mut [SortRecord<W>]) {
     if W == 2 {
         bucket.sort_unstable_by_key(|record| u128::from(record[W - 1]) << 64 | u128::from(record[0]));
     } else {
@@ -148,7 +148,7 @@ fn chunks<R: Rows + ?Sized, const W: usize>(
     base: usize,
     stripe: &Range<usize>,
     dims: usize,
-    mut each: impl FnMut(&Record<W>) -> Result<()>,
+    mut each: impl FnMut(&SortRecord<W>) -> Result<()>,
 ) -> Result<()> {
     let mut records = vec![[0; W]; CHUNK.min(stripe.len())];
     let mut codes = vec![];

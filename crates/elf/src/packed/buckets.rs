@@ -6,25 +6,15 @@
 //! each other. Points and predicates on dimensions are translated here to those on depths.
 
 use crate::CodePredicate;
-use crate::geometry::Geometry;
-use crate::header::MAX_DIMS;
+use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
 use crate::packed::shortcuts::{BUCKET_PLACES, ROWS, Shortcuts};
 
-/// Rows for each place from which on there are buckets: fewer are a short leaf list.
+/// Least rows per place for which there are buckets: fewer form a short leaf list.
 const LEAST_ROWS: u64 = 24;
 
-/// The depth that stands for buckets of the dimension of the next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Buckets {
-    /// Also the number of that dimension.
-    pub(crate) depth: usize,
-    /// Bits of a code that are not its bucket's.
-    pub(crate) shift: u32,
-}
-
 impl Buckets {
-    /// Those of a new index; `None` where they are of no use.
-    pub(crate) fn worth(geometry: &Geometry) -> Option<Self> {
+    /// Returns the buckets of a new index; `None` if they do not pay.
+    pub(crate) fn worth(geometry: &RecordGeometry) -> Option<Self> {
         let depth = Shortcuts::worth(geometry);
         let places: u64 = geometry.max_codes[..depth].iter().map(|&max| max + 1).product();
         if depth == 0 || geometry.dims() == MAX_DIMS || geometry.rows / places < LEAST_ROWS {
@@ -36,13 +26,13 @@ impl Buckets {
         (max >> shift > 0).then_some(Self { depth, shift })
     }
 
-    /// Whether a tree of this geometry can have them.
-    pub(crate) fn are_possible(self, geometry: &Geometry) -> bool {
+    /// Returns true if a tree of this geometry can have these buckets.
+    pub(crate) fn are_possible(self, geometry: &RecordGeometry) -> bool {
         let max = geometry.max_codes.get(self.depth).copied().unwrap_or(0);
         self.depth > 0 && geometry.dims() < MAX_DIMS && self.shift < 64 && max >> self.shift > 0
     }
 
-    /// A point with the bucket put in; `None` if there is no room for it.
+    /// Returns the point with its bucket inserted; `None` if `room` is too small.
     #[inline(always)]
     pub(crate) fn point<'p>(self, point: &[u64], room: &'p mut [u64]) -> Option<&'p [u64]> {
         let room = room.get_mut(..point.len() + 1)?;
@@ -53,7 +43,7 @@ impl Buckets {
         Some(room)
     }
 
-    /// The same of many points of so many dimensions.
+    /// Adds the bucket to each of many points of `dims` dimensions.
     pub(crate) fn points(self, points: &[u64], dims: usize, out: &mut Vec<u64>) {
         out.clear();
         out.reserve(points.len() / dims * (dims + 1));
@@ -65,7 +55,8 @@ impl Buckets {
         }
     }
 
-    /// Predicates with that of the buckets put in: it holds for the buckets that have a code for which the dimension's holds.
+    /// Returns the predicates with one for the buckets inserted: it holds for each bucket with a code that satisfies
+    /// the dimension's own predicate.
     pub(crate) fn predicates(self, predicates: &[CodePredicate]) -> Vec<CodePredicate> {
         let of = |code: u64| code >> self.shift;
         let buckets = match &predicates[self.depth] {
@@ -95,7 +86,7 @@ mod tests {
     #[test]
     fn buckets_leave_eight_rows_for_each_place() {
         let worth = |rows, max: &[u64]| {
-            let found = Buckets::worth(&Geometry::new(rows, max.to_vec()));
+            let found = Buckets::worth(&RecordGeometry::new(rows, max.to_vec()));
             found.map(|buckets| (buckets.depth, buckets.shift))
         };
         assert_eq!(worth(100_000_000, &[99; 10]), Some((3, 4)));

@@ -1,25 +1,25 @@
 //! Verification of every invariant of layout `packed`.
 
-use crate::check::Seen;
+use crate::check::SeenRows;
 use crate::error::ElfError;
-use crate::packed::buckets::Buckets;
-use crate::packed::node::{Inner, Leaf, Node, SMALL_LEAF, Tree};
-use crate::packed::places::{Content, Places, place};
-use crate::packed::quarters::IRREGULAR;
-use crate::packed::shortcuts::Form;
+use crate::geometry::Buckets;
+use crate::packed::node::{InnerList, LeafList, ListNode, PackedTree, SMALL_LEAF};
+use crate::packed::shortcut_builder::{PlaceContent, ShortcutBuilder, place};
+use crate::packed::shortcuts::ShortcutForm;
+use crate::packed::subranges::IRREGULAR;
 use crate::{Result, Tid};
 use halocline_media::Bytes;
 
 /// Visits every node once, in the order in which they are stored.
-pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
+pub(crate) fn check<B: Bytes>(tree: PackedTree<'_, B>) -> Result<()> {
     let header = tree.header;
-    let mut seen = Seen::new(header.geometry.rows);
+    let mut seen = SeenRows::new(header.geometry.rows);
     let shortcuts = &header.shortcuts;
-    let quarters = (shortcuts.form == Form::Quartered).then_some(shortcuts.quarters);
-    let mut check = Check {
+    let quarters = (shortcuts.form == ShortcutForm::Quartered).then_some(shortcuts.quarters);
+    let mut check = PackedCheck {
         tree,
         seen: &mut seen,
-        places: Places::new(&header.geometry, shortcuts.dims(), quarters),
+        places: ShortcutBuilder::new(&header.geometry, shortcuts.dims(), quarters),
         codes: vec![],
         last: vec![],
         rows: 0,
@@ -38,11 +38,11 @@ pub(crate) fn check<B: Bytes>(tree: Tree<'_, B>) -> Result<()> {
     seen.finish()
 }
 
-struct Check<'a, 's, B> {
-    tree: Tree<'a, B>,
-    seen: &'s mut Seen,
-    /// What the shortcuts should say.
-    places: Places,
+struct PackedCheck<'a, 's, B> {
+    tree: PackedTree<'a, B>,
+    seen: &'s mut SeenRows,
+    /// The expected shortcuts.
+    places: ShortcutBuilder,
     /// Codes on the path to the list being checked.
     codes: Vec<u64>,
     /// Tuple and TID of the row before.
@@ -51,8 +51,8 @@ struct Check<'a, 's, B> {
     rows: u64,
 }
 
-impl<B: Bytes> Check<'_, '_, B> {
-    /// Checks the subtree whose top list is at `at` and whose first byte must be `start`; gives rows and end.
+impl<B: Bytes> PackedCheck<'_, '_, B> {
+    /// Checks the subtree whose top list is at `at` and whose first byte must be `start`. Returns its rows and its end.
     fn subtree(&mut self, at: usize, depth: usize, start: usize) -> Result<(u64, usize)> {
         let node = self.tree.node(at, depth)?;
         if self.tree.geometry().is_clustered() && self.tree.base(at) != self.rows {
@@ -61,27 +61,27 @@ impl<B: Bytes> Check<'_, '_, B> {
         if depth == self.places.dims && depth > 0 {
             let place = place(self.tree.geometry(), self.codes.iter().copied());
             let counts = match (self.places.quarters, &node) {
-                (Some(quarters), Node::Leaf(leaf)) if leaf.rows <= SMALL_LEAF => {
+                (Some(quarters), ListNode::Leaf(leaf)) if leaf.rows <= SMALL_LEAF => {
                     let code = |k| self.tree.view.uint(leaf.values + k, 1);
                     quarters.counts((0..leaf.rows).map(code))
                 }
                 _ => IRREGULAR,
             };
-            self.places.set(place, Content::List(at as u64, counts));
+            self.places.set(place, PlaceContent::List(at as u64, counts));
         }
         match node {
-            Node::Leaf(leaf) => {
+            ListNode::Leaf(leaf) => {
                 if at != start + self.tree.geometry().base_len {
                     return Err(ElfError::damaged(at, "a list does not follow the one before it"));
                 }
                 self.leaf(&leaf, at, depth)?;
                 Ok((leaf.rows as u64, leaf.end()))
             }
-            Node::Inner(inner) => self.inner(&inner, depth, start),
+            ListNode::Inner(inner) => self.inner(&inner, depth, start),
         }
     }
 
-    fn inner(&mut self, inner: &Inner, depth: usize, start: usize) -> Result<(u64, usize)> {
+    fn inner(&mut self, inner: &InnerList, depth: usize, start: usize) -> Result<(u64, usize)> {
         let (mut rows, mut end, mut children) = (0, start, 0_u64);
         let mut before = None;
         for k in 0..inner.entries {
@@ -122,7 +122,7 @@ impl<B: Bytes> Check<'_, '_, B> {
         Ok((rows, inner.end()))
     }
 
-    fn leaf(&mut self, leaf: &Leaf, at: usize, depth: usize) -> Result<()> {
+    fn leaf(&mut self, leaf: &LeafList, at: usize, depth: usize) -> Result<()> {
         let view = self.tree.view;
         let geometry = self.tree.geometry();
         if leaf.rows == 0 {
@@ -174,7 +174,7 @@ impl<B: Bytes> Check<'_, '_, B> {
             }
             if depth < self.places.dims {
                 let place = place(geometry, row[..self.places.dims].iter().copied());
-                self.places.set(place, Content::Above);
+                self.places.set(place, PlaceContent::Above);
             }
             row.push(u64::from(tid));
             if !self.last.is_empty() && self.last >= row {

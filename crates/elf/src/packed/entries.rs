@@ -1,19 +1,19 @@
-//! The entries of all open lists of layout `packed`, of which little need be in DRAM.
+//! The entries of all open lists of layout `packed`; most of them may be spilled.
 
 use crate::build::output::{Spill, SpillArea};
-use crate::packed::inner::Entry;
+use crate::packed::inner::ListEntry;
 use crate::{ElfError, Result};
 use std::collections::VecDeque;
 
 /// Entries of a chunk.
 const CHUNK: usize = 1 << 16;
-/// Chunks that may be in DRAM at least: with fewer, pushing and truncating around a chunk's end might spill again and again.
+/// Least chunks in DRAM: with fewer, pushing and truncating around a chunk boundary could spill repeatedly.
 const LEAST_CHUNKS: usize = 2;
-/// The part of a build's memory that the chunks in DRAM may take.
+/// Divisor of a build's memory that gives the share of the chunks in DRAM.
 const SHARE: usize = 16;
 
 /// An entry's value and position.
-type Words = [u64; 2];
+type EntryWords = [u64; 2];
 
 /// A stack of entries in chunks; the lower ones spill.
 pub(crate) struct EntryStack<'s> {
@@ -25,18 +25,18 @@ pub(crate) struct EntryStack<'s> {
     /// The lowest chunks, all full.
     spilled: Vec<Box<dyn SpillArea + 's>>,
     /// The chunks above, all but the last one full and none empty.
-    chunks: VecDeque<Vec<Words>>,
+    chunks: VecDeque<Vec<EntryWords>>,
 }
 
 impl<'s> EntryStack<'s> {
-    /// A stack for a build with a budget of `memory` bytes. Without a spill, everything stays in DRAM.
+    /// Creates a stack for a build with a budget of `memory` bytes. Without a spill, everything stays in DRAM.
     pub(crate) fn new(spill: Option<&'s dyn Spill>, memory: usize) -> Self {
         Self::with_chunks(spill, CHUNK, most_chunks(memory))
     }
 
-    /// Bytes of DRAM that a build of so many rows with such a budget and a spill needs for its stack.
+    /// Returns the bytes of DRAM that the stack of a build of `rows` rows takes, with this budget and a spill.
     pub(crate) fn memory(memory: usize, rows: usize) -> usize {
-        rows.div_ceil(CHUNK).min(most_chunks(memory)) * CHUNK * size_of::<Words>()
+        rows.div_ceil(CHUNK).min(most_chunks(memory)) * CHUNK * size_of::<EntryWords>()
     }
 
     fn with_chunks(spill: Option<&'s dyn Spill>, chunk: usize, most: usize) -> Self {
@@ -58,7 +58,7 @@ impl<'s> EntryStack<'s> {
     }
 
     /// Adds an entry on top.
-    pub(crate) fn push(&mut self, entry: Entry) -> Result<()> {
+    pub(crate) fn push(&mut self, entry: ListEntry) -> Result<()> {
         let words = [entry.value, entry.at];
         match self.chunks.back_mut() {
             Some(last) if last.len() < self.chunk => last.push(words),
@@ -72,12 +72,12 @@ impl<'s> EntryStack<'s> {
     }
 
     /// Adds entries on top, the last one uppermost.
-    pub(crate) fn extend(&mut self, entries: impl IntoIterator<Item = Entry>) -> Result<()> {
+    pub(crate) fn extend(&mut self, entries: impl IntoIterator<Item = ListEntry>) -> Result<()> {
         entries.into_iter().try_for_each(|entry| self.push(entry))
     }
 
-    /// An empty chunk: that of the lowest ones in DRAM, which is spilled, if there may be no more.
-    fn free_chunk(&mut self) -> Result<Vec<Words>> {
+    /// Returns an empty chunk. If the limit is reached, the lowest chunk in DRAM is spilled and reused.
+    fn free_chunk(&mut self) -> Result<Vec<EntryWords>> {
         if let Some(spill) = self.spill
             && self.chunks.len() >= self.most
             && let Some(mut lowest) = self.chunks.pop_front()
@@ -93,7 +93,7 @@ impl<'s> EntryStack<'s> {
         Ok(Vec::with_capacity(self.chunk))
     }
 
-    /// The uppermost `count` entries.
+    /// Returns the uppermost `count` entries.
     pub(crate) fn last(&self, count: usize) -> Result<Last<'_>> {
         let from = self.len() - count;
         let lowest = from / self.chunk;
@@ -123,7 +123,7 @@ impl<'s> EntryStack<'s> {
         }
         self.chunks.clear();
         self.spilled.truncate(chunks);
-        // The rest of a chunk is to grow again.
+        // The remainder of a spilled chunk becomes the last chunk in DRAM, as pushes append to it.
         if rest > 0
             && let Some(area) = self.spilled.pop()
         {
@@ -136,33 +136,33 @@ impl<'s> EntryStack<'s> {
     }
 }
 
-/// Chunks in DRAM for a budget of `memory` bytes.
+/// Returns the number of chunks in DRAM for a budget of `memory` bytes.
 fn most_chunks(memory: usize) -> usize {
-    (memory / SHARE / (CHUNK * size_of::<Words>())).max(LEAST_CHUNKS)
+    (memory / SHARE / (CHUNK * size_of::<EntryWords>())).max(LEAST_CHUNKS)
 }
 
 /// The uppermost entries of a stack.
 pub(crate) struct Last<'a> {
     /// None is empty, unless it is the only one.
-    parts: Vec<&'a [Words]>,
+    parts: Vec<&'a [EntryWords]>,
 }
 
 impl Last<'_> {
-    /// All of them, the uppermost one last.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Entry> + Clone {
+    /// Iterates over the entries, the uppermost one last.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ListEntry> + Clone {
         self.parts.iter().flat_map(|part| part.iter().map(entry))
     }
 
-    /// The lowest and the uppermost one.
-    pub(crate) fn ends(&self) -> Option<(Entry, Entry)> {
+    /// Returns the lowest and the uppermost entry.
+    pub(crate) fn ends(&self) -> Option<(ListEntry, ListEntry)> {
         let lowest = self.parts.first()?.first()?;
         let uppermost = self.parts.last()?.last()?;
         Some((entry(lowest), entry(uppermost)))
     }
 }
 
-fn entry(&[value, at]: &Words) -> Entry {
-    Entry { value, at }
+fn entry(&[value, at]: &EntryWords) -> ListEntry {
+    ListEntry { value, at }
 }
 
 #[cfg(test)]
@@ -218,21 +218,21 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(seed);
         let (chunk, most) = (rng.random_range(1..9), rng.random_range(2..5));
         let mut stack = EntryStack::with_chunks(spill.map(|spill| spill as &dyn Spill), chunk, most);
-        let mut model: Vec<Entry> = vec![];
+        let mut model: Vec<ListEntry> = vec![];
         for _ in 0..300 {
             let count = rng.random_range(0..=model.len());
             match rng.random_range(0..8) {
                 0..3 => {
-                    let entries = std::iter::repeat_with(|| Entry {
+                    let entries = std::iter::repeat_with(|| ListEntry {
                         value: rng.random(),
                         at: rng.random(),
                     });
-                    let entries: Vec<Entry> = entries.take(count % 40 + 3).collect();
+                    let entries: Vec<ListEntry> = entries.take(count % 40 + 3).collect();
                     model.extend(&entries);
                     stack.extend(entries).unwrap();
                 }
                 3..5 => {
-                    let entry = Entry {
+                    let entry = ListEntry {
                         value: rng.random(),
                         at: rng.random(),
                     };

@@ -2,20 +2,21 @@
 
 use crate::Estimate;
 use crate::Result;
-use crate::kernel::{Between, Portable};
-use crate::packed::node::{Inner, Node, Tree};
+use crate::kernel::{CodeRange, Portable};
+use crate::packed::node::{InnerList, ListNode, PackedTree};
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
-/// Lists looked at, whatever the size of the index.
+/// Most lists that are read, whatever the size of the index.
 const LISTS: usize = 32;
-/// Lists that stand for all of a list's children.
+/// Size of the sample of a list's children.
 const SAMPLED: usize = 8;
-/// Rows of a list that as a rule are told apart by its own values, so that nothing is below it.
+/// Least rows per list below which its own values usually separate them, so that no list is below it.
 const LEAF_ROWS: f64 = 2.0;
 
-/// Estimated rows that match and lists that a selection visits; the heads of at most some [`LISTS`] lists are read.
-pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Result<Estimate> {
+/// Estimates the rows that match and the lists that a selection visits; reads the heads of about [`LISTS`] lists at
+/// most.
+pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) -> Result<Estimate> {
     let header = tree.header;
     let mut sum = Estimate::default();
     let mut read = 1;
@@ -25,10 +26,10 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
         for &at in &level {
             sum.lists += 1.0;
             match tree.node(at, depth)? {
-                Node::Leaf(leaf) => {
+                ListNode::Leaf(leaf) => {
                     let rows = match plan.tests.get(depth) {
                         None | Some(Test::Any) => leaf.rows as f64,
-                        Some(Test::Between(between)) => {
+                        Some(Test::Range(between)) => {
                             let (first, end) = leaf.interval::<B, Portable>(tree.view, *between);
                             (end - first) as f64
                         }
@@ -42,14 +43,14 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
                         matching
                     };
                 }
-                Node::Inner(inner) if depth >= plan.open_from => {
+                ListNode::Inner(inner) if depth >= plan.open_from => {
                     sum.rows += inner.rows as f64;
                     sum.ranges += 1.0;
                 }
-                Node::Inner(inner)
+                ListNode::Inner(inner)
                     if tree.geometry().is_clustered()
                         && depth + 1 >= plan.open_from
-                        && let Test::Between(between) = plan.tests[depth] =>
+                        && let Test::Range(between) = plan.tests[depth] =>
                 {
                     let (first, end) = inner.interval::<B, Portable>(tree.view, between);
                     let rows = tree.rows_below(&inner, depth, first, end)?;
@@ -57,8 +58,8 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
                     sum.ranges += 1.0;
                     read += 2;
                 }
-                Node::Inner(inner) => {
-                    let places = Places::of(tree, inner, &plan.tests[depth]);
+                ListNode::Inner(inner) => {
+                    let places = ChildPositions::of(tree, inner, &plan.tests[depth]);
                     if places.len == 0 || read + places.len <= LISTS {
                         let children = places.children(1);
                         read += children.len();
@@ -68,7 +69,7 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
                     let (children, rows) = if plan.tests[depth] == Test::Any {
                         (inner.entries as f64, inner.rows as f64)
                     } else {
-                        // Too many to look at: a few of them stand for all.
+                        // Too many to read: a sample stands for all.
                         let step = places.len.div_ceil(SAMPLED);
                         let sample = places.children(step);
                         read += sample.len();
@@ -97,8 +98,8 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: Tree<'a, B>, plan: &'a Plan) -> Resul
     Ok(sum)
 }
 
-/// Estimated share of the rows that pass the test of a depth; of those in its buckets, if there are any.
-fn selectivity<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, depth: usize) -> f64 {
+/// Returns the estimated share of the rows that pass the test of a depth; of the rows in its buckets, if there are any.
+fn selectivity<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan, depth: usize) -> f64 {
     let share = |depth: usize| tree.header.histograms[depth].selectivity(&plan.tests[depth]);
     match depth
         .checked_sub(1)
@@ -109,8 +110,8 @@ fn selectivity<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, depth: usize) -> f64 {
     }
 }
 
-/// Estimated distinct values of a depth; of each bucket, if there are any.
-fn distinct<B: Bytes>(tree: Tree<'_, B>, depth: usize) -> f64 {
+/// Returns the estimated number of distinct values of a depth; per bucket, if there are any.
+fn distinct<B: Bytes>(tree: PackedTree<'_, B>, depth: usize) -> f64 {
     let distinct = |depth: usize| tree.header.histograms[depth].distinct as f64;
     match depth
         .checked_sub(1)
@@ -121,17 +122,17 @@ fn distinct<B: Bytes>(tree: Tree<'_, B>, depth: usize) -> f64 {
     }
 }
 
-/// Estimated share of the rows that pass all tests below a dimension, if values are independent.
-fn share_below<B: Bytes>(tree: Tree<'_, B>, plan: &Plan, depth: usize) -> f64 {
+/// Returns the estimated share of the rows that pass all tests below a dimension, assuming independence.
+fn share_below<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan, depth: usize) -> f64 {
     let rest = plan.rest(depth).iter();
     rest.map(|&dim| selectivity(tree, plan, usize::from(dim)))
         .product()
 }
 
-/// Adds what is below `lists` lists of dimension `depth + 1` that hold `rows` rows and are not looked at. A level has as
-/// many lists as there are combinations of values, until each has few rows.
+/// Adds the estimate below `lists` lists of dimension `depth + 1` that hold `rows` rows and are not read. A level is
+/// assumed to have as many lists as there are combinations of values, until each has few rows.
 fn add_below<B: Bytes>(
-    tree: Tree<'_, B>,
+    tree: PackedTree<'_, B>,
     plan: &Plan,
     depth: usize,
     lists: f64,
@@ -156,20 +157,20 @@ fn add_below<B: Bytes>(
     sum.ranges += if leaves { rows } else { ranges.min(rows) };
 }
 
-/// The places of a list where values may be that pass its test: entries, or the codes of a set.
-struct Places<'a, B> {
-    tree: Tree<'a, B>,
-    inner: Inner,
+/// The positions of a list whose values may pass its test: entries, or the codes of a set.
+struct ChildPositions<'a, B> {
+    tree: PackedTree<'a, B>,
+    inner: InnerList,
     test: &'a Test,
     first: usize,
     len: usize,
 }
 
-impl<'a, B: Bytes> Places<'a, B> {
-    fn of(tree: Tree<'a, B>, inner: Inner, test: &'a Test) -> Self {
+impl<'a, B: Bytes> ChildPositions<'a, B> {
+    fn of(tree: PackedTree<'a, B>, inner: InnerList, test: &'a Test) -> Self {
         let (first, end) = match test {
             Test::Any => (0, inner.entries),
-            Test::Between(between) => inner.interval::<B, Portable>(tree.view, *between),
+            Test::Range(between) => inner.interval::<B, Portable>(tree.view, *between),
             Test::Set(set) => (0, set.codes.len()),
         };
         Self {
@@ -181,7 +182,7 @@ impl<'a, B: Bytes> Places<'a, B> {
         }
     }
 
-    /// The children at every `step`-th place.
+    /// Returns the children at every `step`-th position.
     fn children(&self, step: usize) -> Vec<usize> {
         let places = (self.first..self.first + self.len).step_by(step);
         places.filter_map(|place| self.child(place)).collect()
@@ -191,7 +192,7 @@ impl<'a, B: Bytes> Places<'a, B> {
         let view = self.tree.view;
         let entry = match self.test {
             Test::Set(set) => {
-                let code = Between {
+                let code = CodeRange {
                     lo: set.codes[place],
                     span: 0,
                 };

@@ -1,11 +1,11 @@
 //! Exact match in layout `packed`.
 //!
-//! Here is the way for all lists; the usual way is in quick.rs.
+//! This is the general algorithm, for all kinds of lists; the fast path for the usual ones is in quick.rs.
 
-use crate::geometry::Level;
-use crate::kernel::{Between, Kernel, Search, low_bits};
-use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, Node, SMALL_LEAF, Tree};
-use crate::packed::shortcuts::Start;
+use crate::geometry::LevelFormat;
+use crate::kernel::{CodeRange, Kernel, WithKernel, low_bits};
+use crate::packed::node::{DENSE, INNER, INNER_HEADER, LINK_LEN, ListNode, PackedTree, SMALL_LEAF};
+use crate::packed::shortcuts::SearchStart;
 use crate::tids::Tids;
 use crate::view::PAD;
 use crate::{ElfError, Result, Tid};
@@ -13,18 +13,18 @@ use halocline_media::Bytes;
 
 /// Most values that are compared within a list's first 64 bytes.
 pub(crate) const IN_HEAD: u8 = 32;
-/// Bytes of a list that are read before anything is known of it.
+/// Bytes at the start of a list that are read before its kind is known.
 pub(crate) const HEAD: usize = 1 + IN_HEAD as usize;
-/// Most equal values of a leaf list of some dozens of rows that are compared at once.
+/// Most equal values of a middle-sized leaf list that are compared with one mask.
 const EQUAL: u32 = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
 const FEW: usize = 16;
 
-/// Neighbouring records that equal the point; none if `count` is 0.
+/// Consecutive records that equal the point; none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Run {
-    /// The first record's place; without TIDs its position in the list, and its row after [`Tree::run_in`].
+pub(crate) struct EqualRun {
+    /// The first record's place; without TIDs its position in the list, and its row after [`PackedTree::run_in`].
     pub(crate) at: usize,
     pub(crate) len: u32,
     pub(crate) count: u32,
@@ -32,10 +32,10 @@ pub(crate) struct Run {
 
 /// Offset of a list that is damaged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Damage(pub(crate) usize);
+pub(crate) struct DamagedList(pub(crate) usize);
 
-impl From<Damage> for ElfError {
-    fn from(damage: Damage) -> Self {
+impl From<DamagedList> for ElfError {
+    fn from(damage: DamagedList) -> Self {
         ElfError::damaged(damage.0, "a list reaches beyond the nodes")
     }
 }
@@ -54,20 +54,20 @@ pub(crate) struct Hits {
     pub(crate) mask: u64,
 }
 
-impl<'a, B: Bytes> Tree<'a, B> {
-    /// Where the search for a point starts.
+impl<'a, B: Bytes> PackedTree<'a, B> {
+    /// Returns the list at which the search for a point starts.
     #[inline(always)]
-    pub(crate) fn start(&self, point: &[u64]) -> Start {
+    pub(crate) fn start(&self, point: &[u64]) -> SearchStart {
         let shortcuts = &self.header.shortcuts;
         if shortcuts.dims() == 0 {
-            return Start::Root;
+            return SearchStart::Root;
         }
         shortcuts.start(self.view, point)
     }
 
-    /// The child for `code` of the dense list with this head; 0 if none.
+    /// Returns the child for `code` of the dense list with this head; 0 if there is none.
     #[inline(always)]
-    pub(crate) fn dense_child(&self, head: &[u8; PAD], at: usize, level: &Level, code: u64) -> usize {
+    pub(crate) fn dense_child(&self, head: &[u8; PAD], at: usize, level: &LevelFormat, code: u64) -> usize {
         let entries = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
         let min = self.view.u64(at + INNER_HEADER) & level.value_mask;
         let position = code.wrapping_sub(min);
@@ -85,15 +85,15 @@ impl<'a, B: Bytes> Tree<'a, B> {
         }
     }
 
-    /// The records with the point's code in a leaf list of up to 127 one-byte values; `None` if it is another list. The
-    /// first [`HEAD`] bytes have been touched.
+    /// Returns the records with the point's code in a leaf list of up to 127 one-byte values; `None` if it is another
+    /// list. The first [`HEAD`] bytes have been touched.
     #[inline(always)]
     pub(crate) fn short_leaf<K: Kernel>(
         &self,
         head: &[u8; PAD],
         at: usize,
         depth: usize,
-        level: &Level,
+        level: &LevelFormat,
         point: &[u64],
     ) -> Option<Hits> {
         if level.value_len != 1 || point[depth] > 0xff {
@@ -103,7 +103,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         if head[0] > IN_HEAD {
             return self.middle_leaf::<K>(at, rows, depth, point[depth]);
         }
-        let wanted = Between {
+        let wanted = CodeRange {
             lo: point[depth],
             span: 0,
         };
@@ -114,7 +114,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         })
     }
 
-    /// The same in a leaf list of 33 to 127 one-byte values.
+    /// [`short_leaf`](Self::short_leaf) for a leaf list of 33 to 127 one-byte values.
     #[inline(always)]
     fn middle_leaf<K: Kernel>(&self, at: usize, rows: usize, depth: usize, code: u64) -> Option<Hits> {
         if rows > SMALL_LEAF {
@@ -122,7 +122,8 @@ impl<'a, B: Bytes> Tree<'a, B> {
         }
         let len = self.geometry().levels[depth].record_len;
         let (values, records) = (at + 1, at + 1 + rows);
-        // The values ascend, so the record is near its share of the list: it is on its way while they are compared.
+        // The values ascend, so the record is likely near its proportional position: it is prefetched while they are
+        // compared.
         let share = (rows as u64 * code / (self.geometry().max_codes[depth] + 1)) as usize;
         let guess = records + share.min(rows) * len;
         self.view.prefetch(guess);
@@ -136,7 +137,8 @@ impl<'a, B: Bytes> Tree<'a, B> {
         })
     }
 
-    /// Which of 33 to 127 values are `code`: the position of the first, and a mask from there on. `None` if too many are.
+    /// Finds `code` among 33 to 127 values: returns the position of the first match and a mask from there on; `None` if
+    /// there are too many.
     #[inline(always)]
     pub(crate) fn middle_values<K: Kernel>(
         &self,
@@ -144,7 +146,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         rows: usize,
         code: u64,
     ) -> Option<(usize, u64)> {
-        let wanted = Between { lo: code, span: 0 };
+        let wanted = CodeRange { lo: code, span: 0 };
         self.view.touch(values, rows);
         let low = K::between(self.view, values, 1, rows.min(64), wanted);
         let high = K::between(self.view, values + 64, 1, rows.saturating_sub(64), wanted);
@@ -156,9 +158,9 @@ impl<'a, B: Bytes> Tree<'a, B> {
         Some((first, (equal >> first) as u64))
     }
 
-    /// The run of equal records among the hits in a leaf list of dimension `depth`.
+    /// Returns the run of equal records among the hits in a leaf list of dimension `depth`.
     #[inline(always)]
-    pub(crate) fn equal<K: Kernel>(&self, hits: Hits, depth: usize, point: &[u64]) -> Run {
+    pub(crate) fn equal<K: Kernel>(&self, hits: Hits, depth: usize, point: &[u64]) -> EqualRun {
         let geometry = self.geometry();
         let level = &geometry.levels[depth];
         let (mask, len) = (hits.mask, level.record_len);
@@ -169,7 +171,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
             });
         };
         let Some(tail) = K::tail(geometry, depth + 1, point) else {
-            return Run::default();
+            return EqualRun::default();
         };
         if mask == 0 || more & more.wrapping_sub(1) != 0 {
             return self.equal_run::<K>(hits, len, |record| self.has_tail(record, bits, tail));
@@ -177,16 +179,16 @@ impl<'a, B: Bytes> Tree<'a, B> {
         self.one_or_two::<K>(hits, len, bits, tail)
     }
 
-    /// Whether the record has these bits above its TID.
+    /// Returns true if the record has these bits above its TID.
     #[inline(always)]
     pub(crate) fn has_tail(&self, record: usize, bits: u64, tail: u64) -> bool {
         let (byte, shift) = self.geometry().tail_at;
         (self.view.u64(record + byte) >> shift) & bits == tail
     }
 
-    /// The run of equal records among one or two hits, without a branch: both are compared, an only one twice.
+    /// Returns the run of equal records among one or two hits, without a branch: both are compared, a single one twice.
     #[inline(always)]
-    pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> Run {
+    pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> EqualRun {
         let Hits { records, mask, .. } = hits;
         let more = mask & mask.wrapping_sub(1);
         let first = records + mask.trailing_zeros() as usize * len;
@@ -200,7 +202,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         let two = self.has_tail(second, bits, tail) & (more != 0);
         let position = if one { mask } else { more }.trailing_zeros() as usize;
         let place = if one { first } else { second };
-        Run {
+        EqualRun {
             at: if K::TIDS { place } else { position },
             len: len as u32,
             count: u32::from(one) + u32::from(two),
@@ -208,9 +210,14 @@ impl<'a, B: Bytes> Tree<'a, B> {
     }
 
     #[inline(always)]
-    pub(crate) fn equal_run<K: Kernel>(&self, hits: Hits, len: usize, equal: impl Fn(usize) -> bool) -> Run {
+    pub(crate) fn equal_run<K: Kernel>(
+        &self,
+        hits: Hits,
+        len: usize,
+        equal: impl Fn(usize) -> bool,
+    ) -> EqualRun {
         let mut mask = hits.mask;
-        let mut run = Run {
+        let mut run = EqualRun {
             at: 0,
             len: len as u32,
             count: 0,
@@ -231,62 +238,63 @@ impl<'a, B: Bytes> Tree<'a, B> {
         run
     }
 
-    /// A run that was found among the records from `first` on of the list at `at`.
+    /// Translates a run that was found among the records from `first` on of the list at `at`: without TIDs, positions
+    /// become rows.
     #[inline(always)]
-    pub(crate) fn run_in<K: Kernel>(&self, at: usize, first: usize, run: Run) -> Run {
+    pub(crate) fn run_in<K: Kernel>(&self, at: usize, first: usize, run: EqualRun) -> EqualRun {
         if K::TIDS {
             return run;
         }
         let row = self.base(at) as usize + first + run.at;
         let within = row as u64 + u64::from(run.count) <= self.geometry().rows;
-        Run {
+        EqualRun {
             at: row,
             count: if within { run.count } else { 0 },
             ..run
         }
     }
 
-    /// One step from any list: the next list (0: none), and what was found if there is none.
+    /// Performs one step from any list: returns the next list (0 for none), and the run found if there is none.
     #[inline(always)]
     pub(crate) fn any_list<K: Kernel>(
         &self,
         at: usize,
         depth: usize,
         point: &[u64],
-    ) -> Result<(usize, Run), Damage> {
+    ) -> Result<(usize, EqualRun), DamagedList> {
         if point
             .get(depth)
             .is_some_and(|&code| code > self.geometry().levels[depth].value_mask)
         {
-            return Ok((0, Run::default()));
+            return Ok((0, EqualRun::default()));
         }
-        let wanted = Between {
+        let wanted = CodeRange {
             lo: point.get(depth).copied().unwrap_or(0),
             span: 0,
         };
-        match self.node(at, depth).map_err(|_| Damage(at))? {
-            Node::Inner(inner) => {
+        match self.node(at, depth).map_err(|_| DamagedList(at))? {
+            ListNode::Inner(inner) => {
                 let (first, end) = inner.interval::<B, K>(self.view, wanted);
                 if first == end {
-                    return Ok((0, Run::default()));
+                    return Ok((0, EqualRun::default()));
                 }
                 self.view
                     .touch(inner.links + first * inner.link_len, inner.link_len);
-                Ok((inner.child(self.view, first), Run::default()))
+                Ok((inner.child(self.view, first), EqualRun::default()))
             }
-            Node::Leaf(leaf) => {
+            ListNode::Leaf(leaf) => {
                 let (first, end) = leaf.interval::<B, K>(self.view, wanted);
                 if depth + 1 >= point.len() {
                     let place = leaf.records_from(first).at;
-                    let run = Run {
+                    let run = EqualRun {
                         at: if K::TIDS { place } else { first },
                         len: leaf.records.len as u32,
                         count: (end - first) as u32,
                     };
                     return Ok((0, self.run_in::<K>(at, 0, run)));
                 }
-                // Equal values are few as a rule (write.rs), but a damaged list may say otherwise.
-                let mut run = Run::default();
+                // Equal values are usually few (write.rs), but a damaged list may have any number.
+                let mut run = EqualRun::default();
                 for from in (first..end).step_by(64) {
                     let hits = Hits {
                         records: leaf.records_from(from).at,
@@ -300,7 +308,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
                     run = if run.count == 0 {
                         next
                     } else {
-                        Run {
+                        EqualRun {
                             count: run.count + next.count,
                             ..run
                         }
@@ -311,14 +319,14 @@ impl<'a, B: Bytes> Tree<'a, B> {
         }
     }
 
-    /// Asks for the values of a list, if they are few.
+    /// Prefetches the values of a list that has few.
     #[inline(always)]
     pub(crate) fn fetch(&self, at: usize) {
         self.view.prefetch(at);
         self.view.prefetch(at + FEW);
     }
 
-    pub(crate) fn tids(&self, run: Run) -> Tids<'a> {
+    pub(crate) fn tids(&self, run: EqualRun) -> Tids<'a> {
         if self.geometry().is_clustered() {
             return Tids::consecutive(run.at as Tid, run.count as usize);
         }
@@ -334,26 +342,26 @@ impl<'a, B: Bytes> Tree<'a, B> {
 
 /// Looks for one point.
 pub(crate) struct Exact<'a, 'p, B> {
-    pub(crate) tree: Tree<'a, B>,
+    pub(crate) tree: PackedTree<'a, B>,
     pub(crate) point: &'p [u64],
 }
 
-impl<B: Bytes> Search for Exact<'_, '_, B> {
-    type Output = Result<Run, Damage>;
+impl<B: Bytes> WithKernel for Exact<'_, '_, B> {
+    type Output = Result<EqualRun, DamagedList>;
 
     #[inline(always)]
     fn run<K: Kernel>(self) -> Self::Output {
         let Self { tree, point } = self;
         let (view, geometry) = (tree.view, tree.geometry());
         let (mut at, mut depth) = match tree.start(point) {
-            Start::List(at) => (at, tree.header.shortcuts.dims()),
-            Start::Root => (tree.header.root as usize, 0),
-            Start::Nowhere => return Ok(Run::default()),
+            SearchStart::List(at) => (at, tree.header.shortcuts.dims()),
+            SearchStart::Root => (tree.header.root as usize, 0),
+            SearchStart::Nowhere => return Ok(EqualRun::default()),
         };
         loop {
             view.touch(at, HEAD);
             let (Some(head), Some(level)) = (view.head(at), geometry.levels.get(depth)) else {
-                return Err(Damage(at));
+                return Err(DamagedList(at));
             };
             if let Some(hits) = tree.short_leaf::<K>(head, at, depth, level, point) {
                 return Ok(tree.run_in::<K>(at, hits.first, tree.equal::<K>(hits, depth, point)));
@@ -368,7 +376,7 @@ impl<B: Bytes> Search for Exact<'_, '_, B> {
                 at = next;
             }
             if at == 0 {
-                return Ok(Run::default());
+                return Ok(EqualRun::default());
             }
             depth += 1;
         }

@@ -1,168 +1,126 @@
 //! Copies of lists of layout `packed` in DRAM: those of some levels, or those with the most rows.
 //!
-//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before parents as
-//! everywhere, so a link is still the distance back to the child, whether that is a copy or not. A search that comes to a
-//! copy goes on in copies without looking anything up, and reads the index itself from the first list on that has none.
-//! The traversal probability of a list is its share of the rows (section 2.2 of the paper), and a list never has more rows
-//! than its parent: the lists of at least so many rows are a tree of their own.
+//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before parents
+//! as everywhere, so a link is still the distance back to the child, whether that is a copy or not. A search that comes
+//! to a copy goes on in copies without looking anything up, and reads the index itself from the first list on that has
+//! none. The traversal probability of a list is its share of the rows (section 2.2 of the paper). A list never has more
+//! rows than its parent, so the lists above any least probability form a tree.
 
-use crate::header::Header;
-use crate::packed::node::{Inner, LINK_LEN, Leaf, Node, SPLIT, SPLIT_HEADER, Tree};
-use crate::packed::quartet::Weights;
-use crate::packed::shortcuts::{Form, Shortcuts};
-use crate::place::errand::{Errand, and_list};
+use crate::packed::node::{InnerList, LINK_LEN, LeafList, ListNode, PackedTree, SPLIT, SPLIT_HEADER};
+use crate::packed::point_batch::FieldCoefficients;
+use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
+use crate::place::list_copier::{
+    CopyControl, CopySelection, CopyStop, ImageParts, ListCopier, copy_lists, copy_most_probable, fingerprint,
+};
 use crate::view::{Image, PAD, View, count_of};
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
 use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
-/// Copies of less than one part in so many of the index are those of a few lists.
+/// Divisor: a budget below this part of the index holds only a small share of its lists.
 const FEW: u64 = 2;
 
-/// Which lists are copied.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'c> {
-    /// Those of dimensions below this one.
-    pub(crate) levels: usize,
-    /// And of such a probability.
-    pub(crate) least: f64,
-    /// Of leaf lists only the values.
-    pub(crate) split: bool,
-    /// What the probability follows beside the share of rows.
-    pub(crate) counts: Option<&'c AgedCounts>,
-}
-
-/// Copies lists, or only adds up their bytes.
-struct Copier<'a, 'c, B> {
-    tree: Tree<'a, B>,
-    wanted: Wanted<'c>,
+/// A copy operation: measures the image, then writes it.
+struct PackedCopier<'a, 'c, B> {
+    tree: PackedTree<'a, B>,
+    selection: CopySelection<'c>,
     /// First offset of the image.
     from: usize,
     /// Bytes of a link.
     link_len: usize,
-    /// Bytes so far, and at most.
+    /// Bytes so far, and their limit.
     len: u64,
     most: u64,
-    /// Whether some list behind the shortcuts is copied.
+    /// True if a list behind the shortcuts is copied, so that the shortcuts must lead to copies.
     deep: bool,
-    errand: &'c dyn Errand,
-    /// Which lists they are.
-    lists: u64,
+    control: &'c dyn CopyControl,
+    /// Fingerprint of the lists copied so far.
+    fingerprint: u64,
     bytes: Option<HugeVec<u8>>,
-    /// Where the children of the open lists are, copies or not.
+    /// Offsets of the children of the open lists, copies or not.
     children: Vec<usize>,
-    /// Form direct: what the places say.
+    /// ShortcutThe shortcuts of the image, if they are of form direct.
     direct: Option<Shortcuts>,
 }
 
-/// Too many bytes for the budget, or damage, or nobody wants the copies any more.
-enum Stop {
-    Full,
-    Failed(ElfError),
-}
-
-impl From<ElfError> for Stop {
-    fn from(error: ElfError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// An image and the header that leads into it.
-pub(crate) type Made = (Arc<Image>, Arc<Header>);
-
-/// The image of these lists and of the shortcuts; `None` if it has more than `most` bytes or the errand does not want it.
+/// Returns the image of these lists and of the shortcuts; `None` if it exceeds `most` bytes or `control` does not
+/// approve it.
 ///
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
 pub(crate) fn make<B: Bytes>(
-    tree: Tree<'_, B>,
-    wanted: Wanted<'_>,
+    tree: PackedTree<'_, B>,
+    selection: CopySelection<'_>,
     most: u64,
-    errand: &dyn Errand,
-) -> Result<Option<Made>> {
-    let mut copier = Copier::new(tree, wanted, most, errand);
-    match copier.measure() {
-        Ok(()) if errand.chosen(copier.lists)? => copier.write().map(Some),
-        Ok(()) | Err(Stop::Full) => Ok(None),
-        Err(Stop::Failed(error)) => Err(error),
-    }
+    control: &dyn CopyControl,
+) -> Result<Option<ImageParts>> {
+    copy_lists(PackedCopier::new(tree, selection, most, control), control)
 }
 
-/// The image of the lists with the most rows that has no more than `most` bytes; `None` if there is no room for the root.
+/// Returns the image of the most probable lists of at most `most` bytes; `None` if there is no room for the root.
 ///
 /// # Errors
 /// As [`make`].
 pub(crate) fn probable<B: Bytes>(
-    tree: Tree<'_, B>,
+    tree: PackedTree<'_, B>,
     counts: Option<&AgedCounts>,
     most: u64,
-    errand: &dyn Errand,
-) -> Result<Option<Made>> {
+    control: &dyn CopyControl,
+) -> Result<Option<ImageParts>> {
     let levels = levels_worth(tree, most);
-    let wanted = |least| Wanted {
-        levels,
-        least,
-        split: false,
-        counts,
+    let copier = |least| {
+        let selection = CopySelection {
+            least,
+            counts,
+            ..CopySelection::levels(levels)
+        };
+        PackedCopier::new(tree, selection, most, control)
     };
-    let fits = |least| match Copier::new(tree, wanted(least), most, errand).measure() {
-        Ok(()) => Ok(true),
-        Err(Stop::Full) => Ok(false),
-        Err(Stop::Failed(error)) => Err(error),
-    };
-    match crate::place::least(1.0 / tree.geometry().rows as f64, fits)? {
-        Some(least) => make(tree, wanted(least), most, errand),
-        None => Ok(None),
-    }
+    copy_most_probable(1.0 / tree.geometry().rows as f64, copier, control)
 }
 
-/// Levels of which single lists are worth a copy. Shortcuts that lead to copies say no more than where these are, and
-/// quartered ones know more than that of every list: those are not given up for copies of a few lists. (Looking through all
-/// lists for the few also takes as long as reading the index, which is the slow part.)
-fn levels_worth<B: Bytes>(tree: Tree<'_, B>, most: u64) -> usize {
+/// Returns the number of levels whose lists may be copied. Shortcuts that lead to copies have form direct and hold only
+/// offsets, whereas quartered ones also hold row counts of every list: these are not given up for copies of a few
+/// lists. (Finding the few would also read the whole index.)
+fn levels_worth<B: Bytes>(tree: PackedTree<'_, B>, most: u64) -> usize {
     let shortcuts = &tree.header.shortcuts;
     match shortcuts.form {
-        Form::Quartered if most < tree.header.len / FEW => shortcuts.dims(),
+        ShortcutForm::Quartered if most < tree.header.len / FEW => shortcuts.dims(),
         _ => usize::MAX,
     }
 }
 
-impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
-    fn new(tree: Tree<'a, B>, wanted: Wanted<'c>, most: u64, errand: &'c dyn Errand) -> Self {
+impl<'a, 'c, B: Bytes> PackedCopier<'a, 'c, B> {
+    fn new(
+        tree: PackedTree<'a, B>,
+        selection: CopySelection<'c>,
+        most: u64,
+        control: &'c dyn CopyControl,
+    ) -> Self {
         let from = (tree.header.len as usize).next_multiple_of(64);
         let end = from as u64 + most.min(2 * tree.header.len + (1 << 20));
         Self {
             tree,
-            wanted,
+            selection,
             from,
             link_len: (64 - end.leading_zeros() as usize).div_ceil(8),
             len: 0,
             most,
             deep: false,
-            errand,
-            lists: 0,
+            control,
+            fingerprint: 0,
             bytes: None,
             children: vec![],
             direct: None,
         }
     }
 
-    /// Adds up what the image takes.
-    fn measure(&mut self) -> Result<(), Stop> {
-        let root = self.list(self.tree.header.root as usize, 0, 0)?;
-        if root < self.from {
-            return Err(Stop::Full);
-        }
-        let shortcuts = self.shortcuts();
-        self.add(shortcuts.end().saturating_sub(shortcuts.at as u64) + PAD as u64)
-    }
-
-    /// The shortcuts of the image: of form direct if they are to lead to copies.
+    /// Returns the shortcuts of the image: of form direct if they lead to copies.
     fn shortcuts(&self) -> Shortcuts {
         let old = &self.tree.header.shortcuts;
         let end = self.from as u64 + self.most.min(2 * self.tree.header.len + (1 << 20));
-        let direct = || Shortcuts::new(self.tree.geometry(), old.dims(), Form::Direct, end);
+        let direct = || Shortcuts::new(self.tree.geometry(), old.dims(), ShortcutForm::Direct, end);
         let mut shortcuts = match self.deep {
             true => direct().unwrap_or_default(),
             false => old.clone(),
@@ -171,69 +129,37 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         shortcuts
     }
 
-    fn write(mut self) -> Result<Made> {
-        let (tree, from) = (self.tree, self.from);
-        let mut bytes = HugeVec::with_capacity(self.len as usize).map_err(ElfError::Memory)?;
-        let shortcuts = self.shortcuts();
-        let old = &tree.header.shortcuts;
-        if self.deep && shortcuts.dims() > 0 {
-            for place in 0..shortcuts.places() {
-                let word = old.word(tree.view, old.offset(place));
-                bytes.extend_from_slice(&word.to_le_bytes()[..shortcuts.unit]);
-            }
-            self.direct = Some(shortcuts.clone());
-        } else {
-            copy(tree.view, old.at, old.end() as usize, &mut bytes);
-        }
-        self.len = 0;
-        self.bytes = Some(bytes);
-        let root = match self.list(tree.header.root as usize, 0, 0) {
-            Ok(root) => root,
-            Err(Stop::Full) => return Err(ElfError::damaged(0, "lists change while they are copied")),
-            Err(Stop::Failed(error)) => return Err(error),
-        };
-        let mut bytes = self.bytes.take().unwrap_or_default();
-        bytes.extend_from_slice(&[0; PAD]);
-        let mut header = tree.header.clone();
-        header.root = root as u64;
-        header.nodes_end = (from + bytes.len() - PAD) as u64;
-        header.weights = Weights::all(&header.geometry, &shortcuts);
-        header.shortcuts = shortcuts;
-        let bytes = Arc::new(bytes);
-        Ok((Arc::new(Image { from, bytes }), Arc::new(header)))
-    }
-
-    fn add(&mut self, len: u64) -> Result<(), Stop> {
+    fn add(&mut self, len: u64) -> Result<(), CopyStop> {
         self.len += len;
         if self.len > self.most {
-            return Err(Stop::Full);
+            return Err(CopyStop::Full);
         }
         Ok(())
     }
 
-    /// Where the next copy's bytes start.
+    /// Returns the offset of the next copy.
     fn position(&self) -> usize {
         self.from + self.bytes.as_ref().map_or(0, |bytes| bytes.len())
     }
 
-    /// Copies the list at `at`, if it is wanted, and those below it first; gives its place, new or old. `place` is that
-    /// of its prefix among the shortcuts.
-    fn list(&mut self, at: usize, depth: usize, place: u64) -> Result<usize, Stop> {
+    /// Copies the list at `at` after its descendants, if it is selected. Returns the offset of the copy, or else that
+    /// of the list. `place` is the slot index of its prefix among the shortcuts.
+    fn list(&mut self, at: usize, depth: usize, place: u64) -> Result<usize, CopyStop> {
         let tree = self.tree;
-        // Before the list is read: the last level whose lists are copied has many below it.
-        if depth >= self.wanted.levels {
+        // Checked before the list is read, as most lists are below the last copied level.
+        if depth >= self.selection.levels {
             return Ok(at);
         }
-        self.errand.check()?;
+        self.control.check()?;
         let node = tree.node(at, depth)?;
-        // Without the root nothing is of use.
-        if depth > 0 && self.probability(at, &node) < self.wanted.least {
+        // Copies are reached from a copy of the root only, so it is always copied.
+        if depth > 0 && self.probability(at, &node) < self.selection.least {
             return Ok(at);
         }
-        self.lists = and_list(self.lists, at);
+        self.fingerprint = fingerprint(self.fingerprint, at);
         let new = match node {
-            Node::Inner(inner) => self.inner(&inner, depth, place)?,
-            Node::Leaf(leaf) => self.leaf(&leaf, at)?,
+            ListNode::Inner(inner) => self.inner(&inner, depth, place)?,
+            ListNode::Leaf(leaf) => self.leaf(&leaf, at)?,
         };
         if depth == tree.header.shortcuts.dims() && depth > 0 {
             self.deep = true;
@@ -245,15 +171,15 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         Ok(new)
     }
 
-    fn probability(&self, at: usize, node: &Node) -> f64 {
+    fn probability(&self, at: usize, node: &ListNode) -> f64 {
         let share = node.rows() as f64 / self.tree.geometry().rows as f64;
-        match self.wanted.counts {
+        match self.selection.counts {
             None => share,
             Some(counts) => f64::from(counts.probability(count_of(at, counts), share as f32)),
         }
     }
 
-    fn inner(&mut self, inner: &Inner, depth: usize, place: u64) -> Result<usize, Stop> {
+    fn inner(&mut self, inner: &InnerList, depth: usize, place: u64) -> Result<usize, CopyStop> {
         let tree = self.tree;
         let base_len = tree.geometry().base_len;
         let len = base_len + (inner.links - inner.at) + inner.entries * self.link_len;
@@ -288,11 +214,11 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         Ok(new)
     }
 
-    fn leaf(&mut self, leaf: &Leaf, at: usize) -> Result<usize, Stop> {
+    fn leaf(&mut self, leaf: &LeafList, at: usize) -> Result<usize, CopyStop> {
         let view = self.tree.view;
         let base_len = self.tree.geometry().base_len;
         let values = leaf.rows * leaf.value_len;
-        let split = self.wanted.split && leaf.value_len > 0;
+        let split = !self.selection.records && leaf.value_len > 0;
         let len = match split {
             true => SPLIT_HEADER + values,
             false => leaf.end() - at,
@@ -314,7 +240,50 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
     }
 }
 
-/// Appends bytes of the index.
+impl<B: Bytes> ListCopier for PackedCopier<'_, '_, B> {
+    fn measure(&mut self) -> Result<(), CopyStop> {
+        let root = self.list(self.tree.header.root as usize, 0, 0)?;
+        if root < self.from {
+            return Err(CopyStop::Full);
+        }
+        let shortcuts = self.shortcuts();
+        self.add(shortcuts.end().saturating_sub(shortcuts.at as u64) + PAD as u64)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    fn write(mut self) -> Result<ImageParts, CopyStop> {
+        let (tree, from) = (self.tree, self.from);
+        let mut bytes = HugeVec::with_capacity(self.len as usize).map_err(ElfError::Memory)?;
+        let shortcuts = self.shortcuts();
+        let old = &tree.header.shortcuts;
+        if self.deep && shortcuts.dims() > 0 {
+            for place in 0..shortcuts.places() {
+                let word = old.word(tree.view, old.offset(place));
+                bytes.extend_from_slice(&word.to_le_bytes()[..shortcuts.unit]);
+            }
+            self.direct = Some(shortcuts.clone());
+        } else {
+            copy(tree.view, old.at, old.end() as usize, &mut bytes);
+        }
+        self.len = 0;
+        self.bytes = Some(bytes);
+        let root = self.list(tree.header.root as usize, 0, 0)?;
+        let mut bytes = self.bytes.take().unwrap_or_default();
+        bytes.extend_from_slice(&[0; PAD]);
+        let mut header = tree.header.clone();
+        header.root = root as u64;
+        header.nodes_end = (from + bytes.len() - PAD) as u64;
+        header.coefficients = FieldCoefficients::all(&header.geometry, &shortcuts);
+        header.shortcuts = shortcuts;
+        let bytes = Arc::new(bytes);
+        Ok((Arc::new(Image { from, bytes }), Arc::new(header)))
+    }
+}
+
+/// Appends bytes of the index to the image.
 fn copy<B: Bytes>(view: View<'_, B>, from: usize, to: usize, bytes: &mut HugeVec<u8>) {
     let len = to.saturating_sub(from);
     view.touch(from, len);

@@ -1,14 +1,14 @@
 //! Writing the inner lists of layout `packed`.
 
-use crate::geometry::Geometry;
+use crate::geometry::RecordGeometry;
 use crate::packed::node::{DENSE, INNER};
 
-/// Lists are handed out in parts of up to twice so many bytes.
+/// Lists are emitted in parts of up to twice this many bytes.
 const PART: usize = 32 << 10;
 
 /// A child of a list that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ListEntry {
     pub(crate) value: u64,
     /// Its position.
     pub(crate) at: u64,
@@ -16,28 +16,28 @@ pub(crate) struct Entry {
 
 /// An inner list that is being written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct List {
+pub(crate) struct PendingList {
     pub(crate) depth: usize,
     pub(crate) rows: usize,
-    /// The number of its entries, the first and the last one.
+    /// Number of its entries, and the first and the last one.
     pub(crate) count: usize,
-    pub(crate) first: Entry,
-    pub(crate) last: Entry,
+    pub(crate) first: ListEntry,
+    pub(crate) last: ListEntry,
     /// Its position.
     pub(crate) at: u64,
 }
 
-/// Writes the inner list of `entries`, which are as `list` says. Now and then `part` gets the bytes so far and may take
-/// them away, so that a list of any length needs little memory.
+/// Writes the inner list that `list` describes. From time to time `part` receives the bytes so far and may drain them,
+/// so that a list of any length needs little memory.
 #[inline(always)]
 pub(crate) fn write<E>(
-    geometry: &Geometry,
-    list: &List,
-    entries: impl Iterator<Item = Entry> + Clone,
+    geometry: &RecordGeometry,
+    list: &PendingList,
+    entries: impl Iterator<Item = ListEntry> + Clone,
     bytes: &mut Vec<u8>,
     mut part: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let List {
+    let PendingList {
         count,
         first,
         last,
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    fn entries(values: &[u64], step: u64) -> Vec<Entry> {
-        let entry = |(i, &value)| Entry {
+    fn entries(values: &[u64], step: u64) -> Vec<ListEntry> {
+        let entry = |(i, &value)| ListEntry {
             value,
             at: i as u64 * step,
         };
@@ -107,8 +107,8 @@ mod tests {
     }
 
     /// The bytes of a list of dimension `depth` with 1,000 rows, and in how many parts they came.
-    fn written(geometry: &Geometry, depth: usize, entries: &[Entry], at: u64) -> (Vec<u8>, usize) {
-        let list = List {
+    fn written(geometry: &RecordGeometry, depth: usize, entries: &[ListEntry], at: u64) -> (Vec<u8>, usize) {
+        let list = PendingList {
             depth,
             rows: 1000,
             count: entries.len(),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn links_are_as_long_as_the_subtree_needs() {
-        let geometry = Geometry::new(1 << 31, vec![99, 1 << 40]);
+        let geometry = RecordGeometry::new(1 << 31, vec![99, 1 << 40]);
         let values: Vec<u64> = (0..16).filter(|&value| value != 7).collect();
         for (step, len) in [
             (10, 1),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn far_apart_values_are_listed() {
-        let geometry = Geometry::new(1 << 31, vec![99, 1 << 40]);
+        let geometry = RecordGeometry::new(1 << 31, vec![99, 1 << 40]);
         let (bytes, _) = written(&geometry, 1, &entries(&[7, 1 << 30, 1 << 40], 50), 150);
         assert_eq!((bytes[0] & DENSE, bytes[1]), (0, 3));
         assert_eq!(bytes.len(), 9 + 3 * 8 + 3);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn long_lists_come_in_parts() {
-        let geometry = Geometry::new(1 << 31, vec![1 << 31, 1 << 60]);
+        let geometry = RecordGeometry::new(1 << 31, vec![1 << 31, 1 << 60]);
         let (count, step) = (100_000, 1 << 10);
         // Sparse: values and links one by one.
         let values: Vec<u64> = (0..count).map(|i| i << 30).collect();

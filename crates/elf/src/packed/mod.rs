@@ -1,9 +1,6 @@
 //! Layout `packed`: searched with SIMD, level by level.
 
 pub(crate) mod batch;
-pub(crate) mod batch_middle;
-pub(crate) mod batch_quarters;
-pub(crate) mod batch_quick;
 pub(crate) mod buckets;
 pub(crate) mod check;
 pub(crate) mod entries;
@@ -12,13 +9,13 @@ pub(crate) mod exact;
 pub(crate) mod image;
 pub(crate) mod inner;
 pub(crate) mod node;
-pub(crate) mod places;
-pub(crate) mod quarters;
-pub(crate) mod quartet;
+pub(crate) mod point_batch;
 pub(crate) mod quick;
-pub(crate) mod regular;
 pub(crate) mod select;
-pub(crate) mod select_quarters;
+pub(crate) mod select_subranges;
+pub(crate) mod shortcut_builder;
+pub(crate) mod shortcut_form;
 pub(crate) mod shortcuts;
-pub(crate) mod starts;
+pub(crate) mod start_lists;
+pub(crate) mod subranges;
 pub(crate) mod write;

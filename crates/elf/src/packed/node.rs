@@ -14,9 +14,9 @@
 //! In a clustered index the number of its first row stands before each list, and records have no TIDs: below the last
 //! dimension a list is only its number of rows.
 
-use crate::geometry::Geometry;
-use crate::header::Header;
-use crate::kernel::{Between, Kernel, Records};
+use crate::geometry::RecordGeometry;
+use crate::header::ElfHeader;
+use crate::kernel::{CodeRange, Kernel, Records};
 use crate::view::View;
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
@@ -37,7 +37,7 @@ pub(crate) const SPLIT_HEADER: usize = 13;
 
 /// A list whose entries are rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Leaf {
+pub(crate) struct LeafList {
     pub(crate) rows: usize,
     /// Offset of the values.
     pub(crate) values: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Leaf {
 
 /// A list whose entries are lists.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inner {
+pub(crate) struct InnerList {
     pub(crate) at: usize,
     pub(crate) entries: usize,
     /// Rows in the subtree.
@@ -65,12 +65,12 @@ pub(crate) struct Inner {
 
 /// A decoded list: its parts lie within the nodes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Node {
-    Leaf(Leaf),
-    Inner(Inner),
+pub(crate) enum ListNode {
+    Leaf(LeafList),
+    Inner(InnerList),
 }
 
-impl Node {
+impl ListNode {
     /// Rows in the subtree.
     pub(crate) fn rows(&self) -> u64 {
         match self {
@@ -82,27 +82,27 @@ impl Node {
 
 /// The nodes of an open index.
 #[derive(Debug)]
-pub(crate) struct Tree<'a, B> {
+pub(crate) struct PackedTree<'a, B> {
     pub(crate) view: View<'a, B>,
-    pub(crate) header: &'a Header,
+    pub(crate) header: &'a ElfHeader,
 }
 
-impl<B> Clone for Tree<'_, B> {
+impl<B> Clone for PackedTree<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B> Copy for Tree<'_, B> {}
+impl<B> Copy for PackedTree<'_, B> {}
 
-impl<'a, B: Bytes> Tree<'a, B> {
-    pub(crate) fn geometry(&self) -> &'a Geometry {
+impl<'a, B: Bytes> PackedTree<'a, B> {
+    pub(crate) fn geometry(&self) -> &'a RecordGeometry {
         &self.header.geometry
     }
 
     /// Decodes the node at `at`, whose values are of dimension `depth <= dims`.
     #[inline(always)]
-    pub(crate) fn node(&self, at: usize, depth: usize) -> Result<Node> {
+    pub(crate) fn node(&self, at: usize, depth: usize) -> Result<ListNode> {
         let view = self.view;
         let value_len = self.geometry().levels[depth].value_len;
         let kind = view.u8(at);
@@ -119,7 +119,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
             };
             self.inside(at, records.at + rows * records.len)?;
             view.touch(at, head + rows * value_len);
-            return Ok(Node::Leaf(Leaf {
+            return Ok(ListNode::Leaf(LeafList {
                 rows,
                 values,
                 value_len,
@@ -141,7 +141,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         }
         view.touch(at, values - at);
         let dense_from = dense.then(|| view.uint(values, value_len));
-        Ok(Node::Inner(Inner {
+        Ok(ListNode::Inner(InnerList {
             at,
             entries,
             rows,
@@ -154,11 +154,11 @@ impl<'a, B: Bytes> Tree<'a, B> {
     }
 
     #[inline(never)]
-    fn split_leaf(&self, at: usize, depth: usize) -> Result<Node> {
+    fn split_leaf(&self, at: usize, depth: usize) -> Result<ListNode> {
         let level = &self.geometry().levels[depth];
         let rows = self.view.u32(at + 1) as usize;
         self.inside(at, at + SPLIT_HEADER + rows * level.value_len)?;
-        Ok(Node::Leaf(Leaf {
+        Ok(ListNode::Leaf(LeafList {
             rows,
             values: at + SPLIT_HEADER,
             value_len: level.value_len,
@@ -169,7 +169,7 @@ impl<'a, B: Bytes> Tree<'a, B> {
         }))
     }
 
-    /// The first row of the list at `at`; 0 unless the index is clustered.
+    /// Returns the first row of the list at `at`; 0 unless the index is clustered.
     #[inline(always)]
     pub(crate) fn base(&self, at: usize) -> u64 {
         let len = self.geometry().base_len;
@@ -178,11 +178,11 @@ impl<'a, B: Bytes> Tree<'a, B> {
         if len == 0 { 0 } else { self.view.uint(from, len) }
     }
 
-    /// In a clustered index the rows below the entries `first..end` of a list of dimension `depth`: two children are looked
-    /// at.
+    /// Returns the rows below the entries `first..end` of a list of dimension `depth` in a clustered index; reads two
+    /// children.
     pub(crate) fn rows_below(
         &self,
-        inner: &Inner,
+        inner: &InnerList,
         depth: usize,
         first: usize,
         end: usize,
@@ -223,8 +223,8 @@ fn beyond(at: usize) -> ElfError {
     ElfError::damaged(at, "a list reaches beyond the nodes")
 }
 
-impl Inner {
-    /// Offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a node's).
+impl InnerList {
+    /// Returns the offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a node's).
     #[inline(always)]
     pub(crate) fn child<B: Bytes>(&self, view: View<'_, B>, k: usize) -> usize {
         let distance = view.uint(self.links + k * self.link_len, self.link_len) as usize;
@@ -235,7 +235,7 @@ impl Inner {
         }
     }
 
-    /// Value of entry `k`.
+    /// Returns the value of entry `k`.
     #[inline(always)]
     pub(crate) fn value<B: Bytes>(&self, view: View<'_, B>, k: usize) -> u64 {
         match self.dense_from {
@@ -244,14 +244,18 @@ impl Inner {
         }
     }
 
-    /// First byte after the node.
+    /// Returns the offset of the first byte after the node.
     pub(crate) fn end(&self) -> usize {
         self.links + self.entries * self.link_len
     }
 
-    /// The entries `first..end` whose values lie in `wanted`.
+    /// Returns the entries `first..end` whose values lie in `wanted`.
     #[inline(always)]
-    pub(crate) fn interval<B: Bytes, K: Kernel>(&self, view: View<'_, B>, wanted: Between) -> (usize, usize) {
+    pub(crate) fn interval<B: Bytes, K: Kernel>(
+        &self,
+        view: View<'_, B>,
+        wanted: CodeRange,
+    ) -> (usize, usize) {
         match self.dense_from {
             Some(min) => {
                 let end = self.entries as u64;
@@ -267,22 +271,26 @@ impl Inner {
     }
 }
 
-impl Leaf {
-    /// First byte after the node.
+impl LeafList {
+    /// Returns the offset of the first byte after the node.
     pub(crate) fn end(&self) -> usize {
         self.records.at + self.rows * self.records.len
     }
 
-    /// The rows `first..end` whose values lie in `wanted`.
+    /// Returns the rows `first..end` whose values lie in `wanted`.
     #[inline(always)]
-    pub(crate) fn interval<B: Bytes, K: Kernel>(&self, view: View<'_, B>, wanted: Between) -> (usize, usize) {
+    pub(crate) fn interval<B: Bytes, K: Kernel>(
+        &self,
+        view: View<'_, B>,
+        wanted: CodeRange,
+    ) -> (usize, usize) {
         if self.value_len == 0 {
             return (0, self.rows);
         }
         interval::<B, K>(view, self.values, self.value_len, self.rows, wanted)
     }
 
-    /// The records from `first` on.
+    /// Returns the records from `first` on.
     #[inline(always)]
     pub(crate) fn records_from(&self, first: usize) -> Records {
         Records {
@@ -292,15 +300,15 @@ impl Leaf {
     }
 }
 
-/// The positions `first..end` of the sorted values that lie in `wanted`. Up to 64 values in a few vectors, more by
-/// binary search.
+/// Returns the positions `first..end` of the sorted values that lie in `wanted`: up to 64 values with vector
+/// comparisons, more by binary search.
 #[inline(always)]
 fn interval<B: Bytes, K: Kernel>(
     view: View<'_, B>,
     values: usize,
     len: usize,
     count: usize,
-    wanted: Between,
+    wanted: CodeRange,
 ) -> (usize, usize) {
     if count <= 64 {
         view.touch(values, count * len);
@@ -317,10 +325,10 @@ fn long_interval<B: Bytes>(
     values: usize,
     len: usize,
     count: usize,
-    wanted: Between,
+    wanted: CodeRange,
 ) -> (usize, usize) {
     let first = partition(view, values, len, 0, count, |value| value < wanted.lo);
-    // The interval is short as a rule: its end is looked for in doubling steps.
+    // The interval is usually short, so its end is searched in doubling steps.
     let mut step = 16;
     while first + step < count && view.uint(values + (first + step) * len, len) <= wanted.hi() {
         step *= 2;
@@ -331,7 +339,7 @@ fn long_interval<B: Bytes>(
     (first, end)
 }
 
-/// First position in `from..to` whose value is not `before`.
+/// Returns the first position in `from..to` whose value is not `before`.
 fn partition<B: Bytes>(
     view: View<'_, B>,
     values: usize,

@@ -1,108 +1,108 @@
 //! Range and partial match in layout `packed`.
 //!
 //! The tree is searched level by level: all matching children of a level's lists become the frontier of the next, and
-//! their lines are asked for before the first of them is read. A frontier that grows past [`FRONTIER`] lists is searched
-//! depth first in pieces of that size, so that memory stays small and what was prefetched is still in the cache.
+//! their lines are prefetched before the first of them is read. A frontier that grows past [`FRONTIER`] lists is
+//! searched depth first in ranges of that size, so that memory stays small and prefetched lines are still in the cache.
 //!
 //! In a clustered index rows are emitted as ranges: below the last restricted dimension no list is visited, as the rows of
 //! neighbouring children are consecutive.
 
-use crate::geometry::Level;
-use crate::kernel::{Between, Kernel, Records, Search, low_bits};
-use crate::packed::node::{INNER_HEADER, Inner, Leaf, Node, Tree};
-use crate::packed::select_quarters::Slice;
-use crate::packed::starts::starts;
+use crate::geometry::LevelFormat;
+use crate::kernel::{CodeRange, Kernel, Records, WithKernel, low_bits};
+use crate::packed::node::{INNER_HEADER, InnerList, LeafList, ListNode, PackedTree};
+use crate::packed::select_subranges::SubrangeSlice;
+use crate::packed::start_lists::starts;
 use crate::plan::{Plan, Set, Test};
-use crate::sink::Sink;
+use crate::sink::MatchSink;
 use crate::view::{PAD, count_of};
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use std::cell::Cell;
 
-/// Lists in flight before the first of them is read.
+/// Distance, in lists, at which the first line of a list is prefetched.
 const AHEAD: usize = 32;
-/// Lists between the one that is read and the one of which all lines are asked for.
+/// Distance, in lists, at which all lines of a list are prefetched.
 const NEAR: usize = 16;
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE: usize = 64;
-/// Bytes of a unit of the media whose units are longer than a line (Optane).
+/// Bytes of an access unit on media whose units are longer than a line (Optane).
 const UNIT: usize = 256;
-/// Children of one level before they are searched.
+/// Most children of one level before they are searched.
 const FRONTIER: usize = 4096;
-/// Children of one level that are shared among threads.
+/// Most children of one level that are shared among threads.
 const MOST_SUBTREES: usize = 1 << 20;
 /// Most values that are compared within a list's first 64 bytes.
 const IN_HEAD: usize = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
 const FEW: usize = 16;
-/// A list at this distance from its parent is no leaf list as a rule.
+/// Largest distance from the parent at which a list is usually a leaf list.
 const FAR: usize = 1 << 16;
-/// Most hits of a leaf list whose records are asked for and tested later.
+/// Most hits of a leaf list for which testing the records is postponed until they are prefetched.
 const LATER: u32 = 8;
-/// Leaf lists whose records have been asked for.
+/// Leaf lists whose records are in flight.
 const CANDIDATES: usize = 16;
 
 /// A selection about to run.
 pub(crate) struct Select<'a, 'p, B, S> {
-    pub(crate) tree: Tree<'a, B>,
+    pub(crate) tree: PackedTree<'a, B>,
     pub(crate) plan: &'p Plan,
     pub(crate) sink: &'p mut S,
-    /// A sample: the lists it visits are counted.
+    /// The counters of visited lists, if the query is a sample.
     pub(crate) counts: Option<&'p AgedCounts>,
-    /// The lists to begin with, all of dimension `depth`.
+    /// The lists to start from, all of dimension `depth`.
     pub(crate) from: &'p [usize],
     pub(crate) depth: usize,
 }
 
-/// The upper part of a selection: level by level, until there are so many subtrees.
-pub(crate) struct Split<'a, 'p, B, S> {
-    pub(crate) tree: Tree<'a, B>,
+/// The upper part of a selection: level by level, until there are `subtrees` lists.
+pub(crate) struct SplitSelect<'a, 'p, B, S> {
+    pub(crate) tree: PackedTree<'a, B>,
     pub(crate) plan: &'p Plan,
     pub(crate) sink: &'p mut S,
     pub(crate) counts: Option<&'p AgedCounts>,
     pub(crate) subtrees: usize,
 }
 
-/// Lists of one dimension in which a selection goes on.
+/// The lists of one dimension from which a selection continues.
 #[derive(Debug)]
-pub(crate) struct Subtrees {
+pub(crate) struct SubtreeRoots {
     pub(crate) lists: Vec<usize>,
     pub(crate) depth: usize,
 }
 
-/// Memory that one selection leaves to the thread's next.
+/// Buffers that are reused by the thread's next selection.
 #[derive(Debug, Default)]
-struct Scratch {
+struct SelectScratch {
     frontier: Vec<usize>,
-    slices: Vec<Slice>,
-    pieces: Vec<Piece>,
+    slices: Vec<SubrangeSlice>,
+    ranges: Vec<FrontierRange>,
     candidates: Vec<Candidates>,
 }
 
-/// Records of a leaf list, of which those of a mask may match, and the row of the first one (clustered).
+/// Records of a leaf list, the mask of those that may match, and the row of the first one (clustered).
 type Candidates = (usize, u64, u64);
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
+    static SCRATCH: Cell<SelectScratch> = Cell::default();
 }
 
-impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
+impl<B: Bytes, S: MatchSink> WithKernel for Select<'_, '_, B, S> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<K: Kernel>(self) -> Self::Output {
         let geometry = self.tree.geometry();
-        let Scratch {
+        let SelectScratch {
             mut frontier,
             mut slices,
-            mut pieces,
+            mut ranges,
             mut candidates,
         } = SCRATCH.take();
         frontier.clear();
         slices.clear();
-        pieces.clear();
+        ranges.clear();
         candidates.clear();
         let mut depth = self.depth;
         if depth == 0 && starts(self.tree, self.plan, &mut frontier, &mut slices) {
@@ -110,14 +110,14 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
         } else {
             frontier.extend_from_slice(self.from);
         }
-        pieces.push(Piece {
+        ranges.push(FrontierRange {
             start: 0,
             next: 0,
             end: frontier.len(),
             entry: 0,
         });
         let nodes_left = geometry.rows.saturating_mul(geometry.dims() as u64 + 1);
-        let mut walk = Walk {
+        let mut traversal = LevelTraversal {
             frontier,
             candidates,
             nodes_left,
@@ -128,29 +128,29 @@ impl<B: Bytes, S: Sink> Search for Select<'_, '_, B, S> {
             room: FRONTIER,
         };
         if depth > self.depth {
-            walk.ask_for_first(depth);
+            traversal.ask_for_first(depth);
         }
-        let query = walk.query(depth);
-        let result = walk.slices::<K>(&slices, &query);
-        let result = result.and_then(|()| walk.levels::<K>(&mut pieces, depth));
-        SCRATCH.set(Scratch {
-            frontier: walk.frontier,
+        let query = traversal.query(depth);
+        let result = traversal.slices::<K>(&slices, &query);
+        let result = result.and_then(|()| traversal.levels::<K>(&mut ranges, depth));
+        SCRATCH.set(SelectScratch {
+            frontier: traversal.frontier,
             slices,
-            pieces,
-            candidates: walk.candidates,
+            ranges,
+            candidates: traversal.candidates,
         });
         result
     }
 }
 
-impl<B: Bytes, S: Sink> Search for Split<'_, '_, B, S> {
-    /// `None`: there are too many lists on one level.
-    type Output = Result<Option<Subtrees>>;
+impl<B: Bytes, S: MatchSink> WithKernel for SplitSelect<'_, '_, B, S> {
+    /// `None` if there are too many lists on one level.
+    type Output = Result<Option<SubtreeRoots>>;
 
     #[inline(always)]
     fn run<K: Kernel>(self) -> Self::Output {
         let geometry = self.tree.geometry();
-        let mut walk = Walk {
+        let mut traversal = LevelTraversal {
             frontier: vec![self.tree.header.root as usize],
             candidates: vec![],
             nodes_left: geometry.rows.saturating_mul(geometry.dims() as u64 + 1),
@@ -161,23 +161,26 @@ impl<B: Bytes, S: Sink> Search for Split<'_, '_, B, S> {
             room: MOST_SUBTREES,
         };
         let mut depth = 0;
-        while !walk.frontier.is_empty() && walk.frontier.len() < self.subtrees && depth < geometry.dims() {
-            let end = walk.frontier.len();
-            let mut piece = Piece {
+        while !traversal.frontier.is_empty()
+            && traversal.frontier.len() < self.subtrees
+            && depth < geometry.dims()
+        {
+            let end = traversal.frontier.len();
+            let mut range = FrontierRange {
                 start: 0,
                 next: 0,
                 end,
                 entry: 0,
             };
-            walk.piece::<K>(&mut piece, depth)?;
-            if piece.next < end {
+            traversal.search_range::<K>(&mut range, depth)?;
+            if range.next < end {
                 return Ok(None);
             }
-            walk.frontier.drain(..end);
+            traversal.frontier.drain(..end);
             depth += 1;
         }
-        Ok(Some(Subtrees {
-            lists: walk.frontier,
+        Ok(Some(SubtreeRoots {
+            lists: traversal.frontier,
             depth,
         }))
     }
@@ -186,70 +189,71 @@ impl<B: Bytes, S: Sink> Search for Split<'_, '_, B, S> {
 /// Lists of one level that are being searched: `frontier[next..end]` are still to do; their children are collected in
 /// `frontier[end..]`.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct FrontierRange {
     start: usize,
     next: usize,
     end: usize,
-    /// Entry of the list `next` to go on with, if its first ones filled the frontier.
+    /// Entry at which the list `next` continues, if its first ones filled the frontier.
     entry: usize,
 }
 
-pub(super) struct Walk<'a, 'p, B, S> {
-    pub(super) tree: Tree<'a, B>,
+pub(super) struct LevelTraversal<'a, 'p, B, S> {
+    pub(super) tree: PackedTree<'a, B>,
     plan: &'p Plan,
     sink: &'p mut S,
     pub(super) counts: Option<&'p AgedCounts>,
     /// A stack of frontiers.
     frontier: Vec<usize>,
-    /// Children of one level before they are searched.
+    /// Most children of one level before they are searched.
     room: usize,
-    /// Records of the current level that have been asked for.
+    /// Candidate records of the current level, which are in flight.
     candidates: Vec<Candidates>,
-    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
+    /// A sound index has at most `rows` lists per level; in a damaged one, links may form a cycle.
     nodes_left: u64,
 }
 
-/// What is asked of the lists of one level.
+/// The test of one level's lists.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Query<'p> {
-    pub(super) level: Level,
-    /// Bounds of the level's own test.
-    between: Between,
+pub(super) struct LevelQuery<'p> {
+    pub(super) level: LevelFormat,
+    /// Bounds of the level's own values.
+    between: CodeRange,
     set: Option<&'p Set>,
-    /// All values match.
+    /// True if all values match.
     any: bool,
     /// Restricted dimensions beyond this one.
     rest: &'p [u8],
-    /// What is read first of the next level's lists: of a leaf list, and of another one.
+    /// Distance from the start of the next level's lists to the bytes that are read first: in a leaf list and in an
+    /// inner one.
     leaf_ahead: usize,
     inner_ahead: usize,
 }
 
 // Everything is inlined into `run`, and nothing recurses, so that all of it is compiled for the kernel's instructions.
-impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
+impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
     #[inline(always)]
-    fn levels<K: Kernel>(&mut self, pieces: &mut Vec<Piece>, depth: usize) -> Result<()> {
-        while let Some(mut piece) = pieces.pop() {
-            self.piece::<K>(&mut piece, depth + pieces.len())?;
-            if self.frontier.len() > piece.end {
+    fn levels<K: Kernel>(&mut self, ranges: &mut Vec<FrontierRange>, depth: usize) -> Result<()> {
+        while let Some(mut range) = ranges.pop() {
+            self.search_range::<K>(&mut range, depth + ranges.len())?;
+            if self.frontier.len() > range.end {
                 let end = self.frontier.len();
-                pieces.push(piece);
-                pieces.push(Piece {
-                    start: piece.end,
-                    next: piece.end,
+                ranges.push(range);
+                ranges.push(FrontierRange {
+                    start: range.end,
+                    next: range.end,
                     end,
                     entry: 0,
                 });
-            } else if piece.next < piece.end {
-                pieces.push(piece);
+            } else if range.next < range.end {
+                ranges.push(range);
             } else {
-                self.frontier.truncate(piece.start);
+                self.frontier.truncate(range.start);
             }
         }
         Ok(())
     }
 
-    /// Asks for what is read first of the lists to which the shortcuts lead.
+    /// Prefetches the first lines of the lists to which the shortcuts lead.
     fn ask_for_first(&self, depth: usize) {
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
         for &list in self.frontier.iter().take(AHEAD) {
@@ -258,9 +262,9 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         }
     }
 
-    /// Asks for lists that are read as a whole, of those that come after `next`. The first line in each unit of the medium
-    /// is asked for early; the others only when the medium has fetched the unit, as each of them then takes one of
-    /// the core's misses for a shorter time.
+    /// Prefetches lists after `next` that are read as a whole. The first line of each access unit is prefetched early;
+    /// the others follow when the medium has fetched the unit, as each of them then occupies one of the core's miss
+    /// buffers for a shorter time.
     #[inline(always)]
     fn ask_for_whole(&self, lists: &[usize], next: usize) {
         let view = self.tree.view;
@@ -281,26 +285,27 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         }
     }
 
-    fn query(&self, depth: usize) -> Query<'p> {
+    fn query(&self, depth: usize) -> LevelQuery<'p> {
         let (between, set) = match self.plan.tests.get(depth) {
             None | Some(Test::Any) => (
-                Between {
+                CodeRange {
                     lo: 0,
                     span: u64::MAX,
                 },
                 None,
             ),
-            Some(Test::Between(between)) => (*between, None),
+            Some(Test::Range(between)) => (*between, None),
             Some(Test::Set(set)) => (set.bounds, Some(&**set)),
         };
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
-        // Of a leaf list whose values are tested only the values, otherwise all; of an inner list the first link in question.
+        // Of a leaf list only the values if they are tested, otherwise all; of an inner list the first link that may
+        // match.
         let (leaf_ahead, inner_ahead) = match self.plan.tests.get(depth + 1) {
-            Some(Test::Between(next)) => (FEW, INNER_HEADER + 2 * (next.lo as usize).min(FAR)),
+            Some(Test::Range(next)) => (FEW, INNER_HEADER + 2 * (next.lo as usize).min(FAR)),
             Some(Test::Set(_)) => (FEW, 64),
             None | Some(Test::Any) => (64, 64),
         };
-        Query {
+        LevelQuery {
             level: self.tree.geometry().levels[depth],
             between,
             set,
@@ -311,15 +316,15 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         }
     }
 
-    /// Searches the lists of a piece until they are done or the frontier is full.
+    /// Searches the lists of a range until they are done or the frontier is full.
     #[inline(always)]
-    fn piece<K: Kernel>(&mut self, piece: &mut Piece, depth: usize) -> Result<()> {
+    fn search_range<K: Kernel>(&mut self, range: &mut FrontierRange, depth: usize) -> Result<()> {
         let query = self.query(depth);
-        while piece.next < piece.end && self.frontier.len() - piece.end < self.room {
-            let at = self.frontier[piece.next];
+        while range.next < range.end && self.frontier.len() - range.end < self.room {
+            let at = self.frontier[range.next];
             if query.any {
-                self.ask_for_whole(&self.frontier[..piece.end], piece.next);
-            } else if let Some(&ahead) = self.frontier[..piece.end].get(piece.next + AHEAD) {
+                self.ask_for_whole(&self.frontier[..range.end], range.next);
+            } else if let Some(&ahead) = self.frontier[..range.end].get(range.next + AHEAD) {
                 self.tree.view.prefetch(ahead);
                 self.tree.view.prefetch(ahead + FEW);
             }
@@ -333,35 +338,40 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
                 && query.level.value_len == 1
             {
                 self.short_leaf::<K>(at, head, &query)?;
-                piece.next += 1;
+                range.next += 1;
                 continue;
             }
             match self.tree.node(at, depth)? {
-                Node::Leaf(leaf) => self.leaf::<K>(&leaf, at, &query)?,
-                Node::Inner(inner) if !K::TIDS && depth >= self.plan.open_from => {
+                ListNode::Leaf(leaf) => self.leaf::<K>(&leaf, at, &query)?,
+                ListNode::Inner(inner) if !K::TIDS && depth >= self.plan.open_from => {
                     self.sink.rows(self.tree.base(at), inner.rows)?;
                 }
-                Node::Inner(inner) if S::COUNTS && depth >= self.plan.open_from => self.sink.add(inner.rows),
-                Node::Inner(inner) if !K::TIDS && depth + 1 >= self.plan.open_from && query.set.is_none() => {
+                ListNode::Inner(inner) if S::COUNTS && depth >= self.plan.open_from => {
+                    self.sink.add(inner.rows)
+                }
+                ListNode::Inner(inner)
+                    if !K::TIDS && depth + 1 >= self.plan.open_from && query.set.is_none() =>
+                {
                     let (first, end) = inner.interval::<B, K>(self.tree.view, query.between);
                     let rows = self.tree.rows_below(&inner, depth, first, end)?;
                     self.sink.rows(rows.start, rows.end - rows.start)?;
                 }
-                Node::Inner(inner) => {
-                    piece.entry = self.inner::<K>(&inner, piece.entry, piece.end, &query);
-                    if piece.entry > 0 {
+                ListNode::Inner(inner) => {
+                    range.entry = self.inner::<K>(&inner, range.entry, range.end, &query);
+                    if range.entry > 0 {
                         continue;
                     }
                 }
             }
-            piece.next += 1;
+            range.next += 1;
         }
         self.test_candidates::<K>(&query)
     }
 
-    /// A leaf list of up to 32 one-byte values. If few of them match, their records are only asked for.
+    /// Searches a leaf list of up to 32 one-byte values. If few of them match, their records are prefetched and tested
+    /// later.
     #[inline(always)]
-    fn short_leaf<K: Kernel>(&mut self, at: usize, head: &[u8; PAD], query: &Query<'p>) -> Result<()> {
+    fn short_leaf<K: Kernel>(&mut self, at: usize, head: &[u8; PAD], query: &LevelQuery<'p>) -> Result<()> {
         let view = self.tree.view;
         let rows = usize::from(head[0]);
         let records = Records {
@@ -393,7 +403,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     }
 
     #[inline(always)]
-    fn test_candidates<K: Kernel>(&mut self, query: &Query<'p>) -> Result<()> {
+    fn test_candidates<K: Kernel>(&mut self, query: &LevelQuery<'p>) -> Result<()> {
         for i in 0..self.candidates.len() {
             let (at, mask, row) = self.candidates[i];
             let len = query.level.record_len;
@@ -403,9 +413,15 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         Ok(())
     }
 
-    /// Adds the matching children to the frontier; gives the entry to go on with if it is full, or 0.
+    /// Adds the matching children to the frontier. Returns the entry at which to continue if it is full, otherwise 0.
     #[inline(always)]
-    fn inner<K: Kernel>(&mut self, inner: &Inner, entry: usize, end: usize, query: &Query<'p>) -> usize {
+    fn inner<K: Kernel>(
+        &mut self,
+        inner: &InnerList,
+        entry: usize,
+        end: usize,
+        query: &LevelQuery<'p>,
+    ) -> usize {
         let view = self.tree.view;
         let (first, upto) = if query.any {
             (0, inner.entries)
@@ -440,7 +456,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
 
     /// A leaf list of any size.
     #[inline(always)]
-    fn leaf<K: Kernel>(&mut self, leaf: &Leaf, at: usize, query: &Query<'p>) -> Result<()> {
+    fn leaf<K: Kernel>(&mut self, leaf: &LeafList, at: usize, query: &LevelQuery<'p>) -> Result<()> {
         let view = self.tree.view;
         let (first, end) = if query.any {
             (0, leaf.rows)
@@ -462,10 +478,16 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         Ok(())
     }
 
-    /// Up to 64 neighbouring records, of which those of `mask` have passed the level's own test. Emits those that pass the
-    /// others too. In a clustered index the first of them is that of `row`.
+    /// Emits those of up to 64 neighbouring records that pass the remaining tests; those of `mask` have passed the
+    /// level's own test. In a clustered index `row` is the row of the first record.
     #[inline(always)]
-    fn window<K: Kernel>(&mut self, records: Records, mask: u64, row: u64, query: &Query<'p>) -> Result<()> {
+    fn window<K: Kernel>(
+        &mut self,
+        records: Records,
+        mask: u64,
+        row: u64,
+        query: &LevelQuery<'p>,
+    ) -> Result<()> {
         let last = 63 - mask.leading_zeros().min(63) as usize;
         let first = mask.trailing_zeros() as usize;
         self.tree.view.touch(
@@ -482,14 +504,14 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         records: Records,
         mut mask: u64,
         row: u64,
-        query: &Query<'p>,
+        query: &LevelQuery<'p>,
     ) -> Result<()> {
         let view = self.tree.view;
         for dim in query.rest.iter().map(|&dim| usize::from(dim)) {
             let field = self.tree.geometry().fields[dim];
             mask = match &self.plan.tests[dim] {
                 Test::Any => mask,
-                Test::Between(between) => K::filter(view, records, mask, field, *between),
+                Test::Range(between) => K::filter(view, records, mask, field, *between),
                 Test::Set(set) => {
                     let bounded = K::filter(view, records, mask, field, set.bounds);
                     let code =
@@ -534,7 +556,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     }
 }
 
-/// The bits of `mask` for which `wanted` holds.
+/// Returns the bits of `mask` for which `wanted` holds.
 #[inline(always)]
 fn keep(mask: u64, wanted: impl Fn(usize) -> bool) -> u64 {
     let (mut left, mut kept) = (mask, 0);

@@ -1,17 +1,18 @@
 //! Shortcuts into layout `packed`: the lists below the first dimensions, found in one array instead of list by list.
 //!
-//! Behind the lists stands one *place* for each combination of codes of the first `dims` dimensions, in the order of the
-//! tuples. It tells where the list of the next dimension is, or that no row starts so, or that those rows are in a leaf
-//! list further up. Exact matches start here: one load that waits for no other instead of one for each level. The array is
-//! so short ([`PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`ROWS`]).
+//! Behind the lists is an array with one slot, a *place*, for each combination of codes of the first `dims` dimensions,
+//! in the order of the tuples. It holds the location of the list of the next dimension, or says that no row has these
+//! codes, or that their rows are in a leaf list on a level above. Exact matches start here: one load instead of a chain
+//! of dependent loads, one for each level. The array is so short ([`PLACES`]) that it stays in the CPU's caches, and
+//! small beside the lists ([`ROWS`]).
 //!
-//! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring places are
-//! near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place two bytes to add
-//! to it. Half of the bytes, and still two loads from one line. *Quartered*: a line has [`QUARTERED`] such places, and each of them
-//! two bytes more that tell where in the list a code is (quarters.rs).
+//! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring
+//! places are near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place
+//! two bytes to add to it. Half of the bytes, and still two loads from one line. *Quartered*: a line has [`QUARTERED`]
+//! such places, each followed by two bytes of row counts, which locate a code in the list (subranges.rs).
 
-use crate::geometry::{Geometry, Level};
-use crate::packed::quarters::Quarters;
+use crate::geometry::{LevelFormat, RecordGeometry};
+use crate::packed::subranges::SubrangeScheme;
 use crate::view::View;
 use halocline_media::Bytes;
 
@@ -19,7 +20,7 @@ use halocline_media::Bytes;
 pub(crate) const PLACES: u64 = 1 << 20;
 /// Most places of an array whose last depth is that of buckets.
 pub(crate) const BUCKET_PLACES: u64 = 1 << 23;
-/// Rows of the index for each place.
+/// Least rows of the index per place.
 pub(crate) const ROWS: u64 = 8;
 /// Places of a line of form near.
 pub(crate) const NEAR: usize = 28;
@@ -31,31 +32,32 @@ pub(crate) const LINE: usize = BASE + 2 * NEAR;
 pub(crate) const QUARTERED: usize = 15;
 /// Bytes of such a line before its places: the offset to which they are added, in units of [`LINE`] bytes.
 pub(crate) const QUARTERED_BASE: usize = 4;
-/// A near or quartered place from which no list is reached: no row starts so.
+/// A near or quartered place without a list: no row has its codes.
 pub(crate) const NEAR_NOWHERE: u16 = u16::MAX;
-/// The same: the rows are in a leaf list further up, or too far away.
+/// A near or quartered place whose rows are in a leaf list on a level above, or in a list that is too far away.
 pub(crate) const NEAR_ABOVE: u16 = u16::MAX - 1;
-/// Instead of an offset: no row starts so.
+/// Value in place of an offset: no row has these codes.
 pub(crate) const NOWHERE: u64 = 0;
-/// Instead of an offset: the rows are in a leaf list further up, or the place cannot tell.
+/// Value in place of an offset: the rows are in a leaf list on a level above, or in a list that the place cannot
+/// encode.
 pub(crate) const ABOVE: u64 = 1;
 
 const _: () = assert!(LINE == 64 && QUARTERED_BASE + 4 * QUARTERED == LINE);
 
-/// Where a search for one tuple starts.
+/// The list at which the search for one tuple starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum SearchStart {
     /// No row has its first codes.
     Nowhere,
     /// At the root.
     Root,
-    /// At this list, of the dimension behind the shortcuts'.
+    /// At this list, whose dimension follows those of the shortcuts.
     List(usize),
 }
 
-/// How places are stored.
+/// Encoding of the places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Form {
+pub(crate) enum ShortcutForm {
     /// As offsets.
     #[default]
     Direct,
@@ -65,8 +67,8 @@ pub(crate) enum Form {
     Quartered,
 }
 
-impl Form {
-    /// Beside the number of dimensions in the header.
+impl ShortcutForm {
+    /// Bits of the header's field with the number of dimensions.
     const NEAR: u16 = 1 << 15;
     const QUARTERED: u16 = 1 << 14;
 
@@ -78,7 +80,7 @@ impl Form {
         }
     }
 
-    /// Dimensions and form as the header has them.
+    /// Decodes the number of dimensions and the form from the header's field.
     pub(crate) fn split(stored: u16) -> (usize, Self) {
         let form = match stored & (Self::NEAR | Self::QUARTERED) {
             0 => Self::Direct,
@@ -94,13 +96,13 @@ impl Form {
 pub(crate) struct Shortcuts {
     /// Offset of the array.
     pub(crate) at: usize,
-    pub(crate) form: Form,
-    /// Of form quartered.
-    pub(crate) quarters: Quarters,
-    /// Codes of each dimension; no dimension: no array.
+    pub(crate) form: ShortcutForm,
+    /// The subranges of form quartered.
+    pub(crate) quarters: SubrangeScheme,
+    /// Number of codes of each dimension; empty if there is no array.
     sizes: Vec<u64>,
-    /// What the lists look like to which it leads.
-    pub(crate) level: Level,
+    /// Format of the lists behind the array.
+    pub(crate) level: LevelFormat,
     /// Bytes of a direct place.
     pub(crate) unit: usize,
     /// All bits of a direct place.
@@ -108,8 +110,8 @@ pub(crate) struct Shortcuts {
 }
 
 impl Shortcuts {
-    /// How many dimensions the array of a new index has.
-    pub(crate) fn worth(geometry: &Geometry) -> usize {
+    /// Returns the number of dimensions that the array of a new index covers.
+    pub(crate) fn worth(geometry: &RecordGeometry) -> usize {
         let limit = PLACES.min(geometry.rows / ROWS);
         let mut places = 1_u64;
         let within = |&&max: &&u64| {
@@ -119,8 +121,14 @@ impl Shortcuts {
         geometry.max_codes.iter().take_while(within).count()
     }
 
-    /// The array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it cannot be.
-    pub(crate) fn new(geometry: &Geometry, dims: usize, form: Form, nodes_end: u64) -> Option<Self> {
+    /// Returns the shape of the array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it is
+    /// impossible.
+    pub(crate) fn new(
+        geometry: &RecordGeometry,
+        dims: usize,
+        form: ShortcutForm,
+        nodes_end: u64,
+    ) -> Option<Self> {
         if dims == 0 {
             return Some(Self::default());
         }
@@ -137,9 +145,11 @@ impl Shortcuts {
         let most = if bucketed { BUCKET_PLACES } else { PLACES };
         let unit = (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1);
         let quarters = match form {
-            Form::Quartered if nodes_end >> 32 < LINE as u64 => Quarters::possible(geometry, dims)?,
-            Form::Quartered => return None,
-            Form::Direct | Form::Near => Quarters::default(),
+            ShortcutForm::Quartered if nodes_end >> 32 < LINE as u64 => {
+                SubrangeScheme::possible(geometry, dims)?
+            }
+            ShortcutForm::Quartered => return None,
+            ShortcutForm::Direct | ShortcutForm::Near => SubrangeScheme::default(),
         };
         (places <= most).then_some(Self {
             quarters,
@@ -152,44 +162,44 @@ impl Shortcuts {
         })
     }
 
-    /// First dimensions that the array stands for.
+    /// Returns the number of dimensions that the array covers.
     #[inline(always)]
     pub(crate) fn dims(&self) -> usize {
         self.sizes.len()
     }
 
-    /// How far two tuples lie apart in the array whose codes of dimension `dim` differ by one.
+    /// Returns the distance in the array of two tuples whose codes of dimension `dim` differ by one.
     pub(crate) fn stride(&self, dim: usize) -> u64 {
         self.sizes
             .get(dim + 1..)
             .map_or(0, |sizes| sizes.iter().product())
     }
 
-    /// Places of the array; 1 if there is none.
+    /// Returns the number of places; 1 if there is no array.
     pub(crate) fn places(&self) -> usize {
         self.sizes.iter().product::<u64>() as usize
     }
 
-    /// First byte after the array; 0 if there is none.
+    /// Returns the offset of the first byte after the array; 0 if there is none.
     pub(crate) fn end(&self) -> u64 {
         if self.sizes.is_empty() {
             return 0;
         }
         let places = self.places();
         let len = match self.form {
-            Form::Direct => places * self.unit,
-            Form::Near => places.div_ceil(NEAR) * LINE,
-            Form::Quartered => places.div_ceil(QUARTERED) * LINE,
+            ShortcutForm::Direct => places * self.unit,
+            ShortcutForm::Near => places.div_ceil(NEAR) * LINE,
+            ShortcutForm::Quartered => places.div_ceil(QUARTERED) * LINE,
         };
         (self.at + len) as u64
     }
 
-    /// Number of a tuple's place; `None` if a code is too large.
+    /// Returns the slot index of a tuple; `None` if a code is too large.
     #[inline(always)]
     pub(crate) fn place(&self, point: &[u64]) -> Option<usize> {
         let next = |place: u64, code: u64, size: u64| place.wrapping_mul(size).wrapping_add(code);
         let (place, beyond) = match (self.sizes.as_slice(), point) {
-            // What most indexes have, without a loop.
+            // The usual numbers of dimensions, without a loop.
             (&[a, b, c], &[x, y, z, ..]) => (next(next(x, y, b), z, c), (x >= a) | (y >= b) | (z >= c)),
             (&[a, b, c, d], &[x, y, z, u, ..]) => (
                 next(next(next(x, y, b), z, c), u, d),
@@ -207,23 +217,24 @@ impl Shortcuts {
         (!beyond).then_some(place as usize)
     }
 
-    /// Offset of a place: of its two bytes in form near, of its four in form quartered.
+    /// Returns the offset of a place: of its two bytes in form near, of its four in form quartered.
     #[inline(always)]
     pub(crate) fn offset(&self, place: usize) -> usize {
         self.at.wrapping_add(match self.form {
-            Form::Direct => place.wrapping_mul(self.unit),
-            Form::Near => place / NEAR * LINE + BASE + place % NEAR * 2,
-            Form::Quartered => place / QUARTERED * LINE + QUARTERED_BASE + place % QUARTERED * 4,
+            ShortcutForm::Direct => place.wrapping_mul(self.unit),
+            ShortcutForm::Near => place / NEAR * LINE + BASE + place % NEAR * 2,
+            ShortcutForm::Quartered => place / QUARTERED * LINE + QUARTERED_BASE + place % QUARTERED * 4,
         })
     }
 
-    /// What the place at an offset says: an offset, or one of [`NOWHERE`] and [`ABOVE`], which are smaller.
+    /// Decodes the place at an offset: returns the offset of its list, or one of [`NOWHERE`] and [`ABOVE`], which are
+    /// smaller than any offset.
     #[inline(always)]
     pub(crate) fn word<B: Bytes>(&self, view: View<'_, B>, at: usize) -> u64 {
-        if self.form == Form::Quartered {
+        if self.form == ShortcutForm::Quartered {
             return self.quartered(view, at).0;
         }
-        if self.form == Form::Direct {
+        if self.form == ShortcutForm::Direct {
             view.touch(at, self.unit);
             return view.u64(at) & self.place_mask;
         }
@@ -238,7 +249,7 @@ impl Shortcuts {
         }
     }
 
-    /// In form quartered, what the place at an offset says, and the counts of rows if that is a list.
+    /// Decodes the place at an offset in form quartered: as [`word`](Self::word), with the row counts if it has a list.
     #[inline(always)]
     pub(crate) fn quartered<B: Bytes>(&self, view: View<'_, B>, at: usize) -> (u64, u16) {
         let line = at & !(LINE - 1);
@@ -255,14 +266,14 @@ impl Shortcuts {
 
     /// Where the search for a tuple starts.
     #[inline(always)]
-    pub(crate) fn start<B: Bytes>(&self, view: View<'_, B>, point: &[u64]) -> Start {
+    pub(crate) fn start<B: Bytes>(&self, view: View<'_, B>, point: &[u64]) -> SearchStart {
         let Some(place) = self.place(point) else {
-            return Start::Nowhere;
+            return SearchStart::Nowhere;
         };
         match self.word(view, self.offset(place)) {
-            NOWHERE => Start::Nowhere,
-            ABOVE => Start::Root,
-            at => Start::List(at as usize),
+            NOWHERE => SearchStart::Nowhere,
+            ABOVE => SearchStart::Root,
+            at => SearchStart::List(at as usize),
         }
     }
 }
@@ -270,7 +281,7 @@ impl Shortcuts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::Header;
+    use crate::header::ElfHeader;
     use crate::{BuildOptions, Elf, Rows, build_vec};
     use std::sync::Arc;
 
@@ -312,7 +323,7 @@ mod tests {
     #[test]
     fn shortcuts_lead_to_lists_nowhere_and_to_the_root() {
         let bytes: Arc<[u8]> = build_vec(&Skewed, &BuildOptions::default()).unwrap().into();
-        let header = Header::read(&bytes).unwrap();
+        let header = ElfHeader::read(&bytes).unwrap();
         // Two dimensions and the buckets of the third.
         assert_eq!(header.shortcuts.dims(), 3);
         let bucket = header.geometry.buckets.unwrap();
@@ -323,11 +334,11 @@ mod tests {
                 .shortcuts
                 .start(view, bucket.point(point, &mut room).unwrap())
         };
-        assert!(matches!(start(&[0, 3, 0, 0]), Start::List(_)));
-        assert_eq!(start(&[2, 3, 0, 0]), Start::Nowhere);
-        assert_eq!(start(&row(9)), Start::Root);
-        assert_eq!(start(&[5, 0, 0, 0]), Start::Nowhere);
-        assert_eq!(start(&[0, 7, 0, 0]), Start::Nowhere);
+        assert!(matches!(start(&[0, 3, 0, 0]), SearchStart::List(_)));
+        assert_eq!(start(&[2, 3, 0, 0]), SearchStart::Nowhere);
+        assert_eq!(start(&row(9)), SearchStart::Root);
+        assert_eq!(start(&[5, 0, 0, 0]), SearchStart::Nowhere);
+        assert_eq!(start(&[0, 7, 0, 0]), SearchStart::Nowhere);
         let elf = Elf::open(bytes.clone()).unwrap();
         elf.check().unwrap();
         for (tid, tuple) in (0..ROWS).map(row).enumerate() {
@@ -369,9 +380,9 @@ mod tests {
     #[test]
     fn short_lists_are_near() {
         let bytes: Arc<[u8]> = build_vec(&Even, &BuildOptions::default()).unwrap().into();
-        let header = Header::read(&bytes).unwrap();
+        let header = ElfHeader::read(&bytes).unwrap();
         let shortcuts = &header.shortcuts;
-        assert_eq!((shortcuts.dims(), shortcuts.form), (2, Form::Near));
+        assert_eq!((shortcuts.dims(), shortcuts.form), (2, ShortcutForm::Near));
         let elf = Elf::open(bytes.clone()).unwrap();
         elf.check().unwrap();
         let mut points = vec![];
@@ -392,7 +403,7 @@ mod tests {
 
     #[test]
     fn as_many_dimensions_as_leave_eight_rows_for_each_place() {
-        let worth = |rows, max: &[u64]| Shortcuts::worth(&Geometry::new(rows, max.to_vec()));
+        let worth = |rows, max: &[u64]| Shortcuts::worth(&RecordGeometry::new(rows, max.to_vec()));
         assert_eq!(worth(10_000_000, &[99; 10]), 3);
         assert_eq!(worth(7_999_999, &[99; 10]), 2);
         assert_eq!(worth(1 << 31, &[1; 40]), 20);

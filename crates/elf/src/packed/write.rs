@@ -5,13 +5,13 @@
 //! the same bytes, whatever the number of threads.
 
 use crate::build::output::Buffered;
-use crate::build::record::{Differ, Record, code};
-use crate::geometry::Geometry;
+use crate::build::record::{Differ, SortRecord, code};
+use crate::geometry::RecordGeometry;
 use crate::packed::entries::EntryStack;
-use crate::packed::inner::{self, Entry, List};
+use crate::packed::inner::{self, ListEntry, PendingList};
 use crate::packed::node::{LARGE_LEAF, SMALL_LEAF};
-use crate::packed::places::{Content, Places, place};
-use crate::packed::quarters::{IRREGULAR, Quarters};
+use crate::packed::shortcut_builder::{PlaceContent, ShortcutBuilder, place};
+use crate::packed::subranges::{IRREGULAR, SubrangeScheme};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -24,19 +24,19 @@ const LEAF_RUN: usize = 3;
 /// Rows that one task writes.
 const TASK_ROWS: usize = 1 << 16;
 
-/// Writes all lists, which are to be of geometry `lists`, up to `wave` tasks at once, and notes where shortcuts lead; gives
-/// the position of the root. `entries` is an empty stack.
+/// Writes all lists, in geometry `lists`, with up to `wave` tasks at a time, and sets the content of the shortcuts.
+/// Returns the position of the root. `entries` is an empty stack.
 pub(crate) fn write<const W: usize>(
-    geometry: &Geometry,
-    lists: &Geometry,
-    records: &[Record<W>],
+    geometry: &RecordGeometry,
+    lists: &RecordGeometry,
+    records: &[SortRecord<W>],
     wave: usize,
     mut entries: EntryStack<'_>,
-    places: &mut Places,
+    places: &mut ShortcutBuilder,
     out: &mut Buffered<'_>,
 ) -> Result<u64> {
     let differ = Differ::new(geometry);
-    let source = Source {
+    let source = SubtreeSource {
         geometry,
         lists,
         differ: &differ,
@@ -47,14 +47,14 @@ pub(crate) fn write<const W: usize>(
     let mut plan = vec![];
     source.plan(0, records.len(), 0, &mut plan);
     let mut tasks = plan.iter().filter_map(|step| match step {
-        Step::Subtrees { start, end, depth } => Some((*start, *end, *depth)),
+        WriteStep::Subtrees { start, end, depth } => Some((*start, *end, *depth)),
         _ => None,
     });
-    let mut ready: VecDeque<Subtrees> = VecDeque::new();
+    let mut ready: VecDeque<WrittenSubtrees> = VecDeque::new();
     let mut last = out.position();
     for step in &plan {
         match *step {
-            Step::Subtrees { .. } => {
+            WriteStep::Subtrees { .. } => {
                 if ready.is_empty() {
                     let next: Vec<_> = tasks.by_ref().take(wave).collect();
                     ready = next
@@ -67,7 +67,7 @@ pub(crate) fn write<const W: usize>(
                     let base = out.position();
                     out.append(&subtrees.bytes).map_err(ElfError::Write)?;
                     last = subtrees.entries.last().map_or(base, |child| base + child.at);
-                    entries.extend(subtrees.entries.into_iter().map(|child| Entry {
+                    entries.extend(subtrees.entries.into_iter().map(|child| ListEntry {
                         at: base + child.at,
                         ..child
                     }))?;
@@ -76,15 +76,15 @@ pub(crate) fn write<const W: usize>(
                     }
                 }
             }
-            Step::Child { value } => entries.push(Entry { value, at: last })?,
-            Step::Leaf { start, end, depth } => {
+            WriteStep::Child { value } => entries.push(ListEntry { value, at: last })?,
+            WriteStep::Leaf { start, end, depth } => {
                 let mut bytes = vec![];
                 source.base(start, &mut bytes);
                 last = out.position() + bytes.len() as u64;
                 source.shortcuts(start, end, depth, true, last, |place, content| {
                     places.set(place, content);
                 });
-                // In parts, so that a leaf list of any length needs little memory.
+                // Written in parts, so that a long leaf list needs little memory.
                 source.leaf_head(end - start, &mut bytes);
                 for part in (start..end).step_by(TASK_ROWS) {
                     source.leaf_values(part, end.min(part + TASK_ROWS), depth, &mut bytes);
@@ -97,7 +97,7 @@ pub(crate) fn write<const W: usize>(
                     bytes.clear();
                 }
             }
-            Step::Inner {
+            WriteStep::Inner {
                 start,
                 end,
                 depth,
@@ -111,7 +111,7 @@ pub(crate) fn write<const W: usize>(
                 });
                 let children = entries.last(count)?;
                 if let Some((first, last_child)) = children.ends() {
-                    let list = List {
+                    let list = PendingList {
                         depth,
                         rows: end - start,
                         count,
@@ -134,9 +134,9 @@ pub(crate) fn write<const W: usize>(
     Ok(last)
 }
 
-/// What is written next; entries and positions are passed on a stack.
+/// A step of the plan by which lists are written; entries and positions are passed on a stack.
 #[derive(Debug)]
-enum Step {
+enum WriteStep {
     /// One child list for each value of dimension `depth` in these rows; adds their entries.
     Subtrees { start: usize, end: usize, depth: usize },
     /// Adds an entry for the list written last.
@@ -153,30 +153,30 @@ enum Step {
 }
 
 #[derive(Clone, Copy)]
-struct Source<'a, const W: usize> {
-    /// Of the records.
-    geometry: &'a Geometry,
-    /// Of what is written.
-    lists: &'a Geometry,
+struct SubtreeSource<'a, const W: usize> {
+    /// Geometry of the records.
+    geometry: &'a RecordGeometry,
+    /// Geometry of the lists.
+    lists: &'a RecordGeometry,
     differ: &'a Differ,
-    records: &'a [Record<W>],
-    /// First dimensions that the shortcuts stand for.
+    records: &'a [SortRecord<W>],
+    /// Number of dimensions that the shortcuts cover.
     shortcut_dims: usize,
-    /// If they are quartered.
-    quarters: Option<Quarters>,
+    /// The subranges, if they are quartered.
+    quarters: Option<SubrangeScheme>,
 }
 
-/// What one task has written; positions count from the start of `bytes`.
-struct Subtrees {
+/// Output of one task; positions count from the start of `bytes`.
+struct WrittenSubtrees {
     bytes: Vec<u8>,
     /// The children of the list above.
-    entries: Vec<Entry>,
-    /// Places of the shortcuts and what they say.
-    shortcuts: Vec<(usize, Content)>,
+    entries: Vec<ListEntry>,
+    /// Slot indexes of the shortcuts and their contents.
+    shortcuts: Vec<(usize, PlaceContent)>,
 }
 
-impl<const W: usize> Source<'_, W> {
-    /// Whether two neighbouring rows have the same codes up to dimension `depth`.
+impl<const W: usize> SubtreeSource<'_, W> {
+    /// Returns true if two rows have the same codes up to dimension `depth`.
     #[inline(always)]
     fn same(&self, a: usize, b: usize, depth: usize) -> bool {
         self.differ.first(&self.records[a], &self.records[b]) > depth
@@ -186,7 +186,8 @@ impl<const W: usize> Source<'_, W> {
         code(&self.records[row], self.geometry.fields[dim])
     }
 
-    /// Notes what shortcuts say of a list of dimension `depth` at `at` that holds these rows.
+    /// Calls `note` with the contents of the shortcuts that follow from a list of dimension `depth` at `at` with these
+    /// rows.
     #[inline(always)]
     fn shortcuts(
         &self,
@@ -195,7 +196,7 @@ impl<const W: usize> Source<'_, W> {
         depth: usize,
         leaf: bool,
         at: u64,
-        mut note: impl FnMut(usize, Content),
+        mut note: impl FnMut(usize, PlaceContent),
     ) {
         let codes = |row: usize| (0..self.shortcut_dims).map(move |dim| self.code(row, dim));
         let place = |row: usize| place(self.geometry, codes(row));
@@ -206,13 +207,14 @@ impl<const W: usize> Source<'_, W> {
                 }
                 _ => IRREGULAR,
             };
-            note(place(start), Content::List(at, counts));
+            note(place(start), PlaceContent::List(at, counts));
         } else if depth < self.shortcut_dims && leaf {
-            (start..end).for_each(|row| note(place(row), Content::Above));
+            (start..end).for_each(|row| note(place(row), PlaceContent::Above));
         }
     }
 
-    /// First row after `start` whose code in `depth` differs; rows `start..end` share all dimensions before it.
+    /// Returns the first row after `start` whose code in `depth` differs; rows `start..end` share all dimensions before
+    /// it.
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
         let mut step = 1;
         while start + step < end && self.same(start, start + step, depth) {
@@ -230,7 +232,7 @@ impl<const W: usize> Source<'_, W> {
         to
     }
 
-    /// Whether the rows become a leaf list: see [`LEAF_ROWS`] and [`LEAF_RUN`].
+    /// Returns true if the rows become a leaf list: see [`LEAF_ROWS`] and [`LEAF_RUN`].
     fn is_leaf(&self, start: usize, end: usize, depth: usize) -> bool {
         if self.geometry.is_of_buckets(depth) {
             return false;
@@ -241,9 +243,9 @@ impl<const W: usize> Source<'_, W> {
     }
 
     /// Plans the lists above the tasks: those of more than `TASK_ROWS` rows.
-    fn plan(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<Step>) {
+    fn plan(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<WriteStep>) {
         if self.is_leaf(start, end, depth) {
-            steps.push(Step::Leaf { start, end, depth });
+            steps.push(WriteStep::Leaf { start, end, depth });
             return;
         }
         let (mut entries, mut pending, mut group) = (0, start, start);
@@ -253,7 +255,7 @@ impl<const W: usize> Source<'_, W> {
             if next - group > TASK_ROWS {
                 self.flush(pending, group, depth, steps);
                 self.plan(group, next, depth + 1, steps);
-                steps.push(Step::Child {
+                steps.push(WriteStep::Child {
                     value: self.code(group, depth),
                 });
                 pending = next;
@@ -264,7 +266,7 @@ impl<const W: usize> Source<'_, W> {
             group = next;
         }
         self.flush(pending, end, depth, steps);
-        steps.push(Step::Inner {
+        steps.push(WriteStep::Inner {
             start,
             end,
             depth,
@@ -272,22 +274,22 @@ impl<const W: usize> Source<'_, W> {
         });
     }
 
-    fn flush(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<Step>) {
+    fn flush(&self, start: usize, end: usize, depth: usize, steps: &mut Vec<WriteStep>) {
         if start < end {
-            steps.push(Step::Subtrees { start, end, depth });
+            steps.push(WriteStep::Subtrees { start, end, depth });
         }
     }
 
     /// Writes the children that a list of dimension `depth` has in these rows; positions count from the buffer's start.
-    fn subtrees(&self, start: usize, end: usize, depth: usize) -> Subtrees {
+    fn subtrees(&self, start: usize, end: usize, depth: usize) -> WrittenSubtrees {
         let records = &self.records[start..end];
-        let source = Source { records, ..*self };
+        let source = SubtreeSource { records, ..*self };
         // first[i]: the first dimension in which row i differs from row i - 1.
         let mut first = vec![0_u8; records.len()];
         for (first, pair) in first[1..].iter_mut().zip(records.windows(2)) {
             *first = self.differ.first(&pair[0], &pair[1]) as u8;
         }
-        let mut task = Task {
+        let mut task = SubtreeWriter {
             source,
             first,
             bytes: Vec::with_capacity(records.len() * 16),
@@ -298,20 +300,20 @@ impl<const W: usize> Source<'_, W> {
         while row < records.len() {
             let next = task.group_end(row, records.len(), depth);
             let at = task.list(row, next, depth + 1);
-            task.entries.push(Entry {
+            task.entries.push(ListEntry {
                 value: source.code(row, depth),
                 at,
             });
             row = next;
         }
-        Subtrees {
+        WrittenSubtrees {
             bytes: task.bytes,
             entries: task.entries,
             shortcuts: task.shortcuts,
         }
     }
 
-    /// What stands before the list of the rows from `start` on.
+    /// Writes the number of the first row before a list (clustered).
     fn base(&self, start: usize, bytes: &mut Vec<u8>) {
         let row = self.records[start][0] as u32 & self.geometry.tid_mask;
         bytes.extend_from_slice(&row.to_le_bytes()[..self.lists.base_len]);
@@ -385,7 +387,7 @@ impl<const W: usize> Source<'_, W> {
             Some(quarters) if depth == self.shortcut_dims => quarters.record_bits(),
             _ => self.geometry.record_bits[depth],
         };
-        let mask: Record<W> = std::array::from_fn(|word| match below.saturating_sub(word * 64) {
+        let mask: SortRecord<W> = std::array::from_fn(|word| match below.saturating_sub(word * 64) {
             0 => 0,
             bits => u64::MAX >> (64 - bits.min(64)),
         });
@@ -404,15 +406,15 @@ impl<const W: usize> Source<'_, W> {
 }
 
 /// A buffer in which one thread writes subtrees.
-struct Task<'a, const W: usize> {
-    source: Source<'a, W>,
+struct SubtreeWriter<'a, const W: usize> {
+    source: SubtreeSource<'a, W>,
     first: Vec<u8>,
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
-    shortcuts: Vec<(usize, Content)>,
+    entries: Vec<ListEntry>,
+    shortcuts: Vec<(usize, PlaceContent)>,
 }
 
-impl<const W: usize> Task<'_, W> {
+impl<const W: usize> SubtreeWriter<'_, W> {
     #[inline(always)]
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
         let after = &self.first[start + 1..end];
@@ -435,7 +437,7 @@ impl<const W: usize> Task<'_, W> {
                 .any(|run| run.iter().all(|&dim| usize::from(dim) > depth))
     }
 
-    /// Writes the list of dimension `depth` of these rows; gives its position.
+    /// Writes the list of dimension `depth` of these rows and returns its position.
     fn list(&mut self, start: usize, end: usize, depth: usize) -> u64 {
         let leaf = self.is_leaf(start, end, depth);
         let base = self.entries.len();
@@ -443,7 +445,7 @@ impl<const W: usize> Task<'_, W> {
         while row < end {
             let next = self.group_end(row, end, depth);
             let at = self.list(row, next, depth + 1);
-            self.entries.push(Entry {
+            self.entries.push(ListEntry {
                 value: self.source.code(row, depth),
                 at,
             });
@@ -463,7 +465,7 @@ impl<const W: usize> Task<'_, W> {
         } else {
             let children = &self.entries[base..];
             if let (Some(&first), Some(&last)) = (children.first(), children.last()) {
-                let list = List {
+                let list = PendingList {
                     depth,
                     rows: end - start,
                     count: children.len(),

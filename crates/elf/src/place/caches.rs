@@ -1,10 +1,10 @@
-//! What copies that follow the queries are made of, and how they share a budget.
+//! The caches of an index whose copies follow the queries, and how they share a budget.
 //!
-//! Invariant: what is cached is replaced whole, by the thread that holds `renewing`, and never has more bytes than the
-//! budget: what is replaced is gone before its successor is made. Readers take no lock.
+//! Invariant: cached copies are immutable and replaced as a whole, by the thread that holds `renewing`. They never
+//! exceed the budget: old copies are freed before their successors are made. Readers take no lock.
 
-use crate::header::Header;
-use crate::place::ways::{Have, Ways};
+use crate::header::ElfHeader;
+use crate::place::strategy::{StrategySelector, TupleState};
 use crate::view::Image;
 use arc_swap::{ArcSwap, Guard};
 use halocline_cache::{AgedCounts, Packing, TupleCache};
@@ -12,53 +12,53 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
-/// A count is for lists of so many bytes of the budget, on average.
+/// Bytes of the budget per access counter.
 const BYTES_A_COUNT: u64 = 256;
-/// The weight of the tree's own probabilities, in samples.
+/// Weight of the probabilities that follow from the shape of the tree, in samples.
 const PRIOR: f32 = 64.0;
-/// The share of the budget for lists, one in so many parts, where there are tuples too whose keys are a word.
+/// Divisor of the budget that gives the share of the lists where tuples are cached too.
 const LISTS: u64 = 2;
-/// What is left for tuples in any case, one part in so many.
+/// Divisor of the budget that gives the least share of the tuples.
 const TUPLES: u64 = 5;
-/// Bytes beside the shortcuts without which lists are not worth a copy.
+/// Least bytes for lists, in addition to the shortcuts, for which lists are copied.
 const BESIDE_SHORTCUTS: u64 = 1 << 20;
-/// Share of exact matches that tuples must answer for it to be worth trying out whether that is faster.
+/// Least hit rate of the tuples at which their speed is measured.
 const WORTH: f64 = 0.04;
-/// Share of them for which it surely is faster: what answers is one line of DRAM.
+/// Hit rate above which tuples are used without a measurement: a hit reads one line of DRAM.
 const SURE: f64 = 0.25;
 
-/// Copies of lists and the header that leads into them.
+/// Copies of lists and the header whose offsets lead into them.
 #[derive(Debug)]
-pub(crate) struct Copies {
+pub(crate) struct ListCopies {
     pub(crate) image: Arc<Image>,
-    pub(crate) header: Arc<Header>,
-    /// Which lists they are of.
+    pub(crate) header: Arc<ElfHeader>,
+    /// Fingerprint of the copied lists.
     pub(super) lists: u64,
 }
 
-/// Tuples that exact matches found.
+/// Results of earlier exact matches.
 pub(crate) type Tuples = (Packing, TupleCache);
 
-/// What is in DRAM.
+/// The caches that are in DRAM.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Cached {
-    pub(crate) copies: Option<Arc<Copies>>,
+pub(crate) struct CachedCopies {
+    pub(crate) copies: Option<Arc<ListCopies>>,
     tuples: Option<Arc<Tuples>>,
 }
 
-impl Cached {
+impl CachedCopies {
     /// The tuples.
     #[inline]
     pub(crate) fn tuples(&self) -> Option<&Tuples> {
         self.tuples.as_deref()
     }
 
-    fn have_tuples(&self) -> Have {
+    fn tuple_state(&self) -> TupleState {
         match self.tuples() {
-            Some((_, cache)) if !cache.is_filled() => Have::Filling,
-            Some((_, cache)) if cache.hit_rate().is_some_and(|rate| rate >= SURE) => Have::Most,
-            Some((_, cache)) if cache.pays() => Have::Filled,
-            _ => Have::Nothing,
+            Some((_, cache)) if !cache.is_filled() => TupleState::Filling,
+            Some((_, cache)) if cache.hit_rate().is_some_and(|rate| rate >= SURE) => TupleState::Dominant,
+            Some((_, cache)) if cache.pays() => TupleState::Filled,
+            _ => TupleState::Useless,
         }
     }
 
@@ -76,34 +76,34 @@ impl Cached {
 #[derive(Debug)]
 pub(crate) struct Caches {
     pub(super) budget: u64,
-    /// Of it for lists where there are tuples too: never so little that the shortcuts have no room, if they can have it.
+    /// Share of the lists where tuples are cached too. It covers the shortcuts if the budget allows.
     pub(super) beside_tuples: u64,
     pub(super) counts: AgedCounts,
-    cached: ArcSwap<Cached>,
-    pub(crate) ways: Ways,
-    /// Held by the thread that copies; when lists may be copied again.
+    cached: ArcSwap<CachedCopies>,
+    pub(crate) strategies: StrategySelector,
+    /// The earliest time of the next renewal; locked by the thread that renews.
     renewing: Mutex<Instant>,
     max_codes: Vec<u64>,
-    /// Exact matches have been asked for.
+    /// True after the first exact match.
     wants_tuples: AtomicBool,
-    /// The samples at which the next image is due.
+    /// Number of samples at which the next image is due.
     pub(super) due: AtomicU64,
     /// Samples so far, without aging.
     pub(super) samples: AtomicU64,
-    /// Nobody needs the caches any more.
+    /// Set when the caches are dropped; cancels a renewal.
     pub(super) stopped: AtomicBool,
     failed: Mutex<Option<String>>,
 }
 
 impl Caches {
     /// Empty caches of at most `budget` bytes; `None` if that is too little for any.
-    pub(super) fn new(budget: u64, header: &Header, first: u64) -> Option<Self> {
+    pub(super) fn new(budget: u64, header: &ElfHeader, first: u64) -> Option<Self> {
         let items = (budget / BYTES_A_COUNT).min(u64::from(u32::MAX)) as usize / size_of::<u32>();
         if items < 16 {
             return None;
         }
         let counts = AgedCounts::new(items, PRIOR, 1 << 16);
-        // A frozen copy of the counts is there while lists are copied.
+        // Twice: a renewal works on a frozen copy of the counts.
         let budget = budget - 2 * counts.bytes() as u64;
         let shortcuts = header.shortcuts.end().saturating_sub(header.shortcuts.at as u64);
         let least = shortcuts + BESIDE_SHORTCUTS;
@@ -117,7 +117,7 @@ impl Caches {
             beside_tuples,
             counts,
             cached: ArcSwap::default(),
-            ways: Ways::new(),
+            strategies: StrategySelector::new(),
             renewing: Mutex::new(Instant::now()),
             max_codes: max_codes.clone(),
             wants_tuples: false.into(),
@@ -128,40 +128,42 @@ impl Caches {
         })
     }
 
-    /// What is in DRAM, for as long as the guard lives.
+    /// Returns the current caches; they stay in DRAM while the guard lives.
     #[inline]
-    pub(crate) fn cached(&self) -> Guard<Arc<Cached>> {
+    pub(crate) fn cached(&self) -> Guard<Arc<CachedCopies>> {
         self.cached.load()
     }
 
-    /// Whether lists were copied so lately that it would take too much of the time.
+    /// Returns true if the pause after the last renewal is not over.
     pub(super) fn must_pause(&self) -> bool {
         Instant::now() < *self.renewing()
     }
 
-    /// Tells the ways what there is.
-    pub(super) fn say_what_there_is(&self) {
+    /// Informs the strategy selector of the caches that exist.
+    pub(super) fn update_strategies(&self) {
         let cached = self.cached.load();
-        self.ways.has(cached.copies.is_some(), cached.have_tuples());
+        self.strategies
+            .set_available(cached.copies.is_some(), cached.tuple_state());
     }
 
-    /// To be held by whoever changes what is cached.
+    /// Locks the caches against changes by other threads.
     pub(super) fn renewing(&self) -> MutexGuard<'_, Instant> {
         self.renewing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the copies, whose readers may still be there. Only for who holds `renewing`.
-    pub(super) fn replace(&self, copies: Option<Arc<Copies>>) -> Arc<Cached> {
+    /// Replaces the copies and returns the old caches, which may still have readers. The caller holds `renewing`.
+    pub(super) fn replace(&self, copies: Option<Arc<ListCopies>>) -> Arc<CachedCopies> {
         let tuples = self.cached.load().tuples.clone();
-        self.cached.swap(Arc::new(Cached { copies, tuples }))
+        self.cached.swap(Arc::new(CachedCopies { copies, tuples }))
     }
 
-    /// Whether exact matches are asked for.
+    /// Returns true after the first exact match.
     pub(super) fn wants_tuples(&self) -> bool {
         self.wants_tuples.load(Relaxed)
     }
 
-    /// An exact match is asked for: makes room for tuples at once, if lists leave it, else with the next image.
+    /// Called by each exact match. The first one creates the tuple cache if the lists leave room for it; otherwise the
+    /// next renewal does.
     #[inline]
     pub(crate) fn want_tuples(&self) {
         if !self.wants_tuples() {
@@ -170,23 +172,23 @@ impl Caches {
         }
     }
 
-    /// Makes room for tuples if they are wanted and lists leave it.
+    /// Creates the tuple cache if there were exact matches and the lists leave room for it.
     #[cold]
     pub(super) fn make_tuples(&self) {
         match self.renewing.try_lock() {
             Ok(_renewing) => self.make_tuples_locked(),
             Err(TryLockError::Poisoned(_renewing)) => self.make_tuples_locked(),
-            // Whoever renews will see to it.
+            // The thread that renews creates it.
             Err(TryLockError::WouldBlock) => {}
         }
     }
 
-    /// The same for who holds `renewing`.
+    /// [`make_tuples`](Self::make_tuples) for a caller that holds `renewing`.
     pub(super) fn make_tuples_locked(&self) {
         let cached = self.cached.load_full();
         if self.wants_tuples() && cached.tuples.is_none() && cached.image_bytes() <= self.beside_tuples {
             let tuples = self.new_tuples(self.budget - self.beside_tuples);
-            self.cached.store(Arc::new(Cached {
+            self.cached.store(Arc::new(CachedCopies {
                 tuples: tuples.map(Arc::new),
                 ..(*cached).clone()
             }));
@@ -198,21 +200,21 @@ impl Caches {
         Some((packing, cache.with_break_even(WORTH)))
     }
 
-    /// Why there are no copies, or why they are not used, if something is in their way.
+    /// Returns the reason why there are no copies or why queries bypass them, if there is one.
     pub(crate) fn fallback(&self) -> Option<String> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let of_no_use = || {
+        let useless = || {
             let text = "its copies in DRAM make no query faster now: queries go round them, and try them again at times";
-            self.ways.are_of_no_use().then(|| text.to_owned())
+            self.strategies.are_useless().then(|| text.to_owned())
         };
-        failed.or_else(of_no_use)
+        failed.or_else(useless)
     }
 
     pub(super) fn set_failed(&self, reason: Option<String>) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
-    /// Bytes of DRAM taken now.
+    /// Returns the bytes of DRAM in use.
     pub(crate) fn bytes(&self) -> u64 {
         let cached = self.cached.load();
         let tuples = cached.tuples.as_ref().map_or(0, |tuples| tuples.1.bytes());

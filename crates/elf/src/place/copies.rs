@@ -1,36 +1,37 @@
-//! Copies apart from the index they were made of: they keep none of its bytes alive, so the pool may free those, and
-//! another handle on the same bytes can take them up.
+//! Copies detached from the index they were made of. They keep none of its bytes alive, so the pool may free
+//! those, and another handle on the same bytes can attach them.
 
 use crate::Result;
 use crate::elf::Elf;
-use crate::header::Header;
+use crate::header::ElfHeader;
 use crate::place::dynamic::Dynamic;
 use crate::place::hashed::Hashed;
-use crate::place::{PlaceOptions, Placed};
+use crate::place::{PlaceOptions, PlacementStatus};
 use crate::view::Image;
-use halocline_cache::{Budget, Placement, Reservation, Upper};
+use halocline_cache::{Budget, Placement, Reservation, StaticLists};
 use halocline_media::{Bytes, PAGE};
 use std::sync::Arc;
 
-/// What of an index is in DRAM.
+/// Everything of an index that is in DRAM.
 #[derive(Debug, Clone)]
-pub(crate) struct Copies {
-    pub(crate) header: Arc<Header>,
+pub(crate) struct IndexCopies {
+    pub(crate) header: Arc<ElfHeader>,
     pub(crate) image: Option<Arc<Image>>,
     pub(crate) dynamic: Option<Arc<Dynamic>>,
     pub(crate) hashed: Option<Arc<Hashed>>,
-    pub(crate) placed: Arc<Placed>,
+    pub(crate) placed: Arc<PlacementStatus>,
     pub(crate) held: Option<Arc<Reservation>>,
 }
 
 impl<B: Bytes> Elf<B> {
-    /// [`place`](Self::place) within what is left of a budget, which gets it back when the last handle on these copies is
-    /// gone. Also says whether the budget left less than there was use for; [`Placed::fallback`] then says it in words.
+    /// [`place`](Self::place) within the free part of a budget; the reservation is released with the last handle on the
+    /// copies. The second value is true if the budget was too small for the placement; [`PlacementStatus::fallback`]
+    /// then has the reason.
     ///
     /// # Errors
     /// As [`place`](Self::place).
     pub(crate) fn place_within(&self, options: &PlaceOptions, budget: &Budget) -> Result<(Self, bool)> {
-        // No placement takes more than this, however much it may.
+        // No placement uses more than this.
         let use_for = 2 * self.size() + (1 << 20);
         let asked = options.dram.unwrap_or(u64::MAX).min(use_for) / PAGE * PAGE;
         let mut held = budget.reserve_up_to(asked);
@@ -41,9 +42,9 @@ impl<B: Bytes> Elf<B> {
         })?;
         let placed = elf.placed();
         let taken = placed.dram_bytes;
-        // Of the most probable lists there are always more, until it has about all.
+        // A static placement by probability uses any budget up to about the whole index.
         let all = match options.placement {
-            Placement::Static(Upper::Probable) => self.size() + self.size() / 4,
+            Placement::Static(StaticLists::Probable) => self.size() + self.size() / 4,
             _ => 0,
         };
         let short = granted < asked && (placed.fallback.is_some() || granted < all);
@@ -53,14 +54,14 @@ impl<B: Bytes> Elf<B> {
                 0 => "no room for it: all is read from the slow tier",
                 _ => "room for only a part of it",
             };
-            copies.placed = Arc::new(Placed {
+            copies.placed = Arc::new(PlacementStatus {
                 fallback: Some(format!(
                     "halocline.dram_budget leaves {granted} bytes of DRAM, {have}"
                 )),
                 ..(*copies.placed).clone()
             });
         }
-        // What fills up while queries run has all that it may ever take.
+        // Caches that fill while queries run keep their whole reservation.
         if options.placement.policy().is_none() || taken == 0 {
             held.shrink(taken);
         }

@@ -1,50 +1,50 @@
 //! Copies that follow the queries.
 //!
-//! Two caches share the budget. *Tuples*: what an exact match found is kept in a [`TupleCache`], the MonoLists of this
-//! index, so that the same query again touches no list at all. *Lists*: one query in some dozens is a sample, which runs in
-//! the slow tier and counts the lists it visits; now and then the lists that are worth it, by those counts and by their
-//! traversal probability ('LLA with real accesses'), are copied anew into an [`Image`](crate::view::Image), whose links lead
-//! from copy to copy: swizzled, so that a hit probes nothing. A list that is not worth it any more is in the next image
-//! only what its parent's link says: an offset in the slow tier. Readers take no lock: what is cached is immutable, and what
-//! is replaced goes when its last reader is done.
+//! Two caches share the budget. *Tuples*: a [`TupleCache`] holds the results of exact matches, so that a repeated query
+//! reads no list. *Lists*: one query in some dozens is a sample, which runs in the slow tier and counts the lists it
+//! visits; from time to time, the lists with the highest benefit by these counts and by their traversal probability
+//! ("LLA with real accesses") are copied into a new [`Image`](crate::view::Image). Links within an image are swizzled:
+//! they lead from copy to copy, so that a hit probes no hash table. The link to a list that is no longer copied is an
+//! offset in the slow tier. Readers take no lock: images are immutable and freed after their last reader.
 //!
-//! Lists are chosen and copied by a thread that lives as long as that takes. It holds the index's bytes, so whoever drops
-//! the caches first has it stop and waits for it: it looks whether it is still wanted at each list.
+//! A background thread selects and copies the lists. It holds the index's bytes, so dropping the caches cancels it and
+//! waits for it; it checks for cancellation before each list.
 //!
-//! The other way, the paper's, is a hash table of lists with a replacement policy ([`Hashed`](super::hashed::Hashed)).
+//! The alternative, which the paper describes, is a hash table of lists with a replacement policy
+//! ([`Hashed`](super::hashed::Hashed)).
 //!
-//! One query in 64 is a sample. The first image is made after 64 samples, later ones at growing distances.
-//! With [`Elf::copy_alone`](crate::Elf::copy_alone) the query at which lists are due copies them itself and
-//! nothing is timed: for tests, and for advice. Exact matches beside the image use a [`TupleCache`]: a row
-//! takes 13 bytes where its tuple fits one word.
+//! One query in 64 is a sample. The first image is made after 64 samples, later ones at growing distances. After
+//! [`Elf::copy_alone`](crate::Elf::copy_alone), the query at which an image is due makes it itself and nothing is
+//! timed, for tests and for advice. Exact matches beside the image use a [`TupleCache`]: a row takes 13 bytes where its
+//! tuple fits one word.
 
 use crate::Result;
-use crate::header::Header;
-use crate::place::Parts;
+use crate::header::ElfHeader;
 use crate::place::caches::Caches;
-use crate::place::errand::Errand;
+use crate::place::list_copier::{CopyControl, ImageParts};
 use crate::place::renewal::Readers;
-use crate::place::ways::Kind;
+use crate::place::strategy::QueryKind;
 use halocline_cache::{AgedCounts, Key, TupleCache};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
-/// Samples before lists are copied for the first time; then always after four times as many, up to [`SAMPLES`] more.
+/// Samples before the first image; each later image is due after four times as many, at most [`SAMPLES`] later.
 const FIRST: u64 = 64;
-/// Samples between two images, once there have been many.
+/// Most samples between two images.
 const SAMPLES: u64 = 1 << 14;
-/// Threads of this process that copy at once: a table of many segments has as many indexes, and all are due together.
+/// Most threads of this process that copy at the same time. The indexes of a table's segments are due together, so that
+/// without a limit there would be a thread for each segment.
 const THREADS: usize = 4;
 
 static COPYING: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the threads that copy.
-struct Place;
+/// Permission to run one of the threads that copy.
+struct CopySlot;
 
-impl Place {
-    /// `None` if there are enough.
+impl CopySlot {
+    /// Returns `None` if [`THREADS`] threads are running.
     fn take() -> Option<Self> {
         let one_more = |taken: usize| (taken < THREADS).then_some(taken + 1);
         COPYING
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CopySlot {
     fn drop(&mut self) {
         COPYING.fetch_sub(1, Relaxed);
     }
@@ -64,9 +64,9 @@ impl Drop for Place {
 #[derive(Debug)]
 pub(crate) struct Dynamic {
     caches: Arc<Caches>,
-    /// The thread that copies, or has copied.
+    /// The thread that copies, or that copied last.
     copying: Mutex<Option<JoinHandle<()>>>,
-    /// Queries copy themselves.
+    /// Queries make images themselves, without a thread.
     alone: AtomicBool,
 }
 
@@ -80,8 +80,8 @@ impl Deref for Dynamic {
 }
 
 impl Dynamic {
-    /// Empty caches of at most `budget` bytes; `None` if that is too little for any.
-    pub(crate) fn new(budget: u64, header: &Header) -> Option<Self> {
+    /// Creates empty caches of at most `budget` bytes; `None` if that is too little.
+    pub(crate) fn new(budget: u64, header: &ElfHeader) -> Option<Self> {
         Some(Self {
             caches: Arc::new(Caches::new(budget, header, FIRST)?),
             copying: Mutex::default(),
@@ -89,60 +89,60 @@ impl Dynamic {
         })
     }
 
-    /// The counts, if the query of that kind that begins is a sample.
+    /// Returns the counters if the query that begins is a sample.
     #[inline]
-    pub(crate) fn sample(&self, kind: Kind) -> Option<&AgedCounts> {
+    pub(crate) fn sample(&self, kind: QueryKind) -> Option<&AgedCounts> {
         self.is_sample().then(|| self.sampled(kind))
     }
 
-    /// Whether the query that begins is a sample.
+    /// Returns true if the query that begins is a sample.
     #[inline]
     pub(crate) fn is_sample(&self) -> bool {
         self.counts.sample()
     }
 
-    /// The counts for one that is.
+    /// Returns the counters for a query that is a sample.
     #[cold]
-    pub(crate) fn sampled(&self, kind: Kind) -> &AgedCounts {
+    pub(crate) fn sampled(&self, kind: QueryKind) -> &AgedCounts {
         self.samples.fetch_add(1, Relaxed);
-        // What queries alone decide knows no time.
+        // Without a thread nothing depends on measured times.
         if !self.alone.load(Relaxed) {
-            self.say_what_there_is();
-            self.ways.sampled(kind);
+            self.update_strategies();
+            self.strategies.sampled(kind);
         }
         &self.counts
     }
 
-    /// The counts, for a query that is a sample whatever chance says.
+    /// Returns the counters for a query that is made a sample.
     pub(crate) fn learn(&self) -> &AgedCounts {
         self.counts.count_sample();
         self.samples.fetch_add(1, Relaxed);
         &self.counts
     }
 
-    /// Whether it is time for a new image.
+    /// Returns true if a new image is due.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.samples.load(Relaxed) >= self.due.load(Relaxed)
     }
 
-    /// From now on the query at which lists are due chooses and copies them: when is then a matter of the queries alone.
+    /// From now on, the query at which an image is due makes it, so that the caches depend on the queries alone.
     pub(crate) fn copy_alone(&self) {
         self.alone.store(true, Relaxed);
     }
 
-    /// Has lists copied anew by `make`, which is given the counts and the bytes there are; unless that is being done, or
-    /// took too long to be done again so soon.
+    /// Starts a renewal by `make`, which receives the counters and the bytes available. Does nothing if one is running,
+    /// or if the pause after the last one is not over.
     pub(crate) fn renew(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>> + Send + 'static,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>> + Send + 'static,
     ) {
         let mut copying = match self.copying.try_lock() {
             Ok(copying) => copying,
             Err(TryLockError::Poisoned(error)) => PoisonError::into_inner(error),
             Err(TryLockError::WouldBlock) => return,
         };
-        // Another thread may just have done it.
+        // Another thread may have done it since the caller checked.
         if !self.is_due() || copying.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
@@ -154,7 +154,7 @@ impl Dynamic {
             self.is_being_done();
             return self.renew_or_say(Readers::LeaveTo, make);
         }
-        let Some(place) = Place::take() else {
+        let Some(place) = CopySlot::take() else {
             self.due.fetch_add(FIRST, Relaxed);
             return;
         };
@@ -171,30 +171,30 @@ impl Dynamic {
         }
     }
 
-    /// As [`renew`](Self::renew), due or not, by this thread.
+    /// Renews the copies on this thread, even if no image is due.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(crate) fn renew_now(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         self.is_being_done();
         self.caches.renew(Readers::LeaveTo, make)
     }
 
-    /// Copies lists for the first time, by this thread.
+    /// Makes the first image, on this thread.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(crate) fn begin(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         self.caches.begin(make)
     }
 
-    /// The next image is due only after this one.
+    /// Schedules the next image.
     fn is_being_done(&self) {
         let samples = self.samples.load(Relaxed);
         let next = samples + (3 * samples).clamp(FIRST, SAMPLES);
@@ -205,10 +205,10 @@ impl Dynamic {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until lists that are being copied are there.
+    /// Waits for a renewal in progress.
     pub(crate) fn wait(&self) {
         if let Some(thread) = self.copying().take() {
-            // It catches its panics and says what went wrong.
+            // The thread catches its panics and records errors.
             let _ = thread.join();
         }
     }
@@ -221,7 +221,7 @@ impl Drop for Dynamic {
     }
 }
 
-/// What an exact match found is remembered by.
+/// Stores the result of an exact match that found one row.
 pub(crate) fn remember(cache: &TupleCache, key: &Key, tids: &crate::Tids<'_>) {
     if let (1, Some(tid)) = (tids.len(), tids.first()) {
         cache.put(key.hash, key.words(), tid);

@@ -1,10 +1,10 @@
-//! Copies of lists in a hash table with a replacement policy, the paper's way: layout `published`.
+//! The paper's dynamic cache for layout `published`: a hash table of lists with a replacement policy.
 
-use crate::header::Header;
+use crate::header::ElfHeader;
 use crate::{ElfError, Result};
 use halocline_cache::ListCache;
 
-/// A hash table of lists, the paper's way.
+/// A hash table of lists.
 #[derive(Debug)]
 pub(crate) struct Hashed {
     pub(crate) lists: ListCache,
@@ -13,11 +13,11 @@ pub(crate) struct Hashed {
 }
 
 impl Hashed {
-    /// An empty table of at most `budget` bytes.
+    /// Creates an empty table of at most `budget` bytes; `None` if that is too little.
     pub(crate) fn new(
         budget: u64,
         policy: halocline_cache::PolicyKind,
-        header: &Header,
+        header: &ElfHeader,
     ) -> Result<Option<Self>> {
         let geometry = &header.geometry;
         let (mut lists, mut rows, mut probabilities) = (1.0_f64, geometry.rows as f64, vec![]);
@@ -26,7 +26,7 @@ impl Hashed {
             lists = (lists * histogram.distinct.max(1) as f64).min(rows.max(1.0));
         }
         rows = rows.max(1.0);
-        // The lists that there are many of have few entries.
+        // Most lists are on the lower levels and have few entries, so their size determines the number of slots.
         let entries = header.histograms.iter().map(|histogram| histogram.distinct);
         let mut below = 1.0;
         let mut average = 12.0;

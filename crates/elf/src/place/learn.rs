@@ -1,8 +1,7 @@
-//! Showing an index a query as a sample, whatever chance says: copies that follow the queries then follow a workload that
-//! is only described.
+//! Training of the caches with queries that are described but not run, as if each had been sampled.
 
 use crate::elf::Elf;
-use crate::sink::Count;
+use crate::sink::CountSink;
 use crate::{CodePredicate, Layout, Result};
 use halocline_media::Bytes;
 
@@ -33,7 +32,7 @@ impl<B: Bytes> Elf<B> {
         if self.rows() == 0 {
             return Ok(());
         }
-        let (mut sink, counts) = (Count::default(), Some(dynamic.learn()));
+        let (mut sink, counts) = (CountSink::default(), Some(dynamic.learn()));
         match self.layout() {
             Layout::Packed => {
                 let (tree, root) = (self.tree_in(&header, None), [header.root as usize]);
@@ -49,14 +48,14 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Copies anew what is worth it by what was counted so far.
+    /// Renews the copies by the accesses counted so far.
     ///
     /// # Errors
     /// [`ElfError::Memory`](crate::ElfError::Memory), [`ElfError::Damaged`](crate::ElfError::Damaged).
     pub(crate) fn renew_now(&self) -> Result<()> {
         match self.copies().dynamic {
             Some(dynamic) => {
-                dynamic.renew_now(|counts, most, errand| self.slow_only().counted(counts, most, errand))
+                dynamic.renew_now(|counts, most, control| self.slow_only().counted(counts, most, control))
             }
             None => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! What of an index is in DRAM.
+//! Copies of an index in DRAM.
 //!
 //! A placed index is the same [`Elf`] with copies in DRAM, made from the durable bytes when it is placed and dropped with
 //! it; answers do not depend on them. Placing does not change the index it starts from, so searches that run meanwhile
@@ -7,79 +7,54 @@
 pub(crate) mod caches;
 mod copies;
 pub(crate) mod dynamic;
-pub(crate) mod errand;
 pub(crate) mod hashed;
 mod learn;
+pub(crate) mod list_copier;
 mod renewal;
-pub(crate) mod ways;
+pub(crate) mod strategy;
 
 use crate::elf::Elf;
 use crate::packed;
 use crate::place::dynamic::Dynamic;
-use crate::place::errand::{Errand, Placing};
 use crate::place::hashed::Hashed;
+use crate::place::list_copier::{CopyControl, CopySelection, ImageParts, Uncontrolled};
 use crate::published;
 use crate::view::Image;
 use crate::{ElfError, Layout, Result};
-use halocline_cache::{AgedCounts, Links, Placement, PolicyKind, Upper};
+use halocline_cache::{AgedCounts, Links, Placement, PolicyKind, StaticLists};
 use halocline_media::{Bytes, HugeVec, PAGE};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-pub(crate) use copies::Copies;
+pub(crate) use copies::IndexCopies;
 
 /// Bytes that one thread copies at once.
 const PART: usize = 2 << 20;
 
-/// How an index is to be placed.
+/// The placement of an index and its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlaceOptions {
-    /// What is to be in DRAM.
+    /// The copies to hold in DRAM.
     pub placement: Placement,
-    /// Bytes of DRAM at most; `None`: as many as the placement takes.
+    /// Limit in bytes of DRAM; `None` for no limit.
     pub dram: Option<u64>,
 }
 
-/// What of an index is in DRAM now.
+/// The placement of an index that is in effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Placed {
+pub struct PlacementStatus {
     /// The placement in effect.
     pub placement: Placement,
     /// Bytes of DRAM that its copies take.
     pub dram_bytes: u64,
-    /// Why it is not the placement that was asked for.
+    /// The reason if it is not the requested placement.
     pub fallback: Option<String>,
 }
 
-/// The least probability with which lists fit, down to `none`, at which all do; `None` if not even those that are as
-/// probable as the root fit.
-pub(crate) fn least(none: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<Option<f64>> {
-    let (mut small, mut large) = (1.0, None);
-    while fits(small)? {
-        large = Some(small);
-        if small <= none {
-            return Ok(large);
-        }
-        small /= 2.0;
-    }
-    let Some(mut large) = large else {
-        return Ok(None);
-    };
-    for _ in 0..6 {
-        let middle = (small + large) / 2.0;
-        if fits(middle)? {
-            large = middle;
-        } else {
-            small = middle;
-        }
-    }
-    Ok(Some(large))
-}
-
-/// Whether copies of an index of this layout can be placed so, whatever the DRAM.
+/// Checks that an index of this layout can have this placement, whatever the budget.
 ///
 /// # Errors
-/// [`ElfError::Placement`] says why not.
+/// [`ElfError::Placement`] with the reason.
 pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
     let reason = match placement {
         Placement::Dynamic(policy, links) | Placement::StaticDynamic(policy, links) => match links {
@@ -102,12 +77,9 @@ pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
     })
 }
 
-/// Copies, and the header that leads into them.
-pub(crate) type Parts = (Arc<Image>, Arc<crate::header::Header>);
-
 impl<B: Bytes> Elf<B> {
-    /// The same index with what is asked for in DRAM. A budget without room for the root list means that nothing is, and
-    /// [`Placed::fallback`] says so. O(bytes copied).
+    /// Returns the index with the requested copies in DRAM. If the budget has no room for the root list, nothing is
+    /// copied, and [`PlacementStatus::fallback`] says so. O(bytes copied).
     ///
     /// # Errors
     /// [`ElfError::Placement`] if this layout has no such placement; [`ElfError::Memory`]; [`ElfError::Damaged`] if the
@@ -118,20 +90,26 @@ impl<B: Bytes> Elf<B> {
         // Copies take whole pages.
         let most = dram.map_or(u64::MAX, |dram| dram / PAGE * PAGE);
         let plain = self.slow_only();
+        let lists_without_records = CopySelection {
+            records: false,
+            ..CopySelection::levels(usize::MAX)
+        };
         let copies = match placement {
             Placement::SlowOnly => return Ok(plain),
             _ if self.rows() == 0 => None,
             Placement::Dynamic(..) | Placement::StaticDynamic(..) => return plain.dynamic(placement, dram),
             Placement::Hybrid => plain.whole(most)?,
-            Placement::Static(Upper::Levels(levels)) => plain.levels(levels, most)?,
-            Placement::Static(Upper::Probable) => plain.probable(None, most, &Placing)?,
-            Placement::DualAccess => plain.lists_without_records(most)?,
-            // Those that are no way to place copies, of which `possible` says why not.
+            Placement::Static(StaticLists::Levels(levels)) => {
+                plain.selected(CopySelection::levels(levels), most)?
+            }
+            Placement::Static(StaticLists::Probable) => plain.probable(None, most, &Uncontrolled)?,
+            Placement::DualAccess => plain.selected(lists_without_records, most)?,
+            // Rejected by `possible`.
             _ => None,
         };
         Ok(match copies {
             Some((image, header)) => {
-                let placed = Placed {
+                let placed = PlacementStatus {
                     placement,
                     dram_bytes: image.bytes.mapped_bytes() as u64,
                     fallback: None,
@@ -144,7 +122,7 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    fn whole(&self, most: u64) -> Result<Option<Parts>> {
+    fn whole(&self, most: u64) -> Result<Option<ImageParts>> {
         let len = self.size();
         if len > most {
             return Ok(None);
@@ -152,7 +130,7 @@ impl<B: Bytes> Elf<B> {
         let bytes = self.bytes();
         let mut copy = HugeVec::zeroed(len as usize)?;
         let parts = bytes.as_slice()[..len as usize].par_chunks(PART);
-        // The pages of the copy are made as they are written, which takes about as long as the copying.
+        // In parallel, as the page faults of the copy take about as long as the copying.
         copy.par_chunks_mut(PART)
             .zip(parts)
             .enumerate()
@@ -170,64 +148,53 @@ impl<B: Bytes> Elf<B> {
         self.copied(Ok(Some((Arc::new(image), self.durable_header()))))
     }
 
-    /// Lets copies go of which something is damaged: what is read in DRAM is not verified any more.
-    fn copied(&self, copies: Result<Option<Parts>>) -> Result<Option<Parts>> {
+    /// Discards copies of damaged bytes: reads in DRAM are not verified again.
+    fn copied(&self, copies: Result<Option<ImageParts>>) -> Result<Option<ImageParts>> {
         self.sound()?;
         copies
     }
 
-    fn levels(&self, levels: usize, most: u64) -> Result<Option<Parts>> {
+    fn selected(&self, selection: CopySelection<'_>, most: u64) -> Result<Option<ImageParts>> {
         let copies = match self.layout() {
-            Layout::Packed => {
-                let wanted = packed::image::Wanted {
-                    levels,
-                    least: 0.0,
-                    split: false,
-                    counts: None,
-                };
-                packed::image::make(self.tree(), wanted, most, &Placing)
-            }
-            Layout::Published => {
-                let wanted = published::image::Wanted {
-                    levels,
-                    least: 0.0,
-                    mono_lists: true,
-                    counts: None,
-                };
-                published::image::make(self.lists(), wanted, most, &Placing)
-            }
+            Layout::Packed => packed::image::make(self.tree(), selection, most, &Uncontrolled),
+            Layout::Published => published::image::make(self.lists(), selection, most, &Uncontrolled),
         };
         self.copied(copies)
     }
 
-    /// The lists that are worth the most by these counts.
+    /// Copies the lists with the highest benefit by these counters.
     pub(crate) fn counted(
         &self,
         counts: &AgedCounts,
         most: u64,
-        errand: &dyn Errand,
-    ) -> Result<Option<Parts>> {
-        self.probable(Some(counts), most / PAGE * PAGE, errand)
+        control: &dyn CopyControl,
+    ) -> Result<Option<ImageParts>> {
+        self.probable(Some(counts), most / PAGE * PAGE, control)
     }
 
-    fn probable(&self, counts: Option<&AgedCounts>, most: u64, errand: &dyn Errand) -> Result<Option<Parts>> {
+    fn probable(
+        &self,
+        counts: Option<&AgedCounts>,
+        most: u64,
+        control: &dyn CopyControl,
+    ) -> Result<Option<ImageParts>> {
         let copies = match self.layout() {
-            Layout::Packed => packed::image::probable(self.tree(), counts, most, errand),
-            Layout::Published => published::image::probable(self.lists(), counts, most, errand),
+            Layout::Packed => packed::image::probable(self.tree(), counts, most, control),
+            Layout::Published => published::image::probable(self.lists(), counts, most, control),
         };
         self.copied(copies)
     }
 
-    /// Caches that follow the queries, with the upper lists in DRAM from the start on or not.
+    /// Adds caches that follow the queries; for a static-dynamic placement, they start with the upper lists.
     fn dynamic(self, placement: Placement, dram: Option<u64>) -> Result<Self> {
         let (Placement::Dynamic(policy, links) | Placement::StaticDynamic(policy, links)) = placement else {
             return Ok(self);
         };
         let budget = dram.unwrap_or_else(|| self.size().max(1 << 20));
         let upper = matches!(placement, Placement::StaticDynamic(..));
-        let placed = Placed {
+        let placed = PlacementStatus {
             placement,
-            ..Placed::default()
+            ..PlacementStatus::default()
         };
         let too_small = |elf: Self| {
             elf.fallen_back(format!(
@@ -238,7 +205,7 @@ impl<B: Bytes> Elf<B> {
             Links::Swizzled => match Dynamic::new(budget, &self.durable_header()) {
                 Some(dynamic) => {
                     if upper {
-                        dynamic.begin(|counts, most, errand| self.counted(counts, most, errand))?;
+                        dynamic.begin(|counts, most, control| self.counted(counts, most, control))?;
                     }
                     Ok(self.with_dynamic(dynamic, placed))
                 }
@@ -247,7 +214,7 @@ impl<B: Bytes> Elf<B> {
             Links::Hashed => {
                 let share = if upper { budget / 2 / PAGE * PAGE } else { 0 };
                 let copies = if upper {
-                    self.probable(None, share, &Placing)?
+                    self.probable(None, share, &Uncontrolled)?
                 } else {
                     None
                 };
@@ -257,40 +224,16 @@ impl<B: Bytes> Elf<B> {
                 let Some(hashed) = Hashed::new(budget - image_bytes, policy, &self.durable_header())? else {
                     return Ok(too_small(self));
                 };
-                let placed = Placed {
+                let placed = PlacementStatus {
                     dram_bytes: image_bytes + hashed.lists.bytes() as u64,
                     ..placed
                 };
                 let elf = match copies {
-                    Some((image, header)) => self.with_copies(image, header, Placed::default()),
+                    Some((image, header)) => self.with_copies(image, header, PlacementStatus::default()),
                     None => self,
                 };
                 Ok(elf.with_hashed(hashed, placed))
             }
         }
-    }
-
-    fn lists_without_records(&self, most: u64) -> Result<Option<Parts>> {
-        let copies = match self.layout() {
-            Layout::Packed => {
-                let wanted = packed::image::Wanted {
-                    levels: usize::MAX,
-                    least: 0.0,
-                    split: true,
-                    counts: None,
-                };
-                packed::image::make(self.tree(), wanted, most, &Placing)
-            }
-            Layout::Published => {
-                let wanted = published::image::Wanted {
-                    levels: usize::MAX,
-                    least: 0.0,
-                    mono_lists: false,
-                    counts: None,
-                };
-                published::image::make(self.lists(), wanted, most, &Placing)
-            }
-        };
-        self.copied(copies)
     }
 }

@@ -1,13 +1,12 @@
-//! Copying lists anew, by what was counted so far.
+//! Renewal of the copies by the accesses counted so far.
 //!
-//! Choosing them takes longest, and the old copies are in use meanwhile. They go before new ones are made, once their last
-//! reader is done, so that there never are more bytes than the budget has; until the new ones are there all is read from
-//! the slow tier. Where the same lists are chosen again, the copies stay.
+//! Selecting the lists takes longest; the old copies remain in use meanwhile. They are freed after their last reader
+//! and before the new ones are made, so that the budget is never exceeded; until the new copies exist, queries read the
+//! slow tier. If the same lists are selected again, the old copies are kept.
 
-use crate::place::Parts;
-use crate::place::caches::{Caches, Copies};
-use crate::place::errand::Errand;
-use crate::place::ways::Ways;
+use crate::place::caches::{Caches, ListCopies};
+use crate::place::list_copier::{CopyControl, ImageParts};
+use crate::place::strategy::StrategySelector;
 use crate::{ElfError, Result};
 use halocline_cache::AgedCounts;
 use std::cell::Cell;
@@ -16,12 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Copying takes at most one part in so many of the time.
+/// Least pause after a renewal, as a multiple of its duration.
 const LEAST_PAUSE: u32 = 50;
-/// Between two looks whether the last reader is done.
+/// ListsAbsent two looks whether the last reader is done.
 const READERS: Duration = Duration::from_micros(50);
 
-/// Whether a renewal waits for readers of the old copies, or leaves these where they are.
+/// Behaviour of a renewal while the old copies have readers: wait for them, or keep the old copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readers {
     WaitFor,
@@ -32,13 +31,13 @@ struct Renewal<'a> {
     caches: &'a Caches,
     readers: Readers,
     room: u64,
-    /// Which lists were chosen.
+    /// Fingerprint of the selected lists.
     lists: Cell<u64>,
-    /// The old copies stay.
+    /// Set if the old copies are kept.
     kept: Cell<bool>,
 }
 
-impl Errand for Renewal<'_> {
+impl CopyControl for Renewal<'_> {
     fn check(&self) -> Result<()> {
         match self.caches.stopped.load(Relaxed) {
             true => Err(ElfError::Cancelled),
@@ -46,7 +45,7 @@ impl Errand for Renewal<'_> {
         }
     }
 
-    fn chosen(&self, lists: u64) -> Result<bool> {
+    fn approve(&self, lists: u64) -> Result<bool> {
         let cached = self.caches.cached();
         let fits = cached.image_bytes() <= self.room;
         let same = cached.copies.as_ref().is_some_and(|copies| copies.lists == lists);
@@ -59,17 +58,17 @@ impl Errand for Renewal<'_> {
 }
 
 impl Renewal<'_> {
-    /// Lets the old copies go; says whether their readers have.
+    /// Frees the old copies. Returns false if they still have readers and are kept.
     fn let_go(&self) -> Result<bool> {
         if self.caches.cached().copies.is_none() {
             return Ok(true);
         }
-        self.caches.ways.set_between(true);
+        self.caches.strategies.set_replacing(true);
         let old = self.caches.replace(None);
         let Some(copies) = &old.copies else {
             return Ok(true);
         };
-        // Nobody can get at them any more; who already has keeps `old`.
+        // No new reader can reach them now; each existing reader holds a reference to `old`.
         while Arc::strong_count(&old) > 1 {
             if self.readers == Readers::LeaveTo {
                 self.caches.replace(Some(Arc::clone(copies)));
@@ -82,21 +81,22 @@ impl Renewal<'_> {
     }
 }
 
-/// There are no lists for a moment; when it is dropped there are as many as there will be.
-struct Between<'a>(&'a Ways);
+/// Marks the lists as temporarily absent, until it is dropped.
+struct ListsAbsent<'a>(&'a StrategySelector);
 
-impl Drop for Between<'_> {
+impl Drop for ListsAbsent<'_> {
     fn drop(&mut self) {
-        self.0.set_between(false);
+        self.0.set_replacing(false);
     }
 }
 
 impl Caches {
-    /// Copies lists anew by `make`, which is given the counts and the bytes there are. What goes wrong is remembered.
+    /// Renews the copies by `make`, which receives the counters and the bytes available. Errors are logged and
+    /// recorded.
     pub(super) fn renew_or_say(
         &self,
         readers: Readers,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) {
         let failed = match catch_unwind(AssertUnwindSafe(|| self.renew(readers, make))) {
             Ok(Ok(())) | Ok(Err(ElfError::Cancelled)) => None,
@@ -104,27 +104,27 @@ impl Caches {
             Err(_) => Some("copying lists to DRAM came to an unexpected end".to_owned()),
         };
         if let Some(reason) = &failed {
-            // Without copies every answer is the same.
+            // Not fatal: queries give the same answers without copies.
             tracing::warn!(reason);
             let _renewing = self.renewing();
             self.replace(None);
         }
         self.set_failed(failed);
-        // They may have been asked for meanwhile.
+        // The first exact match may have come during the renewal.
         self.make_tuples();
     }
 
-    /// As [`renew_or_say`](Self::renew_or_say), for who wants to know.
+    /// Renews the copies by `make` and returns its errors.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(super) fn renew(
         &self,
         readers: Readers,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         let mut not_before = self.renewing();
-        let _between = Between(&self.ways);
+        let _absent = ListsAbsent(&self.strategies);
         let start = Instant::now();
         let room = match self.wants_tuples() {
             true => self.beside_tuples,
@@ -143,21 +143,21 @@ impl Caches {
         }
         if let Some((image, header)) = made {
             let lists = renewal.lists.get();
-            self.replace(Some(Arc::new(Copies { image, header, lists })));
-            self.ways.lists_changed();
+            self.replace(Some(Arc::new(ListCopies { image, header, lists })));
+            self.strategies.lists_changed();
         }
         self.make_tuples_locked();
         *not_before = Instant::now() + start.elapsed() * LEAST_PAUSE;
         Ok(())
     }
 
-    /// Copies lists for the first time, so many that there is room for tuples too.
+    /// Makes the first image, within the share of the budget that leaves room for tuples.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(super) fn begin(
         &self,
-        make: impl FnOnce(&AgedCounts, u64, &dyn Errand) -> Result<Option<Parts>>,
+        make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>>,
     ) -> Result<()> {
         let _renewing = self.renewing();
         let renewal = Renewal {
@@ -169,7 +169,7 @@ impl Caches {
         };
         if let Some((image, header)) = make(&self.counts.frozen(), self.beside_tuples, &renewal)? {
             let lists = renewal.lists.get();
-            self.replace(Some(Arc::new(Copies { image, header, lists })));
+            self.replace(Some(Arc::new(ListCopies { image, header, lists })));
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Verification of every invariant of layout `published`.
 
-use crate::check::Seen;
-use crate::published::search::Lists;
+use crate::check::SeenRows;
+use crate::published::search::PublishedTree;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
 
 /// Visits every list once, in the order in which they are stored.
-pub(crate) fn check<B: Bytes>(lists: Lists<'_, B>) -> Result<()> {
+pub(crate) fn check<B: Bytes>(lists: PublishedTree<'_, B>) -> Result<()> {
     let header = lists.header;
     let geometry = &header.geometry;
     for ranks in &header.ranks {
@@ -24,10 +24,10 @@ pub(crate) fn check<B: Bytes>(lists: Lists<'_, B>) -> Result<()> {
         .zip(&geometry.max_codes)
         .map(|(ranks, &max)| if ranks.len > 0 { ranks.len - 1 } else { max })
         .collect();
-    let mut check = Check {
+    let mut check = PublishedCheck {
         lists,
         limits,
-        seen: Seen::new(geometry.rows),
+        seen: SeenRows::new(geometry.rows),
         next: header.root as usize,
     };
     if geometry.rows > 0 {
@@ -55,16 +55,16 @@ pub(crate) fn check<B: Bytes>(lists: Lists<'_, B>) -> Result<()> {
     check.seen.finish()
 }
 
-struct Check<'a, B> {
-    lists: Lists<'a, B>,
+struct PublishedCheck<'a, B> {
+    lists: PublishedTree<'a, B>,
     /// Largest stored value of each dimension.
     limits: Vec<u64>,
-    seen: Seen,
+    seen: SeenRows,
     /// First byte not yet accounted for.
     next: usize,
 }
 
-impl<B: Bytes> Check<'_, B> {
+impl<B: Bytes> PublishedCheck<'_, B> {
     fn follow(&mut self, link: u64, depth: usize) -> Result<()> {
         let at = (link & !MONO) as usize;
         if at != self.next {

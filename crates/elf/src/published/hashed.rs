@@ -1,14 +1,14 @@
 //! Lists of layout `published` through a hash table of copies: the paper's dynamic cache.
 //!
-//! What is cached are DimensionLists; MonoLists are read where they are durable.
+//! DimensionLists are cached; MonoLists are always read from the index itself.
 
 use crate::place::hashed::Hashed;
-use crate::published::search::Lists;
+use crate::published::search::PublishedTree;
 use crate::published::{ENTRY, LAST};
 use crate::{ElfError, Result};
 use halocline_media::Bytes;
 
-/// The values and links of a list's entries.
+/// Returns the values and links of a list's entries.
 pub(crate) fn entries(list: &[u8]) -> impl Iterator<Item = (u32, u64)> {
     let (entries, _) = list.as_chunks::<ENTRY>();
     entries.iter().map(|&[a, b, c, d, ref link @ ..]| {
@@ -18,13 +18,13 @@ pub(crate) fn entries(list: &[u8]) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
-impl<'a, B: Bytes> Lists<'a, B> {
-    /// Whether an offset is one of the index itself, not of a copy.
+impl<'a, B: Bytes> PublishedTree<'a, B> {
+    /// Returns true if an offset lies in the index itself, not in an image.
     pub(crate) fn is_slow(&self, at: usize) -> bool {
         (at as u64) < self.header.len
     }
 
-    /// The list at `at` where it is durable, all of its entries.
+    /// Returns all entries of the list at `at` in the index itself.
     fn slow_list(&self, at: usize) -> Result<&'a [u8]> {
         let mut len = ENTRY;
         while self.entry(at + len - ENTRY)?.0 & LAST == 0 {
@@ -34,7 +34,8 @@ impl<'a, B: Bytes> Lists<'a, B> {
         list.ok_or_else(|| ElfError::damaged(at, "a list reaches beyond the nodes"))
     }
 
-    /// Reads the list of dimension `depth` at `at` in the cache, or where it is durable; then the cache may take it.
+    /// Reads the list of dimension `depth` at `at` from the cache. On a miss it is read from the index and offered to
+    /// the cache.
     pub(crate) fn cached<R>(
         &self,
         hashed: &Hashed,

@@ -4,9 +4,10 @@
 //! where there is one. A list does not say how many rows are below it, so its probability is its parent's divided by the
 //! parent's entries, as if rows were spread evenly.
 
-use crate::header::Header;
-use crate::place::errand::{Errand, and_list};
-use crate::published::search::Lists;
+use crate::place::list_copier::{
+    CopyControl, CopySelection, CopyStop, ImageParts, ListCopier, copy_lists, copy_most_probable, fingerprint,
+};
+use crate::published::search::PublishedTree;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::view::{Image, PAD, count_of};
 use crate::{ElfError, Result};
@@ -14,136 +15,81 @@ use halocline_cache::AgedCounts;
 use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
-/// Which lists are copied.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'c> {
-    /// Those of dimensions below this one.
-    pub(crate) levels: usize,
-    /// And of such a probability.
-    pub(crate) least: f64,
-    /// MonoLists too.
-    pub(crate) mono_lists: bool,
-    /// What the probability follows beside the tree's.
-    pub(crate) counts: Option<&'c AgedCounts>,
-}
-
 /// Copies lists, or only adds up their bytes.
-struct Copier<'a, 'c, B> {
-    lists: Lists<'a, B>,
-    wanted: Wanted<'c>,
+struct PublishedCopier<'a, 'c, B> {
+    lists: PublishedTree<'a, B>,
+    selection: CopySelection<'c>,
     from: usize,
     /// Bytes so far, and at most.
     len: usize,
     most: usize,
     bytes: Option<HugeVec<u8>>,
-    errand: &'c dyn Errand,
+    control: &'c dyn CopyControl,
     /// Which lists they are.
-    chosen: u64,
+    fingerprint: u64,
 }
 
-/// Too many bytes for the budget, or damage, or nobody wants the copies any more.
-enum Stop {
-    Full,
-    Failed(ElfError),
-}
-
-impl From<ElfError> for Stop {
-    fn from(error: ElfError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// The image of these lists; `None` if it has more than `most` bytes or the errand does not want it.
+/// Returns the image of these lists; `None` if it exceeds `most` bytes or `control` does not approve it.
 ///
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
 pub(crate) fn make<B: Bytes>(
-    lists: Lists<'_, B>,
-    wanted: Wanted<'_>,
+    lists: PublishedTree<'_, B>,
+    selection: CopySelection<'_>,
     most: u64,
-    errand: &dyn Errand,
-) -> Result<Option<(Arc<Image>, Arc<Header>)>> {
-    let mut copier = Copier::new(lists, wanted, most, errand);
-    match copier.measure() {
-        Ok(()) if errand.chosen(copier.chosen)? => copier.write().map(Some),
-        Ok(()) | Err(Stop::Full) => Ok(None),
-        Err(Stop::Failed(error)) => Err(error),
-    }
+    control: &dyn CopyControl,
+) -> Result<Option<ImageParts>> {
+    copy_lists(PublishedCopier::new(lists, selection, most, control), control)
 }
 
-/// The image of the most probable lists that has no more than `most` bytes; `None` if there is no room for the root.
+/// Returns the image of the most probable lists of no more than `most` bytes; `None` if there is no room for the root.
 ///
 /// # Errors
 /// As [`make`].
 pub(crate) fn probable<B: Bytes>(
-    lists: Lists<'_, B>,
+    lists: PublishedTree<'_, B>,
     counts: Option<&AgedCounts>,
     most: u64,
-    errand: &dyn Errand,
-) -> Result<Option<(Arc<Image>, Arc<Header>)>> {
-    let wanted = |least| Wanted {
-        levels: usize::MAX,
-        least,
-        mono_lists: true,
-        counts,
+    control: &dyn CopyControl,
+) -> Result<Option<ImageParts>> {
+    let copier = |least| {
+        let selection = CopySelection {
+            least,
+            counts,
+            ..CopySelection::levels(usize::MAX)
+        };
+        PublishedCopier::new(lists, selection, most, control)
     };
-    let fits = |least| match Copier::new(lists, wanted(least), most, errand).measure() {
-        Ok(()) => Ok(true),
-        Err(Stop::Full) => Ok(false),
-        Err(Stop::Failed(error)) => Err(error),
-    };
-    match crate::place::least(0.25 / lists.header.geometry.rows as f64, fits)? {
-        Some(least) => make(lists, wanted(least), most, errand),
-        None => Ok(None),
-    }
+    copy_most_probable(0.25 / lists.header.geometry.rows as f64, copier, control)
 }
 
-impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
-    fn new(lists: Lists<'a, B>, wanted: Wanted<'c>, most: u64, errand: &'c dyn Errand) -> Self {
+impl<'a, 'c, B: Bytes> PublishedCopier<'a, 'c, B> {
+    fn new(
+        lists: PublishedTree<'a, B>,
+        selection: CopySelection<'c>,
+        most: u64,
+        control: &'c dyn CopyControl,
+    ) -> Self {
         let len = lists.header.len;
         Self {
             lists,
-            wanted,
+            selection,
             from: len.next_multiple_of(64) as usize,
             len: 0,
-            // Lists that are linked again and again, by damage, come to an end.
+            // A limit even without a budget: cyclic links of a damaged index end here.
             most: most.min(2 * len) as usize,
             bytes: None,
-            errand,
-            chosen: 0,
+            control,
+            fingerprint: 0,
         }
     }
 
-    fn measure(&mut self) -> Result<(), Stop> {
-        let root = self.root()?;
-        if root < self.from {
-            return Err(Stop::Full);
-        }
-        self.take(PAD).map(drop)
-    }
-
-    fn write(mut self) -> Result<(Arc<Image>, Arc<Header>)> {
-        self.bytes = Some(HugeVec::zeroed(self.len).map_err(ElfError::Memory)?);
-        let (from, len) = (self.from, self.len);
-        self.len = 0;
-        let root = match self.root() {
-            Ok(root) => root,
-            Err(Stop::Full) => return Err(ElfError::damaged(0, "lists change while they are copied")),
-            Err(Stop::Failed(error)) => return Err(error),
-        };
-        let mut header = self.lists.header.clone();
-        header.root = root as u64;
-        header.nodes_end = (from + len - PAD) as u64;
-        let bytes = Arc::new(self.bytes.take().unwrap_or_default());
-        Ok((Arc::new(Image { from, bytes }), Arc::new(header)))
-    }
-
-    /// Room for `len` bytes: their place within the image.
-    fn take(&mut self, len: usize) -> Result<usize, Stop> {
+    /// Reserves `len` bytes of the image and returns their position in it.
+    fn take(&mut self, len: usize) -> Result<usize, CopyStop> {
         let at = self.len;
         self.len = self.len.saturating_add(len);
         if self.len > self.most {
-            return Err(Stop::Full);
+            return Err(CopyStop::Full);
         }
         Ok(at)
     }
@@ -158,10 +104,10 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         }
     }
 
-    /// Copies the first dimension's array; gives its new offset.
-    fn root(&mut self) -> Result<usize, Stop> {
+    /// Copies the first dimension's array and returns its new offset.
+    fn root(&mut self) -> Result<usize, CopyStop> {
         let lists = self.lists;
-        if self.wanted.levels == 0 {
+        if self.selection.levels == 0 {
             return Ok(lists.header.root as usize);
         }
         let places = lists.places();
@@ -178,27 +124,27 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         Ok(self.from + at)
     }
 
-    /// Copies what a link leads to, if it is wanted; gives the link to it, new or old.
-    fn link(&mut self, link: u64, depth: usize, probability: f64) -> Result<u64, Stop> {
-        if link == 0 || depth >= self.wanted.levels {
+    /// Copies the target of a link if it is selected. Returns the link to the copy, or the old link.
+    fn link(&mut self, link: u64, depth: usize, probability: f64) -> Result<u64, CopyStop> {
+        if link == 0 || depth >= self.selection.levels {
             return Ok(link);
         }
-        let counted = match self.wanted.counts {
+        let counted = match self.selection.counts {
             Some(counts) => {
                 let at = (link & !MONO) as usize;
                 f64::from(counts.probability(count_of(at, counts), probability as f32))
             }
             None => probability,
         };
-        if counted < self.wanted.least {
+        if counted < self.selection.least {
             return Ok(link);
         }
-        self.errand.check()?;
-        self.chosen = and_list(self.chosen, link as usize);
+        self.control.check()?;
+        self.fingerprint = fingerprint(self.fingerprint, link as usize);
         if link & MONO == 0 {
             return self.list(link as usize, depth, probability);
         }
-        if !self.wanted.mono_lists {
+        if !self.selection.records {
             return Ok(link);
         }
         let (view, at) = (self.lists.view, (link & !MONO) as usize);
@@ -212,7 +158,7 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
         Ok((self.from + to) as u64 | MONO)
     }
 
-    fn list(&mut self, at: usize, depth: usize, probability: f64) -> Result<u64, Stop> {
+    fn list(&mut self, at: usize, depth: usize, probability: f64) -> Result<u64, CopyStop> {
         let lists = self.lists;
         if depth >= lists.header.geometry.dims() {
             return Err(ElfError::damaged(at, "a list has no dimension left").into());
@@ -229,5 +175,31 @@ impl<'a, 'c, B: Bytes> Copier<'a, 'c, B> {
             self.put(to + entry + 4, &link.to_le_bytes());
         }
         Ok((self.from + to) as u64)
+    }
+}
+
+impl<B: Bytes> ListCopier for PublishedCopier<'_, '_, B> {
+    fn measure(&mut self) -> Result<(), CopyStop> {
+        let root = self.root()?;
+        if root < self.from {
+            return Err(CopyStop::Full);
+        }
+        self.take(PAD).map(drop)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    fn write(mut self) -> Result<ImageParts, CopyStop> {
+        self.bytes = Some(HugeVec::zeroed(self.len).map_err(ElfError::Memory)?);
+        let (from, len) = (self.from, self.len);
+        self.len = 0;
+        let root = self.root()?;
+        let mut header = self.lists.header.clone();
+        header.root = root as u64;
+        header.nodes_end = (from + len - PAD) as u64;
+        let bytes = Arc::new(self.bytes.take().unwrap_or_default());
+        Ok((Arc::new(Image { from, bytes }), Arc::new(header)))
     }
 }

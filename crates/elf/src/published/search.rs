@@ -1,7 +1,8 @@
-//! Searching layout `published` as its authors do: lists scanned from the front. Selections are in select.rs.
+//! Exact matches in layout `published` as its authors describe them: lists are scanned from the front. Selections are
+//! in select.rs.
 
-use crate::header::{Header, Ranks};
-use crate::kernel::Between;
+use crate::header::{ElfHeader, Ranks};
+use crate::kernel::CodeRange;
 use crate::place::hashed::Hashed;
 use crate::plan::{Plan, Test};
 use crate::published::hashed::entries;
@@ -13,23 +14,24 @@ use halocline_media::Bytes;
 
 /// The lists of an open index.
 #[derive(Debug)]
-pub(crate) struct Lists<'a, B> {
+pub(crate) struct PublishedTree<'a, B> {
     pub(crate) view: View<'a, B>,
-    pub(crate) header: &'a Header,
-    /// Lists by their offsets, the paper's dynamic cache.
+    pub(crate) header: &'a ElfHeader,
+    /// The paper's dynamic cache: copies of lists by their offsets.
     pub(crate) hashed: Option<&'a Hashed>,
 }
 
-impl<B> Clone for Lists<'_, B> {
+impl<B> Clone for PublishedTree<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B> Copy for Lists<'_, B> {}
+impl<B> Copy for PublishedTree<'_, B> {}
 
-impl<'a, B: Bytes> Lists<'a, B> {
-    /// The first rank whose code is at least `code`, and whether it is equal; codes stand for themselves without ranks.
+impl<'a, B: Bytes> PublishedTree<'a, B> {
+    /// Returns the first rank whose code is at least `code`, and true if it is equal. Without ranks, codes stand for
+    /// themselves.
     fn rank(&self, ranks: Ranks, code: u64) -> (u64, bool) {
         if ranks.len == 0 {
             return (code, true);
@@ -50,15 +52,15 @@ impl<'a, B: Bytes> Lists<'a, B> {
         (from, from < ranks.len && self.view.u64(at) == code)
     }
 
-    /// The stored values that stand for the codes of `wanted`; `None` if there are none.
-    fn ranked(&self, ranks: Ranks, wanted: Between) -> Option<Between> {
+    /// Returns the stored values that stand for the codes of `wanted`; `None` if there are none.
+    fn ranked(&self, ranks: Ranks, wanted: CodeRange) -> Option<CodeRange> {
         let lo = self.rank(ranks, wanted.lo).0;
         let (last, exact) = self.rank(ranks, wanted.hi());
         let hi = if exact { last } else { last.checked_sub(1)? };
-        hi.checked_sub(lo).map(|span| Between { lo, span })
+        hi.checked_sub(lo).map(|span| CodeRange { lo, span })
     }
 
-    /// The plan over stored values; `None` if no row can match.
+    /// Returns the plan over stored values; `None` if no row can match.
     pub(crate) fn translate(&self, plan: &Plan) -> Option<Plan> {
         let translated = plan
             .tests
@@ -66,7 +68,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
             .zip(&self.header.ranks)
             .map(|(test, &ranks)| match test {
                 Test::Any => Some(Test::Any),
-                Test::Between(between) => self.ranked(ranks, *between).map(Test::Between),
+                Test::Range(between) => self.ranked(ranks, *between).map(Test::Range),
                 Test::Set(set) if ranks.len > 0 => {
                     let ranked = set.codes.iter().map(|&code| self.rank(ranks, code));
                     let ranked = ranked.filter_map(|(rank, exact)| exact.then_some(rank)).collect();
@@ -85,7 +87,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
         }
     }
 
-    /// Link of the first dimension's `value`; 0 if no row has it.
+    /// Returns the link of the first dimension's `value`; 0 if no row has it.
     #[inline]
     pub(crate) fn root_link(&self, value: u64) -> u64 {
         let at = self.header.root.saturating_add(value.saturating_mul(8)) as usize;
@@ -96,7 +98,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
         self.view.u64(at)
     }
 
-    /// Value (with its mark) and link of the entry at `at`.
+    /// Returns the value (with its mark) and the link of the entry at `at`.
     #[inline(always)]
     pub(crate) fn entry(&self, at: usize) -> Result<(u32, u64)> {
         self.view.touch(at, ENTRY);
@@ -105,7 +107,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
             .ok_or_else(|| ElfError::damaged(at, "a list reaches beyond the nodes"))
     }
 
-    /// Number of TIDs from `at` on, up to the marked one.
+    /// Returns the number of TIDs from `at` on, up to the marked one.
     pub(crate) fn tid_count(&self, at: usize) -> Result<usize> {
         let mut count = 0;
         loop {
@@ -120,9 +122,9 @@ impl<'a, B: Bytes> Lists<'a, B> {
         }
     }
 
-    /// Rows that equal the point.
+    /// Returns the rows that equal the point.
     pub(crate) fn exact(&self, point: &[u64]) -> Result<Tids<'a>> {
-        let mut values = [0_u32; crate::header::MAX_DIMS];
+        let mut values = [0_u32; crate::geometry::MAX_DIMS];
         for ((value, &code), (ranks, &max)) in values
             .iter_mut()
             .zip(point)
@@ -156,7 +158,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
         Ok(Tids::none())
     }
 
-    /// The link of the value `wanted` in the list at `at`; 0 if there is none.
+    /// Returns the link of the value `wanted` in the list at `at`; 0 if there is none.
     #[inline(always)]
     fn find(&self, mut at: usize, wanted: u32) -> Result<u64> {
         loop {
@@ -185,7 +187,7 @@ impl<'a, B: Bytes> Lists<'a, B> {
     }
 }
 
-/// The link of the value `wanted` in a list; 0 if there is none.
+/// Returns the link of the value `wanted` in a list; 0 if there is none.
 fn find_in(list: &[u8], wanted: u32) -> u64 {
     for (value, link) in entries(list) {
         if value >= wanted {

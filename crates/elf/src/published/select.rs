@@ -1,16 +1,16 @@
 //! Range and partial match in layout `published`, as its authors do: depth first, MonoLists compared value by value.
 //!
-//! What a step gives back fits a register (`None`: damage, which is noted), and the bounds of a dimension are compared as
-//! stored, in 32 bits.
+//! The result of a step fits a register (`None`: damage, whose error is stored in the traversal), and the bounds of a
+//! dimension are compared as stored, in 32 bits.
 
 use crate::ElfError;
 use crate::Result;
 use crate::place::hashed::Hashed;
 use crate::plan::{Plan, Set, Test};
 use crate::published::hashed::entries;
-use crate::published::search::Lists;
+use crate::published::search::PublishedTree;
 use crate::published::{ENTRY, LAST, MONO};
-use crate::sink::Sink;
+use crate::sink::MatchSink;
 use crate::view::count_of;
 use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
@@ -18,17 +18,17 @@ use std::ops::RangeInclusive;
 
 /// The test of one dimension, over stored values.
 #[derive(Debug, Clone, Copy)]
-struct Bound<'p> {
+struct StoredBound<'p> {
     lo: u32,
     span: u32,
     set: Option<&'p Set>,
 }
 
-impl<'p> Bound<'p> {
+impl<'p> StoredBound<'p> {
     fn new(test: &'p Test) -> Self {
         let (lo, span, set) = match test {
             Test::Any => (0, u64::MAX, None),
-            Test::Between(between) => (between.lo, between.span, None),
+            Test::Range(between) => (between.lo, between.span, None),
             Test::Set(set) => (set.bounds.lo, set.bounds.span, Some(&**set)),
         };
         let value = |code| u32::try_from(code).unwrap_or(u32::MAX);
@@ -50,9 +50,9 @@ impl<'p> Bound<'p> {
     }
 }
 
-impl<B: Bytes> Lists<'_, B> {
-    /// Hands the rows that match a translated plan to the sink.
-    pub(crate) fn select<S: Sink>(
+impl<B: Bytes> PublishedTree<'_, B> {
+    /// Passes the rows that match a translated plan to the sink.
+    pub(crate) fn select<S: MatchSink>(
         &self,
         plan: &Plan,
         sink: &mut S,
@@ -61,14 +61,14 @@ impl<B: Bytes> Lists<'_, B> {
         self.select_values(plan, self.first_values(plan), sink, counts)
     }
 
-    /// The values of the first dimension that a translated plan asks for, and maybe others between them.
+    /// Returns the range of first-dimension values that a translated plan may match.
     pub(crate) fn first_values(&self, plan: &Plan) -> RangeInclusive<u64> {
-        let bound = Bound::new(&plan.tests[0]);
+        let bound = StoredBound::new(&plan.tests[0]);
         u64::from(bound.lo)..=u64::from(bound.last()).min(self.places() - 1)
     }
 
-    /// The same for some values of the first dimension.
-    pub(crate) fn select_values<S: Sink>(
+    /// [`select`](Self::select) restricted to some values of the first dimension.
+    pub(crate) fn select_values<S: MatchSink>(
         &self,
         plan: &Plan,
         values: RangeInclusive<u64>,
@@ -76,9 +76,9 @@ impl<B: Bytes> Lists<'_, B> {
         counts: Option<&AgedCounts>,
     ) -> Result<()> {
         let geometry = &self.header.geometry;
-        let bounds: Vec<Bound<'_>> = plan.tests.iter().map(Bound::new).collect();
+        let bounds: Vec<StoredBound<'_>> = plan.tests.iter().map(StoredBound::new).collect();
         let restricted: Vec<usize> = plan.restricted().iter().copied().map(usize::from).collect();
-        let mut walk = Walk {
+        let mut traversal = ListTraversal {
             lists: *self,
             bounds: &bounds,
             restricted: &restricted,
@@ -89,30 +89,34 @@ impl<B: Bytes> Lists<'_, B> {
         };
         for value in values {
             let wanted = bounds[0].set.is_none_or(|set| set.holds(value));
-            if wanted && walk.follow(self.root_link(value), 1, walk.below(0)).is_none() {
+            if wanted
+                && traversal
+                    .follow(self.root_link(value), 1, traversal.below(0))
+                    .is_none()
+            {
                 break;
             }
         }
-        walk.damage.map_or(Ok(()), Err)
+        traversal.damage.map_or(Ok(()), Err)
     }
 }
 
-struct Walk<'a, 'p, B, S> {
-    lists: Lists<'a, B>,
+struct ListTraversal<'a, 'p, B, S> {
+    lists: PublishedTree<'a, B>,
     /// One for each dimension.
-    bounds: &'p [Bound<'p>],
+    bounds: &'p [StoredBound<'p>],
     /// Dimensions whose test is not `Any`, ascending.
     restricted: &'p [usize],
     sink: &'p mut S,
     /// A sample: the lists it visits are counted.
     counts: Option<&'p AgedCounts>,
-    /// A sound index has at most `rows` lists per level; a damaged one may lead to the same list again and again.
+    /// A sound index has at most `rows` lists per level; in a damaged one, links may form a cycle.
     nodes_left: u64,
     damage: Option<ElfError>,
 }
 
-impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
-    /// The restricted dimensions beyond `depth`.
+impl<'p, B: Bytes, S: MatchSink> ListTraversal<'_, 'p, B, S> {
+    /// Returns the restricted dimensions beyond `depth`.
     fn below(&self, depth: usize) -> &'p [usize] {
         let first = self.restricted.iter().position(|&dim| dim > depth);
         &self.restricted[first.unwrap_or(self.restricted.len())..]
@@ -144,7 +148,8 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         }
     }
 
-    /// A list that may be in the hash table: its links are followed when it has been read, as that holds a lock.
+    /// Searches a list through the hash table. Its links are collected first and followed afterwards, as reading it
+    /// holds a lock.
     #[inline(never)]
     fn cached_list(&mut self, hashed: &Hashed, at: usize, depth: usize) -> Option<()> {
         let Some(&bound) = self.bounds.get(depth) else {
@@ -221,7 +226,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         self.appended()
     }
 
-    /// TIDs of equal tuples.
+    /// Emits the TIDs of equal tuples.
     #[inline(never)]
     fn several(&mut self, mut at: usize) -> Option<()> {
         let count = match self.lists.tid_count(at) {

@@ -1,23 +1,23 @@
 //! Writing layout `published` from sorted records.
 
 use crate::build::output::Buffered;
-use crate::build::record::{Differ, Record, code};
-use crate::geometry::Geometry;
+use crate::build::record::{Differ, SortRecord, code};
+use crate::geometry::RecordGeometry;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 
-/// Writes all lists; gives the position of the root and, for each dimension that holds ranks, its sorted codes.
+/// Writes all lists. Returns the position of the root and, for each dimension that holds ranks, its sorted codes.
 pub(crate) fn write<const W: usize>(
-    geometry: &Geometry,
-    records: &[Record<W>],
+    geometry: &RecordGeometry,
+    records: &[SortRecord<W>],
     out: &mut Buffered<'_>,
 ) -> Result<(u64, Vec<Vec<u64>>)> {
     let ranks: Vec<Vec<u64>> = (0..geometry.dims())
         .map(|dim| ranks(geometry, records, dim))
         .collect();
     let root = out.position();
-    let mut writer = Writer {
+    let mut writer = PublishedWriter {
         geometry,
         differ: Differ::new(geometry),
         records,
@@ -28,8 +28,8 @@ pub(crate) fn write<const W: usize>(
     Ok((root, ranks))
 }
 
-/// Places of the first dimension's array.
-pub(crate) fn places(geometry: &Geometry, ranks: u64) -> usize {
+/// Returns the number of slots of the first dimension's array.
+pub(crate) fn places(geometry: &RecordGeometry, ranks: u64) -> usize {
     if ranks > 0 {
         ranks as usize
     } else {
@@ -37,7 +37,7 @@ pub(crate) fn places(geometry: &Geometry, ranks: u64) -> usize {
     }
 }
 
-fn ranks<const W: usize>(geometry: &Geometry, records: &[Record<W>], dim: usize) -> Vec<u64> {
+fn ranks<const W: usize>(geometry: &RecordGeometry, records: &[SortRecord<W>], dim: usize) -> Vec<u64> {
     let max = geometry.max_codes[dim];
     let sparse = dim == 0 && max > geometry.rows.saturating_mul(4).saturating_add(1024);
     if max < u64::from(LAST) && !sparse {
@@ -52,15 +52,15 @@ fn ranks<const W: usize>(geometry: &Geometry, records: &[Record<W>], dim: usize)
     codes
 }
 
-struct Writer<'a, 'o, const W: usize> {
-    geometry: &'a Geometry,
+struct PublishedWriter<'a, 'o, const W: usize> {
+    geometry: &'a RecordGeometry,
     differ: Differ,
-    records: &'a [Record<W>],
+    records: &'a [SortRecord<W>],
     ranks: &'a [Vec<u64>],
     out: &'a mut Buffered<'o>,
 }
 
-impl<const W: usize> Writer<'_, '_, W> {
+impl<const W: usize> PublishedWriter<'_, '_, W> {
     fn value(&self, row: usize, dim: usize) -> u32 {
         let code = code(&self.records[row], self.geometry.fields[dim]);
         let ranks = &self.ranks[dim];
@@ -71,9 +71,9 @@ impl<const W: usize> Writer<'_, '_, W> {
         }
     }
 
-    /// First row after `start` that differs from the one before it in `depth` or an earlier dimension.
+    /// Returns the first row after `start` that differs from the one before it in `depth` or an earlier dimension.
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
-        let differs = |pair: &[Record<W>]| self.differ.first(&pair[0], &pair[1]) <= depth;
+        let differs = |pair: &[SortRecord<W>]| self.differ.first(&pair[0], &pair[1]) <= depth;
         self.records[start..end]
             .windows(2)
             .position(differs)
@@ -97,7 +97,7 @@ impl<const W: usize> Writer<'_, '_, W> {
         Ok(())
     }
 
-    /// Writes what hangs below an entry whose rows share all dimensions before `depth`; gives the link.
+    /// Writes the subtree of an entry whose rows share all dimensions before `depth`, and returns the link to it.
     fn child(&mut self, start: usize, end: usize, depth: usize) -> Result<u64> {
         let dims = self.geometry.dims();
         // The rows are sorted: if the first and the last are equal, all are.

@@ -1,6 +1,6 @@
 //! Advice on an index of a table: one placement for all of its segments.
 
-use crate::advise::{Part, advise};
+use crate::advise::{IndexShare, advise};
 use crate::table::TableIndex;
 use crate::{Advice, AdviseOptions, ElfError, Query, Result};
 
@@ -20,9 +20,9 @@ impl TableIndex {
         let share = |size: u64| (u128::from(options.dram) * u128::from(size) / u128::from(all.max(1))) as u64;
         let parts = segments.iter().zip(sample).map(|(segment, queries)| {
             let elf = segment.elf();
-            Part::new(elf, queries, share(elf.size()))
+            IndexShare::new(elf, queries, share(elf.size()))
         });
-        // Dictionaries made for the index.
+        // Dictionaries made for the index would also be in DRAM.
         let with_dictionaries = match self.is_volatile() {
             true => segments
                 .iter()

@@ -1,11 +1,11 @@
 //! Building the index of a table in a transaction.
 
 use crate::build::output::Output;
-use crate::geometry::Geometry;
-use crate::table::cancel::Cancel;
+use crate::geometry::RecordGeometry;
+use crate::table::cancel::CancellationToken;
 use crate::table::extent::{ExtentOutput, PoolSpill};
-use crate::table::meta::{DictionaryMeta, Meta, SegmentMeta};
-use crate::table::rows::{SegmentRows, Source};
+use crate::table::meta::{DictionaryMeta, IndexMeta, IndexSegmentMeta};
+use crate::table::rows::{DimensionSource, SegmentRows};
 use crate::{BuildOptions, BuildStats, ElfError, Layout, Result, Rows, build};
 use halocline_columns::{Segment, Table};
 use halocline_media::trim_heap;
@@ -17,22 +17,22 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// That of the table's clustering, if it begins with these columns: the segments that are clustered then need no TIDs.
-    /// Otherwise ascending number of distinct values in the first segment: prefixes are shared most.
+    /// The order of the table's clustering, if it begins with these columns: clustered segments then need no TIDs.
+    /// Otherwise by ascending number of distinct values in the first segment, so that most prefixes are shared.
     #[default]
     Auto,
     /// As the columns are listed.
     Given,
 }
 
-/// How to index a table.
+/// Options for indexing a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// How the lists are laid out.
+    /// Layout of the lists.
     pub layout: Layout,
     /// Order of the dimensions.
     pub order: Order,
-    /// Bytes of DRAM to build with; what is beyond is spilled to the pool. See [`BuildOptions::memory`].
+    /// Bytes of DRAM to build with; the rest is spilled to the pool. See [`BuildOptions::memory`].
     pub memory: usize,
     /// Threads to build with.
     pub threads: usize,
@@ -55,7 +55,7 @@ impl Default for IndexOptions {
     }
 }
 
-/// What building an index gave.
+/// Statistics of an index that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexStats {
     /// Rows of all segments.
@@ -73,14 +73,15 @@ pub struct IndexStats {
 }
 
 impl IndexStats {
-    /// Bytes in the pool.
+    /// Returns the bytes in the pool.
     pub fn bytes(&self) -> u64 {
         self.index_bytes + self.dictionary_bytes
     }
 }
 
 /// Indexes `columns` (positions in the schema) of a table of `txn`, and puts the index into the transaction: it is
-/// published when that commits. An index of the same name is replaced. Setting `cancel` from anywhere ends it. O(n log n).
+/// published when that commits. An index of the same name is replaced. Setting `cancel` from any thread ends the build.
+/// O(n log n).
 ///
 /// # Errors
 /// [`ElfError::TooLarge`] and [`ElfError::NotIndexable`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
@@ -96,7 +97,7 @@ pub fn index_table(
 ) -> Result<IndexStats> {
     check_columns(table, columns)?;
     let columns = columns.to_vec();
-    let mut meta = Meta::new(table.name(), table.uid(), columns, options.layout, options.order);
+    let mut meta = IndexMeta::new(table.name(), table.uid(), columns, options.layout, options.order);
     let mut stats = IndexStats {
         rows: table.rows(),
         segments: table.segments().len(),
@@ -106,7 +107,7 @@ pub fn index_table(
         spilled_runs: 0,
     };
     let mut extents = vec![];
-    let cancel = Cancel::new(cancel);
+    let cancel = CancellationToken::new(cancel);
     for segment in table.segments() {
         let choose_order = meta.segments.is_empty() && meta.order == Order::Auto;
         let built = index_segment(txn, table, segment, &mut meta, choose_order, options, &cancel)?;
@@ -123,8 +124,8 @@ pub fn index_table(
 /// Rows from which on the heap is trimmed between the steps of a build.
 const TRIM_ROWS: usize = 1 << 16;
 
-/// What was built for a segment.
-pub(super) struct Built {
+/// The index of a segment in the transaction.
+pub(super) struct SegmentBuild {
     /// The Elf and the dictionaries.
     pub(super) extents: Vec<ExtentRef>,
     pub(super) index_bytes: u64,
@@ -133,39 +134,39 @@ pub(super) struct Built {
 }
 
 /// A tree that was written, and the dictionaries made for it.
-pub(super) struct Written<O> {
-    /// Where to.
+pub(super) struct WrittenTree<O> {
+    /// The output.
     pub(super) out: O,
     pub(super) stats: BuildStats,
-    /// In the transaction.
+    /// The dictionaries, whose extents are in the transaction.
     pub(super) dictionaries: Vec<(DictionaryMeta, ExtentRef)>,
-    /// Of tree and dictionaries.
+    /// Spilled runs of tree and dictionaries.
     pub(super) spilled_runs: usize,
 }
 
-/// Indexes a segment and adds it to `meta`. With `choose_order`, which no segment before it may rely on, it decides the
-/// order of the dimensions.
+/// Indexes a segment and adds it to `meta`. With `choose_order`, which is allowed for the first segment only, it
+/// decides the order of the dimensions.
 pub(super) fn index_segment(
     txn: &Txn,
     table: &Table,
     segment: &Segment,
-    meta: &mut Meta,
+    meta: &mut IndexMeta,
     choose_order: bool,
     options: &IndexOptions,
-    cancel: &Cancel<'_>,
-) -> Result<Built> {
+    cancel: &CancellationToken<'_>,
+) -> Result<SegmentBuild> {
     let out = |guess, _| ExtentOutput::new(txn, cancel, guess).map_err(ElfError::Write);
     let written = write_segment(txn, table, segment, meta, choose_order, options, cancel, out)?;
     let (dictionaries, of_dictionaries): (Vec<_>, Vec<_>) = written.dictionaries.into_iter().unzip();
     let dictionary_bytes = of_dictionaries.iter().map(|extent: &ExtentRef| extent.len).sum();
     let mut extents = vec![written.out.extent().map_err(ElfError::Write)?];
     extents.extend(of_dictionaries);
-    meta.segments.push(SegmentMeta {
+    meta.segments.push(IndexSegmentMeta {
         segment: segment.id(),
         rows: written.stats.rows,
         dictionaries,
     });
-    Ok(Built {
+    Ok(SegmentBuild {
         extents,
         index_bytes: written.stats.len,
         dictionary_bytes,
@@ -173,29 +174,29 @@ pub(super) fn index_segment(
     })
 }
 
-/// Writes the tree of a segment to what `out` gives for about so many bytes, and as many bytes of dictionaries beside them.
-/// What is spilled, and the dictionaries, go to the transaction. Of `meta` only the order changes, as for
+/// Writes the tree of a segment to an output created by `out`, which receives the estimated bytes of the tree and the
+/// bytes of the dictionaries. Spills and dictionaries go to the transaction. Of `meta` only the order changes, as for
 /// [`index_segment`].
 #[allow(clippy::too_many_arguments, reason = "what a build takes, and where it goes")]
 pub(super) fn write_segment<O: Output + Send>(
     txn: &Txn,
     table: &Table,
     segment: &Segment,
-    meta: &mut Meta,
+    meta: &mut IndexMeta,
     choose_order: bool,
     options: &IndexOptions,
-    cancel: &Cancel<'_>,
+    cancel: &CancellationToken<'_>,
     out: impl FnOnce(u64, u64) -> Result<O>,
-) -> Result<Written<O>> {
+) -> Result<WrittenTree<O>> {
     // An index of damaged rows would hide the damage: its answers would agree with its bytes.
     let segment = &segment.for_copying();
-    // What others have freed is for strings, what these have freed is for records.
+    // Trimmed twice: ranking strings and sorting records each need the memory that the step before has freed.
     let trim = || (segment.rows() > TRIM_ROWS).then(trim_heap);
     trim();
     let sources = meta
         .columns
         .iter()
-        .map(|&column| Source::new(txn, segment.column(column), options.memory, cancel));
+        .map(|&column| DimensionSource::new(txn, segment.column(column), options.memory, cancel));
     let sources = sources.collect::<Result<Vec<_>>>()?;
     trim();
     let mut order: Vec<usize> = (0..sources.len()).collect();
@@ -206,11 +207,11 @@ pub(super) fn write_segment<O: Output + Send>(
         }
         meta.columns = order.iter().map(|&i| meta.columns[i]).collect();
     }
-    let ordered: Vec<&Source<'_>> = order.iter().map(|&i| &sources[i]).collect();
+    let ordered: Vec<&DimensionSource<'_>> = order.iter().map(|&i| &sources[i]).collect();
     let mut dictionaries = vec![];
     let mut spilled_runs = 0;
     for (dim, source) in ordered.iter().enumerate() {
-        if let Source::Ranked(ranked) = source {
+        if let DimensionSource::Ranked(ranked) = source {
             spilled_runs += ranked.spilled_runs;
             let has_null = ranked.has_null;
             dictionaries.push((DictionaryMeta { dim, has_null }, ranked.dictionary));
@@ -228,11 +229,11 @@ pub(super) fn write_segment<O: Output + Send>(
     let mut out = out(guess(rows.rows(), max_codes, meta.layout), beside)?;
     let spill = PoolSpill { txn, cancel };
     let tree = build(&rows, &build_options, Some(&spill), &mut out);
-    // What has cut the build short comes before what came of that.
+    // The cause of an early end is reported before its consequences.
     cancel.check()?;
     rows.failed()?;
     let stats = tree?;
-    Ok(Written {
+    Ok(WrittenTree {
         out,
         stats,
         dictionaries,
@@ -240,7 +241,8 @@ pub(super) fn write_segment<O: Output + Send>(
     })
 }
 
-/// The columns in the order of the table's clustering, as positions in `columns`; `None` if it begins with others.
+/// Returns the columns in the order of the table's clustering, as positions in `columns`; `None` if it begins with
+/// others.
 fn clustering(table: &Table, columns: &[usize]) -> Option<Vec<usize>> {
     let names = table.cluster()?.get(..columns.len())?;
     let fields = table.schema().fields();
@@ -270,9 +272,9 @@ pub(super) fn check_columns(table: &Table, columns: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the index takes as a rule; a longer one is written twice.
+/// Estimates the bytes of the index; a longer one is written twice.
 pub(super) fn guess(rows: usize, max_codes: Vec<u64>, layout: Layout) -> u64 {
-    let geometry = Geometry::new(rows as u64, max_codes);
+    let geometry = RecordGeometry::new(rows as u64, max_codes);
     let dims = geometry.dims();
     let row = match layout {
         Layout::Packed => geometry.levels[0].record_len + 8 + 4,

@@ -1,22 +1,22 @@
-//! The end of a build that is not wanted any more.
+//! Cancellation of a build.
 
 use crate::{ElfError, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the caller wants the end. Once that was heard, it stays so: a build that was cut short is never taken for
-/// one that is complete.
-pub(super) struct Cancel<'a> {
+/// A flag that the caller sets to cancel a build. Once a set flag was seen the cancellation is permanent, so that an
+/// incomplete build is never mistaken for a complete one.
+pub(super) struct CancellationToken<'a> {
     wanted: &'a AtomicBool,
     heard: AtomicBool,
 }
 
-impl<'a> Cancel<'a> {
+impl<'a> CancellationToken<'a> {
     pub(super) fn new(wanted: &'a AtomicBool) -> Self {
         let heard = AtomicBool::new(false);
         Self { wanted, heard }
     }
 
-    /// What the caller sets.
+    /// Returns the flag that the caller sets.
     pub(super) fn wanted(&self) -> &AtomicBool {
         self.wanted
     }

@@ -1,14 +1,14 @@
-//! A build's output and spill in a pool's transaction.
+//! Output and spill of a build in a pool's transaction.
 
 use crate::build::output::{Output, Spill, SpillArea, WriteError};
-use crate::table::cancel::Cancel;
+use crate::table::cancel::CancellationToken;
 use halocline_pool::{ExtentRef, ExtentWriter, FrozenScratch, ScratchExtent, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Writes an index into an extent of a length that is guessed first; if it turns out longer, it is written again.
+/// Writes an index into an extent of an estimated length. If the index turns out longer, it is written again.
 pub(super) struct ExtentOutput<'t> {
     txn: &'t Txn,
-    cancel: &'t Cancel<'t>,
+    cancel: &'t CancellationToken<'t>,
     writer: Option<ExtentWriter<'t>>,
     capacity: u64,
     position: u64,
@@ -16,7 +16,11 @@ pub(super) struct ExtentOutput<'t> {
 }
 
 impl<'t> ExtentOutput<'t> {
-    pub(super) fn new(txn: &'t Txn, cancel: &'t Cancel<'t>, guess: u64) -> Result<Self, WriteError> {
+    pub(super) fn new(
+        txn: &'t Txn,
+        cancel: &'t CancellationToken<'t>,
+        guess: u64,
+    ) -> Result<Self, WriteError> {
         Ok(Self {
             txn,
             cancel,
@@ -27,13 +31,13 @@ impl<'t> ExtentOutput<'t> {
         })
     }
 
-    /// The extent, once the output is complete.
+    /// Returns the extent; called after the output is complete.
     pub(super) fn extent(self) -> Result<ExtentRef, WriteError> {
         self.extent.ok_or_else(|| "the extent was not completed".into())
     }
 
     fn store(&self, at: u64, bytes: &[u8]) {
-        // What does not fit is only counted.
+        // Bytes that do not fit are only counted; `complete` then allocates the exact length.
         if let Some(writer) = &self.writer
             && at + bytes.len() as u64 <= self.capacity
         {
@@ -72,11 +76,11 @@ impl Output for ExtentOutput<'_> {
 /// Spills into scratch space of the pool.
 pub(super) struct PoolSpill<'t> {
     pub(super) txn: &'t Txn,
-    pub(super) cancel: &'t Cancel<'t>,
+    pub(super) cancel: &'t CancellationToken<'t>,
 }
 
-enum Area<'t> {
-    Written(ScratchExtent<'t>, u64, &'t Cancel<'t>),
+enum PoolSpillArea<'t> {
+    Written(ScratchExtent<'t>, u64, &'t CancellationToken<'t>),
     Frozen(FrozenScratch<'t>, usize),
     Moving,
 }
@@ -84,11 +88,11 @@ enum Area<'t> {
 impl Spill for PoolSpill<'_> {
     fn area(&self, words: usize) -> Result<Box<dyn SpillArea + '_>, WriteError> {
         let scratch = self.txn.scratch(words as u64 * 8)?;
-        Ok(Box::new(Area::Written(scratch, 0, self.cancel)))
+        Ok(Box::new(PoolSpillArea::Written(scratch, 0, self.cancel)))
     }
 }
 
-impl SpillArea for Area<'_> {
+impl SpillArea for PoolSpillArea<'_> {
     fn append(&mut self, words: &[u64]) -> Result<(), WriteError> {
         let Self::Written(scratch, position, cancel) = self else {
             return Err("a spill area is written after it was read".into());

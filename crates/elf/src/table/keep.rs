@@ -1,37 +1,38 @@
-//! Copies that are kept from one version of an index to the next.
+//! IndexReuse of copies in the next version of an index.
 //!
-//! Invariants: a copy is used again only for the same bytes (same segment, extent and checksum); all copies of an index
-//! together never take more than its options and the budget allow; copies that are still read when they are replaced
-//! count against the budget until the last reader is gone.
+//! Invariants: a copy is reused only for the same bytes (same segment, extent and checksum); all copies of an index
+//! together never exceed its options and the budget; copies that are still read when they are replaced count against
+//! the budget until the last reader is gone.
 
 use crate::Result;
-use crate::place::{Copies, PlaceOptions};
-use crate::table::{IndexSegment, Inner, TableIndex};
+use crate::place::{IndexCopies, PlaceOptions};
+use crate::table::{IndexSegment, IndexState, TableIndex};
 use halocline_cache::Budget;
 use halocline_pool::ExtentRef;
 use std::sync::Arc;
 
-/// What was in DRAM of the last version of an index that was placed. It keeps the copies, but not the index: the pool may
-/// free the bytes they were made of.
+/// The copies of the last version of an index that was placed. It does not keep the index itself: the pool may free the
+/// bytes that the copies were made of.
 #[derive(Debug, Default)]
 pub struct KeptCopies {
     options: PlaceOptions,
-    segments: Vec<Kept>,
+    segments: Vec<SegmentCopies>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SegmentCopies {
     id: u64,
     extent: Option<ExtentRef>,
-    copies: Copies,
-    /// Whether the budget left less than there was use for.
+    copies: IndexCopies,
+    /// True if the budget was too small for the placement.
     short: bool,
 }
 
 impl KeptCopies {
-    /// The index with what is asked for in DRAM, shared among its segments by their size. Copies that are there are used
-    /// again, so that a version with a few more segments costs copies of these only; if they have grown to more than their
-    /// share by a quarter, they are made anew. `index` stays as it is, so queries that run on it go on.
+    /// Returns the index with the requested copies in DRAM; the limit is shared among its segments by their size.
+    /// Existing copies are reused, so that a version with a few more segments costs copies of these only; copies that
+    /// exceed their share by more than a quarter are made anew. `index` itself does not change, so queries may run on
+    /// it meanwhile.
     ///
     /// # Errors
     /// As [`TableIndex::place`]; nothing is kept then.
@@ -51,7 +52,7 @@ impl KeptCopies {
             let of = |dram: u64| (u128::from(dram) * part / u128::from(all.max(1))) as u64;
             options.dram.map_or(u64::MAX, of)
         };
-        let fits = |kept: &Kept, segment: &IndexSegment| {
+        let fits = |kept: &SegmentCopies, segment: &IndexSegment| {
             let share = share(segment);
             !kept.short && kept.copies.placed.dram_bytes <= share.saturating_add(share / 4)
         };
@@ -65,7 +66,7 @@ impl KeptCopies {
                 segment.with_copies(&kept.copies)
             }));
         }
-        // What is not used again goes before anything new comes.
+        // Copies that are not reused are freed before new ones are made, so that the budget has room.
         self.segments.clear();
         for (segment, placed) in index.segments().iter().zip(&mut segments) {
             if placed.is_none() {
@@ -85,7 +86,7 @@ impl KeptCopies {
         let segments: Vec<IndexSegment> = segments.into_iter().flatten().collect();
         self.segments = segments
             .iter()
-            .map(|segment| Kept {
+            .map(|segment| SegmentCopies {
                 id: segment.id,
                 extent: segment.extent,
                 copies: segment.elf.copies(),
@@ -95,7 +96,7 @@ impl KeptCopies {
         Ok(index.with_segments(segments))
     }
 
-    /// The index with the copies there are, none of them made now.
+    /// Returns the index with the existing copies; makes none.
     #[must_use]
     pub fn attach(&self, index: &TableIndex) -> TableIndex {
         let attach = |segment: &IndexSegment| match self.of(segment) {
@@ -105,13 +106,13 @@ impl KeptCopies {
         index.with_segments(index.segments().iter().map(attach).collect())
     }
 
-    /// Whether the budget left less than there was use for.
+    /// True if the budget was too small for the placement.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.segments.iter().any(|kept| kept.short)
     }
 
-    fn of(&self, segment: &IndexSegment) -> Option<&Kept> {
+    fn of(&self, segment: &IndexSegment) -> Option<&SegmentCopies> {
         self.segments
             .iter()
             .find(|kept| kept.id == segment.id && kept.extent == segment.extent)
@@ -119,7 +120,7 @@ impl KeptCopies {
 }
 
 impl IndexSegment {
-    fn with_copies(&self, copies: &Copies) -> Self {
+    fn with_copies(&self, copies: &IndexCopies) -> Self {
         Self {
             elf: self.elf.with_copies_of(copies),
             ..self.clone()
@@ -130,7 +131,7 @@ impl IndexSegment {
 impl TableIndex {
     pub(super) fn with_segments(&self, segments: Vec<IndexSegment>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(IndexState {
                 segments,
                 ..(*self.inner).clone()
             }),

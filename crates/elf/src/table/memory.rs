@@ -1,71 +1,74 @@
-//! A build's output in DRAM that is counted: exactly the pages that it takes, against a budget.
+//! Output of a build in DRAM whose pages are reserved in a budget.
 //!
-//! Invariant: what is reserved is never less than what is mapped.
+//! Invariant: at least as many bytes are reserved as are mapped.
 
 use crate::build::output::{Output, WriteError};
-use crate::table::cancel::Cancel;
+use crate::table::cancel::CancellationToken;
 use halocline_cache::{Budget, Reservation};
 use halocline_media::{HugeVec, MediaError, PAGE};
 use halocline_pool::ExtentBytes;
 use std::sync::OnceLock;
 
-/// The DRAM there is for what is built.
-pub(super) struct Room<'a> {
+/// The DRAM available to a build.
+pub(super) struct MemoryRoom<'a> {
     pub(super) budget: &'a Budget,
-    /// Bytes it may take at most, whatever the budget.
+    /// Limit in bytes, in addition to the budget.
     pub(super) most: u64,
-    /// As many would have to be there.
+    /// The first request that was refused, in bytes.
     pub(super) lacks: OnceLock<u64>,
 }
 
-impl Room<'_> {
-    /// So many bytes; what is too much is remembered.
+impl MemoryRoom<'_> {
+    /// Reserves the pages of `len` bytes. A refusal is recorded in `lacks`.
     fn take(&self, len: u64) -> Option<Reservation> {
         let bytes = pages(len);
         let fits = bytes <= self.most;
         let taken = fits.then(|| self.budget.reserve(bytes).ok()).flatten();
         if taken.is_none() {
-            // The first one is what the build ended with.
+            // Only the first refusal is kept: it ended the build.
             let _ = self.lacks.set(bytes);
         }
         taken
     }
 
-    /// A copy of bytes; `None` if there is no room, which is remembered.
+    /// Copies bytes; returns `None` if there is no room, which is recorded in `lacks`.
     ///
     /// # Errors
-    /// The system has no memory.
+    /// [`MediaError`] if the system has no memory.
     pub(super) fn copy(&self, bytes: &[u8]) -> Result<Option<ExtentBytes>, MediaError> {
         let Some(held) = self.take(bytes.len() as u64) else {
             return Ok(None);
         };
         let bytes = HugeVec::copy_of(bytes)?;
-        Ok(Some(ExtentBytes::from_owner(Counted { bytes, _held: held })))
+        Ok(Some(ExtentBytes::from_owner(ReservedBytes {
+            bytes,
+            _held: held,
+        })))
     }
 }
 
-/// The bytes of whole pages that `len` bytes take.
+/// Returns the size of the whole pages that `len` bytes take.
 pub(super) fn pages(len: u64) -> u64 {
     len.next_multiple_of(PAGE)
 }
 
-/// Bytes in DRAM, and what they take of the budget.
-struct Counted {
+/// Bytes in DRAM with their reservation.
+struct ReservedBytes {
     bytes: HugeVec<u8>,
     _held: Reservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Writes an index into DRAM of a length that is guessed first; if it turns out longer, it is written again, or there is no
-/// room for it.
+/// Writes an index into DRAM of an estimated length. If the index turns out longer, it is written again, unless there
+/// is no room for it.
 pub(super) struct MemoryOutput<'a> {
-    cancel: &'a Cancel<'a>,
-    room: &'a Room<'a>,
+    cancel: &'a CancellationToken<'a>,
+    room: &'a MemoryRoom<'a>,
     bytes: HugeVec<u8>,
     held: Reservation,
     position: u64,
@@ -73,8 +76,12 @@ pub(super) struct MemoryOutput<'a> {
 
 impl<'a> MemoryOutput<'a> {
     /// # Errors
-    /// The system has no memory.
-    pub(super) fn new(cancel: &'a Cancel<'a>, room: &'a Room<'a>, guess: u64) -> Result<Self, MediaError> {
+    /// [`MediaError`] if the system has no memory.
+    pub(super) fn new(
+        cancel: &'a CancellationToken<'a>,
+        room: &'a MemoryRoom<'a>,
+        guess: u64,
+    ) -> Result<Self, MediaError> {
         let mut held = room
             .budget
             .reserve_up_to(pages(guess).min(room.most / PAGE * PAGE));
@@ -88,13 +95,13 @@ impl<'a> MemoryOutput<'a> {
         })
     }
 
-    /// The bytes, once the output is complete, and the DRAM that they take.
+    /// Returns the bytes and the DRAM that they take; called after the output is complete.
     pub(super) fn finish(mut self) -> (ExtentBytes, u64) {
         self.bytes.resize(self.position as usize);
         self.bytes.shrink_to_fit();
         let taken = self.bytes.mapped_bytes() as u64;
         self.held.shrink(taken);
-        let counted = Counted {
+        let counted = ReservedBytes {
             bytes: self.bytes,
             _held: self.held,
         };
@@ -102,7 +109,7 @@ impl<'a> MemoryOutput<'a> {
     }
 
     fn store(&mut self, at: u64, bytes: &[u8]) {
-        // What does not fit is only counted.
+        // Bytes that do not fit are only counted; `complete` then reserves the exact length.
         if let Some(place) = self.bytes.get_mut(at as usize..at as usize + bytes.len()) {
             place.copy_from_slice(bytes);
         }

@@ -1,4 +1,4 @@
-//! What an index's object says of itself: JSON metadata, and which extents belong to which segment of the table.
+//! Metadata of an index's object: JSON, and the extents of each segment of the table.
 
 use crate::table::Order;
 use crate::{ElfError, Layout, Result};
@@ -11,7 +11,7 @@ const VERSION: u32 = 2;
 
 /// An index's metadata.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Meta {
+pub(super) struct IndexMeta {
     v: u32,
     pub(super) table: String,
     /// Identity of the table, whatever its name.
@@ -20,29 +20,29 @@ pub(super) struct Meta {
     /// Positions in the table's schema, in the order of the tree's dimensions.
     pub(super) columns: Vec<usize>,
     pub(super) layout: Layout,
-    /// How the order was chosen.
+    /// Rule by which the order was chosen.
     #[serde(default)]
     pub(super) order: Order,
-    /// Version 1: a hash over the table's extents, instead of `table_uid`.
+    /// MetaVersion 1: a hash over the table's extents, instead of `table_uid`.
     #[serde(default, skip_serializing)]
     table_hash: u64,
-    pub(super) segments: Vec<SegmentMeta>,
-    /// What of it is to be in DRAM, as users write it; nothing if none.
+    pub(super) segments: Vec<IndexSegmentMeta>,
+    /// Requested placement in its text form; `None` for slow-only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) placement: Option<String>,
-    /// Bytes of DRAM for that at most.
+    /// Limit in bytes of DRAM for the placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) dram: Option<u64>,
 }
 
-/// The part of the metadata that every version has.
+/// The field of the metadata that every version has.
 #[derive(Debug, Deserialize)]
-struct Version {
+struct MetaVersion {
     v: u32,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct SegmentMeta {
+pub(super) struct IndexSegmentMeta {
     /// Id of the table's segment.
     #[serde(default)]
     pub(super) segment: u64,
@@ -69,8 +69,8 @@ pub(super) fn damaged(index: &str, reason: impl Into<String>) -> ElfError {
     }
 }
 
-impl Meta {
-    /// Of an index without segments.
+impl IndexMeta {
+    /// Creates the metadata of an index without segments.
     pub(super) fn new(
         table: &str,
         table_uid: u64,
@@ -92,7 +92,7 @@ impl Meta {
         }
     }
 
-    /// The metadata of index `name` in its object.
+    /// Reads the metadata of index `name` from its object.
     ///
     /// # Errors
     /// [`ElfError::NoSuchIndex`], [`ElfError::NewerVersion`], [`ElfError::DamagedMeta`].
@@ -101,7 +101,7 @@ impl Meta {
             .filter(|object| object.kind() == ObjectKind::INDEX)
             .ok_or_else(|| ElfError::NoSuchIndex { name: name.into() })?;
         let wrong = |error: serde_json::Error| damaged(name, error.to_string());
-        let Version { v } = serde_json::from_slice(object.meta()).map_err(wrong)?;
+        let MetaVersion { v } = serde_json::from_slice(object.meta()).map_err(wrong)?;
         if v > VERSION {
             return Err(ElfError::NewerVersion {
                 found: v as u16,
@@ -110,7 +110,7 @@ impl Meta {
         }
         let mut meta: Self = serde_json::from_slice(object.meta()).map_err(wrong)?;
         if v < 2 {
-            // Its table had one life only, and numbered its segments from 0.
+            // Version 1 identified the table by a hash, and numbered its segments from 0.
             meta.table_uid = uid_of_version_1(&meta.table, meta.table_hash);
             meta.order = Order::Given;
             (0u64..)
@@ -142,7 +142,7 @@ impl Meta {
         }
     }
 
-    /// Which of the object's extents each segment has: its Elf, then its dictionaries.
+    /// Returns the range of the object's extents that each segment has: its Elf, then its dictionaries.
     ///
     /// # Errors
     /// [`ElfError::DamagedMeta`].

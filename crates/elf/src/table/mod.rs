@@ -2,10 +2,10 @@
 //!
 //! An index is one object `index/NAME`: JSON metadata and extents. Each segment of the table has an Elf in an extent of
 //! its own, followed by one extent for each of its columns that is stored without codes (plain strings): their sorted
-//! dictionary. The other columns' code spaces are the table's own. Segments are known by their ids, so an index stays
-//! right when its table gets or loses segments: it then lacks some, or has some that are not looked at.
+//! dictionary. The other columns' code spaces are the table's own. Segments are identified by their ids, so an index
+//! stays correct when its table gains or loses segments: it then lacks some, or has some that are ignored.
 //!
-//! Of a volatile index the object holds no extents, and its trees are in DRAM (volatile.rs).
+//! The object of a volatile index has no extents; its trees are in DRAM (volatile.rs).
 
 mod advise;
 mod build;
@@ -15,18 +15,18 @@ mod keep;
 mod memory;
 mod meta;
 mod place;
+mod placement;
 mod refresh;
 mod rows;
 mod volatile;
-mod wanted;
 
 pub use build::{IndexOptions, IndexStats, Order, index_table};
 pub use keep::KeptCopies;
+pub use placement::place_index;
 pub use refresh::{RefreshStats, indexed_table, rebuild_index, refresh_index, rename_index_table};
 pub use volatile::{KeptTrees, VolatileTrees, define_index};
-pub use wanted::place_index;
 
-use crate::table::meta::{Meta, damaged, object_name};
+use crate::table::meta::{IndexMeta, damaged, object_name};
 use crate::{Elf, ElfError, Layout, PlaceOptions, Result};
 use halocline_cache::CacheError;
 use halocline_columns::{CodeSpace, Dictionary, Segment, Table};
@@ -37,11 +37,11 @@ use std::sync::Arc;
 /// An open index of a table. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TableIndex {
-    inner: Arc<Inner>,
+    inner: Arc<IndexState>,
 }
 
 #[derive(Debug, Clone)]
-struct Inner {
+struct IndexState {
     name: String,
     table: String,
     table_uid: u64,
@@ -59,24 +59,24 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub struct IndexSegment {
     id: u64,
-    /// Where the tree's bytes are and what they sum to; none if they are in DRAM.
+    /// Location and checksum of the tree's bytes; `None` if they are in DRAM.
     extent: Option<ExtentRef>,
     elf: Elf<ExtentBytes>,
     spaces: Vec<CodeSpace>,
 }
 
 impl IndexSegment {
-    /// Id of the table's segment.
+    /// Returns the id of the table's segment.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The tree; its TIDs are row numbers of the segment, those of its deleted rows among them.
+    /// Returns the tree; its TIDs are row numbers of the segment, including deleted rows.
     pub fn elf(&self) -> &Elf<ExtentBytes> {
         &self.elf
     }
 
-    /// The code space of a dimension, in the order of the tree.
+    /// Returns the code space of a dimension, in the order of the tree.
     ///
     /// # Panics
     /// If there is no such dimension.
@@ -84,35 +84,35 @@ impl IndexSegment {
         &self.spaces[dim]
     }
 
-    /// The code spaces of all dimensions, in the order of the tree.
+    /// Returns the code spaces of all dimensions, in the order of the tree.
     pub fn spaces(&self) -> &[CodeSpace] {
         &self.spaces
     }
 }
 
 impl TableIndex {
-    /// Opens index `name` with its table. Nothing is read but headers: O(segments * columns).
+    /// Opens index `name` with its table. Reads headers only: O(segments * columns).
     ///
     /// # Errors
     /// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Stale`] if the table
     /// was replaced since, [`ElfError::Damaged`], [`ElfError::Pool`], [`ElfError::Columns`].
     pub fn open(snapshot: &Snapshot, name: &str) -> Result<Self> {
-        let (object, meta) = Meta::of_object(snapshot.get(&object_name(name)), name)?;
+        let (object, meta) = IndexMeta::of_object(snapshot.get(&object_name(name)), name)?;
         let table = Table::open(snapshot, &meta.table)?;
         Self::of_object(name, &object, meta, &table)
     }
 
-    /// Opens index `name` with its table as a transaction sees them, also what it has written itself.
+    /// Opens index `name` with its table as a transaction sees them, including its own writes.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(txn: &Txn, name: &str) -> Result<Self> {
-        let (object, meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+        let (object, meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
         let table = Table::open_in(txn, &meta.table)?;
         Self::of_object(name, &object, meta, &table)
     }
 
-    fn of_object(name: &str, object: &Object, meta: Meta, table: &Table) -> Result<Self> {
+    fn of_object(name: &str, object: &Object, meta: IndexMeta, table: &Table) -> Result<Self> {
         meta.check_table(name, table)?;
         let ranges = meta.extent_ranges(name, object.extent_count())?;
         let mut segments = vec![];
@@ -128,7 +128,7 @@ impl TableIndex {
             }
         }
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(IndexState {
                 name: name.into(),
                 rows: match volatile {
                     true => table.rows(),
@@ -147,7 +147,7 @@ impl TableIndex {
         })
     }
 
-    /// Names of all indexes of a snapshot.
+    /// Returns the names of all indexes of a snapshot.
     pub fn names(snapshot: &Snapshot) -> Vec<String> {
         let indexes = snapshot
             .objects()
@@ -157,59 +157,60 @@ impl TableIndex {
             .collect()
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Name of its table.
+    /// Returns the name of its table.
     pub fn table(&self) -> &str {
         &self.inner.table
     }
 
-    /// The indexed columns as positions in the table's schema, in the order of the tree's dimensions.
+    /// Returns the indexed columns as positions in the table's schema, in the order of the tree's dimensions.
     pub fn columns(&self) -> &[usize] {
         &self.inner.columns
     }
 
-    /// How the lists are laid out.
+    /// Returns the layout of the lists.
     pub fn layout(&self) -> Layout {
         self.inner.layout
     }
 
-    /// Rows of all segments that are indexed, or, of a volatile index, will be; the deleted ones among them.
+    /// Returns the rows of all indexed segments (of all segments, if the index is volatile), including deleted rows.
     pub fn rows(&self) -> u64 {
         self.inner.rows
     }
 
-    /// Bytes in the pool.
+    /// Returns the bytes in the pool.
     pub fn stored_bytes(&self) -> u64 {
         self.inner.stored_bytes
     }
 
-    /// Whether every segment of the table is indexed: a volatile index is not until its trees are built.
+    /// Returns true if every segment of the table is indexed. A volatile index is complete once its trees are built.
     pub fn is_complete(&self) -> bool {
         self.inner.complete
     }
 
-    /// Whether the rows of every indexed segment stand in the order of the index, so that selections are ranges of them.
+    /// Returns true if the rows of every indexed segment are in the order of the index, so that selections are ranges
+    /// of rows.
     pub fn is_clustered(&self) -> bool {
         let mut segments = self.segments().iter();
         !self.segments().is_empty() && segments.all(|segment| segment.elf.is_clustered())
     }
 
-    /// One index for each segment of the table that has one, in the order of the table: if the index
-    /// [is complete](Self::is_complete), they are those of [`Table::segments`].
+    /// Returns the indexes of the table's segments in the order of the table: one for each of [`Table::segments`] if
+    /// the index [is complete](Self::is_complete).
     pub fn segments(&self) -> &[IndexSegment] {
         &self.inner.segments
     }
 
-    /// The index of the table's segment of this id. O(segments).
+    /// Returns the index of the table's segment with this id. O(segments).
     pub fn segment(&self, id: u64) -> Option<&IndexSegment> {
         self.segments().iter().find(|segment| segment.id == id)
     }
 
-    /// Verifies every invariant of every segment's index; reads everything.
+    /// Verifies every invariant of every segment's index. Reads everything.
     ///
     /// # Errors
     /// [`ElfError::Damaged`] with the first damage; [`ElfError::Columns`] for a damaged dictionary.
@@ -228,7 +229,7 @@ impl IndexSegment {
     fn open(
         name: &str,
         object: &Object,
-        meta: &Meta,
+        meta: &IndexMeta,
         position: usize,
         mut extents: Range<usize>,
         of_table: &Segment,
@@ -259,7 +260,8 @@ impl IndexSegment {
         Self::of_tree(name, of_table, &meta.columns, elf, own, extent)
     }
 
-    /// With its tree, and for each of its dimensions the dictionary made for it, if there is one.
+    /// Creates the index of a segment from its tree and, for each dimension, the dictionary made for it, if there is
+    /// one.
     fn of_tree(
         name: &str,
         of_table: &Segment,
@@ -287,7 +289,7 @@ impl IndexSegment {
     }
 }
 
-/// A dictionary made for the index, and whether the column has NULLs.
+/// A dictionary made for the index, and a flag that is true if the column has NULLs.
 type OwnDictionary = (Dictionary, bool);
 
 fn space(segment: &Segment, column: usize, own: Option<OwnDictionary>) -> Result<CodeSpace> {

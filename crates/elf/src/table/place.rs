@@ -1,13 +1,13 @@
-//! Placing an index: each of its segments by its size.
+//! Placement of a table's index: each segment gets a share by its size.
 
-use crate::place::{PlaceOptions, Placed};
+use crate::place::{PlaceOptions, PlacementStatus};
 use crate::table::{IndexSegment, TableIndex};
 use crate::{Elf, Result};
 use halocline_pool::ExtentBytes;
 
 impl TableIndex {
-    /// The same index with what is asked for in DRAM; the budget is shared among the segments by their size. This one
-    /// stays as it is, so queries that run on it go on. See [`Elf::place`].
+    /// Returns the index with the requested copies in DRAM; the budget is shared among the segments by their size. The
+    /// index itself does not change, so queries may run on it meanwhile. See [`Elf::place`].
     ///
     /// # Errors
     /// As [`Elf::place`].
@@ -29,9 +29,10 @@ impl TableIndex {
         Ok(self.with_segments(segments))
     }
 
-    /// What of it is in DRAM: the sum over its segments, and the first reason why one is not placed as it should be.
-    pub fn placed(&self) -> Placed {
-        let mut all = Placed::default();
+    /// Returns the placement in effect: the sum over the segments, and the first reason why one is not placed as
+    /// requested.
+    pub fn placed(&self) -> PlacementStatus {
+        let mut all = PlacementStatus::default();
         for placed in self.segments().iter().map(|segment| segment.elf().placed()) {
             if placed.fallback.is_none() || placed.dram_bytes > 0 {
                 all.placement = placed.placement;

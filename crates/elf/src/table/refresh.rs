@@ -1,4 +1,4 @@
-//! Keeping an index up with its table.
+//! Refresh of an index after changes of its table.
 //!
 //! A refresh builds what the index lacks, forgets segments that are gone, and keeps the other extents as they
 //! are. Until then the index answers for the segments it has. Deletions do not touch an index: its TIDs count
@@ -6,14 +6,14 @@
 //! a run.
 
 use crate::table::build::index_segment;
-use crate::table::cancel::Cancel;
-use crate::table::meta::{Meta, object_name};
+use crate::table::cancel::CancellationToken;
+use crate::table::meta::{IndexMeta, object_name};
 use crate::{IndexOptions, Order, Result};
 use halocline_columns::Table;
 use halocline_pool::{Object, Txn};
 use std::sync::atomic::AtomicBool;
 
-/// What a refresh did.
+/// Statistics of a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefreshStats {
@@ -21,9 +21,9 @@ pub struct RefreshStats {
     pub built: usize,
     /// Their rows.
     pub rows: u64,
-    /// Segments whose index stayed as it was.
+    /// Segments whose index was kept.
     pub kept: usize,
-    /// Segments that the table has no more.
+    /// Segments that the table no longer has.
     pub dropped: usize,
     /// Bytes written: trees and dictionaries.
     pub bytes: u64,
@@ -31,10 +31,11 @@ pub struct RefreshStats {
     pub spilled_runs: usize,
 }
 
-/// Makes index `name` complete again: indexes the segments of its table that it lacks, and forgets those that the table
-/// has no more; of a volatile one, which stores none, it builds none. `table` is the table as the transaction has it; layout and order are the index's own, not those of
-/// `options`. Deletions change no index. Setting `cancel` from anywhere ends it, and the index is as before. O(n log n) in
-/// the rows of the new segments, whatever the others have.
+/// Completes index `name`: indexes the segments of its table that it lacks, and removes those that the table no longer
+/// has. A volatile index stores no trees, so none are built. `table` is the table as the transaction sees it; layout
+/// and order are the index's own, not those of `options`. Deletions change no index. Setting `cancel` from any thread
+/// ends the refresh and leaves the index unchanged. O(n log n) in the rows of the new segments, whatever the others
+/// have.
 ///
 /// # Errors
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
@@ -47,7 +48,7 @@ pub fn refresh_index(
     options: &IndexOptions,
     cancel: &AtomicBool,
 ) -> Result<RefreshStats> {
-    let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let (object, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
     meta.check_table(name, table)?;
     if meta.is_volatile() {
         return refresh_definition(txn, table, name, meta);
@@ -55,10 +56,10 @@ pub fn refresh_index(
     let ranges = meta.extent_ranges(name, object.extent_count())?;
     let before = std::mem::take(&mut meta.segments);
     let mut stats = RefreshStats::default();
-    let cancel = Cancel::new(cancel);
+    let cancel = CancellationToken::new(cancel);
     let mut extents = vec![];
     let kept = |id: u64| before.iter().position(|segment| segment.segment == id);
-    // If none is kept, the first one decides the order anew.
+    // If no segment is kept, the first one decides the order again.
     let none_kept = !table
         .segments()
         .iter()
@@ -89,8 +90,8 @@ pub fn refresh_index(
     Ok(stats)
 }
 
-/// Builds index `name` anew, all of it, by the definition that it has: what was damaged is not read. `table` is the table
-/// as the transaction has it. O(n log n) in its rows.
+/// Rebuilds the whole index `name` from its definition, without reading its trees, which may be damaged. `table` is the
+/// table as the transaction sees it. O(n log n) in its rows.
 ///
 /// # Errors
 /// As [`refresh_index`].
@@ -101,25 +102,25 @@ pub fn rebuild_index(
     options: &IndexOptions,
     cancel: &AtomicBool,
 ) -> Result<RefreshStats> {
-    let (_, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let (_, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
     meta.segments = vec![];
     meta.put(txn, name, vec![])?;
     refresh_index(txn, table, name, options, cancel)
 }
 
-/// The name of the table that an index is on, read from the metadata of the index's object alone: it is there even if
-/// extents of the index, or its table, are damaged.
+/// Returns the name of an index's table, read from the metadata of the index's object alone, so that it is available
+/// even if extents of the index, or its table, are damaged.
 ///
 /// # Errors
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex) if there is no object or it is something else,
 /// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta).
 pub fn indexed_table(object: Option<Object>, name: &str) -> Result<String> {
-    Meta::of_object(object, name).map(|(_, meta)| meta.table)
+    IndexMeta::of_object(object, name).map(|(_, meta)| meta.table)
 }
 
-/// Of a volatile index.
-fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: Meta) -> Result<RefreshStats> {
-    // A program that knows no volatile indexes has stored them.
+/// Refreshes a volatile index, whose definition alone is stored.
+fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: IndexMeta) -> Result<RefreshStats> {
+    // Segments can only have been stored by a program that does not know volatile indexes.
     let dropped = std::mem::take(&mut meta.segments).len();
     if dropped > 0 || meta.table != table.name() {
         meta.table = table.name().into();
@@ -131,13 +132,13 @@ fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: Meta) -> R
     })
 }
 
-/// Lets index `name` follow its table to another name.
+/// Changes the table name in index `name` after a rename of its table.
 ///
 /// # Errors
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
 /// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::Pool`](crate::ElfError::Pool).
 pub fn rename_index_table(txn: &Txn, name: &str, table: &str) -> Result<()> {
-    let (object, mut meta) = Meta::of_object(txn.get(&object_name(name)), name)?;
+    let (object, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;
     meta.table = table.into();
     let extents = (0..object.extent_count()).map(|i| object.extent_ref(i));
     meta.put(txn, name, extents.collect())

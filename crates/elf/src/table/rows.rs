@@ -1,24 +1,29 @@
 //! The rows of a table's segment as codes.
 
-use crate::table::cancel::Cancel;
+use crate::table::cancel::CancellationToken;
 use crate::{ElfError, Result, Rows};
 use halocline_columns::{CodeSpace, Column, ColumnsError, RankedStrings, rank_strings};
 use halocline_pool::Txn;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-/// One dimension: codes of the table, or of a dictionary made for the index.
-pub(super) enum Source<'a> {
+/// The codes of one dimension: those of the table, or those of a dictionary made for the index.
+pub(super) enum DimensionSource<'a> {
     Coded(&'a Column, &'a CodeSpace),
     Ranked(RankedStrings<'a>),
 }
 
-impl<'a> Source<'a> {
-    /// `memory`: bytes of DRAM for sorting strings or decimals.
+impl<'a> DimensionSource<'a> {
+    /// Opens the codes of a column, or ranks its values within `memory` bytes of DRAM.
     ///
     /// # Errors
-    /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or what reading the strings gives.
-    pub(super) fn new(txn: &'a Txn, column: &'a Column, memory: usize, cancel: &Cancel<'_>) -> Result<Self> {
+    /// [`ElfError::NotIndexable`], [`ElfError::Cancelled`], or an error of reading the strings.
+    pub(super) fn new(
+        txn: &'a Txn,
+        column: &'a Column,
+        memory: usize,
+        cancel: &CancellationToken<'_>,
+    ) -> Result<Self> {
         if let Some(space) = column.code_space() {
             return Ok(Self::Coded(column, space));
         }
@@ -47,11 +52,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot say: the first error is kept.
+/// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot report: the first error is
+/// stored.
 pub(super) struct SegmentRows<'a> {
     rows: usize,
-    sources: Vec<&'a Source<'a>>,
-    cancel: &'a Cancel<'a>,
+    sources: Vec<&'a DimensionSource<'a>>,
+    cancel: &'a CancellationToken<'a>,
     failed: OnceLock<ColumnsError>,
 }
 
@@ -60,7 +66,11 @@ thread_local! {
 }
 
 impl<'a> SegmentRows<'a> {
-    pub(super) fn new(rows: usize, sources: Vec<&'a Source<'a>>, cancel: &'a Cancel<'a>) -> Self {
+    pub(super) fn new(
+        rows: usize,
+        sources: Vec<&'a DimensionSource<'a>>,
+        cancel: &'a CancellationToken<'a>,
+    ) -> Self {
         Self {
             rows,
             sources,
@@ -69,7 +79,7 @@ impl<'a> SegmentRows<'a> {
         }
     }
 
-    /// The first error that reading met.
+    /// Returns the first error that reading met.
     pub(super) fn failed(self) -> Result<()> {
         self.failed.into_inner().map_or(Ok(()), |error| Err(error.into()))
     }
@@ -90,20 +100,20 @@ impl Rows for SegmentRows<'_> {
 
     fn read(&self, dim: usize, start: usize, out: &mut [u64]) {
         if self.cancel.is_heard() {
-            // Whoever asked for the build asks for the cancellation, too, and lets its result go.
+            // The build is cancelled and its result is discarded, so any codes will do.
             out.fill(0);
             return;
         }
         match self.sources[dim] {
-            Source::Ranked(ranked) => ranked.read(start, out),
-            Source::Coded(column, _) => CODES.with_borrow_mut(|codes| {
+            DimensionSource::Ranked(ranked) => ranked.read(start, out),
+            DimensionSource::Coded(column, _) => CODES.with_borrow_mut(|codes| {
                 codes.clear();
                 match column.read_codes(start..start + out.len(), codes) {
                     Ok(()) if codes.len() == out.len() => out.copy_from_slice(codes),
                     Ok(()) => out.fill(0),
                     Err(error) => {
                         out.fill(0);
-                        // A later error tells nothing new.
+                        // Only the first error is kept.
                         let _ = self.failed.set(error);
                     }
                 }

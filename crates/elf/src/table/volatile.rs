@@ -1,22 +1,21 @@
-//! Volatile indexes: all of the index in DRAM, nothing of it stored but its definition (Jibril et al., section 4). Trees are
-//! built from the table, kept while the process wants them, and end with it.
+//! Volatile indexes: only the definition is stored; the trees are in DRAM (Jibril et al., section 4). They are built
+//! from the table and end with the process.
 //!
-//! Invariants: a tree is used again only for the segment that it was built of, whose rows never change (same table,
-//! columns and layout, same id); trees hold no bytes of the pool, so that they keep no version of it alive; what they take
-//! is reserved before it is mapped, and given back when the last index that reads them is gone.
+//! Invariants: a tree is reused only for the segment that it was built from, whose rows never change (same table,
+//! columns and layout, same id); trees hold no bytes of the pool, so that they keep no version of it alive; their
+//! memory is reserved before it is mapped, and released with the last index that reads them.
 //!
-//! A build reserves its memory from the budget before it is mapped, writes into as much as its guessed length
-//! allows and counts what is beyond; then it either writes again into exactly what it takes, or reports that
-//! size. An index has all of its trees or none. Sizes are remembered, so that what has no room is not built
-//! twice.
+//! A build writes into memory of an estimated length and only counts the bytes beyond it; if there are any, it either
+//! writes again into memory of the exact length, or reports that length if there is no room. An index has all of its
+//! trees or none. Sizes are remembered, so that trees without room are not built twice.
 
-use crate::header::MAX_DIMS;
-use crate::place::Placed;
+use crate::geometry::MAX_DIMS;
+use crate::place::PlacementStatus;
 use crate::table::build::{check_columns, guess, write_segment};
-use crate::table::cancel::Cancel;
-use crate::table::memory::{MemoryOutput, Room, pages};
-use crate::table::meta::Meta;
-use crate::table::{IndexSegment, Inner, OwnDictionary, TableIndex};
+use crate::table::cancel::CancellationToken;
+use crate::table::memory::{MemoryOutput, MemoryRoom, pages};
+use crate::table::meta::IndexMeta;
+use crate::table::{IndexSegment, IndexState, OwnDictionary, TableIndex};
 use crate::{Elf, ElfError, IndexOptions, Layout, Order, Result};
 use halocline_cache::{Budget, Placement};
 use halocline_columns::{Column, Dictionary, Segment, Table};
@@ -24,7 +23,7 @@ use halocline_pool::{ExtentBytes, Txn};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// Puts the definition of a volatile index of `table` into a transaction: nothing is built. O(segments * columns).
+/// Puts the definition of a volatile index of `table` into a transaction; builds nothing. O(segments * columns).
 ///
 /// # Errors
 /// [`ElfError::NotIndexable`] and [`ElfError::TooLarge`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
@@ -54,43 +53,43 @@ pub fn define_index(
             });
         }
     }
-    let mut meta = Meta::new(table.name(), table.uid(), columns.to_vec(), layout, order);
+    let mut meta = IndexMeta::new(table.name(), table.uid(), columns.to_vec(), layout, order);
     meta.placement = Some(Placement::Volatile.to_string());
     meta.put(txn, name, vec![])
 }
 
-/// Returns true if the column has codes, or gets them from its values.
+/// Returns true if the column has codes or its values can be ranked.
 fn has_codes(column: &Column) -> bool {
     column.code_space().is_some() || column.is_rankable()
 }
 
-/// What building the trees of a volatile index came to.
+/// Result of building the trees of a volatile index.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum VolatileTrees {
     /// All of them are in DRAM.
     Whole(TableIndex),
-    /// They have no room, so none is there.
+    /// There is no room for all of them, so there are none.
     NoRoom {
-        /// Bytes of DRAM that they take together, or more: those of segments that were never built are not among them.
+        /// Bytes of DRAM that they need together: a lower bound if some segments were never built.
         needed: u64,
-        /// Bytes there were for them.
+        /// Bytes that were available.
         room: u64,
     },
 }
 
-/// The trees of a volatile index, for its next version. They keep neither the index nor its table.
+/// The trees of a volatile index, for reuse in its next version. They keep neither the index nor its table.
 #[derive(Debug, Default)]
 pub struct KeptTrees {
-    of: Option<Definition>,
+    of: Option<VolatileDefinition>,
     /// Positions in the table's schema, in the order of the trees' dimensions.
     columns: Vec<usize>,
     trees: Vec<KeptTree>,
 }
 
-/// What must be the same for trees to be used again.
+/// The properties that must be unchanged for trees to be reused.
 #[derive(Debug, PartialEq, Eq)]
-struct Definition {
+struct VolatileDefinition {
     table_uid: u64,
     columns: Vec<usize>,
     layout: Layout,
@@ -100,43 +99,43 @@ struct Definition {
 #[derive(Debug)]
 struct KeptTree {
     segment: u64,
-    /// Bytes of DRAM that it takes, or would.
+    /// Bytes of DRAM that it takes, or would take.
     bytes: u64,
-    tree: Option<Tree>,
+    tree: Option<VolatileTree>,
 }
 
 #[derive(Debug)]
-struct Tree {
+struct VolatileTree {
     elf: Elf<ExtentBytes>,
     own: Vec<Option<OwnDictionary>>,
 }
 
-/// What a build has to do with.
-struct Job<'a, F> {
+/// Inputs of a build.
+struct VolatileBuild<'a, F> {
     index: &'a TableIndex,
     table: &'a Table,
     budget: &'a Budget,
-    /// Bytes that the trees may take together, whatever the budget.
+    /// Limit for all trees together, in addition to the budget.
     most: u64,
     options: &'a IndexOptions,
     begin: F,
-    cancel: Cancel<'a>,
+    cancel: CancellationToken<'a>,
 }
 
 impl KeptTrees {
-    /// Bytes of DRAM that the trees take.
+    /// Returns the bytes of DRAM that the trees take.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let there = self.trees.iter().filter(|kept| kept.tree.is_some());
         there.map(|kept| kept.bytes).sum()
     }
 
-    /// Lets all trees go. How large they were is remembered, so that they are not built where there is no room for them.
+    /// Drops all trees. Their sizes are remembered, so that they are not built without room for them.
     pub fn let_go(&mut self) {
         self.trees.iter_mut().for_each(|kept| kept.tree = None);
     }
 
-    /// The volatile index with its trees, if all of them are there: none is built. O(segments * columns).
+    /// Returns the volatile index with its trees if all of them exist; builds none. O(segments * columns).
     #[must_use]
     pub fn attach(&self, index: &TableIndex, table: &Table) -> Option<TableIndex> {
         if table.segments().is_empty() {
@@ -146,7 +145,7 @@ impl KeptTrees {
             return None;
         }
         let attach = |segment: &Segment| {
-            let Tree { elf, own } = self.of_segment(segment)?;
+            let VolatileTree { elf, own } = self.of_segment(segment)?;
             let (elf, own) = (elf.clone(), own.clone());
             IndexSegment::of_tree(index.name(), segment, &self.columns, elf, own, None).ok()
         };
@@ -154,15 +153,15 @@ impl KeptTrees {
         Some(index.with_trees(&self.columns, segments))
     }
 
-    /// The volatile index with all of its trees in DRAM: builds those of segments that have none yet, so that a version with
-    /// a few more segments costs the trees of these only, and lets go those of segments that the table has no more. `options`
-    /// says what to build with; layout and order are the index's own. What is spilled meanwhile goes to transactions that
-    /// `begin` gives, one for each segment, of any pool; they end without a commit. Setting `cancel` from anywhere ends it;
-    /// what was built before stays. O(n log n) in the rows of the new segments.
+    /// Returns the volatile index with all of its trees in DRAM. Builds those of segments that have none yet, so that a
+    /// version with a few more segments costs the trees of these only, and drops those of segments that the table no
+    /// longer has. Of `options`, layout and order are ignored: they are the index's own. Spills go to transactions
+    /// returned by `begin`, one for each segment, of any pool; they end without a commit. Setting `cancel` from any
+    /// thread ends the build; trees that are complete stay. O(n log n) in the rows of the new segments.
     ///
     /// # Errors
     /// [`ElfError::Placement`] if the index is not volatile; [`ElfError::Cancelled`]; else as
-    /// [`index_table`](crate::index_table), and no tree is there then.
+    /// [`index_table`](crate::index_table), and there are no trees then.
     pub fn build(
         &mut self,
         index: &TableIndex,
@@ -179,18 +178,18 @@ impl KeptTrees {
                 reason: "its trees are stored, and refresh_index builds them".into(),
             });
         }
-        let job = Job {
+        let job = VolatileBuild {
             index,
             table,
             budget,
             most: wanted.dram.unwrap_or(u64::MAX),
             options,
             begin,
-            cancel: Cancel::new(cancel),
+            cancel: CancellationToken::new(cancel),
         };
         let built = self.build_all(&job);
         if !matches!(built, Ok(true) | Err(ElfError::Cancelled)) {
-            // Some without the others are of no use.
+            // An index has all of its trees or none.
             let room = self.room(&job);
             self.let_go();
             built?;
@@ -205,8 +204,8 @@ impl KeptTrees {
         })
     }
 
-    /// Builds what is missing; false if there is no room for it.
-    fn build_all(&mut self, job: &Job<'_, impl Fn() -> Result<Txn>>) -> Result<bool> {
+    /// Builds the missing trees. Returns false if there is no room for them.
+    fn build_all(&mut self, job: &VolatileBuild<'_, impl Fn() -> Result<Txn>>) -> Result<bool> {
         let of = job.index.definition();
         if self.of.as_ref() != Some(&of) {
             *self = Self {
@@ -218,7 +217,7 @@ impl KeptTrees {
         self.trees
             .retain(|kept| segments.iter().any(|segment| segment.id() == kept.segment));
         for segment in segments {
-            // What is known to be too much is not built to be thrown away.
+            // Known sizes are compared first, so that no tree is built only to be dropped.
             if self.trees.iter().map(|kept| kept.bytes).sum::<u64>() > self.room(job) {
                 return Ok(false);
             }
@@ -229,20 +228,24 @@ impl KeptTrees {
         Ok(true)
     }
 
-    /// Bytes of DRAM for all trees.
-    fn room<F>(&self, job: &Job<'_, F>) -> u64 {
+    /// Returns the bytes of DRAM available for all trees.
+    fn room<F>(&self, job: &VolatileBuild<'_, F>) -> u64 {
         job.most.min(self.bytes().saturating_add(job.budget.free()))
     }
 
-    fn of_segment(&self, segment: &Segment) -> Option<&Tree> {
+    fn of_segment(&self, segment: &Segment) -> Option<&VolatileTree> {
         let mut trees = self.trees.iter();
         trees.find(|kept| kept.segment == segment.id())?.tree.as_ref()
     }
 
-    /// Builds the tree of a segment; false if there is no room for it.
-    fn build_segment(&mut self, job: &Job<'_, impl Fn() -> Result<Txn>>, segment: &Segment) -> Result<bool> {
+    /// Builds the tree of a segment. Returns false if there is no room for it.
+    fn build_segment(
+        &mut self,
+        job: &VolatileBuild<'_, impl Fn() -> Result<Txn>>,
+        segment: &Segment,
+    ) -> Result<bool> {
         let taken = self.bytes();
-        let room = |taken| Room {
+        let room = |taken| MemoryRoom {
             budget: job.budget,
             most: job.most.saturating_sub(taken),
             lacks: OnceLock::new(),
@@ -251,8 +254,8 @@ impl KeptTrees {
         if first {
             self.columns = job.index.columns().to_vec();
         }
-        let Inner { layout, order, .. } = *job.index.inner;
-        let mut meta = Meta::new(
+        let IndexState { layout, order, .. } = *job.index.inner;
+        let mut meta = IndexMeta::new(
             job.table.name(),
             job.table.uid(),
             self.columns.clone(),
@@ -299,16 +302,16 @@ impl KeptTrees {
             self.put(segment, bytes, None);
             return Ok(false);
         }
-        let elf = Elf::open(tree)?.with_placed(Placed {
+        let elf = Elf::open(tree)?.with_placed(PlacementStatus {
             placement: Placement::Volatile,
             dram_bytes: bytes,
             fallback: None,
         });
-        self.put(segment, bytes, Some(Tree { elf, own }));
+        self.put(segment, bytes, Some(VolatileTree { elf, own }));
         Ok(true)
     }
 
-    fn put(&mut self, segment: &Segment, bytes: u64, tree: Option<Tree>) {
+    fn put(&mut self, segment: &Segment, bytes: u64, tree: Option<VolatileTree>) {
         self.trees.retain(|kept| kept.segment != segment.id());
         self.trees.push(KeptTree {
             segment: segment.id(),
@@ -319,15 +322,15 @@ impl KeptTrees {
 }
 
 impl TableIndex {
-    fn definition(&self) -> Definition {
-        let Inner {
+    fn definition(&self) -> VolatileDefinition {
+        let IndexState {
             table_uid,
             columns,
             layout,
             order,
             ..
         } = &*self.inner;
-        Definition {
+        VolatileDefinition {
             table_uid: *table_uid,
             columns: columns.clone(),
             layout: *layout,
@@ -335,10 +338,10 @@ impl TableIndex {
         }
     }
 
-    /// The definition of a volatile index with its trees.
+    /// Returns the volatile index with its trees.
     fn with_trees(&self, columns: &[usize], segments: Vec<IndexSegment>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(IndexState {
                 columns: columns.to_vec(),
                 rows: segments.iter().map(|segment| segment.elf.rows()).sum(),
                 complete: true,
@@ -348,8 +351,8 @@ impl TableIndex {
         }
     }
 
-    /// About as many bytes as the trees of an index of `table` with these columns and this layout take, without the
-    /// dictionaries that are made for it. Of a volatile index it is what it may take of DRAM before it is built.
+    /// Estimates the bytes of the trees of an index of `table` with these columns and this layout, without the
+    /// dictionaries made for it. For a volatile index this is the DRAM that a build may need.
     pub fn bytes_about(&self, table: &Table) -> u64 {
         let of_segment = |segment: &Segment| {
             let most = (segment.rows() as u64).saturating_sub(1);

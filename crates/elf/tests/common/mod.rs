@@ -1,7 +1,7 @@
 //! Random tables, and the answers that brute force over their rows gives.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use halocline_cache::{Links, Placement, PolicyKind, Upper};
+use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::{
     BuildOptions, CodePredicate, Elf, Layout, PlaceOptions, Rows, Spill, SpillArea, WriteError, build,
     build_vec,
@@ -201,13 +201,13 @@ pub(crate) fn all_placements(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
         let size = elf.size();
         let placements = [
             (Placement::Hybrid, None),
-            (Placement::Static(Upper::Probable), Some(size / 30)),
-            (Placement::Static(Upper::Levels(1)), None),
-            (Placement::Static(Upper::Probable), Some(size / 3)),
+            (Placement::Static(StaticLists::Probable), Some(size / 30)),
+            (Placement::Static(StaticLists::Levels(1)), None),
+            (Placement::Static(StaticLists::Probable), Some(size / 3)),
             (Placement::DualAccess, None),
-            (Placement::Static(Upper::Levels(2)), None),
-            (Placement::Static(Upper::Probable), Some(100)),
-            (Placement::Static(Upper::Probable), None),
+            (Placement::Static(StaticLists::Levels(2)), None),
+            (Placement::Static(StaticLists::Probable), Some(100)),
+            (Placement::Static(StaticLists::Probable), None),
             (
                 Placement::Dynamic(PolicyKind::Lla, Links::Swizzled),
                 Some(size / 4),

@@ -151,11 +151,11 @@ fn what_cannot_be_is_refused() {
         for (text, part) in [
             (
                 "ALTER INDEX i SET (placement = 'fast')",
-                "`fast` is no placement: write slow-only, hybrid",
+                "unknown placement `fast`; use slow-only, hybrid",
             ),
             (
                 "CREATE INDEX j ON t (a) WITH (placement = 'dynamic:mru')",
-                "`mru` is no replacement policy",
+                "unknown replacement policy `mru`",
             ),
             ("ALTER INDEX i SET (placement = 'static:0')", "static:3"),
             (

@@ -9,7 +9,7 @@ mod reopen;
 
 use std::sync::Arc;
 
-use halocline_cache::{Placement, Upper};
+use halocline_cache::{Placement, StaticLists};
 use halocline_elf::{Layout, Rows};
 use halocline_media::HugeVec;
 
@@ -186,7 +186,7 @@ fn systems(
     let default = [
         Placement::Hybrid,
         Placement::DualAccess,
-        Placement::Static(Upper::Probable),
+        Placement::Static(StaticLists::Probable),
     ];
     let wanted = if asked.is_empty() { &default[..] } else { asked };
     for placement in tiers::possible(wanted, tier, bytes, report)? {
@@ -213,7 +213,11 @@ fn systems(
 fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<System>, BenchError> {
     let mut best = None;
     for levels in 1..=16 {
-        let system = tier.place(bytes, Placement::Static(Upper::Levels(levels)), Some(budget))?;
+        let system = tier.place(
+            bytes,
+            Placement::Static(StaticLists::Levels(levels)),
+            Some(budget),
+        )?;
         if system.placed().fallback.is_some() {
             break;
         }

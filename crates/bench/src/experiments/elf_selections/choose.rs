@@ -1,6 +1,6 @@
 //! Which selections are measured.
 
-use halocline_workloads::{ConjunctionGenerator, LineitemSample, Selection, SplitMix64, tpch_selections};
+use halocline_workloads::{Conjunction, ConjunctionGenerator, LineitemSample, SplitMix64, tpch_selections};
 
 use super::systems::{System, Systems};
 use crate::BenchError;
@@ -10,7 +10,7 @@ pub(super) const DECADES: [i32; 5] = [-6, -5, -4, -3, -2];
 
 /// A selection with what it actually selects.
 pub(super) struct Chosen {
-    pub(super) selection: Selection,
+    pub(super) selection: Conjunction,
     pub(super) rows: u64,
     pub(super) selectivity: f64,
 }
@@ -53,7 +53,7 @@ pub(super) fn choose(
 /// Draws per conjunction before its place stays empty.
 const ATTEMPTS: usize = 100;
 
-fn counted(systems: &Systems, selection: Selection) -> Result<Chosen, BenchError> {
+fn counted(systems: &Systems, selection: Conjunction) -> Result<Chosen, BenchError> {
     let rows = systems.ask(System::Scan, &selection)?.rows;
     Ok(Chosen {
         selection,

@@ -13,7 +13,7 @@ use halocline_elf::TableIndex;
 use halocline_emulator::Watch;
 use halocline_engine::{Database, DatabaseOptions, IndexSpec, Layout, Order};
 use halocline_pool::{Pool, PoolOptions};
-use halocline_workloads::{Literal, Predicate, Selection, tpch_selections};
+use halocline_workloads::{Conjunction, Literal, Predicate, tpch_selections};
 use tokio::runtime::Runtime;
 
 use super::translate;
@@ -72,7 +72,7 @@ pub(super) fn run(
 }
 
 /// Those of TPC-H on the indexed columns, runs of days, and conditions that leave the first column out.
-fn selections() -> Vec<Selection> {
+fn selections() -> Vec<Conjunction> {
     let days = |count: i32| {
         let Literal::Date(first) = Literal::date(1994, 1, 1) else {
             unreachable!("a date")
@@ -91,10 +91,13 @@ fn selections() -> Vec<Selection> {
         selection.name != "Q1" && predicates.all(|one| COLUMNS.contains(&one.column.as_str()))
     });
     for count in [1, 7, 30, 91, 365] {
-        selections.push(Selection::new(&format!("{count} days"), vec![days(count)]));
+        selections.push(Conjunction::new(&format!("{count} days"), vec![days(count)]));
     }
-    selections.push(Selection::new("7 days, discount", vec![days(7), discount()]));
-    selections.push(Selection::new("discount, quantity", vec![discount(), quantity()]));
+    selections.push(Conjunction::new("7 days, discount", vec![days(7), discount()]));
+    selections.push(Conjunction::new(
+        "discount, quantity",
+        vec![discount(), quantity()],
+    ));
     selections
 }
 
@@ -181,7 +184,7 @@ impl Tables {
     /// Measures one selection in every way; the first round warms up. Gives its line of the table.
     fn measure(
         &self,
-        selection: &Selection,
+        selection: &Conjunction,
         repetitions: usize,
         report: &mut Reporter<'_>,
     ) -> Result<Vec<String>, BenchError> {
@@ -227,7 +230,12 @@ impl Tables {
     }
 
     /// Times of a sum over the selected rows of both tables in turn.
-    fn sums(&self, selection: &Selection, sum: &str, repetitions: usize) -> Result<[Samples; 2], BenchError> {
+    fn sums(
+        &self,
+        selection: &Conjunction,
+        sum: &str,
+        repetitions: usize,
+    ) -> Result<[Samples; 2], BenchError> {
         let mut times = [Samples::default(), Samples::default()];
         for round in 0..=repetitions {
             let mut answers = Vec::new();
@@ -248,7 +256,7 @@ impl Tables {
 
 /// Both answers must be equal.
 fn same<T: PartialEq + std::fmt::Debug>(
-    selection: &Selection,
+    selection: &Conjunction,
     unclustered: T,
     clustered: T,
 ) -> Result<(), BenchError> {

@@ -13,7 +13,7 @@ use halocline_elf::{Estimate, TableIndex};
 use halocline_emulator::{Device, EmulatedSpec, Watch};
 use halocline_engine::{Database, DatabaseOptions};
 use halocline_pool::{Pool, PoolOptions};
-use halocline_workloads::{Selection, lineitem_selection_columns};
+use halocline_workloads::{Conjunction, lineitem_selection_columns};
 use rayon::prelude::*;
 use tokio::runtime::Runtime;
 
@@ -155,7 +155,7 @@ impl Systems {
     }
 
     /// Asks one system.
-    pub(super) fn ask(&self, system: System, selection: &Selection) -> Result<Answer, BenchError> {
+    pub(super) fn ask(&self, system: System, selection: &Conjunction) -> Result<Answer, BenchError> {
         let count_sql = selection.count_sql(TABLE);
         let sum_sql = count_sql.replacen("count(*) AS n", "count(*) AS n, sum(l_extendedprice) AS s", 1);
         let watch = Watch::start(match system {
@@ -179,11 +179,11 @@ impl Systems {
     }
 
     /// What the one index is expected to find and to visit.
-    pub(super) fn estimate(&self, selection: &Selection) -> Result<Estimate, BenchError> {
+    pub(super) fn estimate(&self, selection: &Conjunction) -> Result<Estimate, BenchError> {
         translate::estimate(&self.table, &self.indexes[0], selection)
     }
 
-    fn scan(&self, selection: &Selection) -> Result<u64, BenchError> {
+    fn scan(&self, selection: &Conjunction) -> Result<u64, BenchError> {
         /// Rows that one thread takes at a time.
         const MORSEL: usize = 1 << 18;
         let mut rows = 0;

@@ -6,7 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 use halocline_columns::{CodePredicate, CodeSpace, Segment, Table};
 use halocline_elf::{Estimate, TableIndex};
-use halocline_workloads::{Condition, Literal, Selection};
+use halocline_workloads::{Condition, Conjunction, Literal};
 
 use crate::BenchError;
 
@@ -14,7 +14,7 @@ use crate::BenchError;
 pub(super) fn for_segment(
     table: &Table,
     segment: &Segment,
-    selection: &Selection,
+    selection: &Conjunction,
 ) -> Result<Vec<(usize, CodePredicate)>, BenchError> {
     selection
         .predicates
@@ -79,7 +79,7 @@ fn value(literal: &Literal, data_type: &DataType) -> Result<ArrayRef, BenchError
 }
 
 /// The selection in the codes of every segment's columns; an index over columns with codes has the same.
-fn translate(table: &Table, selection: &Selection) -> Result<Vec<Vec<(usize, CodePredicate)>>, BenchError> {
+fn translate(table: &Table, selection: &Conjunction) -> Result<Vec<Vec<(usize, CodePredicate)>>, BenchError> {
     let segments = table.segments().iter();
     segments
         .map(|segment| for_segment(table, segment, selection))
@@ -90,7 +90,7 @@ fn translate(table: &Table, selection: &Selection) -> Result<Vec<Vec<(usize, Cod
 pub(super) fn count_by_index(
     table: &Table,
     index: &TableIndex,
-    selection: &Selection,
+    selection: &Conjunction,
 ) -> Result<u64, BenchError> {
     count(index, &translate(table, selection)?)
 }
@@ -99,7 +99,7 @@ pub(super) fn count_by_index(
 pub(super) fn count_by_best_index(
     table: &Table,
     indexes: &[TableIndex],
-    selection: &Selection,
+    selection: &Conjunction,
 ) -> Result<u64, BenchError> {
     let codes = translate(table, selection)?;
     let mut best = (f64::INFINITY, 0);
@@ -117,7 +117,7 @@ pub(super) fn count_by_best_index(
 pub(super) fn estimate(
     table: &Table,
     index: &TableIndex,
-    selection: &Selection,
+    selection: &Conjunction,
 ) -> Result<Estimate, BenchError> {
     estimate_of(index, &translate(table, selection)?)
 }

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use halocline_elf::{Elf, Layout, Matches, PlaceOptions, Placed, Tid};
+use halocline_elf::{Elf, Layout, Matches, PlaceOptions, PlacementStatus, Tid};
 use halocline_media::Bytes;
 
 use super::{Queries, Question, Way};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use halocline_cache::Placement;
-use halocline_elf::{Elf, ElfError, PlaceOptions, Placed};
+use halocline_elf::{Elf, ElfError, PlaceOptions, PlacementStatus};
 use halocline_emulator::{ClockMode, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Watch};
 use halocline_media::HugeVec;
 use serde_json::{Value, json};

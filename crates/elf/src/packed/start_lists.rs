@@ -1,44 +1,44 @@
-//! Where selections start in layout `packed`: at the root, or at the lists to which the shortcuts lead.
+//! Start of selections in layout `packed`: at the root, or at the lists to which the shortcuts lead.
 //!
-//! The shortcuts know the lists below a few combinations of first codes without a look at the lists above, each of which is a
-//! miss that waits for the one before. They are not asked where there are so many combinations that going down
-//! the tree is less work.
+//! The shortcuts lead to the lists below a few combinations of first codes without a chain of dependent misses on the
+//! levels above. They are not used for so many combinations that descending from the root is less work.
 
-use crate::kernel::Between;
-use crate::packed::node::Tree;
-use crate::packed::quarters::IRREGULAR;
-use crate::packed::select_quarters::Slice;
-use crate::packed::shortcuts::{ABOVE, Form, NOWHERE};
+use crate::kernel::CodeRange;
+use crate::packed::node::PackedTree;
+use crate::packed::select_subranges::SubrangeSlice;
+use crate::packed::shortcuts::{ABOVE, NOWHERE, ShortcutForm};
+use crate::packed::subranges::IRREGULAR;
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
-/// Combinations that are looked up in any case, and at most.
+/// Number of combinations up to which shortcuts are always used, and the largest for which they are used at all.
 const FEW: u64 = 256;
 const MOST: u64 = 1 << 14;
-/// Rows that are estimated to match for each combination between the two.
+/// Least estimated matches per combination between the two.
 const ROWS: f64 = 4.0;
-/// Combinations whose places are asked for before the first of them is read.
+/// Distance, in combinations, at which places are prefetched.
 const AHEAD: usize = 64;
-/// Quarters are of use if a range has one in so many of their codes: with fewer, the values of a list tell of most of the records
-/// that they need not be read.
+/// Subranges are used if a range has at least this part of their codes: with fewer, reading the values of a list avoids
+/// reading most of its records.
 const WIDE: u64 = 4;
 /// Bytes of a place's line.
 const LINE: usize = 64;
 
-/// Appends the lists of dimension [`Shortcuts::dims`](crate::packed::shortcuts::Shortcuts::dims) in which a selection
-/// goes on, as slices where quarters tell enough of them; `false` if it has to start at the root, and then nothing is appended.
+/// Appends the lists of dimension [`Shortcuts::dims`](crate::packed::shortcuts::Shortcuts::dims) from which a selection
+/// continues, as slices where the row counts suffice. Returns false, and appends nothing, if it has to start at the
+/// root.
 pub(crate) fn starts<B: Bytes>(
-    tree: Tree<'_, B>,
+    tree: PackedTree<'_, B>,
     plan: &Plan,
     lists: &mut Vec<usize>,
-    slices: &mut Vec<Slice>,
+    slices: &mut Vec<SubrangeSlice>,
 ) -> bool {
     let shortcuts = &tree.header.shortcuts;
     let depth = shortcuts.dims();
     let Some(tests) = plan.tests.get(..depth).filter(|tests| !tests.is_empty()) else {
         return false;
     };
-    // Below the last restricted depth no list need be looked at.
+    // Below the last restricted depth no list is read, so a start there would read too many.
     if plan.open_from <= depth {
         return false;
     }
@@ -50,9 +50,9 @@ pub(crate) fn starts<B: Bytes>(
         return false;
     }
     let (view, before) = (tree.view, (lists.len(), slices.len()));
-    let bounds = Bounds::new(tree, plan);
-    let places = Places::new(tree, tests);
-    let (mut asked, mut line) = (Places::new(tree, tests), usize::MAX);
+    let bounds = SubrangeBounds::new(tree, plan);
+    let places = PlaceCombinations::new(tree, tests);
+    let (mut asked, mut line) = (PlaceCombinations::new(tree, tests), usize::MAX);
     let mut ask = |most: usize| {
         for place in asked.by_ref().take(most) {
             let at = shortcuts.offset(place);
@@ -87,22 +87,22 @@ pub(crate) fn starts<B: Bytes>(
 }
 
 /// The test of the lists behind quartered shortcuts.
-struct Bounds {
-    between: Between,
-    /// Values of the depth of buckets, and the bits of a code that are not its bucket's; 1 and 0 if there are none.
+struct SubrangeBounds {
+    between: CodeRange,
+    /// Number of buckets, and the bits of a code below those of its bucket; 1 and 0 if there are none.
     buckets: u64,
     shift: u32,
-    /// The largest part of a code that is not its bucket's.
+    /// Mask of the bits of a code below those of its bucket.
     most: u64,
 }
 
-impl Bounds {
-    /// `None` if the lists' values have to be looked at.
-    fn new<B: Bytes>(tree: Tree<'_, B>, plan: &Plan) -> Option<Self> {
+impl SubrangeBounds {
+    /// Returns `None` if the values of the lists have to be read.
+    fn new<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan) -> Option<Self> {
         let (shortcuts, geometry) = (&tree.header.shortcuts, tree.geometry());
         let depth = shortcuts.dims();
         let between = match plan.tests.get(depth) {
-            Some(Test::Between(between)) if shortcuts.form == Form::Quartered => *between,
+            Some(Test::Range(between)) if shortcuts.form == ShortcutForm::Quartered => *between,
             _ => return None,
         };
         if between.span.saturating_add(1).saturating_mul(WIDE) <= shortcuts.quarters.low.mask {
@@ -120,11 +120,11 @@ impl Bounds {
         })
     }
 
-    /// The rows in question of the list of this place, which has some unless the index is damaged.
-    fn slice(&self, at: usize, counts: u16, place: u64) -> Slice {
+    /// Returns the slice of the list of this place; it is not empty unless the index is damaged.
+    fn slice(&self, at: usize, counts: u16, place: u64) -> SubrangeSlice {
         let from = (place % self.buckets) << self.shift;
         let within = |code: u64| code.saturating_sub(from).min(self.most) as u8;
-        Slice {
+        SubrangeSlice {
             at,
             counts,
             lo: within(self.between.lo),
@@ -133,17 +133,17 @@ impl Bounds {
     }
 }
 
-/// Codes that pass a test.
+/// Returns the number of codes that pass a test.
 fn codes(test: &Test, max: u64) -> u64 {
     match test {
         Test::Any => max.saturating_add(1),
-        Test::Between(between) => between.span.saturating_add(1),
+        Test::Range(between) => between.span.saturating_add(1),
         Test::Set(set) => set.codes.len() as u64,
     }
 }
 
-/// Estimated rows that pass the tests of the first depths.
-fn rows<B: Bytes>(tree: Tree<'_, B>, tests: &[Test]) -> f64 {
+/// Returns the estimated number of rows that pass the tests of the first depths.
+fn rows<B: Bytes>(tree: PackedTree<'_, B>, tests: &[Test]) -> f64 {
     let histograms = tests.iter().zip(&tree.header.histograms);
     let share: f64 = histograms
         .map(|(test, histogram)| histogram.selectivity(test))
@@ -152,20 +152,20 @@ fn rows<B: Bytes>(tree: Tree<'_, B>, tests: &[Test]) -> f64 {
 }
 
 /// The places of all combinations of codes that pass, in the order of the array.
-struct Places<'t> {
+struct PlaceCombinations<'t> {
     tests: &'t [Test],
-    /// Codes of each depth that pass, and how far their places are apart.
+    /// Number of codes of each depth that pass, and the distance of their places.
     counts: Vec<u64>,
     strides: Vec<u64>,
     /// The next combination: the position of each code among those that pass.
     next: Vec<u64>,
-    /// What the upper depths add to the place.
+    /// Contribution of the upper depths to the slot index.
     above: u64,
     done: bool,
 }
 
-impl<'t> Places<'t> {
-    fn new<B: Bytes>(tree: Tree<'_, B>, tests: &'t [Test]) -> Self {
+impl<'t> PlaceCombinations<'t> {
+    fn new<B: Bytes>(tree: PackedTree<'_, B>, tests: &'t [Test]) -> Self {
         let max = &tree.geometry().max_codes;
         let stride = |depth| tree.header.shortcuts.stride(depth);
         let mut places = Self {
@@ -189,7 +189,7 @@ impl<'t> Places<'t> {
         let position = self.next[depth];
         match &self.tests[depth] {
             Test::Any => position,
-            Test::Between(between) => between.lo + position,
+            Test::Range(between) => between.lo + position,
             Test::Set(set) => set.codes[position as usize],
         }
     }
@@ -203,7 +203,7 @@ impl<'t> Places<'t> {
     }
 }
 
-impl Iterator for Places<'_> {
+impl Iterator for PlaceCombinations<'_> {
     type Item = usize;
 
     #[inline]

@@ -1,30 +1,30 @@
-//! Whether the shortcuts of a new index are to be quartered: decided by a look at some of its rows, as records are written
-//! before all lists are known.
+//! Choice of the form of a new index's shortcuts: records are written before all lists are known, so a sample of the
+//! rows decides whether the shortcuts become quartered.
 
-use crate::build::record::{Record, code};
-use crate::geometry::Geometry;
-use crate::packed::places::{REGULAR, place};
-use crate::packed::quarters::Quarters;
+use crate::build::record::{SortRecord, code};
+use crate::geometry::RecordGeometry;
+use crate::packed::shortcut_builder::{REGULAR, place};
 use crate::packed::shortcuts::QUARTERED;
+use crate::packed::subranges::SubrangeScheme;
 
-/// Lines of places that are looked at.
+/// Lines of slots that are sampled.
 const SAMPLE: usize = 1024;
-/// Most rows of a line whose lists have counts as a rule.
+/// Most rows of a line whose lists usually have counts.
 const MOST_ROWS: usize = QUARTERED * 32;
 
-/// How the array of `dims` depths is quartered; `None` if it cannot be, or if too many of its lists are long. `records` are in
-/// order, their fields those of `geometry`; `lists` is what is written.
+/// Returns the subranges of the array of `dims` depths; `None` if it cannot be quartered, or if too many of its lists
+/// are long. `records` are sorted and in geometry `geometry`; the lists will be in geometry `lists`.
 pub(crate) fn quarters<const W: usize>(
-    geometry: &Geometry,
-    lists: &Geometry,
-    records: &[Record<W>],
+    geometry: &RecordGeometry,
+    lists: &RecordGeometry,
+    records: &[SortRecord<W>],
     dims: usize,
-) -> Option<Quarters> {
-    let quarters = Quarters::possible(lists, dims)?;
+) -> Option<SubrangeScheme> {
+    let quarters = SubrangeScheme::possible(lists, dims)?;
     let sizes = geometry.max_codes[..dims].iter().map(|&max| max as usize + 1);
     let lines = sizes.product::<usize>().div_ceil(QUARTERED);
     let first = |line: usize| {
-        let before = |record: &Record<W>| {
+        let before = |record: &SortRecord<W>| {
             let codes = geometry.fields[..dims].iter().map(|&field| code(record, field));
             place(geometry, codes) < line * QUARTERED
         };

@@ -1,25 +1,26 @@
-//! Quarters: which rows of a short leaf list behind the shortcuts have a code, told without reading the list's values.
+//! Subranges: row counts in the shortcuts that locate the rows of a code in a short leaf list without reading its
+//! values.
 //!
-//! In shortcuts of form quartered a place holds, beside the distance to its list, how many of the list's rows are in each
+//! In shortcuts of form quartered a place holds, beside the distance to its list, the number of the list's rows in each
 //! quarter of the codes that the list can have, four bits for each. Rows are in the order of their codes, so those of a
-//! quarter are neighbours whose records follow from the counts. Which code of the quarter a row has is told by its record:
-//! the lowest bits of a code are those right above the fields that a record of that depth needs anyway, and its last byte
-//! has room for them where the index is of this form. So a search for one tuple goes from the shortcut's line to a few
-//! records, which are a line or two, and waits for nothing between them.
+//! quarter are neighbours whose records follow from the counts. A row's code within the quarter is in its record: the
+//! lowest bits of the code are right above the fields that a record of that depth needs anyway, and its last byte has
+//! room for them if the index has this form. So a search for one tuple goes from the shortcut's line directly to a few
+//! records, which are a line or two.
 
-use crate::geometry::{Field, Geometry, bits_of};
+use crate::geometry::{Field, RecordGeometry, bits_of};
 
-/// Instead of counts: the list is an inner one or a long one, or has too many rows in a quarter.
+/// Value in place of counts: the list is an inner one or a long one, or has too many rows in a quarter.
 pub(crate) const IRREGULAR: u16 = u16::MAX;
 /// Most rows of a quarter.
 const MOST: usize = 14;
-/// Bits of a code that tell its quarter.
+/// Bits of a code that select its quarter.
 const QUARTER: u32 = 2;
 
-/// How the codes of the lists behind the shortcuts are taken apart.
+/// The split of the codes of the lists behind the shortcuts into a quarter and low bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Quarters {
-    /// Bits of a code that tell lists of one place apart: those below its bucket's, or all.
+pub(crate) struct SubrangeScheme {
+    /// Bits of a code that differ within a list: those below the bits of its bucket, or all.
     bits: u32,
     /// The lowest bits of a code, which records hold.
     pub(crate) low: Field,
@@ -27,20 +28,20 @@ pub(crate) struct Quarters {
     pub(crate) tail_mask: u64,
 }
 
-/// The rows of a list that are in one quarter, or in some that are neighbours.
+/// The rows of a list that are in one quarter, or in several adjacent ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct SubrangeRows {
     pub(crate) first: usize,
     pub(crate) end: usize,
 }
 
-/// Rows of the quarters before and with each quarter, a byte for each.
+/// Prefix sums of the row counts, a byte for each quarter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sums(u32);
+pub(crate) struct SubrangeCounts(u32);
 
-impl Quarters {
-    /// Those of lists of depth `depth`; `None` if records have no room for the rest of a code.
-    pub(crate) fn possible(geometry: &Geometry, depth: usize) -> Option<Self> {
+impl SubrangeScheme {
+    /// Returns the split for lists of depth `depth`; `None` if records have no room for the low bits.
+    pub(crate) fn possible(geometry: &RecordGeometry, depth: usize) -> Option<Self> {
         let (level, field) = (geometry.levels.get(depth)?, geometry.fields.get(depth)?);
         let bits = match geometry.buckets {
             Some(buckets) if buckets.depth + 1 == depth => buckets.shift,
@@ -65,30 +66,30 @@ impl Quarters {
         })
     }
 
-    /// Bits of a record, those of the code included.
+    /// Returns the bits of a record, including the low bits of the code.
     pub(crate) fn record_bits(&self) -> usize {
         self.low.bit() + self.low.width()
     }
 
-    /// The largest part of a code that tells lists of one place apart.
+    /// Returns the mask of the bits that differ within a list.
     #[inline(always)]
     pub(crate) fn most(&self) -> u64 {
         (1 << self.bits) - 1
     }
 
-    /// That part.
+    /// Returns the bits of a code that differ within a list.
     #[inline(always)]
     pub(crate) fn rest(&self, code: u64) -> u64 {
         code & self.most()
     }
 
-    /// The quarter of such a part.
+    /// Returns the quarter of such bits.
     #[inline(always)]
     pub(crate) fn quarter(&self, rest: u64) -> usize {
         (rest >> (self.bits - QUARTER)) as usize & 3
     }
 
-    /// What a place says of a short leaf list with these codes.
+    /// Returns the counts of a short leaf list with these codes.
     pub(crate) fn counts(&self, codes: impl Iterator<Item = u64>) -> u16 {
         let mut counts = [0_usize; 4];
         for code in codes {
@@ -102,8 +103,8 @@ impl Quarters {
     }
 }
 
-impl Sums {
-    /// Of the counts of a place, which are not [`IRREGULAR`].
+impl SubrangeCounts {
+    /// Adds up the counts of a place, which are not [`IRREGULAR`].
     #[inline(always)]
     pub(crate) fn new(counts: u16) -> Self {
         let counts = u32::from(counts);
@@ -113,18 +114,18 @@ impl Sums {
         Self(spread.wrapping_mul(0x0101_0101))
     }
 
-    /// Rows of the list.
+    /// Returns the rows of the list.
     #[inline(always)]
     pub(crate) fn rows(self) -> usize {
         (self.0 >> 24) as usize
     }
 
-    /// The rows of the quarters `from..=to`, both below 4.
+    /// Returns the rows of the quarters `from..=to`, both below 4.
     #[inline(always)]
-    pub(crate) fn part(self, from: usize, to: usize) -> Part {
+    pub(crate) fn part(self, from: usize, to: usize) -> SubrangeRows {
         let sum = |before: u64| (before & 0xff) as usize;
         let sums = u64::from(self.0) << 8;
-        Part {
+        SubrangeRows {
             first: sum(sums >> (8 * from)),
             end: sum(sums >> (8 * to + 8)),
         }
@@ -134,21 +135,21 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packed::buckets::Buckets;
+    use crate::geometry::Buckets;
 
     #[test]
     fn rows_of_a_quarter_follow_from_the_counts() {
-        let geometry = Geometry::new(10_000_000, vec![99; 10]);
-        let quarters = Quarters::possible(&geometry, 3).unwrap();
+        let geometry = RecordGeometry::new(10_000_000, vec![99; 10]);
+        let quarters = SubrangeScheme::possible(&geometry, 3).unwrap();
         assert_eq!(quarters.low.width(), 5);
         assert_eq!(quarters.tail_mask.count_ones(), 42 + 5);
         let codes = [0, 31, 31, 64, 95, 96, 99];
         let counts = quarters.counts(codes.into_iter());
         assert_eq!(counts, 0x2203);
-        let sums = Sums::new(counts);
+        let sums = SubrangeCounts::new(counts);
         assert_eq!(sums.rows(), 7);
         let part = |from, to| {
-            let Part { first, end } = sums.part(from, to);
+            let SubrangeRows { first, end } = sums.part(from, to);
             (first, end)
         };
         assert_eq!(
@@ -156,7 +157,7 @@ mod tests {
             [(0, 3), (3, 3), (3, 5), (5, 7)]
         );
         assert_eq!([part(0, 3), part(1, 2)], [(0, 7), (3, 5)]);
-        assert_eq!(Sums::new(0xeeee).rows(), 56);
+        assert_eq!(SubrangeCounts::new(0xeeee).rows(), 56);
         assert_eq!(quarters.counts([7; 14].into_iter()), 0xe);
         assert_eq!(quarters.counts([7; 15].into_iter()), IRREGULAR);
     }
@@ -164,7 +165,8 @@ mod tests {
     #[test]
     fn records_need_room_for_the_rest_of_a_code() {
         let possible = |rows, max: &[u64], depth| {
-            Quarters::possible(&Geometry::new(rows, max.to_vec()), depth).map(|quarters| quarters.low.mask)
+            SubrangeScheme::possible(&RecordGeometry::new(rows, max.to_vec()), depth)
+                .map(|quarters| quarters.low.mask)
         };
         assert_eq!(possible(10_000_000, &[99; 10], 3), Some(31));
         assert_eq!(
@@ -177,14 +179,14 @@ mod tests {
         assert_eq!(possible(1000, &[99, 256, 1], 1), None, "codes have two bytes");
         assert_eq!(possible(1000, &[99; 3], 0), None, "there are no shortcuts");
         let buckets = Buckets { depth: 3, shift: 4 };
-        let geometry = Geometry::new(100_000_000, vec![99; 10]).bucketed(buckets);
-        let quarters = Quarters::possible(&geometry, 4).unwrap();
+        let geometry = RecordGeometry::new(100_000_000, vec![99; 10]).bucketed(buckets);
+        let quarters = SubrangeScheme::possible(&geometry, 4).unwrap();
         assert_eq!((quarters.low.mask, quarters.record_bits()), (3, 71));
         assert_eq!(
             (quarters.rest(99), quarters.quarter(3), quarters.quarter(12)),
             (3, 0, 3)
         );
-        let clustered = Geometry::clustered(10_000_000, vec![99; 10]);
-        assert_eq!(Quarters::possible(&clustered, 3), None, "there are no TIDs");
+        let clustered = RecordGeometry::clustered(10_000_000, vec![99; 10]);
+        assert_eq!(SubrangeScheme::possible(&clustered, 3), None, "there are no TIDs");
     }
 }

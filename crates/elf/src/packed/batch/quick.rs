@@ -1,96 +1,94 @@
-//! Many exact matches in layout `packed`, interleaved: the usual kind, as in quick.rs.
+//! The usual batch: shortcuts lead to short leaf lists.
 //!
-//! What is not usual (a long list, a list without a shortcut, more than two candidates, equal rows) is left to exact.rs,
-//! point by point.
+//! Whatever is irregular (a long list, a list without a shortcut, more than two candidates, equal rows) is searched point
+//! by point.
 
 use crate::Tid;
-use crate::kernel::{Between, Kernel, Search};
-use crate::packed::exact::{Damage, Exact, HEAD, Hits, IN_HEAD, Run};
-use crate::packed::node::Tree;
-use crate::packed::quartet::Weights;
+use crate::kernel::{CodeRange, Kernel};
+use crate::packed::batch::{Batch, BatchStages, GROUP, RING};
+use crate::packed::exact::{DamagedList, EqualRun, HEAD, Hits, IN_HEAD};
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
-use crate::tids::Matches;
 use crate::view::PAD;
 use halocline_media::Bytes;
 
-/// Points of a group.
-pub(super) const GROUP: usize = 4;
-/// Groups between a group's shortcuts and its lists.
-const LISTS: usize = 3;
-/// Groups between a group's shortcuts and its rows.
-const ROWS: usize = 6;
-/// Groups of which something is known.
-pub(super) const RING: usize = 16;
+/// The stages shortcut, list, records.
+pub(crate) struct QuickStages;
 
-const _: () = assert!(RING > ROWS && RING.is_power_of_two());
-
-/// Looks for whole groups of points in three stages: where the shortcut is, where the list is, which of its records
-/// are equal. Each stage asks for the lines that the next one reads, and that comes only after the other stages of other
-/// groups, when the lines are there.
-pub(crate) struct QuickBatch<'a, 'p, B> {
-    pub(crate) tree: Tree<'a, B>,
-    pub(crate) weights: &'a [Weights],
-    /// Row-major.
-    pub(crate) points: &'p [u64],
-    pub(crate) out: &'p mut Matches,
-}
-
-/// What is known of the points of a group.
+/// The points of a group whose shortcuts are known.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Flight {
+pub(crate) struct LocatedGroup {
     /// Offsets of the shortcuts, then of the lists.
     pub(super) at: [usize; GROUP],
     pub(super) tails: [u64; GROUP],
 }
 
-impl<B: Bytes> QuickBatch<'_, '_, B> {
+impl LocatedGroup {
     /// Finds the shortcuts of a group.
     #[inline(always)]
-    pub(super) fn places<K: Kernel>(&self, points: &[u64], dims: usize, flight: &mut Flight) {
-        let quartet = K::quartet(self.weights, dims, points);
-        flight.tails = quartet.tails;
-        for (at, place) in flight.at.iter_mut().zip(quartet.places) {
-            *at = self.tree.header.shortcuts.offset(place as usize);
-            self.tree.view.prefetch(*at);
+    pub(super) fn locate<K: Kernel, B: Bytes>(&mut self, batch: &Batch<'_, '_, B>, points: &[u64]) {
+        let quartet = K::point_batch(batch.coefficients, batch.dims, points);
+        self.tails = quartet.tails;
+        for (at, place) in self.at.iter_mut().zip(quartet.places) {
+            *at = batch.tree.header.shortcuts.offset(place as usize);
+            batch.tree.view.prefetch(*at);
         }
     }
 
-    /// Finds the lists of a group, and asks for these bytes of each.
+    /// Replaces the offsets of the shortcuts by those of the lists, and prefetches the lines at these distances from each.
     #[inline(always)]
-    pub(super) fn lists<const N: usize>(&self, flight: &mut Flight, ask_for: [usize; N]) {
-        let (header, view) = (self.tree.header, self.tree.view);
+    pub(super) fn follow<B: Bytes, const N: usize>(&mut self, batch: &Batch<'_, '_, B>, ahead: [usize; N]) {
+        let (header, view) = (batch.tree.header, batch.tree.view);
         let empty = header.len as usize - PAD;
-        for at in &mut flight.at {
-            // Zeros are an empty list, and the index starts with what is no list.
+        for at in &mut self.at {
+            // The padding reads as an empty list, and offset 0 (the magic number) as a list that is not regular.
             *at = match header.shortcuts.word(view, *at) {
                 NOWHERE => empty,
                 ABOVE => 0,
                 list => list as usize,
             };
-            for ahead in ask_for {
+            for ahead in ahead {
                 view.prefetch(*at + ahead);
             }
         }
     }
+}
 
-    /// Compares the records of a group.
+impl BatchStages for QuickStages {
+    const DELAYS: [usize; 3] = [3, 6, 6];
+    type Group = LocatedGroup;
+    type Ring = [LocatedGroup; RING];
+
     #[inline(always)]
-    fn compare<K: Kernel>(&mut self, points: &[u64], dims: usize, flight: &Flight) -> Result<(), Damage> {
-        let (tree, view, geometry) = (self.tree, self.tree.view, self.tree.geometry());
+    fn locate<K: Kernel, B: Bytes>(batch: &Batch<'_, '_, B>, points: &[u64], group: &mut LocatedGroup) {
+        group.locate::<K, B>(batch, points);
+    }
+
+    #[inline(always)]
+    fn follow<K: Kernel, B: Bytes>(batch: &Batch<'_, '_, B>, _points: &[u64], group: &mut LocatedGroup) {
+        group.follow(batch, [0, 64, 100]);
+    }
+
+    #[inline(always)]
+    fn compare<K: Kernel, B: Bytes>(
+        batch: &mut Batch<'_, '_, B>,
+        points: &[u64],
+        group: &mut LocatedGroup,
+    ) -> Result<(), DamagedList> {
+        let (tree, view, geometry) = (batch.tree, batch.tree.view, batch.tree.geometry());
         let shortcuts = &tree.header.shortcuts;
         let (depth, record_len) = (shortcuts.dims(), shortcuts.level.record_len);
         let bits = shortcuts.level.tail_mask.unwrap_or_default();
-        let start = self.out.tids.len();
+        let start = batch.out.tids.len();
         let (mut tids, mut ends, mut found) = ([0; GROUP], [0; GROUP], 0);
-        let mut unusual = false;
-        for (i, point) in points.chunks_exact(dims).enumerate().take(GROUP) {
-            let (at, tail) = (flight.at[i], flight.tails[i]);
+        let mut irregular = false;
+        for (i, point) in points.chunks_exact(batch.dims).enumerate().take(GROUP) {
+            let (at, tail) = (group.at[i], group.tails[i]);
             view.touch(at, HEAD);
             let Some(head) = view.head(at) else {
-                return Err(Damage(at));
+                return Err(DamagedList(at));
             };
             let rows = usize::from(head[0]);
-            let wanted = Between {
+            let wanted = CodeRange {
                 lo: point[depth] & 0xff,
                 span: 0,
             };
@@ -102,7 +100,7 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
                 view.touch(record, record_len);
             }
             let equal = (mask != 0) & tree.has_tail(record, bits, tail);
-            let mut run = Run {
+            let mut run = EqualRun {
                 at: if K::TIDS { record } else { position },
                 len: record_len as u32,
                 count: u32::from(equal),
@@ -114,7 +112,7 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
                 run = tree.equal_run::<K>(hits, record_len, |record| tree.has_tail(record, bits, tail));
             }
             let run = tree.run_in::<K>(at, 0, run);
-            unusual |= (rows >= usize::from(IN_HEAD)) | (run.count > 1);
+            irregular |= (rows >= usize::from(IN_HEAD)) | (run.count > 1);
             tids[found % GROUP] = if K::TIDS {
                 view.u32(run.at) & geometry.tid_mask
             } else {
@@ -123,56 +121,13 @@ impl<B: Bytes> QuickBatch<'_, '_, B> {
             found += usize::from(run.count > 0);
             ends[i] = start + found;
         }
-        if !unusual {
-            self.out.tids.extend_from_slice(&tids);
-            self.out.tids.truncate(start + found);
-            self.out.ends.extend_from_slice(&ends);
-            return Ok(());
-        }
-        for point in points.chunks_exact(dims) {
-            let run = Exact { tree, point }.run::<K>()?;
-            self.out.push(tree.tids(run));
-        }
-        Ok(())
-    }
-}
-
-impl<B: Bytes> Search for QuickBatch<'_, '_, B> {
-    type Output = Result<(), Damage>;
-
-    #[inline(always)]
-    fn run<K: Kernel>(mut self) -> Self::Output {
-        let dims = self.tree.geometry().dims();
-        let words = GROUP * dims;
-        let points = self.points;
-        let groups = points.len() / words;
-        self.out.reserve(points.len() / dims);
-        let mut flights = [Flight::default(); RING];
-        for turn in 0..groups + ROWS {
-            if turn < groups {
-                self.places::<K>(&points[turn * words..][..words], dims, &mut flights[turn % RING]);
-            }
-            let group = turn.wrapping_sub(LISTS);
-            if group < groups {
-                self.lists(&mut flights[group % RING], [0, 64, 100]);
-            }
-            let group = turn.wrapping_sub(ROWS);
-            if group < groups {
-                self.compare::<K>(&points[group * words..][..words], dims, &flights[group % RING])?;
-            }
-        }
-        for point in points[groups * words..].chunks_exact(dims) {
-            let tree = self.tree;
-            let run = Exact { tree, point }.run::<K>()?;
-            self.out.push(tree.tids(run));
-        }
-        Ok(())
+        batch.emit::<K>(points, &tids, &ends, found, irregular)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::header::Header;
+    use crate::header::ElfHeader;
     use crate::{BuildOptions, Elf, Matches, Rows, Tid, build_vec};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
@@ -233,7 +188,7 @@ mod tests {
                 table.0.sort_unstable();
             }
             let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
-            assert!(Header::read(&bytes).unwrap().weights.is_some());
+            assert!(ElfHeader::read(&bytes).unwrap().coefficients.is_some());
             let elf = Elf::open(bytes).unwrap();
             assert_eq!(elf.is_clustered(), seed % 2 == 1);
             let mut rows: HashMap<[u64; DIMS], Vec<Tid>> = HashMap::new();

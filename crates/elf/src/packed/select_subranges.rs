@@ -1,10 +1,10 @@
-//! Range matches behind quartered shortcuts: of each list the records of a few quarters, without its values.
+//! Range matches behind quartered shortcuts: reads the records of a few subranges of each list and not its values.
 
 use crate::Result;
-use crate::kernel::{Between, Kernel, Records, low_bits};
-use crate::packed::quarters::{Part, Quarters, Sums};
-use crate::packed::select::{Query, Walk};
-use crate::sink::Sink;
+use crate::kernel::{CodeRange, Kernel, Records, low_bits};
+use crate::packed::select::{LevelQuery, LevelTraversal};
+use crate::packed::subranges::{SubrangeCounts, SubrangeRows, SubrangeScheme};
+use crate::sink::MatchSink;
 use crate::view::count_of;
 use halocline_media::Bytes;
 
@@ -13,33 +13,37 @@ const AHEAD: usize = 32;
 /// Bytes of a line.
 const LINE: usize = 64;
 
-/// The rows of a short leaf list whose codes lie between two, of which only the part that tells lists of one place apart is
-/// given: at most 8 bits.
+/// The rows of a short leaf list whose codes lie between two bounds. The bounds have only those bits of a code that
+/// differ within a list: at most 8.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Slice {
+pub(crate) struct SubrangeSlice {
     /// The list.
     pub(crate) at: usize,
-    /// Of its place.
+    /// The row counts of its place.
     pub(crate) counts: u16,
     pub(crate) lo: u8,
     pub(crate) hi: u8,
 }
 
-impl Slice {
-    /// The list's records, and which of them are of quarters that have a code in question.
+impl SubrangeSlice {
+    /// Returns the list's records, and which of them are in subranges that overlap the bounds.
     #[inline(always)]
-    fn records(&self, quarters: &Quarters, len: usize) -> (Records, Part) {
-        let sums = Sums::new(self.counts);
+    fn records(&self, quarters: &SubrangeScheme, len: usize) -> (Records, SubrangeRows) {
+        let sums = SubrangeCounts::new(self.counts);
         let quarter = |code: u8| quarters.quarter(u64::from(code));
         let at = self.at + 1 + sums.rows();
         (Records { at, len }, sums.part(quarter(self.lo), quarter(self.hi)))
     }
 }
 
-impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
-    /// Emits the rows of these slices that pass the other tests.
+impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
+    /// Emits the rows of these slices that pass the remaining tests.
     #[inline(always)]
-    pub(super) fn slices<K: Kernel>(&mut self, slices: &[Slice], query: &Query<'p>) -> Result<()> {
+    pub(super) fn slices<K: Kernel>(
+        &mut self,
+        slices: &[SubrangeSlice],
+        query: &LevelQuery<'p>,
+    ) -> Result<()> {
         let quarters = &self.tree.header.shortcuts.quarters;
         let len = query.level.record_len;
         for slice in &slices[..slices.len().min(AHEAD)] {
@@ -66,7 +70,7 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
     }
 
     #[inline(always)]
-    fn ask_for(&self, slice: &Slice, quarters: &Quarters, len: usize) {
+    fn ask_for(&self, slice: &SubrangeSlice, quarters: &SubrangeScheme, len: usize) {
         let (records, part) = slice.records(quarters, len);
         if part.first < part.end {
             let (from, end) = (records.at + part.first * len, records.at + part.end * len);
@@ -76,10 +80,10 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         }
     }
 
-    /// Which records of a slice's quarters have a code of the slice: all of a quarter that lies between the bounds; of that of a
-    /// bound, its lowest bits tell.
+    /// Returns a mask of the records with a code of the slice: all records of inner subranges, and in the subrange of
+    /// each bound those whose low bits are within it.
     #[inline(always)]
-    fn between<K: Kernel>(&self, slice: &Slice, records: Records, part: Part) -> u64 {
+    fn between<K: Kernel>(&self, slice: &SubrangeSlice, records: Records, part: SubrangeRows) -> u64 {
         let quarters = &self.tree.header.shortcuts.quarters;
         let (lo, hi) = (u64::from(slice.lo), u64::from(slice.hi));
         let (first, last) = (quarters.quarter(lo), quarters.quarter(hi));
@@ -89,20 +93,20 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
         if first == last {
             return self.edge::<K>(records, mask, part, from, to);
         }
-        let sums = Sums::new(slice.counts);
+        let sums = SubrangeCounts::new(slice.counts);
         let mask = self.edge::<K>(records, mask, sums.part(first, first), from, low);
         self.edge::<K>(records, mask, sums.part(last, last), 0, to)
     }
 
-    /// The mask without those rows of a quarter whose codes end in other bits than `from..=to`.
+    /// Removes from the mask the rows of a subrange whose low bits are outside `from..=to`.
     #[inline(always)]
-    fn edge<K: Kernel>(&self, records: Records, mask: u64, of: Part, from: u64, to: u64) -> u64 {
+    fn edge<K: Kernel>(&self, records: Records, mask: u64, of: SubrangeRows, from: u64, to: u64) -> u64 {
         let low = self.tree.header.shortcuts.quarters.low;
         if to - from >= low.mask {
             return mask;
         }
         let rows = low_bits(of.end) & !low_bits(of.first);
-        let wanted = Between {
+        let wanted = CodeRange {
             lo: from,
             span: to - from,
         };
@@ -112,8 +116,8 @@ impl<'p, B: Bytes, S: Sink> Walk<'_, 'p, B, S> {
 
 #[cfg(test)]
 mod tests {
-    use crate::header::Header;
-    use crate::packed::shortcuts::Form;
+    use crate::header::ElfHeader;
+    use crate::packed::shortcuts::ShortcutForm;
     use crate::{BuildOptions, CodePredicate, Elf, Matches, Rows, Tid, build_vec};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
@@ -127,8 +131,8 @@ mod tests {
     }
 
     impl Table {
-        /// Of random rows, of which one in eight is a copy of another one; those with first code 0 have the same third one as a
-        /// rule, so their lists have many rows in a quarter.
+        /// Creates random rows, one in eight of which is a copy of another one; those with first code 0 have the same
+        /// third one as a rule, so their lists have many rows in a quarter.
         fn new(max: [u64; DIMS], rows: usize, rng: &mut StdRng) -> Self {
             let mut table = Self { max, rows: vec![] };
             for row in 0..rows {
@@ -184,9 +188,9 @@ mod tests {
         ] {
             let table = Table::new(max, rows, &mut rng);
             let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
-            let header = Header::read(&bytes).unwrap();
+            let header = ElfHeader::read(&bytes).unwrap();
             let what = format!("seed {seed:#x}, {max:?}");
-            assert_eq!(header.shortcuts.form, Form::Quartered, "{what}");
+            assert_eq!(header.shortcuts.form, ShortcutForm::Quartered, "{what}");
             assert_eq!(header.geometry.buckets.is_some(), buckets, "{what}");
             let elf = Elf::open(bytes.clone()).unwrap();
             elf.check().unwrap();
@@ -245,7 +249,7 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(0x9a38);
         let table = Table::new([11, 9, 31, 7, 77], 1500, &mut rng);
         let bytes = build_vec(&table, &BuildOptions::default()).unwrap();
-        let header = Header::read(&bytes).unwrap();
+        let header = ElfHeader::read(&bytes).unwrap();
         let at = header.shortcuts.offset(60);
         let view_at = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let line = at / 64 * 64;

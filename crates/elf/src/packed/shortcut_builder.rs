@@ -1,32 +1,32 @@
-//! Making the array of [`Shortcuts`].
+//! Construction of the array of [`Shortcuts`].
 //!
-//! The array of a bucketed tree has many places and is never of form direct, so its lines are made one after the other: places
-//! are set in ascending order. So are those of an array that was decided to be quartered.
+//! The array of a bucketed tree has many slots and never has form direct, so its slots are set in ascending order and
+//! its lines are encoded one after the other. The same holds for an array that will have form quartered.
 
-use crate::geometry::Geometry;
-use crate::packed::quarters::Quarters;
+use crate::geometry::RecordGeometry;
 use crate::packed::shortcuts::{
-    ABOVE, BUCKET_PLACES, Form, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, QUARTERED, ROWS,
-    Shortcuts,
+    ABOVE, BUCKET_PLACES, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, QUARTERED, ROWS,
+    ShortcutForm, Shortcuts,
 };
+use crate::packed::subranges::SubrangeScheme;
 
-/// One in so many lines of form near or quartered may have a list that is too far away.
+/// Divisor: at most this part of the lines of form near or quartered may have a list that is too far away.
 pub(crate) const REGULAR: usize = 8;
 
-/// What a place says.
+/// The content of a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// No row starts so.
+pub(crate) enum PlaceContent {
+    /// No row has these codes.
     #[default]
     Nothing,
-    /// The rows are in a leaf list further up.
+    /// The rows are in a leaf list on a level above.
     Above,
-    /// The list at this offset, and what its place says of its quarters.
+    /// The offset of the list and the row counts of its subranges.
     List(u64, u16),
 }
 
-impl Content {
-    /// The same in an array of lists that starts at `base`.
+impl PlaceContent {
+    /// Returns the content with offsets relative to `base`.
     pub(crate) fn moved(self, base: u64) -> Self {
         match self {
             Self::List(at, counts) => Self::List(base + at, counts),
@@ -35,9 +35,9 @@ impl Content {
     }
 }
 
-/// Number of the place of a tuple of whose codes the first ones are given, all of them valid.
-pub(crate) fn place(geometry: &Geometry, codes: impl IntoIterator<Item = u64>) -> usize {
-    // Dimensions without a code may have all of 64 bits, whose number is none of 64 bits.
+/// Returns the slot index of a tuple whose first codes are given, all of them valid.
+pub(crate) fn place(geometry: &RecordGeometry, codes: impl IntoIterator<Item = u64>) -> usize {
+    // Only dimensions with a code count: the number of codes of a 64-bit dimension would overflow.
     let sizes = geometry.max_codes.iter();
     let digits = codes.into_iter().zip(sizes);
     digits.fold(0, |place, (code, &max)| {
@@ -45,47 +45,47 @@ pub(crate) fn place(geometry: &Geometry, codes: impl IntoIterator<Item = u64>) -
     })
 }
 
-/// An array being made.
+/// An array under construction.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ShortcutBuilder {
     /// Dimensions of the array.
     pub(crate) dims: usize,
-    /// If it is to be quartered.
-    pub(crate) quarters: Option<Quarters>,
-    places: Vec<Content>,
-    /// Of a bucketed tree or a quartered array, instead of the places.
-    lines: Option<Lines>,
+    /// The subranges, if it is to be quartered.
+    pub(crate) quarters: Option<SubrangeScheme>,
+    places: Vec<PlaceContent>,
+    /// The encoded lines of a bucketed tree or quartered array, instead of `places`.
+    lines: Option<LineBuilder>,
 }
 
 /// Lines of form near or quartered, of which the last one is being made.
 #[derive(Debug)]
-struct Lines {
+struct LineBuilder {
     quartered: bool,
     bytes: Vec<u8>,
-    line: Vec<Content>,
+    line: Vec<PlaceContent>,
     /// The first place of that line.
     first: usize,
-    /// Places of the array.
+    /// Number of places of the array.
     places: usize,
 }
 
-impl Lines {
+impl LineBuilder {
     fn new(quartered: bool, places: usize) -> Self {
         let width = if quartered { QUARTERED } else { NEAR };
         Self {
             quartered,
             bytes: Vec::with_capacity(places.div_ceil(width) * LINE),
-            line: vec![Content::Nothing; width],
+            line: vec![PlaceContent::Nothing; width],
             first: 0,
             places,
         }
     }
 
-    fn set(&mut self, place: usize, content: Content) {
+    fn set(&mut self, place: usize, content: PlaceContent) {
         while place >= self.first + self.line.len() && self.first < self.places {
             self.next();
         }
-        // One that is past may only come of damage, which its finder reports.
+        // A slot that was passed already can only come from damage, which the caller reports.
         if let Some(at) = place.checked_sub(self.first)
             && let Some(there) = self.line.get_mut(at)
         {
@@ -101,7 +101,7 @@ impl Lines {
         } else {
             line(&self.line[..left], &mut self.bytes);
         }
-        self.line.fill(Content::Nothing);
+        self.line.fill(PlaceContent::Nothing);
         self.first += width;
     }
 
@@ -113,10 +113,11 @@ impl Lines {
     }
 }
 
-impl Places {
-    /// Bytes of DRAM for the places of so many rows at most, and for their bytes.
+impl ShortcutBuilder {
+    /// Returns the maximum bytes of DRAM for the slots of `rows` rows and their encoding.
     pub(crate) fn memory(rows: usize) -> usize {
-        let all = (rows / ROWS as usize).min(PLACES as usize) * (size_of::<Content>() + size_of::<u64>());
+        let all =
+            (rows / ROWS as usize).min(PLACES as usize) * (size_of::<PlaceContent>() + size_of::<u64>());
         let lines = (rows / ROWS as usize)
             .min(BUCKET_PLACES as usize)
             .div_ceil(QUARTERED)
@@ -124,48 +125,49 @@ impl Places {
         all.max(lines)
     }
 
-    /// Of form quartered with `quarters`.
-    pub(crate) fn new(geometry: &Geometry, dims: usize, quarters: Option<Quarters>) -> Self {
+    /// Creates the array; it gets form quartered if `quarters` are given.
+    pub(crate) fn new(geometry: &RecordGeometry, dims: usize, quarters: Option<SubrangeScheme>) -> Self {
         let sizes = geometry.max_codes[..dims].iter().map(|&max| max as usize + 1);
         let places = if dims == 0 { 0 } else { sizes.product() };
         let in_order = quarters.is_some() || dims > 0 && geometry.is_of_buckets(dims - 1);
         Self {
             dims,
             quarters,
-            places: vec![Content::Nothing; if in_order { 0 } else { places }],
-            lines: in_order.then(|| Lines::new(quarters.is_some(), places)),
+            places: vec![PlaceContent::Nothing; if in_order { 0 } else { places }],
+            lines: in_order.then(|| LineBuilder::new(quarters.is_some(), places)),
         }
     }
 
-    /// Places are set in ascending order.
-    pub(crate) fn set(&mut self, place: usize, content: Content) {
+    /// Sets the content of a place. Places are set in ascending order.
+    pub(crate) fn set(&mut self, place: usize, content: PlaceContent) {
         match &mut self.lines {
             Some(lines) => lines.set(place, content),
             None => self.places[place] = content,
         }
     }
 
-    /// Shape and bytes of the array behind lists that end at `nodes_end`, with the zeros before it. Unless it is quartered, of
-    /// form near if nearly all lines can be.
-    pub(crate) fn finish(&mut self, geometry: &Geometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
+    /// Returns the shape of the array behind lists that end at `nodes_end`, and its bytes with the zeros before it.
+    /// Unless the array is quartered, it gets form near if nearly all lines allow it.
+    pub(crate) fn finish(&mut self, geometry: &RecordGeometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
         let dims = self.dims;
         let shape = |form| Shortcuts::new(geometry, dims, form, nodes_end).unwrap_or_default();
         if self.quarters.is_some() {
-            let quartered = shape(Form::Quartered);
+            let quartered = shape(ShortcutForm::Quartered);
             let (bytes, _) = self.bytes(&quartered, nodes_end);
             return (quartered, bytes);
         }
-        let near = shape(Form::Near);
+        let near = shape(ShortcutForm::Near);
         let (bytes, far) = self.bytes(&near, nodes_end);
         if geometry.buckets.is_some() || far * REGULAR <= self.places.len().div_ceil(NEAR) {
             return (near, bytes);
         }
-        let direct = shape(Form::Direct);
+        let direct = shape(ShortcutForm::Direct);
         let (bytes, _) = self.bytes(&direct, nodes_end);
         (direct, bytes)
     }
 
-    /// The bytes of an array of this shape, with the zeros before it, and how many lines have a list that is too far away.
+    /// Returns the bytes of an array of this shape with the zeros before it, and the number of lines with a list that
+    /// is too far away.
     pub(crate) fn bytes(&mut self, shape: &Shortcuts, nodes_end: u64) -> (Vec<u8>, usize) {
         let mut bytes = vec![0; shape.at.saturating_sub(nodes_end as usize)];
         if let Some(lines) = &mut self.lines {
@@ -173,7 +175,7 @@ impl Places {
             all.splice(0..0, bytes);
             return (all, 0);
         }
-        if shape.form == Form::Near {
+        if shape.form == ShortcutForm::Near {
             let far = self
                 .places
                 .chunks(NEAR)
@@ -183,9 +185,9 @@ impl Places {
         }
         for content in &self.places {
             let word = match *content {
-                Content::Nothing => NOWHERE,
-                Content::Above => ABOVE,
-                Content::List(at, _) => at,
+                PlaceContent::Nothing => NOWHERE,
+                PlaceContent::Above => ABOVE,
+                PlaceContent::List(at, _) => at,
             };
             bytes.extend_from_slice(&word.to_le_bytes()[..shape.unit]);
         }
@@ -193,19 +195,20 @@ impl Places {
     }
 }
 
-/// Appends a line of form near; `false` if one of its lists is too far from the first: searches for it start at the root.
-fn line(places: &[Content], bytes: &mut Vec<u8>) -> bool {
+/// Appends a line of form near. Returns false if one of its lists is too far from the first; searches for it start at
+/// the root.
+fn line(places: &[PlaceContent], bytes: &mut Vec<u8>) -> bool {
     let end = bytes.len() + LINE;
     let base = lowest(places);
     bytes.extend_from_slice(&base.to_le_bytes());
     let mut far = false;
     for content in places {
         let near = match *content {
-            Content::Nothing => NEAR_NOWHERE,
-            Content::Above => NEAR_ABOVE,
-            Content::List(at, _) => distance(at, base),
+            PlaceContent::Nothing => NEAR_NOWHERE,
+            PlaceContent::Above => NEAR_ABOVE,
+            PlaceContent::List(at, _) => distance(at, base),
         };
-        far |= near == NEAR_ABOVE && *content != Content::Above;
+        far |= near == NEAR_ABOVE && *content != PlaceContent::Above;
         bytes.extend_from_slice(&near.to_le_bytes());
     }
     bytes.resize(end, 0);
@@ -213,15 +216,15 @@ fn line(places: &[Content], bytes: &mut Vec<u8>) -> bool {
 }
 
 /// Appends a line of form quartered; searches for a list that is too far from the first one start at the root.
-fn quartered_line(places: &[Content], bytes: &mut Vec<u8>) {
+fn quartered_line(places: &[PlaceContent], bytes: &mut Vec<u8>) {
     let end = bytes.len() + LINE;
     let base = lowest(places) / LINE as u64;
     bytes.extend_from_slice(&(base as u32).to_le_bytes());
     for content in places {
         let (near, counts) = match *content {
-            Content::Nothing => (NEAR_NOWHERE, 0),
-            Content::Above => (NEAR_ABOVE, 0),
-            Content::List(at, counts) => match distance(at, base * LINE as u64) {
+            PlaceContent::Nothing => (NEAR_NOWHERE, 0),
+            PlaceContent::Above => (NEAR_ABOVE, 0),
+            PlaceContent::List(at, counts) => match distance(at, base * LINE as u64) {
                 NEAR_ABOVE => (NEAR_ABOVE, 0),
                 near => (near, counts),
             },
@@ -232,10 +235,10 @@ fn quartered_line(places: &[Content], bytes: &mut Vec<u8>) {
     bytes.resize(end, 0);
 }
 
-/// The lowest offset of a list.
-fn lowest(places: &[Content]) -> u64 {
+/// Returns the lowest offset of a list.
+fn lowest(places: &[PlaceContent]) -> u64 {
     let lists = places.iter().filter_map(|content| match *content {
-        Content::List(at, _) => Some(at),
+        PlaceContent::List(at, _) => Some(at),
         _ => None,
     });
     lists.min().unwrap_or_default()
