@@ -45,7 +45,7 @@ pub(in crate::experiments) trait Index {
     fn wait_for_copies(&self);
 
     /// What of it is in DRAM.
-    fn placed(&self) -> Placed;
+    fn placed(&self) -> PlacementStatus;
 
     /// Bytes of it.
     fn size(&self) -> u64;
@@ -104,7 +104,7 @@ impl<B: Bytes> Index for Elf<B> {
         Elf::wait_for_copies(self);
     }
 
-    fn placed(&self) -> Placed {
+    fn placed(&self) -> PlacementStatus {
         Elf::placed(self).clone()
     }
 

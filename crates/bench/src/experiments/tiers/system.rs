@@ -211,7 +211,7 @@ impl System {
         self.index.reopen(options)
     }
 
-    pub(in crate::experiments) fn placed(&self) -> Placed {
+    pub(in crate::experiments) fn placed(&self) -> PlacementStatus {
         self.index.placed()
     }
 
