@@ -163,6 +163,7 @@ macro_rules! codecs {
         }
 
         /// Returns the encoders of all codecs.
+        #[allow(clippy::extra_unused_lifetimes, reason = "the types of the list name it")]
         fn encoders<'a>() -> [Encoder; [$(stringify!($name)),*].len()] {
             [$(Encoder {
                 id: <$codec as Codec<'a>>::ID,

@@ -8,7 +8,7 @@ use halocline_columns::{
     Table, TableOptions, TableProperties, TableWriter, add_column, create_table, delete_rows, rename_column,
     truncate,
 };
-use halocline_media::{Dram, MediumAccess, MediumBackend};
+use halocline_media::Dram;
 use halocline_pool::{Pool, Txn};
 use proptest::prelude::*;
 use std::sync::Arc;

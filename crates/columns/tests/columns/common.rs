@@ -5,7 +5,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use halocline_columns::{Table, TableOptions, TableStats, TableWriter};
-use halocline_media::{Dram, MediumAccess};
+use halocline_media::Dram;
 use halocline_pool::Pool;
 use halocline_workloads::SplitMix64;
 use std::cmp::Ordering;

@@ -4,7 +4,7 @@
 use crate::common::{Shape, batch, types, values};
 use arrow_schema::DataType;
 use halocline_columns::{CodePredicate, Table, TableOptions, TableWriter};
-use halocline_media::{Dram, MediumAccess, MediumBackend};
+use halocline_media::{Dram, MediumAccess};
 use halocline_pool::Pool;
 use halocline_workloads::SplitMix64;
 use proptest::prelude::*;

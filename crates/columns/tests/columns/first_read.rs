@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 use halocline_columns::{
     CodePredicate, ColumnsError, Result, Segment, Table, TableOptions, TableWriter, compact,
 };
-use halocline_media::{Dram, MediumAccess, MediumBackend};
+use halocline_media::{Dram, MediumAccess};
 use halocline_pool::{ExtentRef, Pool, VerifyMode};
 use halocline_workloads::SplitMix64;
 use roaring::RoaringBitmap;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use halocline_cache::Budget;
 use halocline_columns::Table;
 use halocline_elf::{ElfError, IndexOptions, KeptTrees, TableIndex, VolatileTrees};
-use halocline_media::{FileMedium, FileOptions, Medium, MediumAccess, MediumBackend};
+use halocline_media::{FileMedium, FileOptions, Medium};
 use halocline_pool::{Pool, PoolError};
 use tempfile::NamedTempFile;
 

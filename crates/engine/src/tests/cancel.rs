@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_media::Tracked;
 
 use super::model::runtime;
 use super::{check, create, rows, small, sorted};

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use halocline_media::Tracked;
 use halocline_media::explore::{Explorer, Report, Violation};
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
 use tokio::runtime::Runtime;
 
 use super::{check, create, open, rows, sorted};

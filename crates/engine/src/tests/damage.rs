@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{Medium, MediumAccess, Tracked};
 use halocline_pool::{ExtentRef, Pool};
 use halocline_workloads::SplitMix64;
 

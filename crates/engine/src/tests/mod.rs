@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
 use crate::tuning::{EngineFault, Tuning};

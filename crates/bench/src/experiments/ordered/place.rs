@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
-use halocline_media::{Dram, FileMedium, FileOptions, Medium, MediumAccess, MediumBackend};
+use halocline_media::{Dram, FileMedium, FileOptions, Medium};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;
 

@@ -8,7 +8,7 @@ mod present;
 
 use std::sync::Arc;
 
-use halocline_media::{Counting, Dram, FlushCounts, MediumAccess, MediumBackend};
+use halocline_media::{Counting, Dram, FlushCounts};
 use halocline_pool::Pool;
 use halocline_workloads::SplitMix64;
 
