@@ -8,7 +8,6 @@ use halocline_columns::{
     CodePredicate, ColumnsError, Table, TableOptions, TableProperties, TableWriter, add_column, create_table,
     delete_rows, rename_column, rename_table, set_cluster, truncate,
 };
-use halocline_media::MediumAccess;
 use halocline_pool::{ObjectKind, Pool, Txn};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;

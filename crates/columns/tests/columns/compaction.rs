@@ -8,7 +8,6 @@ use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, 
 use halocline_columns::{
     ColumnsError, Table, TableEncoding, TableOptions, TableProperties, TableWriter, create_table, delete_rows,
 };
-use halocline_media::MediumAccess;
 use halocline_pool::{Pool, Txn};
 use proptest::prelude::*;
 use std::cmp::Ordering;

@@ -10,7 +10,6 @@ use halocline_columns::{
     CodePredicate, ColumnsError, Dictionary, Table, TableOptions, TableProperties, TableWriter, add_column,
     create_table, delete_rows, rank_strings, set_default,
 };
-use halocline_media::MediumAccess;
 use halocline_pool::{ObjectKind, Txn};
 use std::collections::BTreeMap;
 use std::ops::Bound;

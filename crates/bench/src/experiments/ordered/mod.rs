@@ -6,7 +6,6 @@ mod place;
 mod recovery;
 mod writes;
 
-use halocline_media::MediumBackend;
 use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range, TreeError, TreeKind, create_tree};
 use halocline_pool::Pool;
 
