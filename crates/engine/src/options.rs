@@ -38,7 +38,8 @@ pub struct DatabaseOptions {
     /// for. `SET halocline.dram_budget` changes it.
     pub dram_budget: Option<u64>,
     /// Treat the pool as if it lay on this emulated medium: what is read and written is charged to it. For
-    /// experiments; not for [`Database::create_on`] and [`Database::open_on`], which are given a medium.
+    /// experiments; not for [`Database::create_on`](crate::Database::create_on) and
+    /// [`Database::open_on`](crate::Database::open_on), which are given a medium.
     pub medium: Option<EmulatedSpec>,
 }
 
