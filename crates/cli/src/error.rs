@@ -21,9 +21,9 @@ pub(crate) enum CliError {
     /// The command line was understood by the parser but makes no sense.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
+        /// The fault.
         message: String,
-        /// What to write instead.
+        /// The text to write instead.
         hint: String,
     },
     /// A tree has no entries with these keys.
@@ -32,9 +32,9 @@ pub(crate) enum CliError {
     /// Anything else.
     #[error("{message}")]
     Failed {
-        /// What happened.
+        /// The failure.
         message: String,
-        /// What to do next, if we know.
+        /// A hint on what to do next, if there is one.
         hint: Option<String>,
     },
 }

@@ -27,12 +27,12 @@ use tokio::time::timeout;
 
 use crate::error::CliError;
 
-/// Whether a guard lives. `REQUESTED` is written with this locked.
+/// True while a guard lives. `REQUESTED` is written with this locked.
 static GUARDED: Mutex<bool> = Mutex::new(false);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WAKE: Notify = Notify::const_new();
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// What names the directories of temporary files of a program that ends soon after the first Ctrl-C.
+/// Names the directories of temporary files of a program that ends soon after the first Ctrl-C.
 static EXIT_WHEN_LATE: Mutex<Option<Directories>> = Mutex::new(None);
 
 type Directories = Box<dyn Fn() -> Vec<PathBuf> + Send>;

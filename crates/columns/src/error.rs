@@ -1,4 +1,4 @@
-//! What can go wrong in tables, and what to do about it.
+//! Errors of tables, and what to do about them.
 
 use arrow_schema::{ArrowError, DataType};
 use halocline_pool::PoolError;
@@ -158,13 +158,13 @@ pub enum ColumnsError {
     Damaged {
         /// Table, column and chunk.
         place: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// More than the format can hold.
     #[error("{what}; split the table")]
     TooLarge {
-        /// What is too large.
+        /// The part that is too large.
         what: String,
     },
     /// The pool refused.

@@ -99,7 +99,7 @@ impl TableOptions {
     }
 }
 
-/// What was written: of an append only the new segments.
+/// Statistics of a write; of an append only the new segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStats {

@@ -96,7 +96,7 @@ impl From<Queries> for Asked {
 }
 
 impl TierArgs {
-    /// Whether there is a word of the medium.
+    /// Returns true if an option of the medium was given.
     pub(crate) fn names_medium(&self) -> bool {
         self.medium.is_some() || self.cache_model.is_some()
     }

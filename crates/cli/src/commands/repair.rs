@@ -128,7 +128,7 @@ fn save(plan: &RepairPlan, args: &CheckArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What is damaged of the objects of a pool, as far as it can be opened.
+/// The damaged objects of a pool, as far as it can be opened.
 fn damaged(database: &Database) -> Result<Vec<DamagedObject>, CliError> {
     let bar = progress::steps(0);
     let report = database.check(&mut |state| {

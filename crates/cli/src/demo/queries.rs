@@ -21,7 +21,7 @@ pub(crate) const INDEXED: [&str; 8] = [
 
 /// A query of the demo.
 pub(crate) struct Query {
-    /// What it is called in the output.
+    /// The name in the output.
     pub(crate) name: String,
     /// Its text; the first column of its answer is the number of selected rows.
     pub(crate) sql: String,

@@ -104,7 +104,7 @@ pub(crate) struct Answer {
     pub(crate) lines: Vec<String>,
     without_ms: f64,
     with_ms: f64,
-    /// Whether the engine uses the index when it is left to itself.
+    /// True if the engine chooses the index by itself.
     chosen: bool,
 }
 

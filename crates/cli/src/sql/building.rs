@@ -1,5 +1,4 @@
-//! What a statement waits for that nobody asked for in so many words: volatile indexes are built by the first query that
-//! has a use for them. On a terminal it is shown.
+//! The progress of volatile indexes, which the first query that can use them builds. Shown on a terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::output::plain_table;
 use crate::size::{display, grouped};
 
-/// What `\help` prints.
+/// The text of `\help`.
 pub(crate) const HELP: &str = "\
 \\d            tables and indexes of the pool
 \\d TABLE      columns of a table and its indexes

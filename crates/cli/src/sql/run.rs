@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Batches that may wait between the query and the printer.
 const WAITING: usize = 4;
 
-/// What the statements of one `sql` command share.
+/// State that the statements of one `sql` command share.
 pub(crate) struct Session {
     pub(crate) database: Database,
     pub(crate) style: Style,
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) repeat: u32,
 }
 
-/// What a running statement gives.
+/// The outcome of a running statement.
 enum Event {
     /// Rows with these columns will follow.
     Columns(SchemaRef),

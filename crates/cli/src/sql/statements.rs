@@ -17,12 +17,12 @@ pub(crate) fn split(text: &str) -> (Vec<String>, String) {
     (statements, text[start..].to_owned())
 }
 
-/// Whether there is anything but blanks and comments in `text`.
+/// Returns true if there is anything but blanks and comments in `text`.
 pub(crate) fn has_content(text: &str) -> bool {
     Tokens::new(text).any(|token| matches!(token, Token::Other(_)))
 }
 
-/// Whether the statement is a `CREATE TABLE` (also `CREATE OR REPLACE TABLE`), which may be the first of a new pool.
+/// Returns true for `CREATE TABLE` (also `CREATE OR REPLACE TABLE`), which may be the first statement of a new pool.
 pub(crate) fn creates_table(statement: &str) -> bool {
     let Some(Token::Other(start)) = Tokens::new(statement).find(|token| matches!(token, Token::Other(_)))
     else {

@@ -132,7 +132,7 @@ pub(crate) fn encode(width: usize, offsets: &[u64]) -> Vec<u64> {
 
 impl<'a> Codec<'a> for BitPacked<'a> {
     const ID: u8 = CODEC_BIT_PACKED;
-    const ENCODING: Encoding = Encoding::Packed;
+    const ENCODING: Encoding = Encoding::BitPacked;
     const WHOLE_BLOCK_ROWS: usize = 48;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

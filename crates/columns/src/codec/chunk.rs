@@ -188,7 +188,7 @@ impl<'a> KeyChunk<'a> {
     /// Checks that `bytes` are what `entry` says. O(1).
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A text that says which part is wrong.
     pub(crate) fn new(entry: &'a ChunkEntry, bytes: &'a [u8]) -> Result<Self, &'static str> {
         let width = usize::from(entry.width);
         if width > 64 || entry.nulls > entry.rows || entry.min > entry.max {
@@ -222,7 +222,7 @@ impl<'a> KeyChunk<'a> {
         self.entry.rows as usize
     }
 
-    /// What to add to a offset to get its key (wrapping).
+    /// Returns the number to add to an offset to get its key (wrapping).
     pub(crate) fn key_base(&self) -> u64 {
         let shifted = self.entry.nulls > 0 && self.entry.null_marker == 0;
         self.entry.min.wrapping_sub(u64::from(shifted))
@@ -264,7 +264,7 @@ impl<'a> KeyChunk<'a> {
         self.codec.prepare(self.width(), map);
     }
 
-    /// How many rows a block has.
+    /// Returns the number of rows of a block.
     ///
     /// # Panics
     /// If there is no such block.

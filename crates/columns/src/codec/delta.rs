@@ -59,7 +59,7 @@ fn prefix_sums<L: Lane, S: Lane>(first: L, smallest: L, deltas: &[S; BLOCK], out
 
 impl<'a> Codec<'a> for Delta<'a> {
     const ID: u8 = CODEC_DELTA;
-    const ENCODING: Encoding = Encoding::Steps;
+    const ENCODING: Encoding = Encoding::Delta;
     const WHOLE_BLOCK_ROWS: usize = 2;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

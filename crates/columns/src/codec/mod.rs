@@ -176,7 +176,7 @@ macro_rules! codecs {
             /// Opens the bytes of a chunk.
             ///
             /// # Errors
-            /// What does not match.
+            /// A text that says what does not match.
             pub(crate) fn open(
                 id: u8,
                 width: usize,

@@ -188,7 +188,7 @@ fn runs(block: &[u64]) -> impl Iterator<Item = (u8, u64)> {
 
 impl<'a, I: RunIndex<'a>> Codec<'a> for Runs<'a, I> {
     const ID: u8 = I::ID;
-    const ENCODING: Encoding = Encoding::Runs;
+    const ENCODING: Encoding = Encoding::RunLength;
     const WHOLE_BLOCK_ROWS: usize = 4;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

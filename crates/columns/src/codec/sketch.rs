@@ -1,4 +1,4 @@
-//! How many distinct keys a column has, estimated in 4 KiB of DRAM (HyperLogLog with linear counting when few).
+//! Estimates of the number of distinct keys of a column in 4 KiB of DRAM (HyperLogLog, and linear counting for few).
 
 /// A HyperLogLog sketch with 4096 registers: standard error 1.6 %.
 #[derive(Debug, Clone)]

@@ -60,7 +60,7 @@ pub(crate) struct ColumnMeta {
     #[serde(rename = "type")]
     pub(crate) data_type: String,
     pub(crate) nullable: bool,
-    /// What it takes where a statement gives no value.
+    /// The default value, for statements that give none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) default: Option<DefaultMeta>,
 }

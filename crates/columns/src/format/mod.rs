@@ -154,7 +154,7 @@ pub(crate) struct KeysHeader {
     pub count: u32,
     /// Bits per packed position or step.
     pub width: u32,
-    /// What to add to each packed step.
+    /// The number to add to each packed difference.
     pub step: u64,
     /// Zero.
     pub reserved: [u64; 6],

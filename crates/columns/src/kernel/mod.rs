@@ -48,7 +48,7 @@ pub trait Lane:
     fn plus(self, other: Self) -> Self;
     /// The difference, wrapping.
     fn minus(self, other: Self) -> Self;
-    /// Whether `self - lo <= span`, wrapping: `lo <= self <= lo + span` in one comparison.
+    /// Returns true if `self - lo <= span`, wrapping: `lo <= self <= lo + span` in one comparison.
     fn within(self, lo: Self, span: Self) -> bool;
 }
 

@@ -60,7 +60,7 @@ impl Bitset {
         was
     }
 
-    /// How many places there are: what is read from here on has no bit.
+    /// Returns the number of slots: numbers from here on have no bit.
     pub fn places(&self) -> u32 {
         self.places
     }
@@ -75,7 +75,7 @@ impl Bitset {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether all of them are set. O(places / 64).
+    /// Returns true if all of them are set. O(slots / 64).
     pub fn is_full(&self) -> bool {
         self.count() == self.places >> self.shift
     }

@@ -34,19 +34,19 @@ impl Code for u64 {}
 pub enum Encoding {
     /// All rows have the same code, which takes no bytes.
     Constant,
-    /// The distance from the chunk's smallest code, bit-packed.
-    Packed,
-    /// The same in whole bytes.
+    /// Bit-packed distances from the chunk's smallest code.
+    BitPacked,
+    /// The same distances in whole bytes.
     Plain,
-    /// Bit-packed positions in a sorted list of the chunk's codes.
+    /// Bit-packed positions in a sorted dictionary of the chunk's codes.
     Dictionary,
-    /// Bit-packed steps between codes that ascend.
-    Steps,
+    /// Bit-packed differences between ascending codes.
+    Delta,
     /// Runs of equal codes.
-    Runs,
+    RunLength,
 }
 
-/// What is known of a chunk without reading it.
+/// Statistics of a chunk that are known without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChunkInfo {
@@ -119,7 +119,7 @@ impl Column {
         Ok(width_of(self.codes()?.max_code()) as u32)
     }
 
-    /// What is known of a chunk without reading it. O(1).
+    /// Returns the statistics of a chunk, without reading it. O(1).
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes), [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
@@ -271,7 +271,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
         }
     }
 
-    /// Whether any row of a chunk can match, as far as its smallest and largest code tell. O(1), O(log n) for a set.
+    /// Returns true if a row of a chunk may match, by its smallest and largest code. O(1), O(log n) for a set.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).

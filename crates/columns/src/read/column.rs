@@ -27,7 +27,7 @@ pub struct Column {
     verified: Verified,
 }
 
-/// What a column is made of.
+/// The storage of a column.
 #[derive(Debug)]
 pub(crate) struct ColumnParts {
     /// Table, segment and column, for error messages.

@@ -33,7 +33,7 @@ pub(crate) fn header(count: u64, bytes_len: u64) -> DictionaryHeader {
 #[derive(Clone)]
 pub struct Dictionary {
     blob: Blob,
-    /// What it belongs to, for error messages.
+    /// The table and column that it belongs to, for error messages.
     place: Arc<str>,
     count: usize,
     bytes_len: usize,
@@ -150,7 +150,7 @@ impl Dictionary {
         self.count
     }
 
-    /// Whether there is no string.
+    /// Returns true if there is no string.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

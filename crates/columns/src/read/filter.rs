@@ -44,7 +44,7 @@ impl Column {
 }
 
 impl<'a> CodeFilter<'a> {
-    /// Whether the codes of a chunk are looked up fewer times than it has rows, by far.
+    /// Returns true if the codes of a chunk are looked up far fewer times than it has rows.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
@@ -53,10 +53,10 @@ impl<'a> CodeFilter<'a> {
     /// If there is no such chunk.
     pub fn by_runs(&mut self, chunk: usize) -> Result<bool> {
         let (chunk, _) = self.reader.chunk(chunk)?;
-        Ok(chunk.codec.encoding() == Encoding::Runs)
+        Ok(chunk.codec.encoding() == Encoding::RunLength)
     }
 
-    /// Whether every row of a chunk is looked up by its own code.
+    /// Returns true if every row of a chunk is looked up by its own code.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
@@ -67,7 +67,7 @@ impl<'a> CodeFilter<'a> {
         let (chunk, _) = self.reader.chunk(chunk)?;
         Ok(!matches!(
             chunk.codec.encoding(),
-            Encoding::Dictionary | Encoding::Runs
+            Encoding::Dictionary | Encoding::RunLength
         ))
     }
 

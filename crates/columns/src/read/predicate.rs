@@ -1,4 +1,4 @@
-//! What a selection asks of one column, over its codes.
+//! Predicates on the codes of one column.
 
 /// A condition on the codes of one column. NULL is an ordinary code (0, in a column that holds NULLs), so a
 /// condition that must not match NULL leaves code 0 out; [`CodeSpace`](crate::CodeSpace) builds them so.
@@ -43,7 +43,7 @@ impl CodePredicate {
         }
     }
 
-    /// Whether a row with this code matches. O(1), O(log n) for a set.
+    /// Returns true if a row with this code matches. O(1), O(log n) for a set.
     pub fn matches(&self, code: u64) -> bool {
         match self {
             Self::Any => true,

@@ -147,7 +147,7 @@ impl Segment {
     }
 }
 
-/// Whether `rows` lie within `0..total`.
+/// Returns true if `rows` lie within `0..total`.
 pub(crate) fn check_rows(rows: &Range<usize>, total: usize) -> Result<()> {
     if rows.start <= rows.end && rows.end <= total {
         return Ok(());

@@ -22,7 +22,7 @@ pub type BlockMask = [u64; BLOCK / 64];
 /// Blocks that are compared with one condition before the next.
 const STRIPE: usize = 8;
 
-/// What a selection knows of some rows of a chunk.
+/// The state of a selection for some rows of a chunk.
 pub(crate) enum Found<'a> {
     /// All of these rows of the segment match.
     All(Range<usize>),
@@ -50,7 +50,7 @@ impl Segment {
         Ok(collector.finish())
     }
 
-    /// How many rows within `rows` match all of `predicates` and are not deleted.
+    /// Returns the number of rows within `rows` that match all of `predicates` and are not deleted.
     ///
     /// # Errors
     /// As [`select`](Self::select).
@@ -188,7 +188,7 @@ fn keep(
     }
 }
 
-/// Whether no row is kept.
+/// Returns true if no row is kept.
 fn is_empty(mask: &BlockMask) -> bool {
     // In one go: no branch for each word.
     mask.iter().fold(0, |all, word| all | word) == 0

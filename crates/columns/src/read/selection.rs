@@ -40,12 +40,12 @@ impl Selection {
         &self.rows[..self.len]
     }
 
-    /// How many there are.
+    /// Returns the number of selected rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if no row is selected.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

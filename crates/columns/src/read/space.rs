@@ -89,7 +89,7 @@ impl CodeSpace {
         self.keys.map_or(0, |(_, max)| self.code(max))
     }
 
-    /// Whether the column holds NULLs (then NULL is code 0).
+    /// Returns true if the column holds NULLs (then NULL is code 0).
     pub fn has_null(&self) -> bool {
         self.has_null
     }
@@ -138,7 +138,7 @@ impl CodeSpace {
         key - self.first_key() + u64::from(self.has_null)
     }
 
-    /// What to add to a key to get its code (wrapping).
+    /// Returns the number to add to a key to get its code (wrapping).
     pub(crate) fn key_to_code(&self) -> u64 {
         u64::from(self.has_null).wrapping_sub(self.first_key())
     }

@@ -16,7 +16,7 @@ use zerocopy::FromBytes;
 
 const HEADER: usize = size_of::<StringsHeader>();
 
-/// What decompresses the strings of one chunk.
+/// The decoder of the strings of one chunk.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     symbols: [Symbol; 255],
@@ -42,7 +42,7 @@ impl<'a> StringsChunk<'a> {
     /// Checks the header and the sections' places. O(1), and O(symbols) to load the symbol table.
     ///
     /// # Errors
-    /// What is wrong with the chunk.
+    /// A text that says what is wrong with the chunk.
     pub(crate) fn new(entry: &'a ChunkEntry, chunk: &'a [u8]) -> Result<Self, Defect> {
         const LENGTH: Defect = "a section of the chunk lies outside of it";
         let rows = entry.rows as usize;
@@ -164,7 +164,7 @@ impl<'a> StringsChunk<'a> {
     /// Appends the strings of `rows` to `out`.
     ///
     /// # Errors
-    /// What is wrong with the chunk.
+    /// A text that says what is wrong with the chunk.
     pub(crate) fn read(&self, rows: Range<usize>, out: &mut BytesBuilder) -> Result<(), Defect> {
         let decoder = self.decoder()?;
         self.for_each_stored(rows, |stored| push(&decoder, stored, out))
@@ -173,7 +173,7 @@ impl<'a> StringsChunk<'a> {
     /// Appends the strings of single rows to `out`; `rows` are offset by `first`.
     ///
     /// # Errors
-    /// What is wrong with the chunk.
+    /// A text that says what is wrong with the chunk.
     pub(crate) fn gather(&self, rows: &[u32], first: usize, out: &mut BytesBuilder) -> Result<(), Defect> {
         let decoder = self.decoder()?;
         rows.iter()

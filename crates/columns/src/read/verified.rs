@@ -57,7 +57,7 @@ impl Verified {
         )
     }
 
-    /// Whether all is verified again.
+    /// True if all of it is verified again.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self, Self::Own(_))
     }

@@ -12,7 +12,7 @@ use crate::format::{ChunkEntry, ColumnHeader, FORMAT_WIDE, KIND_DICTIONARY, KIND
 use crate::read::bytes_array::for_each_bytes;
 use crate::read::dictionary::Dictionary;
 use crate::table::accept::accept;
-use crate::table::draft::{Draft, DraftSegment};
+use crate::table::table_edit::{DraftSegment, TableEdit};
 use crate::write::physical::{Physical, append_keys, storage_type};
 use crate::{ColumnsError, Result};
 use arrow_array::ArrayRef;
@@ -33,12 +33,12 @@ use zerocopy::{FromBytes, IntoBytes};
 /// # Panics
 /// If `default` is not of length 1.
 pub fn add_column(txn: &Txn, table: &str, field: &Field, default: Option<&ArrayRef>) -> Result<()> {
-    let mut draft = Draft::load(txn, table)?;
-    draft.check_new_column(field.name())?;
+    let mut edit = TableEdit::load(txn, table)?;
+    edit.check_new_column(field.name())?;
     let field = Field::new(field.name(), storage_type(field.data_type()), field.is_nullable());
-    draft.meta.columns.push(ColumnMeta::new(&field)?);
+    edit.meta.columns.push(ColumnMeta::new(&field)?);
     let constant = Constant::new(&field, default)?;
-    let rows: u64 = draft.segments.iter().map(|segment| segment.meta.rows).sum();
+    let rows: u64 = edit.segments.iter().map(|segment| segment.meta.rows).sum();
     if rows > 0 && constant.key.is_none() && !field.is_nullable() {
         return Err(ColumnsError::DefaultNeeded {
             table: table.into(),
@@ -46,11 +46,11 @@ pub fn add_column(txn: &Txn, table: &str, field: &Field, default: Option<&ArrayR
             rows,
         });
     }
-    for segment in &mut draft.segments {
+    for segment in &mut edit.segments {
         let place = format!("table `{table}`, segment {}", segment.meta.id);
         constant.add_to(txn, &place, segment)?;
     }
-    draft.put(txn)
+    edit.put(txn)
 }
 
 /// The value of all rows of a column.

@@ -6,7 +6,7 @@
 use crate::error::damaged;
 use crate::format::meta::{TableMeta, object_name};
 use crate::table::deletions;
-use crate::table::draft::Draft;
+use crate::table::table_edit::TableEdit;
 use crate::write::writer::storable;
 use crate::{ColumnsError, Result, TableEncoding};
 use arrow_schema::Schema;
@@ -14,7 +14,7 @@ use halocline_pool::Txn;
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 
-/// What a table has beside its columns.
+/// Properties of a table beside its columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableProperties {
     /// Names of the columns by which rows are sorted when they are written, the first one first.
@@ -30,10 +30,10 @@ pub struct TableProperties {
 /// [`ColumnsError::NoSuchColumn`] (of the clustering), [`ColumnsError::Pool`].
 pub fn create_table(txn: &Txn, name: &str, schema: &Schema, properties: &TableProperties) -> Result<()> {
     check_free(txn, name)?;
-    let mut draft = Draft::new(name, TableMeta::new(&storable(schema))?);
-    draft.cluster_by(properties.cluster.as_deref())?;
-    draft.meta.set_encoding(properties.encoding);
-    draft.put(txn)
+    let mut edit = TableEdit::new(name, TableMeta::new(&storable(schema))?);
+    edit.cluster_by(properties.cluster.as_deref())?;
+    edit.meta.set_encoding(properties.encoding);
+    edit.put(txn)
 }
 
 /// Sets or takes away the columns by which rows are sorted when they are written. Rows that are there stay where they
@@ -43,9 +43,9 @@ pub fn create_table(txn: &Txn, name: &str, schema: &Schema, properties: &TablePr
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchColumn`], [`ColumnsError::DuplicateColumn`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 pub fn set_cluster(txn: &Txn, name: &str, cluster: Option<&[String]>) -> Result<()> {
-    let mut draft = Draft::load(txn, name)?;
-    draft.cluster_by(cluster)?;
-    draft.put(txn)
+    let mut edit = TableEdit::load(txn, name)?;
+    edit.cluster_by(cluster)?;
+    edit.put(txn)
 }
 
 /// Takes all rows of a table away, and leaves the table.
@@ -53,9 +53,9 @@ pub fn set_cluster(txn: &Txn, name: &str, cluster: Option<&[String]>) -> Result<
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 pub fn truncate(txn: &Txn, name: &str) -> Result<()> {
-    let mut draft = Draft::load(txn, name)?;
-    draft.segments.clear();
-    draft.put(txn)
+    let mut edit = TableEdit::load(txn, name)?;
+    edit.segments.clear();
+    edit.put(txn)
 }
 
 /// Gives a table another name; its uid stays.
@@ -63,9 +63,9 @@ pub fn truncate(txn: &Txn, name: &str) -> Result<()> {
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::TableExists`], [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 pub fn rename_table(txn: &Txn, from: &str, to: &str) -> Result<()> {
-    let draft = Draft::load(txn, from)?;
+    let edit = TableEdit::load(txn, from)?;
     check_free(txn, to)?;
-    draft.renamed(to).put(txn)?;
+    edit.renamed(to).put(txn)?;
     Ok(txn.remove(&object_name(from))?)
 }
 
@@ -75,15 +75,15 @@ pub fn rename_table(txn: &Txn, from: &str, to: &str) -> Result<()> {
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchColumn`], [`ColumnsError::DuplicateColumn`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 pub fn rename_column(txn: &Txn, table: &str, from: &str, to: &str) -> Result<()> {
-    let mut draft = Draft::load(txn, table)?;
-    let column = draft.column(from)?;
-    draft.check_new_column(to)?;
-    draft.meta.columns[column].name = to.into();
-    let cluster = draft.meta.cluster.iter_mut().flatten();
+    let mut edit = TableEdit::load(txn, table)?;
+    let column = edit.column(from)?;
+    edit.check_new_column(to)?;
+    edit.meta.columns[column].name = to.into();
+    let cluster = edit.meta.cluster.iter_mut().flatten();
     for name in cluster.filter(|name| *name == from) {
         *name = to.into();
     }
-    draft.put(txn)
+    edit.put(txn)
 }
 
 /// Deletes rows, given for each segment id. Returns how many were not deleted before. A segment without rows left goes.
@@ -93,11 +93,11 @@ pub fn rename_column(txn: &Txn, table: &str, from: &str, to: &str) -> Result<()>
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchSegment`], [`ColumnsError::NoSuchRow`],
 /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`]; the transaction's table is as before.
 pub fn delete_rows(txn: &Txn, name: &str, rows: &BTreeMap<u64, RoaringBitmap>) -> Result<u64> {
-    let mut draft = Draft::load(txn, name)?;
+    let mut edit = TableEdit::load(txn, name)?;
     let mut newly = 0;
     for (&id, deleted) in rows {
-        let position = draft.position(id)?;
-        let segment = &mut draft.segments[position];
+        let position = edit.position(id)?;
+        let segment = &mut edit.segments[position];
         if let Some(row) = deleted.max().filter(|&row| u64::from(row) >= segment.meta.rows) {
             return Err(ColumnsError::NoSuchRow {
                 table: name.into(),
@@ -127,14 +127,14 @@ pub fn delete_rows(txn: &Txn, name: &str, rows: &BTreeMap<u64, RoaringBitmap>) -
         }
         segment.meta.deleted = all.len();
         if all.len() == segment.meta.rows {
-            draft.segments.remove(position);
+            edit.segments.remove(position);
         } else {
             all.optimize();
             segment.extents.push(deletions::write(txn, &all)?);
         }
     }
     if newly > 0 {
-        draft.put(txn)?;
+        edit.put(txn)?;
     }
     Ok(newly)
 }
@@ -146,7 +146,7 @@ fn check_free(txn: &Txn, name: &str) -> Result<()> {
     }
 }
 
-impl Draft {
+impl TableEdit {
     fn cluster_by(&mut self, cluster: Option<&[String]>) -> Result<()> {
         let cluster = cluster.filter(|columns| !columns.is_empty());
         for (i, name) in cluster.iter().copied().flatten().enumerate() {

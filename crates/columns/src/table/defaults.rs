@@ -6,7 +6,7 @@ use crate::error::damaged;
 use crate::format::wide;
 use crate::read::bytes_array::{BytesBuilder, for_each_bytes};
 use crate::table::accept::accept;
-use crate::table::draft::Draft;
+use crate::table::table_edit::TableEdit;
 use crate::write::physical::{Physical, append_keys, array_from_keys, is_text};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
@@ -41,14 +41,14 @@ pub(crate) enum DefaultMeta {
 /// # Panics
 /// If `default` is not of length 1.
 pub fn set_default(txn: &Txn, table: &str, column: &str, default: Option<&ArrayRef>) -> Result<()> {
-    let mut draft = Draft::load(txn, table)?;
-    let position = draft.column(column)?;
-    let field = draft.schema()?.field(position).clone();
-    draft.meta.columns[position].default = match default {
+    let mut edit = TableEdit::load(txn, table)?;
+    let position = edit.column(column)?;
+    let field = edit.schema()?.field(position).clone();
+    edit.meta.columns[position].default = match default {
         Some(value) => DefaultMeta::of(&field, value)?,
         None => None,
     };
-    draft.put(txn)
+    edit.put(txn)
 }
 
 impl DefaultMeta {

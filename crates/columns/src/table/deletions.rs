@@ -29,7 +29,7 @@ struct Stored {
     object: Object,
     extent: usize,
     rows: u64,
-    /// Whether the bitmap is verified even if it was before.
+    /// True if the bitmap is verified even if it was before.
     again: bool,
 }
 
@@ -77,7 +77,7 @@ impl Deletions {
         }
     }
 
-    /// How many rows are deleted.
+    /// Returns the number of deleted rows.
     pub(crate) fn count(&self) -> u64 {
         self.inner.count
     }

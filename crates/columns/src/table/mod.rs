@@ -14,9 +14,9 @@ pub(crate) mod cluster;
 pub mod compact;
 pub(crate) mod defaults;
 pub(crate) mod deletions;
-pub(crate) mod draft;
 pub(crate) mod live;
 pub(crate) mod shares;
+pub(crate) mod table_edit;
 
 use crate::Result;
 use crate::TableEncoding;
@@ -151,8 +151,8 @@ impl Table {
         &self.inner.name
     }
 
-    /// What tells it from every other table, also from an earlier one of its name. Given when the table is made; an
-    /// append, a deletion, a compaction or another name do not change it.
+    /// Returns the identifier that distinguishes it from every other table, also from an earlier one of its name. It is
+    /// assigned when the table is created; an append, a deletion, a compaction or another name do not change it.
     pub fn uid(&self) -> u64 {
         self.inner.uid
     }
@@ -162,7 +162,7 @@ impl Table {
         &self.inner.schema
     }
 
-    /// What a column takes where a statement gives no value for it: an array of length 1 of its type, or `None` for NULL.
+    /// Returns the default of a column, for statements that give no value for it: an array of length 1 of its type, or `None` for NULL.
     ///
     /// # Panics
     /// If there is no column of this number.

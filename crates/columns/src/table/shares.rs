@@ -94,7 +94,7 @@ fn string_bytes(array: &dyn Array) -> usize {
     bytes
 }
 
-/// How many rows to read at once, so that a batch takes about `bytes`: learnt from batch to batch.
+/// The number of rows to read at once so that a batch takes about `bytes`, adjusted from batch to batch.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes: usize,

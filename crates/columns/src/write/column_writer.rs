@@ -282,7 +282,7 @@ impl ColumnWriter {
         self.backlog.iter_mut().map(|(_, backlog)| backlog)
     }
 
-    /// Whether [`step`](Self::step) has something to do before more rows come.
+    /// Returns true if [`step`](Self::step) has something to do before more rows come.
     pub(crate) fn must_convert(&self) -> bool {
         matches!(self.state, State::Strings(_)) && !self.backlog.is_empty()
     }
@@ -309,7 +309,7 @@ impl ColumnWriter {
         }
     }
 
-    /// Whether some backlog is left; after [`end`](Self::end), [`step`](Self::step) until there is none.
+    /// Returns true if a backlog is left; after [`end`](Self::end), call [`step`](Self::step) until there is none.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
     }
@@ -369,7 +369,7 @@ impl ColumnWriter {
             .then(|| Dictionary::encode(self.interner.sorted().iter().map(|&id| self.interner.get(id))))
     }
 
-    /// What the directory says of the column: the header (without the places of entries and dictionary) and the
+    /// Returns the column's part of the directory: the header (without the places of entries and dictionary) and the
     /// entries. Every chunk must have been placed.
     pub(crate) fn summary(&self) -> (ColumnHeader, &[ChunkEntry]) {
         let valued = || self.entries.iter().filter(|entry| entry.nulls < entry.rows);

@@ -68,7 +68,7 @@ impl Physical {
     }
 }
 
-/// Whether values of this type are UTF-8.
+/// Returns true if values of this type are UTF-8.
 pub(crate) fn is_text(data_type: &DataType) -> bool {
     matches!(
         data_type,

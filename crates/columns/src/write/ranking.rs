@@ -33,7 +33,7 @@ const BUFFER: usize = 256 << 10;
 
 /// The strings of a column in order, and the code of each row: its rank, plus one if there are NULLs, which are 0.
 pub struct RankedStrings<'t> {
-    /// Whether a row is NULL.
+    /// Returns true if a row is NULL.
     pub has_null: bool,
     /// Different strings.
     pub distinct: u64,

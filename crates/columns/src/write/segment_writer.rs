@@ -121,8 +121,8 @@ impl<'t> SegmentWriter<'t> {
             .collect();
     }
 
-    /// Whether the rows have become so much longer than the first ones that chunks that are not full take more than their
-    /// share: better to begin another segment.
+    /// Returns true if rows have become so much longer than the first ones that chunks that are not full take more than
+    /// their share of memory. The writer then starts another segment.
     pub(crate) fn is_overfull(&self) -> bool {
         self.sum(ColumnWriter::pending_strings) > self.shares.pending
     }

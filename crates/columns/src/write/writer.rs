@@ -5,7 +5,7 @@
 
 use crate::format::meta::TableMeta;
 use crate::table::cluster::Sorter;
-use crate::table::draft::{Draft, DraftSegment};
+use crate::table::table_edit::{DraftSegment, TableEdit};
 use crate::write::physical::storage_type;
 use crate::write::segment_writer::SegmentWriter;
 use crate::{ColumnsError, Result, TableOptions, TableStats};
@@ -19,8 +19,8 @@ pub struct TableWriter<'t> {
     txn: &'t Txn,
     schema: SchemaRef,
     options: TableOptions,
-    draft: Draft,
-    /// Where in the draft the new segments go.
+    edit: TableEdit,
+    /// Where in the edit the new segments go.
     place: usize,
     segment: SegmentWriter<'t>,
     /// Where rows wait to be sorted, if the table has a clustering.
@@ -31,7 +31,7 @@ pub struct TableWriter<'t> {
 impl std::fmt::Debug for TableWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TableWriter")
-            .field("name", &self.draft.name())
+            .field("name", &self.edit.name())
             .field("rows", &self.stats.rows)
             .finish_non_exhaustive()
     }
@@ -48,7 +48,7 @@ impl<'t> TableWriter<'t> {
     /// If the options break their limits.
     pub fn new(txn: &'t Txn, name: &str, schema: SchemaRef, options: TableOptions) -> Result<Self> {
         let meta = TableMeta::new(&storable(&schema))?;
-        Self::start(txn, Draft::new(name, meta), 0, options)
+        Self::start(txn, TableEdit::new(name, meta), 0, options)
     }
 
     /// Starts new segments behind those of table `name`. Rows in errors count from the first one appended.
@@ -59,9 +59,9 @@ impl<'t> TableWriter<'t> {
     /// # Panics
     /// If the options break their limits.
     pub fn append(txn: &'t Txn, name: &str, options: TableOptions) -> Result<Self> {
-        let draft = Draft::load(txn, name)?;
-        let place = draft.segments.len();
-        Self::start(txn, draft, place, options)
+        let edit = TableEdit::load(txn, name)?;
+        let place = edit.segments.len();
+        Self::start(txn, edit, place, options)
     }
 
     /// Starts new segments of table `name` that take the place of those with these ids (of the first of them, if they do
@@ -73,22 +73,22 @@ impl<'t> TableWriter<'t> {
     /// # Panics
     /// If the options break their limits.
     pub fn replacing(txn: &'t Txn, name: &str, ids: &[u64], options: TableOptions) -> Result<Self> {
-        let mut draft = Draft::load(txn, name)?;
-        let mut place = draft.segments.len();
+        let mut edit = TableEdit::load(txn, name)?;
+        let mut place = edit.segments.len();
         for id in ids {
-            place = place.min(draft.position(*id)?);
+            place = place.min(edit.position(*id)?);
         }
-        draft.segments.retain(|segment| !ids.contains(&segment.meta.id));
-        Self::start(txn, draft, place, options)
+        edit.segments.retain(|segment| !ids.contains(&segment.meta.id));
+        Self::start(txn, edit, place, options)
     }
 
-    fn start(txn: &'t Txn, draft: Draft, place: usize, options: TableOptions) -> Result<Self> {
+    fn start(txn: &'t Txn, edit: TableEdit, place: usize, options: TableOptions) -> Result<Self> {
         options.assert_valid();
-        let schema = draft.schema()?;
-        let next = draft.next_segment();
+        let schema = edit.schema()?;
+        let next = edit.next_segment();
         let mut options = options;
-        options.encoding = draft.meta.encoding().unwrap_or_default();
-        let sorter = Sorter::new(txn, draft.name(), &draft.meta, &schema, options.memory / 2)?;
+        options.encoding = edit.meta.encoding().unwrap_or_default();
+        let sorter = Sorter::new(txn, edit.name(), &edit.meta, &schema, options.memory / 2)?;
         if sorter.is_some() {
             options.memory -= options.memory / 2;
         }
@@ -103,7 +103,7 @@ impl<'t> TableWriter<'t> {
             },
             schema,
             options,
-            draft,
+            edit,
             place,
         })
     }
@@ -184,10 +184,10 @@ impl<'t> TableWriter<'t> {
             *sum += bytes;
         }
         let segment: DraftSegment = self
-            .draft
+            .edit
             .new_segment(written.rows, written.format, written.extents);
         stats.ids.end = segment.meta.id + 1;
-        self.draft.segments.insert(self.place, segment);
+        self.edit.segments.insert(self.place, segment);
         self.place += 1;
         Ok(())
     }
@@ -215,7 +215,7 @@ impl<'t> TableWriter<'t> {
         if self.segment.rows() > 0 {
             self.finish_segment()?;
         }
-        self.draft.put(self.txn)?;
+        self.edit.put(self.txn)?;
         Ok(self.stats)
     }
 }

@@ -15,11 +15,11 @@ use std::sync::Arc;
 /// Kinds of columns, each after the encoding that its chunks get.
 pub(crate) const KINDS: [Encoding; 6] = [
     Encoding::Constant,
-    Encoding::Packed,
+    Encoding::BitPacked,
     Encoding::Plain,
     Encoding::Dictionary,
-    Encoding::Steps,
-    Encoding::Runs,
+    Encoding::Delta,
+    Encoding::RunLength,
 ];
 
 /// The numbers of a column of a kind.
@@ -29,11 +29,11 @@ pub(crate) fn numbers(kind: Encoding, rows: usize, rng: &mut SplitMix64) -> Vec<
         .map(|row| {
             last = match kind {
                 Encoding::Constant => 42,
-                Encoding::Packed => rng.below(1000) as i64 - 500,
+                Encoding::BitPacked => rng.below(1000) as i64 - 500,
                 // Ends of the range of 16 bits keep the width, whatever is drawn.
                 Encoding::Plain => [0, 65_535, rng.below(65_536) as i64][(row % 1024).min(2)],
                 Encoding::Dictionary => rng.below(20) as i64 * 10_000_000_007,
-                Encoding::Steps => last + rng.below(3) as i64,
+                Encoding::Delta => last + rng.below(3) as i64,
                 _ if row % 1024 == 0 || rng.below(12) == 0 => rng.next_u64() as i64 >> 30,
                 _ => last,
             };
@@ -301,7 +301,7 @@ fn each_kind_of_column_gets_its_encoding() {
                 .collect();
             let expected = match kind {
                 // A place for NULL takes bits of its own, and values beside NULLs do not ascend.
-                Encoding::Constant | Encoding::Plain | Encoding::Steps | Encoding::Runs if nulls > 0 => {
+                Encoding::Constant | Encoding::Plain | Encoding::Delta | Encoding::RunLength if nulls > 0 => {
                     continue;
                 }
                 kind => format!("{kind:?}"),
@@ -315,8 +315,8 @@ fn each_kind_of_column_gets_its_encoding() {
 fn only_what_needs_it_is_of_version_4_or_5() {
     let mut rng = SplitMix64::new(2);
     let columns = [
-        numbers(Encoding::Packed, 5000, &mut rng),
-        numbers(Encoding::Steps, 5000, &mut rng),
+        numbers(Encoding::BitPacked, 5000, &mut rng),
+        numbers(Encoding::Delta, 5000, &mut rng),
         short_runs(5000, &mut rng),
     ];
     let versions = columns.map(|numbers| {

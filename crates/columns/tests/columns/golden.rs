@@ -83,7 +83,10 @@ fn wide_decimals_are_read_as_ever() {
 
 #[test]
 fn marked_segments_are_read_as_ever() {
-    assert_eq!(read(MARKED, &marked()), [Encoding::Runs, Encoding::Runs]);
+    assert_eq!(
+        read(MARKED, &marked()),
+        [Encoding::RunLength, Encoding::RunLength]
+    );
 }
 
 /// Compares a file with the columns that it was made of; returns the encodings of the first chunks of those that have

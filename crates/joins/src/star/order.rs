@@ -57,7 +57,7 @@ impl ProbeCost {
         for info in infos {
             let bits = 8.0 * info.bytes as f64 / info.rows.max(1) as f64;
             cost.bits += bits;
-            if info.encoding == Encoding::Runs {
+            if info.encoding == Encoding::RunLength {
                 cost.looked_up = (bits / f64::from(info.width.max(1))).min(1.0);
             }
         }

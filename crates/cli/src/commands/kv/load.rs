@@ -16,7 +16,7 @@ use crate::size::grouped;
 use super::entries::Source;
 use super::{finish, open};
 
-/// What a load has done so far.
+/// The progress of a load.
 #[derive(Default)]
 struct Loaded {
     bulk: u64,

@@ -29,7 +29,7 @@ use answer::Entries;
 
 pub(super) use trees::{TreeInfo, check_all, list};
 
-/// What the names of trees start with in the pool's directory.
+/// The prefix of the names of trees in the pool's directory.
 const PREFIX: &str = "tree/";
 
 /// How long another process is waited for that has the tree open or writes the pool.
@@ -241,7 +241,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, TreeError>) -> Result<T, 
     }
 }
 
-/// What to type next where a tree does not open.
+/// Returns a hint on what to type next where a tree does not open.
 fn explain(error: TreeError, pool: &Pool, args: &KvArgs) -> CliError {
     let shown = args.pool.display();
     let name = match args.name.as_str() {

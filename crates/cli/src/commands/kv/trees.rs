@@ -13,17 +13,17 @@ use crate::error::CliError;
 
 use super::{PREFIX, Tree};
 
-/// What `info` shows of a tree.
+/// The line of `info` on a tree.
 pub(in crate::commands) struct TreeInfo {
     pub(in crate::commands) name: String,
     pub(in crate::commands) kind: TreeKind,
     /// Bytes in the pool.
     pub(in crate::commands) bytes: u64,
-    /// How many there are, or why that is not known.
+    /// The number of entries, or why it is not known.
     pub(in crate::commands) entries: Result<u64, String>,
 }
 
-/// What a check of all trees has found.
+/// The result of a check of all trees.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Checked {
     /// Trees that were verified.

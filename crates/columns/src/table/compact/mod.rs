@@ -78,7 +78,7 @@ pub struct MergeProgress {
     pub total: u64,
 }
 
-/// What a merge did.
+/// The report of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergeStats {
@@ -98,7 +98,7 @@ pub struct MergeStats {
 
 /// Rows that are read at once at most.
 const BATCH_ROWS: usize = 8192;
-/// What of the memory rows on their way take: the batch, and copies of it.
+/// The share of the memory for rows in flight: the batch, and copies of it.
 const BATCH_SHARE: usize = 16;
 
 /// Writes the live rows of the segments with these ids anew, in their order or in that of the clustering columns, into

@@ -7,7 +7,7 @@ use halocline_pool::{ExtentRef, ObjectKind, Txn};
 
 /// A table that is being changed.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct TableEdit {
     name: String,
     /// Without segments: they are below.
     pub(crate) meta: TableMeta,
@@ -21,7 +21,7 @@ pub(crate) struct DraftSegment {
     pub(crate) extents: Vec<ExtentRef>,
 }
 
-impl Draft {
+impl TableEdit {
     /// A table without rows.
     pub(crate) fn new(name: &str, meta: TableMeta) -> Self {
         Self {
