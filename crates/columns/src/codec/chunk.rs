@@ -281,13 +281,15 @@ impl<'a> KeyChunk<'a> {
             let (block, start) = (row / BLOCK, row % BLOCK);
             let end = (rows.end - block * BLOCK).min(BLOCK);
             self.reads(block..block + 1);
-            match self.codec.stored_block(block) {
-                Some(stored) => each(&stored[start..end]),
+            let offsets = match self.codec.stored_block(block) {
+                Some(stored) => stored,
                 None => {
                     self.codec.unpack(block, &mut values);
-                    each(&values[start..end]);
+                    &values
                 }
-            }
+            };
+            // One call, so that the caller's loop is inlined.
+            each(&offsets[start..end]);
             row = block * BLOCK + end;
         }
     }

@@ -228,7 +228,6 @@ macro_rules! codecs {
                 })
             }
 
-            #[inline]
             pub(crate) fn unpack<L: Lane>(&self, block: usize, out: &mut [L; BLOCK]) {
                 match self { $(KeyCodec::$name(codec) => codec.unpack(block, out)),* }
             }
