@@ -10,7 +10,7 @@ use crate::codec::plain;
 use crate::codec::{CodeMap, KeyCodec, bit_packed};
 use crate::error::damaged;
 use crate::format::{ALIGN, BLOCK, CODEC_BIT_PACKED, CODEC_PLAIN, ChunkEntry, checksum};
-use crate::kernel::{Lane, with_lane};
+use crate::kernel::{AlignedBlock, Lane, with_lane};
 use crate::read::bitset::Bitset;
 use crate::read::codes::Code;
 use crate::read::select::BlockMask;
@@ -275,7 +275,7 @@ impl<'a> KeyChunk<'a> {
 
     /// Calls `each` with the offsets of `rows`, block by block.
     pub(crate) fn for_each_block<L: Lane>(&self, rows: Range<usize>, mut each: impl FnMut(&[L])) {
-        let mut values = [L::default(); BLOCK];
+        let mut values = AlignedBlock::<L>::default();
         let mut row = rows.start;
         while row < rows.end {
             let (block, start) = (row / BLOCK, row % BLOCK);
@@ -284,8 +284,8 @@ impl<'a> KeyChunk<'a> {
             let offsets = match self.codec.stored_block(block) {
                 Some(stored) => stored,
                 None => {
-                    self.codec.unpack(block, &mut values);
-                    &values
+                    self.codec.unpack(block, &mut values.0);
+                    &values.0
                 }
             };
             // One call, so that the caller's loop is inlined.
@@ -297,7 +297,7 @@ impl<'a> KeyChunk<'a> {
     /// Calls `each` with the offsets of single rows of this chunk. `rows` are offset by `first`, the number of
     /// the chunk's first row. A block with many of them is read as a whole.
     pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(L)) {
-        let mut values = [L::default(); BLOCK];
+        let mut values = AlignedBlock::<L>::default();
         let mut rest = rows;
         while let Some(&row) = rest.first() {
             let block = (row as usize - first) / BLOCK;
@@ -307,10 +307,10 @@ impl<'a> KeyChunk<'a> {
                 .count();
             self.reads(block..block + 1);
             if run >= self.codec.whole_block_rows() {
-                self.codec.unpack(block, &mut values);
+                self.codec.unpack(block, &mut values.0);
                 rest[..run]
                     .iter()
-                    .for_each(|&row| each(values[(row as usize - first) % BLOCK]));
+                    .for_each(|&row| each(values.0[(row as usize - first) % BLOCK]));
             } else {
                 rest[..run]
                     .iter()
