@@ -1,4 +1,4 @@
-//! Measures small changes per second: `rates FILE [strict|assume-dax]`.
+//! Measures small changes per second: `publish_rates FILE [strict|assume-dax]`.
 //!
 //! Appends records of 100 bytes to a log one by one, each in a transaction of its own, then publishes small objects,
 //! and prints the rates. The file is created and left behind.
