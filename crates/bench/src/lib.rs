@@ -1,4 +1,5 @@
-//! One module per experiment, and what experiments share: settings, measured values, interleaved timing, JSON Lines.
+//! One module per experiment, and what experiments share: settings, measured values, interleaved timing, JSON
+//! Lines.
 //!
 //! Invariants:
 //! - a ratio between systems comes from one run, in which their repetitions alternate;

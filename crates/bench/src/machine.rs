@@ -22,8 +22,8 @@ pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// DRAM that this process holds for itself, in bytes: its anonymous resident pages, measured by the kernel. Mapped bytes
-/// of a pool are not among them. `None` where the kernel does not say.
+/// DRAM that this process holds for itself, in bytes: its anonymous resident pages, measured by the kernel.
+/// Mapped bytes of a pool are not among them. `None` where the kernel does not say.
 #[must_use]
 pub fn anonymous_dram() -> Option<u64> {
     anonymous_dram_of("self")

@@ -20,8 +20,8 @@ pub struct Reopened {
     pub first_query_ms: f64,
     /// The same query once more, in milliseconds.
     pub second_query_ms: f64,
-    /// DRAM that the process holds for itself behind the second query (anonymous resident pages), in bytes; 0 where the
-    /// kernel does not say.
+    /// DRAM that the process holds for itself behind the second query (anonymous resident pages), in bytes;
+    /// 0 where the kernel does not say.
     pub dram_bytes: u64,
     /// The answer, one line per row.
     pub answer: Vec<String>,
@@ -62,7 +62,8 @@ pub fn measure(pool: &Path, query: &str, medium: Option<&EmulatedSpec>) -> Resul
     })
 }
 
-/// As [`measure`], in a fresh process: `command` with the pool, the query and `--medium` with the medium as JSON added.
+/// As [`measure`], in a fresh process: `command` with the pool, the query and `--medium` with the medium as
+/// JSON added.
 ///
 /// # Errors
 /// The process cannot be started, fails, or does not print what it should.

@@ -67,8 +67,8 @@ impl<'a> Reporter<'a> {
         self.base.insert(name.to_owned(), value.into());
     }
 
-    /// Takes one value. `config` is what is special to it; what [`Self::set`] was told and the machine are added. What is no
-    /// number is left out: a rate or a ratio of times on a virtual clock that are 0.
+    /// Takes one value. `config` is what is special to it; what [`Self::set`] was told and the machine are
+    /// added. What is no number is left out: a rate or a ratio of times on a virtual clock that are 0.
     ///
     /// # Errors
     /// The JSON file cannot be written.
@@ -98,7 +98,8 @@ impl<'a> Reporter<'a> {
         Ok(())
     }
 
-    /// Takes the median of repeated measurements under `metric`, and their spread as `metric.min` and `metric.max`.
+    /// Takes the median of repeated measurements under `metric`, and their spread as `metric.min` and
+    /// `metric.max`.
     ///
     /// # Errors
     /// The JSON file cannot be written.

@@ -27,8 +27,8 @@ pub struct Settings {
     pub directory: Option<PathBuf>,
     /// The program, for steps in processes of their own that are its commands.
     pub program: Option<PathBuf>,
-    /// Program and arguments to which a pool and a query are added for [`crate::reopen::measure`] in a fresh process;
-    /// empty if there is none, and the same process opens the pool again.
+    /// Program and arguments to which a pool and a query are added for [`crate::reopen::measure`] in a fresh
+    /// process; empty if there is none, and the same process opens the pool again.
     pub reopen: Vec<OsString>,
     /// What the experiments on two tiers of memory are run with.
     pub tiers: Tiers,

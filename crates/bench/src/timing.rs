@@ -1,5 +1,5 @@
-//! Timing that can be compared: repetitions of all systems alternate, so that a slow moment of the machine hits them
-//! alike; the median counts, and the spread is shown.
+//! Timing that can be compared: repetitions of all systems alternate, so that a slow moment of the machine
+//! hits them alike; the median counts, and the spread is shown.
 
 use crate::BenchError;
 
@@ -59,7 +59,8 @@ impl Samples {
 /// One way to do what is measured; returns the measured value of one repetition.
 pub(crate) type Run<'a> = Box<dyn FnMut() -> Result<f64, BenchError> + 'a>;
 
-/// Runs every system once to warm up, then all of them `repetitions` times in turn; one sample set per system.
+/// Runs every system once to warm up, then all of them `repetitions` times in turn; one sample set per
+/// system.
 ///
 /// # Errors
 /// The first failure of a run.

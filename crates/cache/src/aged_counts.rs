@@ -1,4 +1,5 @@
-//! Access probabilities of items, estimated from counts that age. They are the input of LLA and follow the workload.
+//! Access probabilities of items, estimated from counts that age. They are the input of LLA and follow the
+//! workload.
 //!
 //! One query in 64 is a sample, whose accesses are all counted. At the end of a period of samples all
 //! counts are halved, so the influence of past workloads decays at that rate. The halving happens

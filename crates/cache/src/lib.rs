@@ -1,7 +1,7 @@
 //! Caching of slow-tier data in DRAM: placements, budgets and replacement policies.
 //!
-//! Everything here is volatile and has no influence on durability: a cache may be dropped at any moment, and requests
-//! are then served from the slow tier. A [`Placement`] defines which parts of an index are in DRAM.
+//! Everything here is volatile and has no influence on durability: a cache may be dropped at any moment, and
+//! requests are then served from the slow tier. A [`Placement`] defines which parts of an index are in DRAM.
 
 mod adaptive;
 mod aged_counts;

@@ -19,7 +19,8 @@ pub enum PolicyKind {
     Lfu,
     /// LRU queue with admission on the second miss (Johnson and Shasha, VLDB '94).
     TwoQ,
-    /// "Least likely to be accessed": evicts the item with the lowest probability, and only for a more probable one.
+    /// "Least likely to be accessed": evicts the item with the lowest probability, and only for a more
+    /// probable one.
     Lla,
     /// Second chance: a rotating hand skips items that were used since it last passed.
     Clock,

@@ -42,8 +42,8 @@ HALOCLINE_LOG=debug prints what the engine does.";
 
 /// Tables and multi-dimensional indexes in one file, larger than DRAM, open in milliseconds.
 ///
-/// A pool is a file that holds tables and indexes. It lies on persistent memory, CXL memory or any disk, needs no server,
-/// and after a restart or a crash it is simply opened again: nothing is rebuilt.
+/// A pool is a file that holds tables and indexes. It lies on persistent memory, CXL memory or any disk,
+/// needs no server, and after a restart or a crash it is simply opened again: nothing is rebuilt.
 #[derive(Debug, Parser)]
 #[command(name = "halocline", version, after_help = MAIN_HELP, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -168,8 +168,8 @@ pub(crate) struct ImportArgs {
     /// CSV and tbl: an unquoted text that stands for NULL (repeatable) [default: the empty one]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) null: Vec<String>,
-    /// Columns by which the rows are sorted, now and in later imports, separated by commas; what --memory has no room for is
-    /// sorted in the pool
+    /// Columns by which the rows are sorted, now and in later imports, separated by commas; what --memory
+    /// has no room for is sorted in the pool
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) sort: Vec<String>,
     #[command(flatten)]
@@ -268,8 +268,8 @@ pub(crate) struct SqlArgs {
     /// Run the statements N times; the first answers are printed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Print `time_ms VALUE` to stderr for each run of each statement; on an emulated medium without what the emulation
-    /// computes itself, and with `device_ms VALUE` if the medium has a clock of its own
+    /// Print `time_ms VALUE` to stderr for each run of each statement; on an emulated medium without what
+    /// the emulation computes itself, and with `device_ms VALUE` if the medium has a clock of its own
     #[arg(long)]
     pub(crate) timing: bool,
     /// Open the pool for reading only
@@ -281,8 +281,8 @@ pub(crate) struct SqlArgs {
     /// Create the pool if it does not exist
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) create: bool,
-    /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json), then :virtual
-    /// to only count the time, or :delay [default]
+    /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json),
+    /// then :virtual to only count the time, or :delay [default]
     #[arg(long, value_name = "MEDIUM", value_parser = medium)]
     pub(crate) medium: Option<Box<EmulatedSpec>>,
     #[command(flatten)]
@@ -330,7 +330,8 @@ Examples:
 pub(crate) struct CheckArgs {
     /// The pool
     pub(crate) pool: PathBuf,
-    /// Repair the pool: rebuild damaged indexes, cut off a damaged log, use an older state only if the newest is unreadable
+    /// Repair the pool: rebuild damaged indexes, cut off a damaged log, use an older state only if the
+    /// newest is unreadable
     #[arg(long)]
     pub(crate) repair: bool,
     /// Report what a repair would do and lose, and change nothing
@@ -389,12 +390,13 @@ pub(crate) struct BenchArgs {
     /// Repetitions; the median counts
     #[arg(long, alias = "rounds", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
-    /// Where pools are made (the medium that is measured) [default: the temporary directory]; ssb keeps its files there, and
-    /// uses those it finds
+    /// Where pools are made (the medium that is measured) [default: the temporary directory]; ssb keeps its
+    /// files there, and uses those it finds
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// What trees (or the pools of ssb) lie on, separated by commas: dram (ssb only), dax (a file in /dev/shm, taken for
-    /// one), page-cache (a file in --dir), emulated (as --medium says, in DRAM) [default: all for trees, page-cache for ssb]
+    /// What trees (or the pools of ssb) lie on, separated by commas: dram (ssb only), dax (a file in
+    /// /dev/shm, taken for one), page-cache (a file in --dir), emulated (as --medium says, in DRAM)
+    /// [default: all for trees, page-cache for ssb]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) on: Vec<Backing>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! Errors as the person at the keyboard sees them: `error: …`, then, where there is something to do, `hint: …`.
+//! Errors as the person at the keyboard sees them: `error: …`, then, where there is something to do, `hint:
+//! …`.
 
 use std::io;
 

@@ -1,17 +1,19 @@
 //! Ctrl-C.
 //!
 //! A command that can stop in the middle holds a [`Guard`] and watches [`Guard::requested`] or awaits
-//! [`Guard::wait`]. Without a guard, and at the second Ctrl-C, the program ends at once: a pool holds either all of a
-//! change or nothing of it, whenever its process dies. Directories named by [`remove_on_exit`] are removed then.
+//! [`Guard::wait`]. Without a guard, and at the second Ctrl-C, the program ends at once: a pool holds either
+//! all of a change or nothing of it, whenever its process dies. Directories named by [`remove_on_exit`] are
+//! removed then.
 //!
-//! A program that runs a script ends at the latest [`LATE`] after the first Ctrl-C ([`exit_when_late`]): an operator in the
-//! middle of a large batch, or a reader of its output that does not read, cannot keep it.
+//! A program that runs a script ends at the latest [`LATE`] after the first Ctrl-C ([`exit_when_late`]): an
+//! operator in the middle of a large batch, or a reader of its output that does not read, cannot keep it.
 //!
-//! No Ctrl-C is lost: whether a guard lives and whether it was asked to stop change under one lock, so that a request
-//! reaches either the guard, whose [`Guard::end`] tells of it at the latest, or ends the program.
+//! No Ctrl-C is lost: whether a guard lives and whether it was asked to stop change under one lock, so that a
+//! request reaches either the guard, whose [`Guard::end`] tells of it at the latest, or ends the program.
 //!
-//! Ctrl-C ends a query, an import between two batches, a compaction between two steps, and a commit that builds
-//! indexes. The shell returns to its prompt after 200 ms, and leaves what has not stopped by then to end unseen.
+//! Ctrl-C ends a query, an import between two batches, a compaction between two steps, and a commit that
+//! builds indexes. The shell returns to its prompt after 200 ms, and leaves what has not stopped by then to
+//! end unseen.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -107,14 +109,14 @@ fn request() -> bool {
     first
 }
 
-/// Has the program end soon after the first Ctrl-C, even if what was asked to stop does not; `directories` names those
-/// that are removed then.
+/// Has the program end soon after the first Ctrl-C, even if what was asked to stop does not; `directories`
+/// names those that are removed then.
 pub(crate) fn exit_when_late(directories: impl Fn() -> Vec<PathBuf> + Send + 'static) {
     *locked(&EXIT_WHEN_LATE) = Some(Box::new(directories));
 }
 
-/// Has a write beyond the limit of file sizes (`ulimit -f`) be an error instead of the end of the process: a signal that is
-/// listened to does not end it. Fails quietly, as the limit is rare.
+/// Has a write beyond the limit of file sizes (`ulimit -f`) be an error instead of the end of the process: a
+/// signal that is listened to does not end it. Fails quietly, as the limit is rare.
 fn survive_file_limit() {
     // Linux's number of SIGXFSZ on all architectures that are supported.
     const SIGXFSZ: i32 = 25;
@@ -142,8 +144,8 @@ impl Guard {
         Self(())
     }
 
-    /// Ends what Ctrl-C could have stopped: an error where it was pressed and came too late to be heard, so that what
-    /// would follow does not begin.
+    /// Ends what Ctrl-C could have stopped: an error where it was pressed and came too late to be heard, so
+    /// that what would follow does not begin.
     pub(crate) fn end(self) -> Result<(), CliError> {
         drop(self);
         // Nothing sets it without a guard, and only the next guard forgets it.

@@ -1,4 +1,5 @@
-//! Damaged pools: what is damaged is named, everything else goes on, and a repair gives up as little as possible.
+//! Damaged pools: what is damaged is named, everything else goes on, and a repair gives up as little as
+//! possible.
 
 mod common;
 

@@ -147,7 +147,8 @@ fn run(home: &Home, command: &str) -> Result<(), String> {
     }
 }
 
-/// Runs the blocks of a document in order, in a directory of its own; adds failures and the skipped commands that it met.
+/// Runs the blocks of a document in order, in a directory of its own; adds failures and the skipped commands
+/// that it met.
 fn run_document(name: &str, failures: &mut String, skipped: &mut BTreeSet<&str>) {
     let home = Home::new();
     let pool = POOLS.iter().find(|(document, _)| *document == name);

@@ -1,5 +1,5 @@
-//! Files that change under an open pool, and files that statements write: neither costs the pool or the user's other
-//! files.
+//! Files that change under an open pool, and files that statements write: neither costs the pool or the
+//! user's other files.
 
 mod common;
 
@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use common::{Home, assert_error, stdout};
 
-/// The pool is truncated while a query waits for the reader of its rows: no statement begins after that, so that the
-/// query itself meets what is missing.
+/// The pool is truncated while a query waits for the reader of its rows: no statement begins after that, so
+/// that the query itself meets what is missing.
 #[test]
 fn a_pool_truncated_in_the_middle_of_a_query_ends_it_with_a_message() {
     let home = Home::new();

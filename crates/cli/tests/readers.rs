@@ -1,4 +1,5 @@
-//! Readers in other processes, while a writer changes and compacts: every answer is one of a committed version.
+//! Readers in other processes, while a writer changes and compacts: every answer is one of a committed
+//! version.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Measures import, scans, selections and gathers of TPC-H lineitem: `cargo run --release --example scan_speed -- 1`.
+//! Measures import, scans, selections and gathers of TPC-H lineitem: `cargo run --release --example
+//! scan_speed -- 1`.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use arrow_array::{Array, Date32Array, Decimal128Array, RecordBatch, RecordBatchReader, StringViewArray};

@@ -1,9 +1,10 @@
 //! Tables as encoded, zone-mapped columns in extents.
 //!
-//! A table is one pool object. Its rows lie in *segments*; a segment stores each column in *chunks* of 65,536 rows,
-//! bit-packed, with smallest and largest value per chunk. Rows are deleted by a bitmap per segment ([`delete_rows`]), and
-//! appended as further segments ([`TableWriter::append`]). Values are stored as *codes* that sort like the values
-//! ([`CodeSpace`]), so that conditions ([`CodePredicate`]) are evaluated without decoding anything.
+//! A table is one pool object. Its rows lie in *segments*; a segment stores each column in *chunks* of 65,536
+//! rows, bit-packed, with smallest and largest value per chunk. Rows are deleted by a bitmap per segment
+//! ([`delete_rows`]), and appended as further segments ([`TableWriter::append`]). Values are stored as
+//! *codes* that sort like the values ([`CodeSpace`]), so that conditions ([`CodePredicate`]) are evaluated
+//! without decoding anything.
 //!
 //! ```
 //! use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray};

@@ -9,11 +9,13 @@ use std::str::FromStr;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TableOptions {
-    /// Rows per chunk at most, the unit of encoding and zone maps: a multiple of 1024, at most 2^24. Default 65,536.
+    /// Rows per chunk at most, the unit of encoding and zone maps: a multiple of 1024, at most 2^24. Default
+    /// 65,536.
     pub chunk_rows: usize,
-    /// Bytes of DRAM to use, besides the batch that is written. If it is little, chunks get fewer rows, columns of many
-    /// different strings no dictionary, and what waits goes to the pool; a MiB or two per column are the least. If the
-    /// table has a clustering, half of it is for sorting. Default 128 MiB.
+    /// Bytes of DRAM to use, besides the batch that is written. If it is little, chunks get fewer rows,
+    /// columns of many different strings no dictionary, and what waits goes to the pool; a MiB or two
+    /// per column are the least. If the table has a clustering, half of it is for sorting. Default 128
+    /// MiB.
     pub memory: usize,
     /// Rows per segment: at most 2^31, the default.
     pub segment_rows: u64,
@@ -31,9 +33,9 @@ pub enum TableEncoding {
     /// Chunk by chunk in the encoding that takes the fewest bits, where quicker ones are allowed a few more.
     #[default]
     Chosen,
-    /// Values of fixed size in as many bytes as their type has, in the order of the rows (the distance from the chunk's
-    /// smallest value; with NULLs twice as many bytes where there is no room for them); of strings that have a dictionary
-    /// four bytes. For comparisons: larger, and seldom quicker.
+    /// Values of fixed size in as many bytes as their type has, in the order of the rows (the distance from
+    /// the chunk's smallest value; with NULLs twice as many bytes where there is no room for them); of
+    /// strings that have a dictionary four bytes. For comparisons: larger, and seldom quicker.
     Plain,
 }
 

@@ -1,4 +1,5 @@
-//! Type names in a table's durable description. They belong to the pool format: an Arrow upgrade cannot change them.
+//! Type names in a table's durable description. They belong to the pool format: an Arrow upgrade cannot
+//! change them.
 
 use arrow_schema::{DataType, TimeUnit};
 

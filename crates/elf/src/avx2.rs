@@ -1,7 +1,7 @@
 //! The inner loops in AVX2.
 //!
-//! Invariant: the functions of [`Avx2`] execute only below [`run`], which has asked the CPU for every feature they use;
-//! [`Avx2`] cannot be named as a kernel anywhere else.
+//! Invariant: the functions of [`Avx2`] execute only below [`run`], which has asked the CPU for every feature
+//! they use; [`Avx2`] cannot be named as a kernel anywhere else.
 #![allow(
     unsafe_code,
     reason = "AVX2 intrinsics, compiled for and called on CPUs that have them"
@@ -68,7 +68,8 @@ mod x86 {
             wanted: CodeRange,
         ) -> u64 {
             let lanes = V >> len.trailing_zeros();
-            // Whole vectors are loaded: up to 31 bytes beyond the values, for which sound indexes have padding.
+            // Whole vectors are loaded: up to 31 bytes beyond the values, for which sound indexes have
+            // padding.
             let bytes = (count * len).next_multiple_of(V);
             let Some(from) = view.pointer(at, bytes) else {
                 return Portable::between(view, at, len, count, wanted);
@@ -76,8 +77,9 @@ mod x86 {
             let mut mask = 0;
             let mut k = 0;
             while k < count {
-                // SAFETY: `pointer` gave `bytes` readable bytes, and `k * len + V` is at most that, since `k` is a
-                // multiple of the lanes; this code runs below `run` only, on a CPU with these features.
+                // SAFETY: `pointer` gave `bytes` readable bytes, and `k * len + V` is at most that, since `k`
+                // is a multiple of the lanes; this code runs below `run` only, on a CPU with
+                // these features.
                 let hits = unsafe {
                     let x = _mm256_loadu_si256(from.add(k * len).cast());
                     match len {
@@ -96,7 +98,8 @@ mod x86 {
         #[inline(always)]
         fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64 {
             debug_assert!(count <= V);
-            // SAFETY: bytes 1..33 of the head are loaded; this code runs below `run` only, on a CPU with these features.
+            // SAFETY: bytes 1..33 of the head are loaded; this code runs below `run` only, on a CPU with
+            // these features.
             let hits = unsafe { hits_u8(_mm256_loadu_si256(head.as_ptr().add(1).cast()), wanted) };
             u64::from(hits) & low_bits(count)
         }
@@ -123,9 +126,10 @@ mod x86 {
             };
             let (first, mut kept) = (k, 0);
             while k < end {
-                // SAFETY: every lane reads the four bytes of a record from `first` on and below `end` (the index is capped at
-                // `end - 1 - first`), all within what `pointer` has checked; `end * records.len` is at most 64 * 520 and fits an
-                // i32. This code runs below `run` only, on a CPU with these features.
+                // SAFETY: every lane reads the four bytes of a record from `first` on and below `end` (the
+                // index is capped at `end - 1 - first`), all within what `pointer` has
+                // checked; `end * records.len` is at most 64 * 520 and fits an i32. This code
+                // runs below `run` only, on a CPU with these features.
                 let hits = unsafe {
                     let lane = _mm256_add_epi32(
                         _mm256_set1_epi32((k - first) as i32),
@@ -156,17 +160,19 @@ mod x86 {
             if from >= dims || dims > MAX_DIMS {
                 return dims <= MAX_DIMS;
             }
-            // The first of the fields is the highest one (geometry.rs lays them out from the last dimension up).
+            // The first of the fields is the highest one (geometry.rs lays them out from the last dimension
+            // up).
             let Some(record) = view.pointer(at, table.byte[from] as usize + 8) else {
                 return Portable::equal(view, at, geometry, from, point);
             };
             let mut dim = from;
             while dim < dims {
                 let left = (dims - dim).min(4);
-                // SAFETY: `dim < dims <= MAX_DIMS`, so four entries of the tables from `dim` on exist; the masked load
-                // reads `left` codes of the point; the gather reads eight bytes at the offsets of dimensions `dim..`,
-                // none beyond the field of `from`, which `pointer` has checked (the tables end in zeros). This code
-                // runs below `run` only, on a CPU with these features.
+                // SAFETY: `dim < dims <= MAX_DIMS`, so four entries of the tables from `dim` on exist; the
+                // masked load reads `left` codes of the point; the gather reads eight bytes
+                // at the offsets of dimensions `dim..`, none beyond the field of `from`,
+                // which `pointer` has checked (the tables end in zeros). This code runs below
+                // `run` only, on a CPU with these features.
                 let differ = unsafe {
                     let lanes =
                         _mm256_cmpgt_epi64(_mm256_set1_epi64x(left as i64), _mm256_setr_epi64x(0, 1, 2, 3));
@@ -193,9 +199,9 @@ mod x86 {
             let dims = point.len().min(MAX_DIMS);
             let (shifts, masks) = (&geometry.table.tail, &geometry.table.mask);
             let mut dim = from;
-            // SAFETY: `dim < dims <= MAX_DIMS`, so four shifts and masks from `dim` on exist; four codes are loaded where so many are
-            // left, and the masked load reads at most the `dims - dim` that are. This code runs below `run` only, on a CPU with
-            // these features.
+            // SAFETY: `dim < dims <= MAX_DIMS`, so four shifts and masks from `dim` on exist; four codes are
+            // loaded where so many are left, and the masked load reads at most the `dims - dim`
+            // that are. This code runs below `run` only, on a CPU with these features.
             unsafe {
                 let (mut tail, mut beyond) = (_mm256_setzero_si256(), _mm256_setzero_si256());
                 while dim < dims {
@@ -236,9 +242,9 @@ mod x86 {
             let mut mask = 0;
             let mut k = 0;
             while k < count {
-                // SAFETY: every lane reads eight bytes of a record up to `last` (the index is capped), all within what `pointer`
-                // has checked; the offsets are at most 64 * 520 and fit an i32. This code runs below `run` only, on a CPU
-                // with these features.
+                // SAFETY: every lane reads eight bytes of a record up to `last` (the index is capped), all
+                // within what `pointer` has checked; the offsets are at most 64 * 520 and fit
+                // an i32. This code runs below `run` only, on a CPU with these features.
                 let equal = unsafe {
                     let shift = _mm_cvtsi32_si128(shift as i32);
                     let (bits, tail) = (_mm256_set1_epi64x(bits as i64), _mm256_set1_epi64x(tail as i64));
@@ -265,9 +271,10 @@ mod x86 {
                 return Portable::point_batch(coefficients, dims, points);
             }
             let mut quartet = PointBatch4::default();
-            // SAFETY: four codes are loaded from dimension `from` of each of the four points; `from + 4` is at most `dims`, since
-            // the last `from` is the largest, so they lie within `points`. The stores fill arrays of four words. This code
-            // runs below `run` only, on a CPU with these features.
+            // SAFETY: four codes are loaded from dimension `from` of each of the four points; `from + 4` is
+            // at most `dims`, since the last `from` is the largest, so they lie within `points`.
+            // The stores fill arrays of four words. This code runs below `run` only, on a CPU
+            // with these features.
             unsafe {
                 let zero = _mm256_setzero_si256();
                 let (mut place, mut tail, mut beyond) = (zero, zero, zero);
@@ -317,8 +324,8 @@ mod x86 {
                 return Portable::tids(view, records, count, tid_mask, out);
             };
             out.extend((0..count).map(|k| {
-                // SAFETY: record `k < count` starts at `k * records.len`, and `pointer` has checked four bytes of the
-                // last one; a byte array has alignment 1.
+                // SAFETY: record `k < count` starts at `k * records.len`, and `pointer` has checked four
+                // bytes of the last one; a byte array has alignment 1.
                 u32::from_le_bytes(unsafe { from.add(k * records.len).cast::<[u8; 4]>().read() }) & tid_mask
             }));
         }

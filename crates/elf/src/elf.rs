@@ -54,8 +54,8 @@ impl<B: Bytes> Elf<B> {
         self.header.layout
     }
 
-    /// Returns true if rows are in the order of their tuples, so that [`Selection::ranges`](crate::Selection::ranges)
-    /// are few.
+    /// Returns true if rows are in the order of their tuples, so that
+    /// [`Selection::ranges`](crate::Selection::ranges) are few.
     pub fn is_clustered(&self) -> bool {
         self.header.geometry.is_clustered()
     }
@@ -242,8 +242,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Calls `search` with the header and the copies that `queries` queries of a kind use now; for a sample, with the
-    /// counters and without copies.
+    /// Calls `search` with the header and the copies that `queries` queries of a kind use now; for a sample,
+    /// with the counters and without copies.
     pub(crate) fn with_copies_of_now<R>(
         &self,
         kind: QueryKind,
@@ -288,8 +288,9 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// IndexMakes renewals run on the query at which they are due instead of on a background thread, so that the copies
-    /// depend on the queries alone. For copies that follow the queries, in tests and on virtual clocks.
+    /// IndexMakes renewals run on the query at which they are due instead of on a background thread, so that
+    /// the copies depend on the queries alone. For copies that follow the queries, in tests and on
+    /// virtual clocks.
     pub fn copy_alone(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.copy_alone();
@@ -303,7 +304,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Verifies every invariant of the bytes: lists sorted and linked once, every row exactly once. Reads everything.
+    /// Verifies every invariant of the bytes: lists sorted and linked once, every row exactly once. Reads
+    /// everything.
     ///
     /// # Errors
     /// [`ElfError::Damaged`] with the place of the first damage.

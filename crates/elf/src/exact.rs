@@ -2,9 +2,9 @@
 //!
 //! This file selects the algorithm of a search; the algorithms are in the modules of the layouts.
 //!
-//! One at a time, exact matches overlap in the CPU's reorder buffer as far as that reaches. A batch is a software
-//! pipeline (packed/batch) over groups of four points, which keeps about as many misses as possible in flight all the
-//! time; larger groups cause bursts and pauses.
+//! One at a time, exact matches overlap in the CPU's reorder buffer as far as that reaches. A batch is a
+//! software pipeline (packed/batch) over groups of four points, which keeps about as many misses as possible
+//! in flight all the time; larger groups cause bursts and pauses.
 
 use crate::geometry::MAX_DIMS;
 use crate::header::ElfHeader;
@@ -36,8 +36,8 @@ thread_local! {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// Returns the rows that equal `point`, one code for each dimension (section 2 of the paper: exact match).
-    /// O(dimensions * log n).
+    /// Returns the rows that equal `point`, one code for each dimension (section 2 of the paper: exact
+    /// match). O(dimensions * log n).
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`]; [`ElfError::Damaged`] if the search meets damage.
@@ -228,8 +228,9 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Finds the rows that equal each of many points, row-major in `points`. `out` is cleared and then holds the TIDs
-    /// of each point. In layout `packed` the searches are interleaved, so that their cache misses overlap.
+    /// Finds the rows that equal each of many points, row-major in `points`. `out` is cleared and then holds
+    /// the TIDs of each point. In layout `packed` the searches are interleaved, so that their cache
+    /// misses overlap.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`] if `points` is no whole number of points; [`ElfError::Damaged`].

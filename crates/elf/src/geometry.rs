@@ -1,19 +1,21 @@
 //! The record format: the position of each dimension.
 //!
-//! A *record* is a tuple's remaining dimensions and its TID as one little-endian integer: the TID in the lowest bits,
-//! above it the last dimension, then the one before, and so on up. Two things follow, and the whole crate rests on them:
-//! - a field's position does not depend on where in the tree the record was cut off, so one predicate test serves all
-//!   depths, and the record of a list at depth `d` is the lowest `record_len(d)` bytes of the full one;
+//! A *record* is a tuple's remaining dimensions and its TID as one little-endian integer: the TID in the
+//! lowest bits, above it the last dimension, then the one before, and so on up. Two things follow, and the
+//! whole crate rests on them:
+//! - a field's position does not depend on where in the tree the record was cut off, so one predicate test
+//!   serves all depths, and the record of a list at depth `d` is the lowest `record_len(d)` bytes of the full
+//!   one;
 //! - the full record, compared as an integer, sorts by tuple and then by TID: it is its own sort key.
 //!
-//! A field never straddles more than eight bytes (it starts at a byte boundary where it otherwise would), so that one
-//! unaligned 64-bit load reads it.
+//! A field never straddles more than eight bytes (it starts at a byte boundary where it otherwise would), so
+//! that one unaligned 64-bit load reads it.
 //!
-//! A *bucketed* tree has one depth more than there are dimensions: its values are the upper bits of the next one's
-//! ([`Buckets`]). It has no bits of its own in a record; its field is a part of that dimension's.
+//! A *bucketed* tree has one depth more than there are dimensions: its values are the upper bits of the next
+//! one's ([`Buckets`]). It has no bits of its own in a record; its field is a part of that dimension's.
 //!
-//! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are consecutive, so
-//! the list stores the number of the first one, and its records have no TID.
+//! A *clustered* index is one whose rows stand in the order of their tuples: the rows below a list are
+//! consecutive, so the list stores the number of the first one, and its records have no TID.
 
 /// Most dimensions of an index.
 pub(crate) const MAX_DIMS: usize = 64;
@@ -41,7 +43,8 @@ impl Field {
     }
 }
 
-/// The fields again, an array for each of their parts, for vector loads of up to four dimensions from any one on.
+/// The fields again, an array for each of their parts, for vector loads of up to four dimensions from any one
+/// on.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldTable {
     pub(crate) byte: [u64; MAX_DIMS + 4],

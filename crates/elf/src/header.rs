@@ -1,8 +1,8 @@
 //! The durable header of an index, the Elf header of docs/format.md.
 //!
-//! Invariants: all numbers are little-endian; the header's checksum covers every byte before the nodes, so an index
-//! whose header passes [`ElfHeader::read`] has self-consistent lengths and dimensions. The nodes are *not* covered: the
-//! pool's checksums (`check`) cover them, and searches tolerate any bytes there.
+//! Invariants: all numbers are little-endian; the header's checksum covers every byte before the nodes, so an
+//! index whose header passes [`ElfHeader::read`] has self-consistent lengths and dimensions. The nodes are
+//! *not* covered: the pool's checksums (`check`) cover them, and searches tolerate any bytes there.
 
 use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
 use crate::histogram::{BUCKETS, Histogram};
@@ -15,9 +15,9 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"HLCLELF\0";
-/// Newest version. An index is written in the oldest that can say what it is: one with quartered shortcuts in version 5,
-/// another bucketed one in version 4, another with shortcuts of form near in version 3, another clustered one in version 2, all
-/// others in version 1.
+/// Newest version. An index is written in the oldest that can say what it is: one with quartered shortcuts in
+/// version 5, another bucketed one in version 4, another with shortcuts of form near in version 3, another
+/// clustered one in version 2, all others in version 1.
 const VERSION: u16 = 5;
 /// Beside the layout, since version 2: the index is clustered.
 const CLUSTERED: u16 = 1 << 15;
@@ -33,11 +33,12 @@ pub(crate) const MAX_ROWS: u64 = 1 << 31;
 struct RawHeader {
     magic: [u8; 8],
     version: U16,
-    /// The top bit marks a clustered index (version 2); [`SHIFT`] holds the shift of its buckets (version 4).
+    /// The top bit marks a clustered index (version 2); [`SHIFT`] holds the shift of its buckets (version
+    /// 4).
     layout: U16,
     dims: U16,
-    /// Number of depths that the shortcuts cover (layout `packed`), with their form in the two top bits; 0 for none. If
-    /// there are buckets, theirs is the last of these depths.
+    /// Number of depths that the shortcuts cover (layout `packed`), with their form in the two top bits; 0
+    /// for none. If there are buckets, theirs is the last of these depths.
     shortcut_dims: U16,
     rows: U64,
     /// Bytes of the whole index.
@@ -58,7 +59,8 @@ struct RawDim {
     max_code: U64,
     /// Estimated distinct codes.
     distinct: U64,
-    /// Offset and number of the codes whose ranks stand for them (layout `published`); both zero if codes stand for themselves.
+    /// Offset and number of the codes whose ranks stand for them (layout `published`); both zero if codes
+    /// stand for themselves.
     ranks_at: U64,
     ranks: U64,
     /// Equi-depth quantiles of the codes.
@@ -233,7 +235,8 @@ impl ElfHeader {
             }
             Some(_) => return Err(damaged("the header's buckets cannot be")),
         };
-        // Before version 3 the same bit marked a form that is no longer supported; searches then start at the root.
+        // Before version 3 the same bit marked a form that is no longer supported; searches then start at the
+        // root.
         let unread = raw.version.get() < 3 && form == ShortcutForm::Near;
         if raw.version.get() < 5 && form == ShortcutForm::Quartered {
             return Err(damaged("the header's shortcuts cannot be"));

@@ -1,5 +1,5 @@
-//! Distribution of a dimension's codes, for estimates: an equi-depth histogram of 64 buckets and the number of distinct
-//! codes.
+//! Distribution of a dimension's codes, for estimates: an equi-depth histogram of 64 buckets and the number
+//! of distinct codes.
 
 use crate::plan::Test;
 
@@ -31,7 +31,8 @@ impl Histogram {
         let runs: Vec<usize> = sample.chunk_by(|a, b| a == b).map(<[u64]>::len).collect();
         let mut distinct = runs.len() as f64;
         if rows > sample.len() as u64 {
-            // Codes seen once stand for sqrt(rows / sample) codes each (the GEE estimator of Charikar et al., 2000).
+            // Codes seen once stand for sqrt(rows / sample) codes each (the GEE estimator of Charikar et al.,
+            // 2000).
             let once = runs.iter().filter(|&&run| run == 1).count() as f64;
             distinct += once * ((rows as f64 / sample.len() as f64).sqrt() - 1.0);
         }

@@ -1,9 +1,9 @@
-//! The inner loops of searches, in a portable and an AVX2 implementation, one of which is selected when a search
-//! starts.
+//! The inner loops of searches, in a portable and an AVX2 implementation, one of which is selected when a
+//! search starts.
 //!
-//! Invariants: a mask has bit `k` set for value (or record) `k` of at most 64; bits at and above the count are zero.
-//! Both implementations return the same masks (tested against each other), and both read through [`View`] only, so that
-//! damaged offsets read as zeros, never out of bounds.
+//! Invariants: a mask has bit `k` set for value (or record) `k` of at most 64; bits at and above the count
+//! are zero. Both implementations return the same masks (tested against each other), and both read through
+//! [`View`] only, so that damaged offsets read as zeros, never out of bounds.
 
 use crate::geometry::{Field, RecordGeometry};
 use crate::packed::point_batch::{FieldCoefficients, NO_TAIL, PointBatch4};
@@ -48,12 +48,12 @@ pub(crate) trait Kernel: Copy + 'static {
     /// True if records have TIDs; see [`Clustered`].
     const TIDS: bool = true;
 
-    /// Returns the mask of those of `count` values of `len` bytes (1, 2, 4 or 8) at `at` that lie in `wanted`, whose
-    /// bounds fit `len` bytes.
+    /// Returns the mask of those of `count` values of `len` bytes (1, 2, 4 or 8) at `at` that lie in
+    /// `wanted`, whose bounds fit `len` bytes.
     fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: CodeRange) -> u64;
 
-    /// Returns the mask of those of the first `count <= 32` one-byte values behind a list's first byte that lie in
-    /// `wanted`.
+    /// Returns the mask of those of the first `count <= 32` one-byte values behind a list's first byte that
+    /// lie in `wanted`.
     fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64;
 
     /// Returns the mask of those records of `mask` whose `field` lies in `wanted`.
@@ -74,12 +74,12 @@ pub(crate) trait Kernel: Copy + 'static {
         point: &[u64],
     ) -> bool;
 
-    /// Returns the codes of `point` from dimension `from` on, encoded as in a record above the TID, if they fit 64
-    /// bits; `None` if a code does not fit its field.
+    /// Returns the codes of `point` from dimension `from` on, encoded as in a record above the TID, if they
+    /// fit 64 bits; `None` if a code does not fit its field.
     fn tail(geometry: &RecordGeometry, from: usize, point: &[u64]) -> Option<u64>;
 
-    /// Returns the mask of those of the first `count <= 64` records whose bits above the TID, from `at` (byte and
-    /// shift) on, equal `tail` under the mask `bits`.
+    /// Returns the mask of those of the first `count <= 64` records whose bits above the TID, from `at` (byte
+    /// and shift) on, equal `tail` under the mask `bits`.
     fn tails<B: Bytes>(
         view: View<'_, B>,
         records: Records,
@@ -263,8 +263,8 @@ impl<K: Kernel> Kernel for WithoutTids<K> {
     }
 }
 
-/// A search in a clustered index. It is compiled a second time for records without TIDs, so that no search pays for the
-/// other kind of index.
+/// A search in a clustered index. It is compiled a second time for records without TIDs, so that no search
+/// pays for the other kind of index.
 pub(crate) struct Clustered<S>(pub(crate) S);
 
 impl<S: WithKernel> WithKernel for Clustered<S> {
@@ -279,7 +279,8 @@ impl<S: WithKernel> WithKernel for Clustered<S> {
 /// A computation that is generic over the kernel.
 pub(crate) trait WithKernel {
     type Output;
-    /// Runs with kernel `K`. Must be `#[inline(always)]`, so that it is compiled for the caller's instruction set.
+    /// Runs with kernel `K`. Must be `#[inline(always)]`, so that it is compiled for the caller's instruction
+    /// set.
     fn run<K: Kernel>(self) -> Self::Output;
 }
 

@@ -1,15 +1,17 @@
 //! The Elf multi-dimensional index.
 //!
-//! An [`Elf`] answers conjunctions of conditions on many columns at once: a prefix tree whose level `d` holds the values
-//! of dimension `d`, in which the upper levels behave like a column store and the lower ones like a row store. It is
-//! built in bulk from [`Rows`] ([`build`]), is immutable, and lives in one run of bytes with relative links, so that it
-//! can be searched wherever those bytes are: in DRAM, or in an extent of a pool ([`index_table`], [`TableIndex`]).
+//! An [`Elf`] answers conjunctions of conditions on many columns at once: a prefix tree whose level `d` holds
+//! the values of dimension `d`, in which the upper levels behave like a column store and the lower ones like
+//! a row store. It is built in bulk from [`Rows`] ([`build`]), is immutable, and lives in one run of bytes
+//! with relative links, so that it can be searched wherever those bytes are: in DRAM, or in an extent of a
+//! pool ([`index_table`], [`TableIndex`]).
 //!
-//! There are two layouts with one interface. [`Layout::Published`] is the one of the ICDE'17 paper and the baseline;
-//! [`Layout::Packed`] is searched with SIMD, level by level with prefetch, at about a quarter of the size.
+//! There are two layouts with one interface. [`Layout::Published`] is the one of the ICDE'17 paper and the
+//! baseline; [`Layout::Packed`] is searched with SIMD, level by level with prefetch, at about a quarter of
+//! the size.
 //!
-//! Invariants: a search never panics and never reads out of bounds, whatever the bytes; only sound bytes give right
-//! answers (`check` verifies them, every TID exactly once). TIDs are row numbers of one segment.
+//! Invariants: a search never panics and never reads out of bounds, whatever the bytes; only sound bytes give
+//! right answers (`check` verifies them, every TID exactly once). TIDs are row numbers of one segment.
 
 mod advise;
 mod avx2;

@@ -1,8 +1,9 @@
 //! Selections on several threads: by subtree, with work stealing.
 //!
-//! The upper levels are searched by one thread until there are some dozens of subtrees for each; then threads take the
-//! subtrees in portions and steal them from each other (the paper, section 5, has one task for each value of the first
-//! dimension). An estimate decides if that pays, since waking threads takes longer than many selections.
+//! The upper levels are searched by one thread until there are some dozens of subtrees for each; then threads
+//! take the subtrees in portions and steal them from each other (the paper, section 5, has one task for each
+//! value of the first dimension). An estimate decides if that pays, since waking threads takes longer than
+//! many selections.
 //!
 //! `Threads::Chosen` decides by the bounds of the query and, if these are not conclusive, by the histograms.
 
@@ -54,8 +55,8 @@ impl<B: Bytes> Selection<'_, B> {
             .is_some_and(|found| found.lists + found.rows >= WORTH)
     }
 
-    /// [`is_worth_threads`](Self::is_worth_threads) for a count: several threads materialize the rows, so these must be
-    /// few.
+    /// [`is_worth_threads`](Self::is_worth_threads) for a count: several threads materialize the rows, so
+    /// these must be few.
     pub(crate) fn is_worth_threads_to_count(&self) -> bool {
         self.expected()
             .is_some_and(|found| found.lists >= WORTH.max(found.rows))
@@ -100,8 +101,9 @@ impl<B: Bytes> Selection<'_, B> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// Estimates the lists and rows that a selection reads from the histograms alone, as reading a few lists would take
-    /// as long as many selections. Returns `None` if the bounds alone show that it reads little.
+    /// Estimates the lists and rows that a selection reads from the histograms alone, as reading a few lists
+    /// would take as long as many selections. Returns `None` if the bounds alone show that it reads
+    /// little.
     fn expected(&self, plan: &Plan) -> Option<Estimate> {
         let header = &self.durable;
         let little = WORTH / 16.0;
@@ -113,9 +115,9 @@ impl<B: Bytes> Elf<B> {
         })
     }
 
-    /// Estimates lists and rows, if each test passes the given share of the rows that pass the tests above it. Returns
-    /// `None` as soon as they are certain to be fewer than `little`, which for most selections is long before the last
-    /// test.
+    /// Estimates lists and rows, if each test passes the given share of the rows that pass the tests above
+    /// it. Returns `None` as soon as they are certain to be fewer than `little`, which for most
+    /// selections is long before the last test.
     fn looked_at(&self, plan: &Plan, little: f64, share: impl Fn(usize, &Test) -> f64) -> Option<Estimate> {
         let max_codes = &self.durable.geometry.max_codes;
         let (mut prefixes, mut rows, mut lists) = (1.0_f64, self.rows() as f64, 0.0);

@@ -78,8 +78,8 @@ impl<B: Bytes> Selection<'_, B> {
         sink.finish(self.elf.is_clustered())
     }
 
-    /// Counts the rows that match. Of a subtree below the last restricted dimension only the top list is read; in a
-    /// clustered index, two lists for all subtrees of neighbouring values together.
+    /// Counts the rows that match. Of a subtree below the last restricted dimension only the top list is
+    /// read; in a clustered index, two lists for all subtrees of neighbouring values together.
     ///
     /// # Errors
     /// [`ElfError::Damaged`].
@@ -126,8 +126,8 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(tids.into_iter().collect())
     }
 
-    /// Calls `visit` with the matching rows as maximal ranges in ascending order. In a [clustered](Elf::is_clustered)
-    /// index the rows of a subtree that matches as a whole are not read.
+    /// Calls `visit` with the matching rows as maximal ranges in ascending order. In a
+    /// [clustered](Elf::is_clustered) index the rows of a subtree that matches as a whole are not read.
     ///
     /// # Errors
     /// [`ElfError::Damaged`]; nothing has been visited then.
@@ -150,7 +150,8 @@ impl<B: Bytes> Selection<'_, B> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// The rows that match one predicate for each dimension; what is wanted of them is said on the [`Selection`].
+    /// The rows that match one predicate for each dimension; what is wanted of them is said on the
+    /// [`Selection`].
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`].
@@ -206,8 +207,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Estimated number of rows that match, and of lists visited on the way to them: exact where the upper levels decide
-    /// it, else from some dozens of lists and the histograms. Microseconds.
+    /// Estimated number of rows that match, and of lists visited on the way to them: exact where the upper
+    /// levels decide it, else from some dozens of lists and the histograms. Microseconds.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`], [`ElfError::Damaged`].

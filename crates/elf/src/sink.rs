@@ -112,8 +112,8 @@ impl MatchSink for RangeSink {
     }
 }
 
-/// Validation of the TIDs found: a sound index has at most `rows` TIDs, all below `rows`. Those of a damaged one must
-/// not reach the caller, who may index arrays with them.
+/// Validation of the TIDs found: a sound index has at most `rows` TIDs, all below `rows`. Those of a damaged
+/// one must not reach the caller, who may index arrays with them.
 #[derive(Debug)]
 struct TidGuard {
     rows: u64,

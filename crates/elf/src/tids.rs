@@ -4,8 +4,8 @@ use crate::Tid;
 
 /// TIDs of the rows that equal a point, ascending; empty if there is none.
 ///
-/// They are read from the index as the iterator advances. Equal tuples are neighbours in the index, so one place and a
-/// count describe them.
+/// They are read from the index as the iterator advances. Equal tuples are neighbours in the index, so one
+/// place and a count describe them.
 #[derive(Debug, Clone)]
 pub struct Tids<'a> {
     bytes: &'a [u8],

@@ -1,16 +1,16 @@
 //! Reads from index bytes that may be damaged.
 //!
-//! Invariant: every read is checked against the slice here, in this file, so that no other file needs a contract about
-//! offsets. A read beyond the end returns zeros. Sound indexes end in [`PAD`] zero bytes, so that the wide loads below
-//! never pass the end there and the check is one predicted branch.
+//! Invariant: every read is checked against the slice here, in this file, so that no other file needs a
+//! contract about offsets. A read beyond the end returns zeros. Sound indexes end in [`PAD`] zero bytes, so
+//! that the wide loads below never pass the end there and the check is one predicted branch.
 //!
-//! If the bytes carry block checksums, each block is verified before it is read. Until all blocks are verified no
-//! offset counts as padded, so that every read takes the path that checks its block; after that verification costs
-//! nothing. Damaged blocks are read too, within the slice: every search checks the bytes for damage before it returns a
-//! result.
+//! If the bytes carry block checksums, each block is verified before it is read. Until all blocks are
+//! verified no offset counts as padded, so that every read takes the path that checks its block; after that
+//! verification costs nothing. Damaged blocks are read too, within the slice: every search checks the bytes
+//! for damage before it returns a result.
 //!
-//! Some of the bytes may be copies in DRAM: an [`Image`] takes the place of all offsets from its first one on. Reads of
-//! copies are not reported to the medium.
+//! Some of the bytes may be copies in DRAM: an [`Image`] takes the place of all offsets from its first one
+//! on. Reads of copies are not reported to the medium.
 #![allow(
     unsafe_code,
     reason = "unaligned loads checked once for a whole value or vector"
@@ -166,8 +166,8 @@ impl<'a, B: Bytes> View<'a, B> {
             }
             self.verify(at, len);
         }
-        // SAFETY: `offset + len` was just found to be within the slice (`offset < padded` means `offset + PAD <= slice.len()`,
-        // and then `len` is at most PAD), so the pointer stays inside it.
+        // SAFETY: `offset + len` was just found to be within the slice (`offset < padded` means `offset + PAD
+        // <= slice.len()`, and then `len` is at most PAD), so the pointer stays inside it.
         Some(unsafe { slice.as_ptr().add(offset) })
     }
 
@@ -181,7 +181,8 @@ impl<'a, B: Bytes> View<'a, B> {
     /// Returns the [`PAD`] bytes from `at` on, if they exist: in a sound index they do for every list.
     #[inline(always)]
     pub(crate) fn head(&self, at: usize) -> Option<&'a [u8; PAD]> {
-        // SAFETY: `pointer` gives PAD bytes within the slice, which is borrowed for `'a`; a byte array has alignment 1.
+        // SAFETY: `pointer` gives PAD bytes within the slice, which is borrowed for `'a`; a byte array has
+        // alignment 1.
         self.pointer(at, PAD).map(|from| unsafe { &*from.cast() })
     }
 

@@ -10,8 +10,8 @@ use crate::Selection;
 use crate::parallel::Threads;
 use crate::{Result, Tid};
 
-/// A pool of threads that search the subtrees of large selections. They are started by the first such selection. Any
-/// number of callers may use them concurrently.
+/// A pool of threads that search the subtrees of large selections. They are started by the first such
+/// selection. Any number of callers may use them concurrently.
 pub struct Workers {
     threads: usize,
     /// `None` if they cannot be started: each selection then runs on its caller's thread.
@@ -60,8 +60,8 @@ impl fmt::Debug for Workers {
 }
 
 impl<B: Bytes> Selection<'_, B> {
-    /// [`tids_into`](Self::tids_into) on these threads if the selection is estimated to be large enough, otherwise on
-    /// this one. Returns true if the pool was used; this thread waits meanwhile.
+    /// [`tids_into`](Self::tids_into) on these threads if the selection is estimated to be large enough,
+    /// otherwise on this one. Returns true if the pool was used; this thread waits meanwhile.
     ///
     /// # Errors
     /// [`ElfError::Damaged`](crate::ElfError::Damaged); the TIDs appended until then must be discarded.
@@ -74,8 +74,8 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(pool.is_some())
     }
 
-    /// [`count`](Self::count) on these threads if many lists have to be read for few rows, otherwise on this one. The
-    /// second value is true if the pool was used.
+    /// [`count`](Self::count) on these threads if many lists have to be read for few rows, otherwise on this
+    /// one. The second value is true if the pool was used.
     ///
     /// # Errors
     /// [`ElfError::Damaged`](crate::ElfError::Damaged).

@@ -1,4 +1,5 @@
-//! Brute force over the raw rows decides every answer, for both layouts, all outputs, in-memory and spilled builds.
+//! Brute force over the raw rows decides every answer, for both layouts, all outputs, in-memory and spilled
+//! builds.
 
 mod common;
 

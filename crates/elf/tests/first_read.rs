@@ -1,4 +1,5 @@
-//! Indexes in a pool with any bit flipped: every query gives the right answer or an error that names the block.
+//! Indexes in a pool with any bit flipped: every query gives the right answer or an error that names the
+//! block.
 #![allow(clippy::print_stdout, reason = "a random test prints its seed")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Indexes that earlier builds of this program wrote are read for ever: one of each version of the header. The files are
-//! never made again; a new version gets a file of its own.
+//! Indexes that earlier builds of this program wrote are read for ever: one of each version of the header.
+//! The files are never made again; a new version gets a file of its own.
 
 use halocline_elf::{CodePredicate, Elf, Layout, Matches};
 use std::sync::Arc;

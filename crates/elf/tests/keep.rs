@@ -1,4 +1,5 @@
-//! Copies in DRAM that outlive a version of an index: reuse, shares, one budget, and the choice that is kept with the index.
+//! Copies in DRAM that outlive a version of an index: reuse, shares, one budget, and the choice that is kept
+//! with the index.
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use halocline_cache::{Budget, Links, Placement, PolicyKind, StaticLists};

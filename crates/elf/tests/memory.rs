@@ -14,8 +14,8 @@ use halocline_elf::{BuildOptions, CodePredicate, Elf, Layout, Matches, PlaceOpti
 use halocline_media::keep_little_heap;
 
 const ROWS: usize = 200_000;
-/// Bytes that may come on top of a budget: pages of the heap and the stack that are written for the first time, and what the
-/// allocator keeps of freed memory. As a rule it is two pages.
+/// Bytes that may come on top of a budget: pages of the heap and the stack that are written for the first
+/// time, and what the allocator keeps of freed memory. As a rule it is two pages.
 const SLACK: u64 = 256 << 10;
 
 /// Bytes in anonymous resident pages, counted page by page.

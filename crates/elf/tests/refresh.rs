@@ -1,4 +1,5 @@
-//! Indexes that follow their table: appends, deletions, replaced segments, new names, and indexes of version 1.
+//! Indexes that follow their table: appends, deletions, replaced segments, new names, and indexes of version
+//! 1.
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use halocline_columns::{

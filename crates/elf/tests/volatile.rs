@@ -1,4 +1,5 @@
-//! Volatile indexes: nothing stored but the definition, trees in DRAM that are built from the table and counted.
+//! Volatile indexes: nothing stored but the definition, trees in DRAM that are built from the table and
+//! counted.
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use halocline_cache::{Budget, Placement};

@@ -89,7 +89,8 @@ fn published_bytes() {
 
 #[test]
 fn packed_bytes() {
-    // Six rows are one leaf list: count, the values of a, then b, c and d (2 bits each) above the TID (3 bits).
+    // Six rows are one leaf list: count, the values of a, then b, c and d (2 bits each) above the TID (3
+    // bits).
     let mut expected = vec![6, 0, 0, 0, 1, 1, 3];
     for tid in [1, 0, 2, 3, 4, 5] {
         let [_, b, c, d] = TUPLES[tid];

@@ -1,4 +1,5 @@
-//! Selections by several threads of their own: the same rows for every number of threads, and alone where that is enough.
+//! Selections by several threads of their own: the same rows for every number of threads, and alone where
+//! that is enough.
 
 mod common;
 

@@ -1,7 +1,8 @@
-//! Measures an emulated medium in real time, beside this host's DRAM: `cargo run --release -p halocline-emulator
-//! --example emulate -- emulated:optane:cache=14`
+//! Measures an emulated medium in real time, beside this host's DRAM: `cargo run --release -p
+//! halocline-emulator --example emulate -- emulated:optane:cache=14`
 //!
-//! Each figure is the lower quartile of short rounds that alternate between plain and emulated, to tolerate other load.
+//! Each figure is the lower quartile of short rounds that alternate between plain and emulated, to tolerate
+//! other load.
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 use std::error::Error;
@@ -170,7 +171,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut times, mut slow) = (Vec::new(), Vec::new());
         let before = device.counts();
         for _ in 0..ROUNDS {
-            // Once unmeasured, so that what the other left in the caches (of page tables, above all) does not count.
+            // Once unmeasured, so that what the other left in the caches (of page tables, above all) does not
+            // count.
             nanoseconds(&plain, &mut one, bare);
             times.push(nanoseconds(&plain, &mut one, bare));
             slow.push(nanoseconds(&emulated, &mut two, charged));

@@ -1,12 +1,12 @@
 //! The model of the CPU's last-level cache: [`CacheShape`], and the array of tags that decides hit or miss.
 //!
-//! A set consists of one, two or four words of four 16-bit tags each, most recently used first. The order of the tags
-//! is the LRU order, and a lookup compares four tags at once. A tag holds 15 bits of the line number above the set
-//! index, so two lines are confused if they map to the same set and are a multiple of 32768 times the size of one way
-//! apart (30 GB for 14 MiB with 16 ways).
+//! A set consists of one, two or four words of four 16-bit tags each, most recently used first. The order of
+//! the tags is the LRU order, and a lookup compares four tags at once. A tag holds 15 bits of the line number
+//! above the set index, so two lines are confused if they map to the same set and are a multiple of 32768
+//! times the size of one way apart (30 GB for 14 MiB with 16 ways).
 //!
-//! Threads share the array without locks. Each word is read and written atomically; a race of two threads on one set
-//! can at worst duplicate a tag or lose one.
+//! Threads share the array without locks. Each word is read and written atomically; a race of two threads on
+//! one set can at worst duplicate a tag or lose one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,7 +42,8 @@ impl CacheShape {
         }
     }
 
-    /// Returns the last-level cache of this host as described by sysfs, or 16 MiB if sysfs does not describe it.
+    /// Returns the last-level cache of this host as described by sysfs, or 16 MiB if sysfs does not describe
+    /// it.
     pub fn host() -> CacheShape {
         let read = |index: u32, name: &str| {
             let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
@@ -103,8 +104,8 @@ impl CacheTags {
         }
     }
 
-    /// Returns the index of the first word of the line's set, and the line's tag. A tag is never 0, which marks an
-    /// empty entry.
+    /// Returns the index of the first word of the line's set, and the line's tag. A tag is never 0, which
+    /// marks an empty entry.
     #[inline(always)]
     fn place(&self, line: u64) -> (usize, u64) {
         let quotient = ((u128::from(line) * u128::from(self.reciprocal)) >> 64) as u64;
@@ -112,8 +113,8 @@ impl CacheTags {
         (set << self.width, quotient & 0x7FFF | 0x8000)
     }
 
-    /// Looks up a line and makes it the most recently used of its set, replacing the least recently used one on a miss.
-    /// Returns true on a hit.
+    /// Looks up a line and makes it the most recently used of its set, replacing the least recently used one
+    /// on a miss. Returns true on a hit.
     #[inline(always)]
     pub(crate) fn access(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);

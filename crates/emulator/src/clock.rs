@@ -19,8 +19,8 @@ pub(crate) fn now_after_loads() -> u64 {
     now()
 }
 
-/// Returns the ticks of [`now`] per nanosecond, measured once per process. The model's own overhead is many times the
-/// delays it models, so a small error here would be a large error there.
+/// Returns the ticks of [`now`] per nanosecond, measured once per process. The model's own overhead is many
+/// times the delays it models, so a small error here would be a large error there.
 pub(crate) fn ticks_per_ns() -> f64 {
     static MEASURED: OnceLock<f64> = OnceLock::new();
     *MEASURED.get_or_init(|| {
@@ -33,7 +33,8 @@ pub(crate) fn ticks_per_ns() -> f64 {
     })
 }
 
-/// Reads both clocks at the same moment: of many readings, the one with the shortest gap between its two counter reads.
+/// Reads both clocks at the same moment: of many readings, the one with the shortest gap between its two
+/// counter reads.
 fn both() -> (Instant, u64) {
     let reading = || {
         let before = now();

@@ -49,7 +49,8 @@ impl Sub for Counts {
 pub(crate) struct ThreadCounter(AtomicU64);
 
 impl ThreadCounter {
-    /// Adds to the counter. Only the owning thread may call this: a plain load and store, not a locked instruction.
+    /// Adds to the counter. Only the owning thread may call this: a plain load and store, not a locked
+    /// instruction.
     #[inline(always)]
     pub(crate) fn add(&self, count: u64) {
         self.set(self.get() + count);

@@ -17,8 +17,8 @@ use crate::shared::{CoreLanes, DeviceState};
 use crate::spec::{ClockMode, EmulatedSpec};
 use halocline_media::{LINE, MediaError};
 
-/// Upper bound of the overhead carried over to later calls, in calls. It limits how long a charge that was too high
-/// keeps reducing the measured work.
+/// Upper bound of the overhead carried over to later calls, in calls. It limits how long a charge that was
+/// too high keeps reducing the measured work.
 const MOST_OWED: u64 = 64;
 
 /// Ticks per nanosecond of the virtual clock.
@@ -46,8 +46,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// Creates a device. A relative device without a given [`Host`] measures this host first, which takes about two
-    /// seconds once per process.
+    /// Creates a device. A relative device without a given [`Host`] measures this host first, which takes
+    /// about two seconds once per process.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`] if that measurement cannot allocate its buffers.
@@ -121,8 +121,8 @@ impl Device {
         self.touch_real(address, len, &[]);
     }
 
-    /// Charges a read like [`touch`](Device::touch) and reads `bytes` on the host, so that the host's own latency
-    /// becomes part of the device's latency instead of adding to it.
+    /// Charges a read like [`touch`](Device::touch) and reads `bytes` on the host, so that the host's own
+    /// latency becomes part of the device's latency instead of adding to it.
     #[inline(always)]
     pub fn touch_real(&self, address: u64, len: usize, bytes: &[u8]) {
         let (first, last) = (
@@ -139,8 +139,8 @@ impl Device {
         });
     }
 
-    /// Charges a read of `len` bytes from `offset` of `bytes`, which begin at the address `base`. The range is clamped
-    /// to the length of `bytes`.
+    /// Charges a read of `len` bytes from `offset` of `bytes`, which begin at the address `base`. The range
+    /// is clamped to the length of `bytes`.
     #[inline]
     pub fn touch_bytes(&self, base: u64, bytes: &[u8], offset: usize, len: usize) {
         let end = offset.saturating_add(len).min(bytes.len());
@@ -151,9 +151,9 @@ impl Device {
         }
     }
 
-    /// Charges a sequential read of `len` bytes at `address` that the core processes line by line. The transfer
-    /// overlaps with the processing, and lines behind the range are fetched ahead. The modelled core continues when the
-    /// first line has arrived, and waits for the last one at its next access.
+    /// Charges a sequential read of `len` bytes at `address` that the core processes line by line. The
+    /// transfer overlaps with the processing, and lines behind the range are fetched ahead. The modelled
+    /// core continues when the first line has arrived, and waits for the last one at its next access.
     pub fn scan(&self, address: u64, len: usize) {
         if len > 0 {
             self.with_lane(|lane, counters| {
@@ -169,8 +169,8 @@ impl Device {
         }
     }
 
-    /// Fetches `len` bytes at `address` ahead for a [`scan`](Device::scan) that is expected to continue there. Does
-    /// nothing if no scan is expected at that address.
+    /// Fetches `len` bytes at `address` ahead for a [`scan`](Device::scan) that is expected to continue
+    /// there. Does nothing if no scan is expected at that address.
     pub fn scan_ahead(&self, address: u64, len: usize) {
         if len > 0 {
             self.with_lane(|lane, counters| {
@@ -186,7 +186,8 @@ impl Device {
         }
     }
 
-    /// Charges reads of independent lines, which overlap up to the number of misses that the core can have outstanding.
+    /// Charges reads of independent lines, which overlap up to the number of misses that the core can have
+    /// outstanding.
     pub fn touch_each(&self, addresses: impl Iterator<Item = u64>) {
         self.with_lane(|lane, counters| {
             self.enter(lane, counters);
@@ -287,7 +288,8 @@ impl Device {
         sum
     }
 
-    /// Returns the time of the furthest thread on a virtual clock, or the real time since the device was created.
+    /// Returns the time of the furthest thread on a virtual clock, or the real time since the device was
+    /// created.
     pub fn elapsed(&self) -> Duration {
         let position = if self.delay { clock::now() } else { self.furthest() };
         self.duration(position.saturating_sub(self.born))
@@ -311,16 +313,17 @@ impl Device {
         }
     }
 
-    /// Returns the model's own overhead per access, measured when the device was created. [`overrun`](Device::overrun)
-    /// is its sum over all accesses.
+    /// Returns the model's own overhead per access, measured when the device was created.
+    /// [`overrun`](Device::overrun) is its sum over all accesses.
     pub fn model_overhead(&self) -> ModelOverhead {
         self.own
     }
 
-    /// Sets what each call costs its caller in addition to [`model_overhead`](Device::model_overhead): loads that would
-    /// have overlapped must complete before the model reads the clock. The cost depends on the caller, which measures
-    /// it as the extra time per [call](Counts::calls) of the same work on a device with the host's own figures. It then
-    /// counts as [`overrun`](Device::overrun) instead of as work of the modelled core.
+    /// Sets what each call costs its caller in addition to [`model_overhead`](Device::model_overhead): loads
+    /// that would have overlapped must complete before the model reads the clock. The cost depends on the
+    /// caller, which measures it as the extra time per [call](Counts::calls) of the same work on a device
+    /// with the host's own figures. It then counts as [`overrun`](Device::overrun) instead of as work of
+    /// the modelled core.
     pub fn charge(&self, call: Duration) {
         let ticks = call.as_secs_f64() * 1e9 * self.shared.model.ticks_per_ns;
         self.charge.store(ticks as u64, Ordering::Relaxed);
@@ -331,20 +334,23 @@ impl Device {
         self.duration(self.charge.load(Ordering::Relaxed))
     }
 
-    /// Returns the real time that the model itself took in all threads, including the host reads within it. It comes on
-    /// top of the modelled delays, so a measurement must subtract or report it, as [`Watch`](crate::Watch) does.
+    /// Returns the real time that the model itself took in all threads, including the host reads within it.
+    /// It comes on top of the modelled delays, so a measurement must subtract or report it, as
+    /// [`Watch`](crate::Watch) does.
     pub fn overrun(&self) -> Duration {
         self.overruns().iter().sum()
     }
 
-    /// Returns the [`overrun`](Device::overrun) of each thread. An index belongs to one thread for as long as it lives.
+    /// Returns the [`overrun`](Device::overrun) of each thread. An index belongs to one thread for as long as
+    /// it lives.
     pub fn overruns(&self) -> Vec<Duration> {
         let of = |counters: Option<&ThreadCounters>| counters.map_or(0, |counters| counters.overrun.get());
         let places = self.shared.lanes.places();
         places.map(|place| self.duration(of(place))).collect()
     }
 
-    /// Returns the time on the device's clock that each thread has spent, indexed like [`overruns`](Device::overruns).
+    /// Returns the time on the device's clock that each thread has spent, indexed like
+    /// [`overruns`](Device::overruns).
     pub(crate) fn spent(&self) -> Vec<Duration> {
         let of = |counters: Option<&ThreadCounters>| {
             counters.map_or(0, |counters| {
@@ -395,7 +401,8 @@ impl Device {
         positions.max().unwrap_or(self.born)
     }
 
-    /// Calls `act` with the lane of this thread. A new thread's lane starts at the time that has been reached.
+    /// Calls `act` with the lane of this thread. A new thread's lane starts at the time that has been
+    /// reached.
     #[inline(always)]
     fn with_lane<R>(&self, act: impl FnOnce(&mut CoreLane, &ThreadCounters) -> R) -> R {
         let reached = || if self.delay { clock::now() } else { self.furthest() };
@@ -409,8 +416,8 @@ impl Device {
         if self.delay {
             let now = clock::now_after_loads();
             let (since, own) = (now - lane.left, &self.overhead_ticks);
-            // The cost of a call may show only after the next one, so the part that exceeds the elapsed time carries
-            // over.
+            // The cost of a call may show only after the next one, so the part that exceeds the elapsed time
+            // carries over.
             let call = own.clock + self.charge.load(Ordering::Relaxed);
             let owed = lane.owed + call + lane.hits * own.hit;
             let model = owed.min(since);
@@ -422,8 +429,8 @@ impl Device {
         lane.hits = 0;
     }
 
-    /// Waits for as long as the modelled core stalled. The time that the model computed counts as overrun, because the
-    /// modelled core did not spend it.
+    /// Waits for as long as the modelled core stalled. The time that the model computed counts as overrun,
+    /// because the modelled core did not spend it.
     #[inline(always)]
     fn leave(&self, lane: &mut CoreLane, counters: &ThreadCounters, loaded: bool) {
         if self.delay {

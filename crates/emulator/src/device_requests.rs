@@ -24,7 +24,8 @@ pub(crate) enum Requester {
 pub(crate) struct DeviceRequests {
     lines: OutstandingMisses,
     units: OutstandingMisses,
-    /// Times at which each miss slot becomes free: first those of the core, then those of the stream prefetcher.
+    /// Times at which each miss slot becomes free: first those of the core, then those of the stream
+    /// prefetcher.
     slots: [u64; MOST_MISSES + MOST_AHEAD],
     next_stream_slot: usize,
     last_unit: u64,
@@ -131,8 +132,8 @@ impl DeviceRequests {
         complete
     }
 
-    /// Requests many lines at once, with exact counts and the time of their units but no record of each line. Returns
-    /// the time at which all have arrived, and the number of lines that the device served.
+    /// Requests many lines at once, with exact counts and the time of their units but no record of each line.
+    /// Returns the time at which all have arrived, and the number of lines that the device served.
     pub(crate) fn bulk(
         &mut self,
         shared: &DeviceState,

@@ -8,11 +8,11 @@ use halocline_media::{
     AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind,
 };
 
-/// A medium that behaves like the one below it and costs what the emulated device would cost. Stores, fences and growth
-/// have the semantics of the medium below, whose [`kind`](Medium::kind) is reported.
+/// A medium that behaves like the one below it and costs what the emulated device would cost. Stores, fences
+/// and growth have the semantics of the medium below, whose [`kind`](Medium::kind) is reported.
 ///
-/// Stores go to the modelled cache and reach the device when they are flushed. Slices are not charged here: their
-/// readers report accesses to the observer.
+/// Stores go to the modelled cache and reach the device when they are flushed. Slices are not charged here:
+/// their readers report accesses to the observer.
 #[derive(Debug)]
 pub struct Emulated {
     medium: Medium,
@@ -24,8 +24,8 @@ pub struct Emulated {
 const ADDRESSES: u64 = 4 << 30;
 
 impl Emulated {
-    /// Puts the medium on the device, at a reserved address range of twice its length and at least 4 GiB. A medium that
-    /// grows beyond that may share cache lines with what was reserved later.
+    /// Puts the medium on the device, at a reserved address range of twice its length and at least 4 GiB. A
+    /// medium that grows beyond that may share cache lines with what was reserved later.
     pub fn new(medium: impl Into<Medium>, device: Arc<Device>) -> Emulated {
         let medium = medium.into();
         let base = device.reserve(ADDRESSES.max(2 * medium.len()));

@@ -21,8 +21,8 @@ pub struct Host {
     pub write_gbps: Vec<f64>,
 }
 
-/// Bytes of the pointer chase: far larger than any cache, and large enough for TLB misses to count, as in a large
-/// index.
+/// Bytes of the pointer chase: far larger than any cache, and large enough for TLB misses to count, as in a
+/// large index.
 const WALKED: usize = 512 << 20;
 /// Bytes of the bandwidth measurement.
 const BYTES: usize = 256 << 20;
@@ -30,8 +30,9 @@ const WORDS_OF_LINE: usize = 16;
 const CHUNK: usize = 1 << 20;
 
 impl Host {
-    /// Measures this host in about two seconds, with one thread up to one per CPU. Each figure is the lower quartile of
-    /// many short measurements, which tolerates other load as long as it leaves memory bandwidth alone.
+    /// Measures this host in about two seconds, with one thread up to one per CPU. Each figure is the lower
+    /// quartile of many short measurements, which tolerates other load as long as it leaves memory
+    /// bandwidth alone.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`] if 768 MiB cannot be allocated.

@@ -1,15 +1,16 @@
 //! The model of one thread's core: when each of its accesses starts and completes.
 //!
 //! # The model
-//! - An access starts when the core issues it, a miss slot is free, and the device's bandwidth allows; it completes
-//!   after the latency of its kind. The lines of one touch overlap.
-//! - **Dependence.** The address of an access, and the work before it, depend on the touch just before: the access
-//!   starts when that touch completes, and the work between the two is done after it. In two cases the address is known
-//!   without the touch before: the line was touched recently (a parent that is revisited, the root of the next search),
-//!   or it directly follows the previous line (the scan of a list).
-//! - **Window.** The core continues past a touch that the next access does not depend on, but only by a window of work
-//!   (the size of its reorder buffer) behind the oldest pending touch. So independent misses a few nanoseconds apart
-//!   overlap, and a chain of dependent ones is never shortened. With a window of 0 the core waits for each touch.
+//! - An access starts when the core issues it, a miss slot is free, and the device's bandwidth allows; it
+//!   completes after the latency of its kind. The lines of one touch overlap.
+//! - **Dependence.** The address of an access, and the work before it, depend on the touch just before: the
+//!   access starts when that touch completes, and the work between the two is done after it. In two cases the
+//!   address is known without the touch before: the line was touched recently (a parent that is revisited,
+//!   the root of the next search), or it directly follows the previous line (the scan of a list).
+//! - **Window.** The core continues past a touch that the next access does not depend on, but only by a
+//!   window of work (the size of its reorder buffer) behind the oldest pending touch. So independent misses a
+//!   few nanoseconds apart overlap, and a chain of dependent ones is never shortened. With a window of 0 the
+//!   core waits for each touch.
 //! - Sequential reads (`scan`) are transferred while the core processes them; see [`SequentialReads`].
 //! - A prefetch does not make the core wait, but its address does (the rule of dependence).
 //!
@@ -157,7 +158,8 @@ impl CoreLane {
         self.awaited_count += 1;
     }
 
-    /// Touches lines; returns true if the device served one. The caller has already added the core's work up to here.
+    /// Touches lines; returns true if the device served one. The caller has already added the core's work up
+    /// to here.
     #[inline(always)]
     pub(crate) fn touch(
         &mut self,
@@ -297,7 +299,8 @@ impl CoreLane {
             .start(shared, counters, (now, behind), line, requester)
     }
 
-    /// Requests many lines at once. The time that the host itself takes to read them is part of the device's time.
+    /// Requests many lines at once. The time that the host itself takes to read them is part of the device's
+    /// time.
     fn bulk(&mut self, shared: &DeviceState, counters: &ThreadCounters, first: u64, last: u64) -> u64 {
         let (now, behind) = (self.now, self.behind);
         let (ready, missed) = self.requests.bulk(shared, counters, (now, behind), first, last);

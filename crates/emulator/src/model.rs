@@ -11,11 +11,11 @@ use halocline_media::LINE;
 pub struct CoreShape {
     /// Outstanding misses.
     pub misses: usize,
-    /// Nanoseconds of work that the core does while it waits for a line: the capacity of its reorder buffer (224
-    /// entries).
+    /// Nanoseconds of work that the core does while it waits for a line: the capacity of its reorder buffer
+    /// (224 entries).
     pub window_ns: f64,
-    /// Lines that the stream prefetcher runs ahead of sequential reads, at most 64, across pages; 0 disables it. `None`
-    /// chooses as many as one core needs to use the full bandwidth of its profile.
+    /// Lines that the stream prefetcher runs ahead of sequential reads, at most 64, across pages; 0 disables
+    /// it. `None` chooses as many as one core needs to use the full bandwidth of its profile.
     pub ahead: Option<usize>,
 }
 
@@ -64,7 +64,8 @@ impl TimingModel {
     ) -> TimingModel {
         let ticks = |ns: f64| (ns * ticks_per_ns).round() as u64;
         let DeviceProfile { device, dram, .. } = profile;
-        // Map the profile's random DRAM read to the host's, and scale the other latencies in the same proportion.
+        // Map the profile's random DRAM read to the host's, and scale the other latencies in the same
+        // proportion.
         let scale = host.map_or(1.0, |host| host.random_ns / dram.random_ns);
         let rates = |of: fn(&DeviceFigures) -> &[f64], measured: Option<&[f64]>| {
             let by_threads = |list: &[f64], n: usize| list[n.min(list.len()) - 1];

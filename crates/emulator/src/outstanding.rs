@@ -5,8 +5,9 @@ const PLACES: usize = 256;
 /// Slots probed per line.
 const TRIES: u64 = 4;
 
-/// A small hash table from lines to their arrival times. A slot whose time has passed is free. If all slots of a line
-/// are taken, the entry that arrives first is replaced; that line then counts as arrived slightly too early.
+/// A small hash table from lines to their arrival times. A slot whose time has passed is free. If all slots
+/// of a line are taken, the entry that arrives first is replaced; that line then counts as arrived slightly
+/// too early.
 #[derive(Debug)]
 pub(crate) struct OutstandingMisses {
     places: Box<[(u64, u64); PLACES]>,

@@ -1,9 +1,9 @@
 //! The overhead of the model itself: [`ModelOverhead`].
 //!
-//! A call's further cost depends on its caller: experiments measure it on a device with the host's own figures and set
-//! it with [`Device::charge`](super::Device::charge). Overhead that exceeds the time before a call is carried over and
-//! subtracted later, up to the cost of 64 calls, so that a charge that was too high is forgotten after a while. A
-//! miss's real latency on the host counts as part of the delay.
+//! A call's further cost depends on its caller: experiments measure it on a device with the host's own
+//! figures and set it with [`Device::charge`](super::Device::charge). Overhead that exceeds the time before a
+//! call is carried over and subtracted later, up to the cost of 64 calls, so that a charge that was too high
+//! is forgotten after a while. A miss's real latency on the host counts as part of the delay.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -39,7 +39,8 @@ const CALLS: u64 = 5_000;
 const PARTS: u64 = 5;
 
 impl ModelOverhead {
-    /// Returns the overhead, measured once for real delays; zero on a virtual clock, to which no real time is added.
+    /// Returns the overhead, measured once for real delays; zero on a virtual clock, to which no real time is
+    /// added.
     pub(crate) fn of(clock: ClockMode) -> ModelOverhead {
         static MEASURED: OnceLock<ModelOverhead> = OnceLock::new();
         if clock == ClockMode::Virtual {

@@ -1,6 +1,7 @@
 //! The performance of a device in numbers: [`DeviceProfile`].
 //!
-//! A profile can be read from a JSON file with the fields of [`DeviceProfile`]; docs/architecture.md has an example.
+//! A profile can be read from a JSON file with the fields of [`DeviceProfile`]; docs/architecture.md has an
+//! example.
 
 use std::path::Path;
 
@@ -21,8 +22,8 @@ pub struct DeviceFigures {
     pub buffered_ns: f64,
     /// Nanoseconds until a flushed line is accepted, which is what a fence waits for.
     pub write_ns: f64,
-    /// Sequential read bandwidth of all threads together in GB/s: the figure for `n` threads at index `n - 1`. The last
-    /// figure applies to all larger thread counts.
+    /// Sequential read bandwidth of all threads together in GB/s: the figure for `n` threads at index `n -
+    /// 1`. The last figure applies to all larger thread counts.
     pub read_gbps: Vec<f64>,
     /// Sequential write bandwidth, in the format of `read_gbps`.
     pub write_gbps: Vec<f64>,
@@ -36,8 +37,8 @@ pub struct DeviceProfile {
     pub name: String,
     /// Bytes per access of the device: a power of two, at least a line.
     pub unit: u64,
-    /// Units in the device's buffer. Reads of a buffered unit are faster, and flushes to it are combined into one
-    /// write.
+    /// Units in the device's buffer. Reads of a buffered unit are faster, and flushes to it are combined
+    /// into one write.
     pub buffer_units: u32,
     /// Figures of the device.
     pub device: DeviceFigures,
@@ -45,8 +46,8 @@ pub struct DeviceProfile {
     pub dram: DeviceFigures,
 }
 
-/// Returns the DRAM of the reference's machine. From the reference: 90 and 80 ns, 85 and 46 GB/s. Not from it:
-/// `write_ns` (the memory controller accepts a flush in about the time of a read).
+/// Returns the DRAM of the reference's machine. From the reference: 90 and 80 ns, 85 and 46 GB/s. Not from
+/// it: `write_ns` (the memory controller accepts a flush in about the time of a read).
 fn reference_dram() -> DeviceFigures {
     DeviceFigures {
         random_ns: 90.0,
@@ -75,13 +76,14 @@ impl DeviceProfile {
         }
     }
 
-    /// Returns Optane DC persistent memory. From the reference: random reads of 325 ns, sequential ones of 175 ns, 32
-    /// GB/s read, 13 GB/s written, units of 256 B.
+    /// Returns Optane DC persistent memory. From the reference: random reads of 325 ns, sequential ones of
+    /// 175 ns, 32 GB/s read, 13 GB/s written, units of 256 B.
     ///
-    /// Derived: a sequential reader finds three lines of four in the buffer, so these take (4 * 175 - 325) / 3 = 125
-    /// ns. Not from the reference: 64 units (16 KiB) of buffer, and a flush accepted within 94 ns (both from published
-    /// measurements of the device). The bandwidths are the largest measured; the reference does not say how they grow
-    /// with threads, so the ratio to DRAM is the same for every thread count.
+    /// Derived: a sequential reader finds three lines of four in the buffer, so these take (4 * 175 - 325) /
+    /// 3 = 125 ns. Not from the reference: 64 units (16 KiB) of buffer, and a flush accepted within 94 ns
+    /// (both from published measurements of the device). The bandwidths are the largest measured; the
+    /// reference does not say how they grow with threads, so the ratio to DRAM is the same for every
+    /// thread count.
     pub fn optane() -> DeviceProfile {
         DeviceProfile {
             name: "optane".into(),
@@ -99,8 +101,8 @@ impl DeviceProfile {
         }
     }
 
-    /// Returns memory behind CXL. None of its figures is from the reference: about twice the latency of local DRAM, and
-    /// the bandwidth of one x8 link, compared with the reference's DRAM.
+    /// Returns memory behind CXL. None of its figures is from the reference: about twice the latency of local
+    /// DRAM, and the bandwidth of one x8 link, compared with the reference's DRAM.
     pub fn cxl() -> DeviceProfile {
         DeviceProfile {
             name: "cxl".into(),
@@ -118,9 +120,9 @@ impl DeviceProfile {
         }
     }
 
-    /// Returns NAND flash behind NVMe, read through mapped pages. From the reference: 200 and 16 us, 3 and 0.6 GB/s.
-    /// Not from it: pages of 4 KiB, DRAM latency for a line of a resident page, 4096 resident pages (16 MiB), 20 us per
-    /// write.
+    /// Returns NAND flash behind NVMe, read through mapped pages. From the reference: 200 and 16 us, 3 and
+    /// 0.6 GB/s. Not from it: pages of 4 KiB, DRAM latency for a line of a resident page, 4096 resident
+    /// pages (16 MiB), 20 us per write.
     pub fn nvme() -> DeviceProfile {
         DeviceProfile {
             name: "nvme".into(),

@@ -1,9 +1,9 @@
 //! Sequential reads that overlap with the processing of the bytes.
 //!
-//! A core reads such bytes line by line, and its stream prefetcher keeps some lines ahead of it, at as many positions
-//! as are read in turn (the columns of a table). The device's transfer overlaps with the processing: the core has
-//! finished a range when both have. It waits immediately only for the first line of a range of which nothing was
-//! fetched ahead.
+//! A core reads such bytes line by line, and its stream prefetcher keeps some lines ahead of it, at as many
+//! positions as are read in turn (the columns of a table). The device's transfer overlaps with the
+//! processing: the core has finished a range when both have. It waits immediately only for the first line of
+//! a range of which nothing was fetched ahead.
 
 use std::collections::VecDeque;
 
@@ -52,9 +52,9 @@ impl SequentialReads {
         }
     }
 
-    /// Reads lines `first..=last`. `fetch` requests lines from the device and returns the arrival time of the last one,
-    /// or `None` if the cache has all of them. Returns the time at which the core can begin; `ready` is then the
-    /// earliest time at which it can finish.
+    /// Reads lines `first..=last`. `fetch` requests lines from the device and returns the arrival time of the
+    /// last one, or `None` if the cache has all of them. Returns the time at which the core can begin;
+    /// `ready` is then the earliest time at which it can finish.
     pub(crate) fn read(
         &mut self,
         now: u64,

@@ -1,7 +1,7 @@
 //! State that all threads of a device share, and the private lane of each: [`DeviceState`], [`CoreLanes`].
 //!
-//! Only its own thread uses a lane, so an access takes no lock and executes no locked instruction. Other threads may
-//! read its [`ThreadCounters`].
+//! Only its own thread uses a lane, so an access takes no lock and executes no locked instruction. Other
+//! threads may read its [`ThreadCounters`].
 #![allow(unsafe_code, reason = "each thread has its own lane of the device")]
 
 use std::cell::UnsafeCell;
@@ -28,7 +28,8 @@ pub(crate) struct DeviceState {
 }
 
 impl DeviceState {
-    /// Returns the number of threads that share the device: those whose clock is at most a millisecond behind.
+    /// Returns the number of threads that share the device: those whose clock is at most a millisecond
+    /// behind.
     pub(crate) fn threads(&self, now: u64) -> usize {
         let share = self.share.load(Ordering::Relaxed);
         if share > 0 {
@@ -54,8 +55,9 @@ struct LaneCell {
     lane: UnsafeCell<CoreLane>,
 }
 
-// SAFETY: `lane` is only used by the thread whose number the cell has (`CoreLanes::with_own`); two threads never have
-// the same number at once, and a lock is between the end of one and the start of the next. `counters` are atomics.
+// SAFETY: `lane` is only used by the thread whose number the cell has (`CoreLanes::with_own`); two threads
+// never have the same number at once, and a lock is between the end of one and the start of the next.
+// `counters` are atomics.
 unsafe impl Sync for LaneCell {}
 
 impl CoreLanes {
@@ -91,8 +93,8 @@ impl CoreLanes {
             Some(cell) => cell,
             None => self.new_lane(number),
         };
-        // SAFETY: this thread alone has the number, so it alone gets here with this cell; `act` is the device's code,
-        // which does not come here again.
+        // SAFETY: this thread alone has the number, so it alone gets here with this cell; `act` is the
+        // device's code, which does not come here again.
         let lane = unsafe { &mut *cell.lane.get() };
         if lane.owner != key {
             Self::take(lane, &cell.counters, key, reached);

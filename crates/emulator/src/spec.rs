@@ -14,15 +14,16 @@ const MOST_AHEAD: u64 = crate::model::MOST_AHEAD as u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockMode {
-    /// A virtual clock ([`Device::elapsed`](crate::Device::elapsed)). Accesses do not wait, and a single thread's times
-    /// are the same in every run.
+    /// A virtual clock ([`Device::elapsed`](crate::Device::elapsed)). Accesses do not wait, and a single
+    /// thread's times are the same in every run.
     Virtual,
     /// Real time. Accesses wait until they would have completed.
     Delay,
 }
 
-/// An emulated medium. Its textual form is `emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB][:ahead=LINES]`,
-/// where the profile is a built-in name or the path of a JSON file, and `ahead` limits the core's stream prefetcher.
+/// An emulated medium. Its textual form is
+/// `emulated:PROFILE[:virtual|:delay][:absolute][:cache=MIB][:ahead=LINES]`, where the profile is a built-in
+/// name or the path of a JSON file, and `ahead` limits the core's stream prefetcher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmulatedSpec {
     /// The device.

@@ -7,9 +7,10 @@ const STREAMS: usize = 4;
 /// Lines that a new stream runs ahead.
 const FIRST_AHEAD: u64 = 4;
 
-/// A model of a stream prefetcher. A miss makes the next line a candidate; a miss of a candidate starts a stream. A
-/// stream is identified by the line that triggers its next fetch, and ends if that line is skipped. Its distance starts
-/// small and doubles with each fetch up to the maximum; it does not stop at page boundaries.
+/// A model of a stream prefetcher. A miss makes the next line a candidate; a miss of a candidate starts a
+/// stream. A stream is identified by the line that triggers its next fetch, and ends if that line is skipped.
+/// Its distance starts small and doubles with each fetch up to the maximum; it does not stop at page
+/// boundaries.
 #[derive(Debug)]
 pub(crate) struct StreamPrefetcher {
     candidates: [u64; CANDIDATES],
@@ -35,7 +36,8 @@ impl StreamPrefetcher {
         }
     }
 
-    /// Returns the lines to fetch after a touch of `line`, where `missed` is true if the cache did not hold it.
+    /// Returns the lines to fetch after a touch of `line`, where `missed` is true if the cache did not hold
+    /// it.
     #[inline(always)]
     pub(crate) fn touched(&mut self, line: u64, missed: bool, ahead: usize) -> std::ops::Range<u64> {
         let ahead = ahead as u64;

@@ -1,7 +1,7 @@
 //! A stopwatch for work that may run on an emulated device: [`Watch`].
 //!
-//! The computation of the model comes on top of the emulated delays. The device measures it call by call (`overrun`),
-//! and a watch subtracts it; on a virtual clock a watch reads that clock.
+//! The computation of the model comes on top of the emulated delays. The device measures it call by call
+//! (`overrun`), and a watch subtracts it; on a virtual clock a watch reads that clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use crate::{ClockMode, Counts, Device};
 
 /// Measures the time since [`start`](Watch::start), without the overhead of the emulation:
 /// - without a device, the elapsed real time;
-/// - with delays in real time, the elapsed time minus the largest [`overrun`](Device::overrun) of a thread: threads
-///   overrun concurrently, so subtracting the sum would subtract too much;
+/// - with delays in real time, the elapsed time minus the largest [`overrun`](Device::overrun) of a thread:
+///   threads overrun concurrently, so subtracting the sum would subtract too much;
 /// - on a virtual clock, the largest time of a thread on the device alone, without CPU work.
 #[derive(Debug)]
 pub struct Watch {
@@ -33,7 +33,8 @@ pub struct Lap {
     pub overrun: Duration,
     /// Accesses of all threads in that time.
     pub counts: Counts,
-    /// Time for which all threads together [waited](Device::waited) for the device; it is part of their time.
+    /// Time for which all threads together [waited](Device::waited) for the device; it is part of their
+    /// time.
     pub waited: Duration,
 }
 

@@ -82,8 +82,8 @@ fn work_between_dependent_accesses_comes_on_top() {
 
 #[test]
 fn a_search_loop_overlaps_what_does_not_depend_on_each_other() {
-    // One list is read again and again, and at each of its entries a child somewhere else: the addresses of the
-    // children are known without the children.
+    // One list is read again and again, and at each of its entries a child somewhere else: the addresses of
+    // the children are known without the children.
     let cost = |window_ns: f64, work: u64| {
         let core = CoreShape {
             window_ns,
@@ -223,7 +223,8 @@ fn large_touches_take_the_bandwidth() {
     assert_eq!((counts.lines, counts.units), (100 * MIB / LINE, 100 * MIB / 256));
 }
 
-/// Returns the nanoseconds per 2 KiB range when several sequences are read in turn, with the given work per range.
+/// Returns the nanoseconds per 2 KiB range when several sequences are read in turn, with the given work per
+/// range.
 fn scanned(places: u64, work: Duration) -> f64 {
     let mut optane = DeviceProfile::optane();
     optane.device.read_gbps = vec![8.0];

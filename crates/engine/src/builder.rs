@@ -44,7 +44,8 @@ impl DatabaseBuilder {
         self
     }
 
-    /// Sets whether each published change survives power loss on a page-cache file: [`DatabaseOptions::strict`].
+    /// Sets whether each published change survives power loss on a page-cache file:
+    /// [`DatabaseOptions::strict`].
     pub fn strict(mut self, strict: bool) -> Self {
         self.options.strict = strict;
         self

@@ -35,8 +35,8 @@ pub struct DatabaseInfo {
     pub placed_bytes: u64,
     /// Budget for these copies in bytes; none if there is no limit.
     pub dram_budget: Option<u64>,
-    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`), as
-    /// sentences.
+    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`),
+    /// as sentences.
     pub damage: Vec<String>,
 }
 

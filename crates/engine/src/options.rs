@@ -12,8 +12,8 @@ use crate::Compaction;
 pub struct DatabaseOptions {
     /// Open for reading only; a file that may not be written is opened so in any case.
     pub read_only: bool,
-    /// Allow statements to write files (`COPY … TO`) although `read_only` is set; they are refused otherwise.
-    /// Temporary files of queries are written in any case.
+    /// Allow statements to write files (`COPY … TO`) although `read_only` is set; they are refused
+    /// otherwise. Temporary files of queries are written in any case.
     pub allow_writing_files: bool,
     /// On a page-cache file, make every published change survive power loss (an msync at each fence), not
     /// only the death of the process.
@@ -22,10 +22,10 @@ pub struct DatabaseOptions {
     pub assume_dax: bool,
     /// Threads a query may use, 1,024 at most, and one for each 16 MiB of `memory`; by default all.
     pub threads: Option<usize>,
-    /// DRAM to use for imports, index builds, compaction and queries together, in bytes; by default a quarter
-    /// of the machine's. What does not fit is spilled: by queries to temporary files, by all else to the
-    /// pool. A query that cannot spill fails. Less than 1 GiB makes the C library's allocator keep little of
-    /// what is freed, in the whole process.
+    /// DRAM to use for imports, index builds, compaction and queries together, in bytes; by default a
+    /// quarter of the machine's. What does not fit is spilled: by queries to temporary files, by all
+    /// else to the pool. A query that cannot spill fails. Less than 1 GiB makes the C library's
+    /// allocator keep little of what is freed, in the whole process.
     pub memory: Option<usize>,
     /// Time that a writing statement waits for another writer, of this or another process, before it fails;
     /// by default 5 seconds. `SET halocline.lock_wait` changes it for a session.

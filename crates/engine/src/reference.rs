@@ -1,7 +1,7 @@
 //! The statements and types of SQL that a database accepts, as the reference in `docs/sql.md` lists them.
 //!
-//! Tests compare the lists with the parser and the type tables, and the reference with the lists, so that neither can
-//! gain or lose an entry without the other.
+//! Tests compare the lists with the parser and the type tables, and the reference with the lists, so that
+//! neither can gain or lose an entry without the other.
 
 /// A kind of statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +119,8 @@ mod tests {
     use crate::import::data_type;
     use crate::statement::{Statement, parse};
 
-    /// Returns the name of a statement in [`STATEMENTS`]. Exhaustive, so that a new kind fails to compile until it has one.
+    /// Returns the name of a statement in [`STATEMENTS`]. Exhaustive, so that a new kind fails to compile
+    /// until it has one.
     fn name(statement: &Statement) -> &'static str {
         match statement {
             Statement::Plan(parsed) | Statement::Setting(parsed) => planned(parsed),

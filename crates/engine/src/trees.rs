@@ -8,8 +8,8 @@ use crate::{Database, EngineError};
 const PREFIX: &str = "tree/";
 
 impl Database {
-    /// Creates an ordered tree in the pool and opens it. Each of its changes is durable on its own; it is not part of SQL
-    /// transactions.
+    /// Creates an ordered tree in the pool and opens it. Each of its changes is durable on its own; it is not
+    /// part of SQL transactions.
     ///
     /// # Errors
     /// There is a tree of that name; the pool cannot be written.
@@ -17,8 +17,8 @@ impl Database {
         Ok(create_tree(&self.engine.pool, &object(name), kind)?)
     }
 
-    /// Opens an ordered tree of the pool through this handle, so that no second handle of the pool is needed. It is opened
-    /// for reading if the database is. One handle at a time can write a tree.
+    /// Opens an ordered tree of the pool through this handle, so that no second handle of the pool is needed.
+    /// It is opened for reading if the database is. One handle at a time can write a tree.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

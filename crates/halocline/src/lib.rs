@@ -1,7 +1,7 @@
 //! Tables and multi-dimensional indexes on persistent memory, CXL memory or NVMe, with SQL.
 //!
-//! A *pool* is one file that holds tables and Elf indexes. It opens in milliseconds after a restart or a crash, because
-//! nothing is rebuilt.
+//! A *pool* is one file that holds tables and Elf indexes. It opens in milliseconds after a restart or a
+//! crash, because nothing is rebuilt.
 //!
 //! ```
 //! use halocline::{Database, DatabaseOptions};
@@ -26,8 +26,8 @@
 //! # }
 //! ```
 //!
-//! The crates beneath are modules here: [`pool`] for the file, [`columns`] for tables, [`elf`] for the index alone,
-//! [`ordered`] for ordered trees, [`media`] for the memory it all lies on.
+//! The crates beneath are modules here: [`pool`] for the file, [`columns`] for tables, [`elf`] for the index
+//! alone, [`ordered`] for ordered trees, [`media`] for the memory it all lies on.
 
 pub use halocline_columns as columns;
 pub use halocline_elf as elf;

@@ -1,7 +1,7 @@
 //! Read-ahead: asks the kernel for all pages of mapped bytes that will be needed soon.
 //!
-//! A page of a file that is not in the page cache is otherwise read on first touch, one after the other, each with its
-//! neighbourhood. Requested in advance, the reads run in parallel and cover only what is needed.
+//! A page of a file that is not in the page cache is otherwise read on first touch, one after the other, each
+//! with its neighbourhood. Requested in advance, the reads run in parallel and cover only what is needed.
 #![allow(unsafe_code, reason = "asks the kernel about addresses")]
 
 use rustix::mm::{Advice, madvise};
@@ -13,10 +13,10 @@ const FEW: usize = 8;
 /// Pages sampled to decide whether the bytes are in memory.
 const PROBES: usize = 4;
 
-/// Prepares for scattered reads of `count` pieces of mapped bytes. Unless a sample of them is resident, reads the pages
-/// of all pieces in parallel, in the background. `piece(i)` returns the i-th piece, which may lie anywhere; empty
-/// pieces are skipped. Linear in `count`, with one system call per requested page, or a few system calls if the bytes
-/// are resident.
+/// Prepares for scattered reads of `count` pieces of mapped bytes. Unless a sample of them is resident, reads
+/// the pages of all pieces in parallel, in the background. `piece(i)` returns the i-th piece, which may lie
+/// anywhere; empty pieces are skipped. Linear in `count`, with one system call per requested page, or a few
+/// system calls if the bytes are resident.
 pub fn read_ahead<'a>(count: usize, piece: impl Fn(usize) -> &'a [u8]) {
     if count < FEW {
         return;

@@ -1,7 +1,7 @@
 //! An array in DRAM that grows without moving: [`HugeArena`].
 //!
-//! It serves structures that many threads read by index while others append, such as the inner nodes of a tree. Its
-//! memory is zeroed, starts at a huge page, and is freed only as a whole.
+//! It serves structures that many threads read by index while others append, such as the inner nodes of a
+//! tree. Its memory is zeroed, starts at a huge page, and is freed only as a whole.
 #![allow(unsafe_code, reason = "lends values in a mapping of its own")]
 
 use std::fmt;
@@ -17,8 +17,8 @@ use crate::{MediaError, PAGE};
 /// Size up to which an arena uses small pages, in bytes.
 const LITTLE: u64 = 64 << 10;
 
-/// An array of values that start as zero bytes and never move while the arena lives. It gives out shared references
-/// only, so the values must synchronise their own changes.
+/// An array of values that start as zero bytes and never move while the arena lives. It gives out shared
+/// references only, so the values must synchronise their own changes.
 pub struct HugeArena<T> {
     region: Region,
     growth: Mutex<()>,
@@ -85,14 +85,14 @@ impl<T: FromZeros + Sync> HugeArena<T> {
         }
         // SAFETY: the value lies in the mapped part of the region (checked above).
         let value = unsafe { self.region.start().cast::<T>().add(index) };
-        // SAFETY: the region starts at a huge page, so the value is aligned; its bytes were zeroed by the system, which
-        // `T: FromZeros` allows, and are only reached by shared references, which `T: Sync` allows; the mapping does
-        // not move while `self` lives.
+        // SAFETY: the region starts at a huge page, so the value is aligned; its bytes were zeroed by the
+        // system, which `T: FromZeros` allows, and are only reached by shared references, which `T:
+        // Sync` allows; the mapping does not move while `self` lives.
         Some(unsafe { value.as_ref() })
     }
 
-    /// Prefetches the lines of the first `bytes` bytes of the value at `index`. Does nothing if `index` is out of
-    /// range.
+    /// Prefetches the lines of the first `bytes` bytes of the value at `index`. Does nothing if `index` is
+    /// out of range.
     #[inline(always)]
     pub fn prefetch(&self, index: usize, bytes: usize) {
         let start = self

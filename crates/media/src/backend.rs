@@ -1,6 +1,6 @@
-//! The interface that each kind of memory implements: [`MediumAccess`] for loads, stores and their durability,
-//! [`MediumBackend`] for growth and maintenance. Code above this crate uses [`Medium`](crate::Medium) instead, which
-//! dispatches to one of them.
+//! The interface that each kind of memory implements: [`MediumAccess`] for loads, stores and their
+//! durability, [`MediumBackend`] for growth and maintenance. Code above this crate uses
+//! [`Medium`](crate::Medium) instead, which dispatches to one of them.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::{AccessObserver, FileMedium, LINE, Mapped, MediaError, MediumKind, Wo
 /// Loads, stores, flushes and fences. The contract is that of [`Medium`](crate::Medium).
 ///
 /// # Panics
-/// Every method that takes an offset, except `words`, `mapped` and the prefetches, panics if the range reaches beyond
-/// [`len`](Self::len). Stores panic if the medium is read-only; `load_u64` and `store_u64` panic if the offset is not a
-/// multiple of 8.
+/// Every method that takes an offset, except `words`, `mapped` and the prefetches, panics if the range
+/// reaches beyond [`len`](Self::len). Stores panic if the medium is read-only; `load_u64` and `store_u64`
+/// panic if the offset is not a multiple of 8.
 pub trait MediumAccess: Send + Sync + 'static {
     /// Returns the number of usable bytes.
     fn len(&self) -> u64;
@@ -27,16 +27,17 @@ pub trait MediumAccess: Send + Sync + 'static {
     /// Loads the aligned little-endian word at `offset` with acquire order.
     fn load_u64(&self, offset: u64) -> u64;
 
-    /// Returns the words of a range for direct loads, or `None` if loads must go through [`load_u64`](Self::load_u64)
-    /// (they are recorded or charged) or if the range is invalid.
+    /// Returns the words of a range for direct loads, or `None` if loads must go through
+    /// [`load_u64`](Self::load_u64) (they are recorded or charged) or if the range is invalid.
     #[inline]
     fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
         let _ = (offset, words);
         None
     }
 
-    /// Returns the words of a range that starts at a line for direct loads and stores, or `None` if accesses must go
-    /// through this trait or the range is invalid. The answer is the same for all valid ranges of a medium.
+    /// Returns the words of a range that starts at a line for direct loads and stores, or `None` if accesses
+    /// must go through this trait or the range is invalid. The answer is the same for all valid ranges of
+    /// a medium.
     #[inline]
     fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
         let _ = (offset, words);
@@ -46,8 +47,8 @@ pub trait MediumAccess: Send + Sync + 'static {
     /// Returns the bytes of a range.
     ///
     /// # Safety
-    /// While the slice lives, no thread and no process that maps the same file stores to the range, and the file is not
-    /// truncated below its end.
+    /// While the slice lives, no thread and no process that maps the same file stores to the range, and the
+    /// file is not truncated below its end.
     #[allow(unsafe_code, reason = "the caller must keep writers away")]
     unsafe fn slice(&self, offset: u64, len: usize) -> &[u8];
 
@@ -60,8 +61,8 @@ pub trait MediumAccess: Send + Sync + 'static {
         (0..lines).for_each(|line| self.prefetch(offset.saturating_add(line * LINE)));
     }
 
-    /// Copies `bytes` to `offset`, not before earlier stores of this thread. Aligned 8-byte words are written whole
-    /// and, in stores of less than 16 KiB, in ascending order.
+    /// Copies `bytes` to `offset`, not before earlier stores of this thread. Aligned 8-byte words are written
+    /// whole and, in stores of less than 16 KiB, in ascending order.
     fn store(&self, offset: u64, bytes: &[u8]);
 
     /// Stores the aligned little-endian word at `offset` with release order.
@@ -93,13 +94,15 @@ pub trait MediumBackend: MediumAccess {
     /// Returns the kind of memory.
     fn kind(&self) -> MediumKind;
 
-    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`](crate::PAGE). A shorter `new_len` changes nothing.
+    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`](crate::PAGE). A shorter `new_len`
+    /// changes nothing.
     ///
     /// # Errors
     /// See [`Medium::grow`](crate::Medium::grow).
     fn grow(&self, new_len: u64) -> Result<(), MediaError>;
 
-    /// Allocates blocks for the range where a [`discard`](Self::discard) or a copy of the file has left it without.
+    /// Allocates blocks for the range where a [`discard`](Self::discard) or a copy of the file has left it
+    /// without.
     ///
     /// # Errors
     /// As [`grow`](Self::grow).
@@ -108,7 +111,8 @@ pub trait MediumBackend: MediumAccess {
         Ok(())
     }
 
-    /// Returns the blocks of the whole [`HOLE`](crate::HOLE)s in the range to the system, where the medium can.
+    /// Returns the blocks of the whole [`HOLE`](crate::HOLE)s in the range to the system, where the medium
+    /// can.
     ///
     /// # Errors
     /// See [`Medium::discard`](crate::Medium::discard).
@@ -117,7 +121,8 @@ pub trait MediumBackend: MediumAccess {
         Ok(())
     }
 
-    /// Truncates the medium to `len` bytes, rounded up to [`PAGE`](crate::PAGE), where it can, and returns its length.
+    /// Truncates the medium to `len` bytes, rounded up to [`PAGE`](crate::PAGE), where it can, and returns
+    /// its length.
     ///
     /// # Errors
     /// See [`Medium::truncate`](crate::Medium::truncate).

@@ -1,11 +1,12 @@
 //! Allocation of a file's blocks before they are needed.
 //!
-//! A store to a mapped page without a block kills the process if the disk is full. So growth allocates the blocks
-//! beyond the end of the file first and sets the length afterwards: either the whole new length has blocks, or the
-//! length is unchanged.
+//! A store to a mapped page without a block kills the process if the disk is full. So growth allocates the
+//! blocks beyond the end of the file first and sets the length afterwards: either the whole new length has
+//! blocks, or the length is unchanged.
 //!
-//! The new length is as durable as a fence. `discard` punches holes and `reserve` fills them in units of 2 MiB, because
-//! a store to one page may make the file system allocate the blocks of that many bytes around it.
+//! The new length is as durable as a fence. `discard` punches holes and `reserve` fills them in units of 2
+//! MiB, because a store to one page may make the file system allocate the blocks of that many bytes around
+//! it.
 
 use std::fs::File;
 use std::io;
@@ -55,7 +56,8 @@ pub(crate) fn fill(file: &File, path: &Path, offset: u64, len: u64) -> Result<()
     }
 }
 
-/// Frees the blocks of a range inside the file, which then reads as zeros. Does nothing where holes are not supported.
+/// Frees the blocks of a range inside the file, which then reads as zeros. Does nothing where holes are not
+/// supported.
 pub(crate) fn punch(file: &File, path: &Path, offset: u64, len: u64) -> Result<(), MediaError> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     match rustix::fs::fallocate(file, flags, offset, len) {
@@ -81,8 +83,8 @@ fn check_room(file: &File, path: &Path, wanted: u64) -> Result<(), MediaError> {
     }
 }
 
-/// Fails if the length exceeds the process's file size limit (`ulimit -f`), because the system would end the process
-/// with SIGXFSZ.
+/// Fails if the length exceeds the process's file size limit (`ulimit -f`), because the system would end the
+/// process with SIGXFSZ.
 fn check_limit(path: &Path, len: u64, wanted: u64) -> Result<(), MediaError> {
     match rustix::process::getrlimit(Resource::Fsize).current {
         Some(limit) if len > limit => Err(MediaError::DiskFull {
@@ -93,7 +95,8 @@ fn check_limit(path: &Path, len: u64, wanted: u64) -> Result<(), MediaError> {
     }
 }
 
-/// Frees blocks beyond the end that a failed allocation may have left. Failure is harmless: the blocks stay unused.
+/// Frees blocks beyond the end that a failed allocation may have left. Failure is harmless: the blocks stay
+/// unused.
 fn give_back(file: &File, len: u64) {
     if let Err(error) = rustix::fs::ftruncate(file, len) {
         tracing::warn!(%error, "blocks beyond the end of the file stay allocated");

@@ -3,11 +3,11 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// Returns an identifier of the current boot. While it stays the same, pages in the page cache that a dead process has
-/// written are intact.
+/// Returns an identifier of the current boot. While it stays the same, pages in the page cache that a dead
+/// process has written are intact.
 ///
-/// If the system provides none, the identifier is random per process, so that every open looks like one after a reboot:
-/// the safe assumption.
+/// If the system provides none, the identifier is random per process, so that every open looks like one after
+/// a reboot: the safe assumption.
 pub fn boot_id() -> [u8; 16] {
     static BOOT_ID: OnceLock<[u8; 16]> = OnceLock::new();
     *BOOT_ID.get_or_init(|| {

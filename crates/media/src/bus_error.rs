@@ -1,14 +1,14 @@
 //! An orderly exit when a mapped file loses the bytes that are being read.
 //!
-//! A process that touches a page behind the end of a mapped file, or one that the disk cannot read, gets SIGBUS, which
-//! kills it without a message. [`exit_on_bus_error`] makes the process explain why it ends. It cannot go on, because
-//! the failed access cannot be completed.
+//! A process that touches a page behind the end of a mapped file, or one that the disk cannot read, gets
+//! SIGBUS, which kills it without a message. [`exit_on_bus_error`] makes the process explain why it ends. It
+//! cannot go on, because the failed access cannot be completed.
 //!
 //! Invariants:
-//! - The handler calls async-signal-safe functions only, takes no lock and allocates nothing. It reads a table of
-//!   atomics in which every [`FileMedium`](crate::FileMedium) registers its addresses and its path.
-//! - A medium leaves the table before its addresses are unmapped, so an entry that contains the faulting address
-//!   belongs to the medium that is being read.
+//! - The handler calls async-signal-safe functions only, takes no lock and allocates nothing. It reads a
+//!   table of atomics in which every [`FileMedium`](crate::FileMedium) registers its addresses and its path.
+//! - A medium leaves the table before its addresses are unmapped, so an entry that contains the faulting
+//!   address belongs to the medium that is being read.
 //! - If the table is full, a medium is not registered, and a fault in it has its default effect.
 #![allow(unsafe_code, reason = "handles a signal")]
 
@@ -55,13 +55,14 @@ static EXIT_CODE: AtomicI32 = AtomicI32::new(1);
 /// The previous signal action; set once our handler is installed.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Installs a SIGBUS handler for accesses to a lost part of a mapped file ([`FileMedium`](crate::FileMedium)), because
-/// the file was truncated or its disk or memory failed. The process then prints a message with the name of the file to
-/// stderr and exits with `exit_code` instead of being killed by SIGBUS. Any other SIGBUS has its previous effect.
+/// Installs a SIGBUS handler for accesses to a lost part of a mapped file
+/// ([`FileMedium`](crate::FileMedium)), because the file was truncated or its disk or memory failed. The
+/// process then prints a message with the name of the file to stderr and exits with `exit_code` instead of
+/// being killed by SIGBUS. Any other SIGBUS has its previous effect.
 ///
-/// The handler belongs to the whole process, so only a program should install it, never a library; no other function of
-/// this workspace does. It runs no destructors and flushes no buffers; pools are in the state of any process death. A
-/// second call only changes the exit code.
+/// The handler belongs to the whole process, so only a program should install it, never a library; no other
+/// function of this workspace does. It runs no destructors and flushes no buffers; pools are in the state of
+/// any process death. A second call only changes the exit code.
 ///
 /// # Errors
 /// The system rejects the handler.
@@ -158,8 +159,8 @@ extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _co
         unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
     }
     if !of_access {
-        // A failed access repeats on return; a signal that was sent must be raised again for the previous handler.
-        // SAFETY: async-signal-safe.
+        // A failed access repeats on return; a signal that was sent must be raised again for the previous
+        // handler. SAFETY: async-signal-safe.
         unsafe { libc::raise(libc::SIGBUS) };
     }
 }

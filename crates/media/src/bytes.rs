@@ -33,22 +33,22 @@ pub trait Bytes: Clone + Send + Sync + 'static {
         let _ = (offset, len);
     }
 
-    /// Reports that a few bytes at each offset are about to be read, independently of each other. Free of cost on a
-    /// real medium.
+    /// Reports that a few bytes at each offset are about to be read, independently of each other. Free of
+    /// cost on a real medium.
     #[inline(always)]
     fn touch_each(&self, offsets: impl Iterator<Item = usize>) {
         let _ = offsets;
     }
 
-    /// Reports that `len` bytes from `offset` on are about to be read sequentially while they are processed. Free of
-    /// cost on a real medium.
+    /// Reports that `len` bytes from `offset` on are about to be read sequentially while they are processed.
+    /// Free of cost on a real medium.
     #[inline(always)]
     fn scan(&self, offset: usize, len: usize) {
         let _ = (offset, len);
     }
 
-    /// Reports that the CPU was asked to fetch `len` bytes from `offset` on, which a [`scan`](Bytes::scan) will read
-    /// soon. Free of cost on a real medium.
+    /// Reports that the CPU was asked to fetch `len` bytes from `offset` on, which a [`scan`](Bytes::scan)
+    /// will read soon. Free of cost on a real medium.
     #[inline(always)]
     fn scan_ahead(&self, offset: usize, len: usize) {
         let _ = (offset, len);
@@ -60,22 +60,23 @@ pub trait Bytes: Clone + Send + Sync + 'static {
         prefetch(self.as_slice(), offset);
     }
 
-    /// Returns one bit per block of [`VERIFIED_BLOCK`] bytes, set once the block is known to match its checksum; bit `i
-    /// % 64` of word `i / 64` belongs to block `i`. Empty if no block needs verification before it is read: for bytes
-    /// in DRAM, and once all blocks are verified.
+    /// Returns one bit per block of [`VERIFIED_BLOCK`] bytes, set once the block is known to match its
+    /// checksum; bit `i % 64` of word `i / 64` belongs to block `i`. Empty if no block needs verification
+    /// before it is read: for bytes in DRAM, and once all blocks are verified.
     #[inline(always)]
     fn verified_blocks(&self) -> &[AtomicU64] {
         &[]
     }
 
-    /// Verifies those blocks that hold `len` bytes from `offset` on and are not verified yet. Reads whole blocks.
-    /// Damage is reported by [`damage`](Bytes::damage), so that a search need not stop where it occurs.
+    /// Verifies those blocks that hold `len` bytes from `offset` on and are not verified yet. Reads whole
+    /// blocks. Damage is reported by [`damage`](Bytes::damage), so that a search need not stop where it
+    /// occurs.
     fn verify(&self, offset: usize, len: usize) {
         let _ = (offset, len);
     }
 
-    /// Returns the first damaged block that [`verify`](Bytes::verify) has found since the bytes were opened, in any
-    /// thread. A reader that calls `verify` must check this before it uses the result.
+    /// Returns the first damaged block that [`verify`](Bytes::verify) has found since the bytes were opened,
+    /// in any thread. A reader that calls `verify` must check this before it uses the result.
     #[inline(always)]
     fn damage(&self) -> Option<BlockDamage> {
         None

@@ -1,7 +1,7 @@
 //! A quick measurement of a medium's performance.
 //!
-//! It takes about a second, which suffices for a status line and a rough choice of plan, not for a publication: figures
-//! vary by about ten percent from run to run, more on a busy machine.
+//! It takes about a second, which suffices for a status line and a rough choice of plan, not for a
+//! publication: figures vary by about ten percent from run to run, more on a busy machine.
 #![allow(unsafe_code, reason = "reads the scratch medium without a copy")]
 
 use std::fmt;
@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use crate::{FileMedium, FileOptions, LINE, MediaError, MediumBackend, MediumKind};
 
-/// The performance of a medium. Bandwidths are in bytes per second; the one for `n` threads is at index `n - 1`.
+/// The performance of a medium. Bandwidths are in bytes per second; the one for `n` threads is at index `n -
+/// 1`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Profile {
     /// The kind of the medium.
     pub kind: MediumKind,
-    /// Bytes that the measurement ranged over. If that is not much more than the caches, the figures include their
-    /// effect.
+    /// Bytes that the measurement ranged over. If that is not much more than the caches, the figures include
+    /// their effect.
     pub bytes: u64,
     /// Nanoseconds of a read at a random offset that depends on the word read before.
     pub random_read_ns: f64,
@@ -56,7 +57,8 @@ impl fmt::Display for Profile {
     }
 }
 
-/// Options of a measurement. By default it ranges over 256 MiB with one thread up to one per CPU, for about a second.
+/// Options of a measurement. By default it ranges over 256 MiB with one thread up to one per CPU, for about a
+/// second.
 #[derive(Debug, Clone)]
 pub struct CalibrateOptions {
     /// Bytes to range over, at least 1 MiB per thread.
@@ -129,7 +131,8 @@ pub fn calibrate(medium: &mut impl MediumBackend, options: &CalibrateOptions) ->
     Ok(profile)
 }
 
-/// Measures the kind of medium that a file next to `path` would get, using a temporary file that leaves no trace.
+/// Measures the kind of medium that a file next to `path` would get, using a temporary file that leaves no
+/// trace.
 ///
 /// # Errors
 /// Those of [`FileMedium::open`] and [`calibrate`].
@@ -163,8 +166,8 @@ pub fn calibrate_beside(
     calibrate(&mut medium, options)
 }
 
-/// Measures random reads. Each offset depends on the word read before; a 64-bit state, of which an offset uses a part,
-/// keeps the walk from entering a short cycle that fits the caches.
+/// Measures random reads. Each offset depends on the word read before; a 64-bit state, of which an offset
+/// uses a part, keeps the walk from entering a short cycle that fits the caches.
 fn random_read(medium: &impl MediumBackend, bytes: u64, time: Duration) -> f64 {
     let lines = bytes / LINE;
     let (mut state, mut reads) = (1_u64, 0_u32);
@@ -197,7 +200,8 @@ fn persist(medium: &impl MediumBackend, bytes: u64, time: Duration) -> Result<f6
     Ok(nanoseconds(start.elapsed(), count))
 }
 
-/// Returns the bytes per second of `threads` threads that cyclically call `each` for the chunks of disjoint parts.
+/// Returns the bytes per second of `threads` threads that cyclically call `each` for the chunks of disjoint
+/// parts.
 fn bandwidth(
     bytes: u64,
     threads: usize,

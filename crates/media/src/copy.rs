@@ -2,8 +2,8 @@
 //!
 //! Shared bytes are only ever accessed as aligned atomic words, so a race is never undefined: a partial word
 //! is loaded whole and cut, or replaced by compare-and-swap. Long copies move whole lines by vector
-//! instructions, for which the argument is with their assembly: it is not bound by the rules for plain accesses
-//! and does what a run of relaxed atomic accesses does.
+//! instructions, for which the argument is with their assembly: it is not bound by the rules for plain
+//! accesses and does what a run of relaxed atomic accesses does.
 //!
 //! Stores of 16 KiB or more bypass the caches (streaming stores). Within one line, the words of a shorter
 //! store arrive in ascending order.
@@ -16,8 +16,8 @@ const WORD: usize = 8;
 /// Size in bytes from which a load proceeds line by line.
 const LINES_FROM: usize = 2 << 10;
 
-/// Size in bytes from which a store bypasses the caches. That doubles the speed if the bytes are not cached and halves
-/// it if they are, which is rare for long stores to a medium.
+/// Size in bytes from which a store bypasses the caches. That doubles the speed if the bytes are not cached
+/// and halves it if they are, which is rare for long stores to a medium.
 const STREAM_FROM: usize = 16 << 10;
 
 /// Copies `into.len()` bytes from `from`.
@@ -150,8 +150,9 @@ mod bulk {
         let (lines, tail) = rest.as_chunks_mut::<64>();
         let mut from = from.wrapping_add(head.len());
         for line in lines {
-            // SAFETY: the line is in the range the caller vouches for and aligned to 64 bytes; aligned loads of
-            // 16 bytes are atomic in each of their words, so this does what eight relaxed atomic loads do.
+            // SAFETY: the line is in the range the caller vouches for and aligned to 64 bytes; aligned loads
+            // of 16 bytes are atomic in each of their words, so this does what eight relaxed
+            // atomic loads do.
             unsafe {
                 asm!(
                     "movdqa {a}, [{from}]",
@@ -177,8 +178,8 @@ mod bulk {
         unsafe { super::load_words(from, tail) };
     }
 
-    /// Streams past the caches: bulk data is not read again soon, and fetching each line before overwriting it would
-    /// cost a third of the bandwidth.
+    /// Streams past the caches: bulk data is not read again soon, and fetching each line before overwriting
+    /// it would cost a third of the bandwidth.
     ///
     /// # Safety
     /// As [`super::store`].

@@ -1,7 +1,8 @@
 //! A medium that counts flushed lines and fences: [`Counting`].
 //!
-//! The cost of an update of a durable structure is the number of lines it writes and of fences it waits for, which is
-//! the same on every machine. This medium counts them on top of any other, at the price of one addition each.
+//! The cost of an update of a durable structure is the number of lines it writes and of fences it waits for,
+//! which is the same on every machine. This medium counts them on top of any other, at the price of one
+//! addition each.
 #![allow(unsafe_code, reason = "hands the caller's promise on")]
 
 use std::ops::Sub;

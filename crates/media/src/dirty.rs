@@ -9,8 +9,8 @@ use crate::region::round_up;
 #[derive(Debug, Default)]
 pub(crate) struct DirtyPages {
     waiting: Mutex<Vec<(u64, u64)>>,
-    /// Held while ranges are written back, so that a fence never returns while another thread's fence is still writing
-    /// lines that this fence's caller has flushed.
+    /// Held while ranges are written back, so that a fence never returns while another thread's fence is
+    /// still writing lines that this fence's caller has flushed.
     writing: Mutex<()>,
 }
 

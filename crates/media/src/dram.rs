@@ -22,8 +22,8 @@ impl Dram {
         Dram::with_reserve(len, 0)
     }
 
-    /// Creates a medium like [`new`](Dram::new) with `reserve` bytes of address space, its maximum length (0: about a
-    /// TiB).
+    /// Creates a medium like [`new`](Dram::new) with `reserve` bytes of address space, its maximum length (0:
+    /// about a TiB).
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`].

@@ -19,8 +19,8 @@ pub enum MediaError {
         /// The path to open.
         path: PathBuf,
     },
-    /// The file system lacks space, or the process may not write files of this size. Nothing was changed, and the call
-    /// may be repeated once there is space.
+    /// The file system lacks space, or the process may not write files of this size. Nothing was changed, and
+    /// the call may be repeated once there is space.
     #[error(
         "cannot grow {} by {wanted} bytes because its file system is full; \
          free space on it (or raise the limit `ulimit -f`) and try again",

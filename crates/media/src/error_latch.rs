@@ -1,7 +1,7 @@
 //! The first I/O error of a medium, kept until it is closed.
 //!
-//! After a failed `msync` the kernel marks the pages clean although they never reached the disk, so a second attempt
-//! would succeed wrongly. Hence every later call that promises durability must fail.
+//! After a failed `msync` the kernel marks the pages clean although they never reached the disk, so a second
+//! attempt would succeed wrongly. Hence every later call that promises durability must fail.
 
 use std::sync::OnceLock;
 

@@ -1,15 +1,18 @@
-//! A file as a medium, mapped with DAX where the file system supports it and through the page cache otherwise.
+//! A file as a medium, mapped with DAX where the file system supports it and through the page cache
+//! otherwise.
 //!
-//! The file is mapped from its start, without gaps, up to its last known length. Growth allocates the blocks before it
-//! sets the length, so that no reader ever sees a length without blocks, which would end in SIGBUS on a full disk.
+//! The file is mapped from its start, without gaps, up to its last known length. Growth allocates the blocks
+//! before it sets the length, so that no reader ever sees a length without blocks, which would end in SIGBUS
+//! on a full disk.
 //!
-//! `MAP_SYNC` is tried first. Where the file system grants it, a flush is a CPU instruction and a fence is `sfence`.
-//! Otherwise a fence orders stores, which then survive the process but not power loss. In strict mode a fence is an
-//! `msync` of the pages that were flushed since the previous fence, or one `fdatasync` if they form several ranges.
+//! `MAP_SYNC` is tried first. Where the file system grants it, a flush is a CPU instruction and a fence is
+//! `sfence`. Otherwise a fence orders stores, which then survive the process but not power loss. In strict
+//! mode a fence is an `msync` of the pages that were flushed since the previous fence, or one `fdatasync` if
+//! they form several ranges.
 //!
-//! On ext4 (Linux 6.16 and later) a file that is written through its mapping gets huge pages, which halves the time of
-//! random reads; a file written by `write` does not. On tmpfs, `gather` collapses existing pages into huge ones
-//! (`MADV_COLLAPSE`).
+//! On ext4 (Linux 6.16 and later) a file that is written through its mapping gets huge pages, which halves
+//! the time of random reads; a file written by `write` does not. On tmpfs, `gather` collapses existing pages
+//! into huge ones (`MADV_COLLAPSE`).
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,25 +39,26 @@ pub struct FileOptions {
     pub create: bool,
     /// Makes each fence an `msync`. Applies to the page cache only.
     pub strict: bool,
-    /// Treats the page cache as if it were DAX, for measurements on DRAM-backed files; nothing is durable. Overrides
-    /// `strict`.
+    /// Treats the page cache as if it were DAX, for measurements on DRAM-backed files; nothing is durable.
+    /// Overrides `strict`.
     pub assume_dax: bool,
-    /// Keeps holes in the file. The caller must call [`Medium::reserve`](crate::Medium::reserve) before it stores to a
-    /// possible hole.
+    /// Keeps holes in the file. The caller must call [`Medium::reserve`](crate::Medium::reserve) before it
+    /// stores to a possible hole.
     pub keep_holes: bool,
-    /// Bytes of address space to reserve, which limit the growth of the file while it is open. 0 reserves a TiB, or
-    /// less if the system is short of address space.
+    /// Bytes of address space to reserve, which limit the growth of the file while it is open. 0 reserves a
+    /// TiB, or less if the system is short of address space.
     pub reserve: u64,
 }
 
 /// A mapped file. Other processes may map the same file; the caller ensures that only one of them writes.
 ///
-/// The file must not be truncated while it is mapped: an access to the missing bytes ends the process, with a message
-/// if the program has called [`exit_on_bus_error`](crate::exit_on_bus_error), otherwise silently. A
+/// The file must not be truncated while it is mapped: an access to the missing bytes ends the process, with a
+/// message if the program has called [`exit_on_bus_error`](crate::exit_on_bus_error), otherwise silently. A
 /// [`refresh`](crate::Medium::refresh) reports the truncation before anything is touched.
 #[derive(Debug)]
 pub struct FileMedium {
-    /// Declared before `region`, because fields are dropped in order and the table entry must go before the mapping.
+    /// Declared before `region`, because fields are dropped in order and the table entry must go before the
+    /// mapping.
     _known: FileTableSlot,
     region: Region,
     file: File,
@@ -70,14 +74,14 @@ pub struct FileMedium {
 }
 
 impl FileMedium {
-    /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), otherwise through the
-    /// page cache; [`kind`](crate::Medium::kind) tells which. A new file is empty until it
-    /// [grows](crate::Medium::grow). If a writable file has holes (as copies sometimes do), their blocks are allocated
-    /// first, unless `keep_holes` is set.
+    /// Opens and maps `path`: with `MAP_SYNC` if the file system grants it ([`MediumKind::Dax`]), otherwise
+    /// through the page cache; [`kind`](crate::Medium::kind) tells which. A new file is empty until it
+    /// [grows](crate::Medium::grow). If a writable file has holes (as copies sometimes do), their blocks are
+    /// allocated first, unless `keep_holes` is set.
     ///
     /// # Errors
-    /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the holes),
-    /// [`MediaError::OutOfMemory`] (no address space) or [`MediaError::Io`].
+    /// [`MediaError::NotFound`], [`MediaError::NotAFile`], [`MediaError::DiskFull`] (no blocks for the
+    /// holes), [`MediaError::OutOfMemory`] (no address space) or [`MediaError::Io`].
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<FileMedium, MediaError> {
         let path = path.as_ref().to_path_buf();
         let file = open_file(&path, options)?;
@@ -163,7 +167,8 @@ impl FileMedium {
         self.path.display().to_string()
     }
 
-    /// Returns the file's length, or fails if it is shorter than the mapping. The caller holds the growth lock.
+    /// Returns the file's length, or fails if it is shorter than the mapping. The caller holds the growth
+    /// lock.
     fn checked_len(&self) -> Result<u64, MediaError> {
         let actual = file_len(&self.file, &self.path)?;
         let expected = self.region.len();
@@ -196,8 +201,8 @@ impl FileMedium {
         Ok(())
     }
 
-    /// Writes back the ranges flushed since the last fence: one range by `msync`, several by one `fdatasync`, because
-    /// each call waits for the disk's own cache.
+    /// Writes back the ranges flushed since the last fence: one range by `msync`, several by one `fdatasync`,
+    /// because each call waits for the disk's own cache.
     fn write_back(&self) -> Result<(), MediaError> {
         self.dirty.write_back(|ranges| match ranges {
             [] => Ok(()),

@@ -1,8 +1,8 @@
 //! The CPU instructions of durability: write a line back, wait until it has left the CPU, prefetch a line.
 //!
-//! The instruction is chosen at run time: `clwb` keeps the line in the cache, `clflushopt` drops it, and `clflush`
-//! drops it and is slow because executions are serialised. Without any of them ([`FlushInstruction::None`]) a file is
-//! never treated as DAX.
+//! The instruction is chosen at run time: `clwb` keeps the line in the cache, `clflushopt` drops it, and
+//! `clflush` drops it and is slow because executions are serialised. Without any of them
+//! ([`FlushInstruction::None`]) a file is never treated as DAX.
 #![allow(unsafe_code, reason = "flush, fence and prefetch instructions")]
 
 use std::fmt;
@@ -77,8 +77,8 @@ pub(crate) unsafe fn flush_by(instruction: FlushInstruction, line: *const u8) {
     }
 }
 
-/// Flushes one line by an instruction that drops it. Separate from [`flush_by`], so that the usual instruction is
-/// selected by a comparison instead of a jump table.
+/// Flushes one line by an instruction that drops it. Separate from [`flush_by`], so that the usual
+/// instruction is selected by a comparison instead of a jump table.
 ///
 /// # Safety
 /// As for [`flush_by`].

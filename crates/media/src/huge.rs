@@ -1,7 +1,8 @@
 //! Large buffers of DRAM on huge pages, for sort buffers and DRAM copies of randomly read data.
 //!
-//! With 4 KiB pages a random read costs nearly twice as much as with huge pages. A [`HugeVec`] is a vector with its own
-//! mapping: aligned to 2 MiB if it is that long, zeroed by the system on first touch, and unmapped on drop.
+//! With 4 KiB pages a random read costs nearly twice as much as with huge pages. A [`HugeVec`] is a vector
+//! with its own mapping: aligned to 2 MiB if it is that long, zeroed by the system on first touch, and
+//! unmapped on drop.
 #![allow(unsafe_code, reason = "owns a mapping and lends it as a slice")]
 
 use std::fmt;
@@ -16,7 +17,8 @@ use zerocopy::FromZeros;
 use crate::region::{HUGE_PAGE, round_up};
 use crate::{Bytes, MediaError, PAGE};
 
-/// A growable array of plain values in a mapping of its own. Meant for large arrays, as each takes whole pages.
+/// A growable array of plain values in a mapping of its own. Meant for large arrays, as each takes whole
+/// pages.
 pub struct HugeVec<T> {
     pages: Pages,
     len: usize,
@@ -276,8 +278,8 @@ impl Pages {
         }
         let kept = self.start.addr().get() - self.raw_start.addr().get() + len;
         let end = self.raw_start.as_ptr().wrapping_add(kept);
-        // SAFETY: the mapping is ours, and `&mut self` says that nothing borrows its bytes; `kept` is a multiple of a
-        // page within it.
+        // SAFETY: the mapping is ours, and `&mut self` says that nothing borrows its bytes; `kept` is a
+        // multiple of a page within it.
         let result = unsafe { mm::munmap(end.cast(), self.raw_len - kept) };
         match result {
             Ok(()) => (self.len, self.raw_len) = (len, kept),

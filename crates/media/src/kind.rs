@@ -8,8 +8,8 @@ pub const LINE: u64 = 64;
 /// Bytes of a page, to which lengths of media are rounded up.
 pub const PAGE: u64 = 4096;
 
-/// Alignment and size unit of holes, in bytes. The kernel may manage a file in pieces of this size, and allocates the
-/// blocks of a whole piece when any page of it is written.
+/// Alignment and size unit of holes, in bytes. The kernel may manage a file in pieces of this size, and
+/// allocates the blocks of a whole piece when any page of it is written.
 pub const HOLE: u64 = 2 << 20;
 
 /// The kind of a medium, which determines the meaning of a fence. `Display` is for users.
@@ -20,13 +20,13 @@ pub enum MediumKind {
     Dram,
     /// A file on a DAX file system, mapped with `MAP_SYNC`: a fence is durable.
     Dax,
-    /// A file mapped through the page cache that is *treated* as DAX: flushes are issued, and a fence counts as durable
-    /// although it is not. For measurements on DRAM-backed files; its display name says so.
+    /// A file mapped through the page cache that is *treated* as DAX: flushes are issued, and a fence counts
+    /// as durable although it is not. For measurements on DRAM-backed files; its display name says so.
     AssumedDax,
     /// A file mapped through the page cache.
     PageCache {
-        /// True to make each fence an `msync`. Otherwise a fence orders stores, which survive the end of the process;
-        /// power loss is survived up to the last [`Medium::sync`](crate::Medium::sync).
+        /// True to make each fence an `msync`. Otherwise a fence orders stores, which survive the end of the
+        /// process; power loss is survived up to the last [`Medium::sync`](crate::Medium::sync).
         strict: bool,
     },
     /// Memory that records every store, for crash tests. Behaves like DAX.
@@ -34,8 +34,8 @@ pub enum MediumKind {
 }
 
 impl MediumKind {
-    /// Returns the memory's own unit of access in bytes: 256 for DAX (that of Optane), a page for a page-cache file,
-    /// otherwise a line.
+    /// Returns the memory's own unit of access in bytes: 256 for DAX (that of Optane), a page for a
+    /// page-cache file, otherwise a line.
     pub fn unit(self) -> u64 {
         match self {
             MediumKind::Dax => 256,

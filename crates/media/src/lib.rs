@@ -1,14 +1,14 @@
 //! Memory mapping and durability, with a crash model to test against.
 //!
-//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), a file on a DAX file
-//! system or in the page cache ([`FileMedium`]), or a [`Tracked`] one that records every store, so that the
-//! [`explore::Explorer`] can open every state that a crash might leave. This is the only crate of the workspace that
-//! maps memory or issues a flush; crates above it work with offsets.
+//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), a file on a
+//! DAX file system or in the page cache ([`FileMedium`]), or a [`Tracked`] one that records every store, so
+//! that the [`explore::Explorer`] can open every state that a crash might leave. This is the only crate of
+//! the workspace that maps memory or issues a flush; crates above it work with offsets.
 //!
 //! # Rules for every medium
 //! - A mapping never moves: the address space is reserved up front, and growth maps further bytes behind.
-//! - An 8-byte store to an aligned offset is atomic, also across a crash. Stores to one line ([`LINE`] bytes) arrive in
-//!   order; lines arrive in any order, flushed or not, until a fence.
+//! - An 8-byte store to an aligned offset is atomic, also across a crash. Stores to one line ([`LINE`] bytes)
+//!   arrive in order; lines arrive in any order, flushed or not, until a fence.
 //! - A flush covers all lines that the range overlaps, regardless of its alignment.
 //! - The first I/O error latches: every later fence, growth and sync fails with [`MediaError::Poisoned`].
 //! - An offset out of range panics; it never accesses other memory.

@@ -1,7 +1,7 @@
 //! A range of a file that is accessed directly, word by word: [`Mapped`].
 //!
-//! Code that changes several words of a range asks its medium once for the address and the permission to write, instead
-//! of once per word.
+//! Code that changes several words of a range asks its medium once for the address and the permission to
+//! write, instead of once per word.
 //!
 //! Files in strict mode and files opened for reading only do not offer such ranges.
 #![allow(unsafe_code, reason = "flushes lines it has borrowed")]
@@ -14,8 +14,8 @@ use crate::{FileMedium, LINE, MediaError};
 /// Words per line.
 const WORDS: usize = LINE as usize / 8;
 
-/// Little-endian words of a writable file, indexed from the start of the range, which is aligned to a line. The methods
-/// behave like those of [`Medium`](crate::Medium) with the same names.
+/// Little-endian words of a writable file, indexed from the start of the range, which is aligned to a line.
+/// The methods behave like those of [`Medium`](crate::Medium) with the same names.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapped<'a> {
     words: &'a [AtomicU64],
@@ -25,7 +25,8 @@ pub struct Mapped<'a> {
 }
 
 impl<'a> Mapped<'a> {
-    /// Wraps words that are mapped for writing, start at a line, and belong to a file without dirty-page tracking.
+    /// Wraps words that are mapped for writing, start at a line, and belong to a file without dirty-page
+    /// tracking.
     #[inline(always)]
     pub(crate) fn new(words: &'a [AtomicU64], file: &'a FileMedium, flush: FlushInstruction) -> Mapped<'a> {
         Mapped { words, file, flush }
@@ -56,7 +57,8 @@ impl<'a> Mapped<'a> {
     #[inline(always)]
     pub fn flush(self, word: usize) {
         let line = std::ptr::from_ref(&self.words[word / WORDS * WORDS]);
-        // SAFETY: the line starts with a word that is borrowed, and so is mapped, as mappings end with a page.
+        // SAFETY: the line starts with a word that is borrowed, and so is mapped, as mappings end with a
+        // page.
         unsafe { flush::flush_by(self.flush, line.cast()) };
     }
 

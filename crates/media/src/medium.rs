@@ -10,23 +10,23 @@ use crate::{
 
 /// A growable range of bytes in one kind of memory, addressed by offset. Clones share the same memory.
 ///
-/// Any number of threads may load and store at once. Loads and stores that overlap do not tear within an aligned 8-byte
-/// word. Which words of a longer range are old and which are new is unspecified: threads that race must detect it
-/// afterwards (version counter, checksum) or order their accesses with [`load_u64`](Medium::load_u64) and
-/// [`store_u64`](Medium::store_u64).
+/// Any number of threads may load and store at once. Loads and stores that overlap do not tear within an
+/// aligned 8-byte word. Which words of a longer range are old and which are new is unspecified: threads that
+/// race must detect it afterwards (version counter, checksum) or order their accesses with
+/// [`load_u64`](Medium::load_u64) and [`store_u64`](Medium::store_u64).
 ///
-/// A store is *visible* at once. It is *durable* when its lines were flushed after it and a fence followed, if
-/// [`fence_is_durable`](Medium::fence_is_durable); otherwise at the next [`sync`](Medium::sync).
+/// A store is *visible* at once. It is *durable* when its lines were flushed after it and a fence followed,
+/// if [`fence_is_durable`](Medium::fence_is_durable); otherwise at the next [`sync`](Medium::sync).
 ///
 /// # Panics
-/// Every method that takes an offset, except `words`, `mapped` and the prefetches, panics if the range reaches beyond
-/// [`len`](Medium::len). Stores panic if the medium is read-only; `load_u64` and `store_u64` panic if the offset is not
-/// a multiple of 8.
+/// Every method that takes an offset, except `words`, `mapped` and the prefetches, panics if the range
+/// reaches beyond [`len`](Medium::len). Stores panic if the medium is read-only; `load_u64` and `store_u64`
+/// panic if the offset is not a multiple of 8.
 #[derive(Clone)]
 pub struct Medium(MediumImpl);
 
-/// The implementation behind a medium. All production reads and writes go to a file, so files are distinguished by one
-/// predictable branch; everything else is called through a vtable.
+/// The implementation behind a medium. All production reads and writes go to a file, so files are
+/// distinguished by one predictable branch; everything else is called through a vtable.
 #[derive(Clone)]
 enum MediumImpl {
     File(Arc<FileMedium>),
@@ -84,7 +84,8 @@ impl Medium {
         forward!(self, medium => medium.kind())
     }
 
-    /// Returns the number of usable bytes. Another process may have grown a file: see [`refresh`](Medium::refresh).
+    /// Returns the number of usable bytes. Another process may have grown a file: see
+    /// [`refresh`](Medium::refresh).
     #[inline]
     pub fn len(&self) -> u64 {
         forward!(self, medium => medium.len())
@@ -96,9 +97,9 @@ impl Medium {
         self.len() == 0
     }
 
-    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`](crate::PAGE). A shorter `new_len` changes nothing.
-    /// The new bytes are zero and backed by real blocks; nothing that is mapped moves. On return the length is as
-    /// durable as a fence would make it.
+    /// Makes at least `new_len` bytes usable, rounded up to [`PAGE`](crate::PAGE). A shorter `new_len`
+    /// changes nothing. The new bytes are zero and backed by real blocks; nothing that is mapped moves.
+    /// On return the length is as durable as a fence would make it.
     ///
     /// # Errors
     /// [`MediaError::DiskFull`] (nothing changed; try again later), [`MediaError::AddressSpace`],
@@ -108,9 +109,9 @@ impl Medium {
         forward!(self, medium => medium.grow(new_len))
     }
 
-    /// Allocates blocks for the range where a [`discard`](Medium::discard) or a copy of the file has left it without,
-    /// so that stores to it never meet a full disk. Keeps all contents. Holes begin and end at multiples of
-    /// [`HOLE`](crate::HOLE), and so should the range.
+    /// Allocates blocks for the range where a [`discard`](Medium::discard) or a copy of the file has left it
+    /// without, so that stores to it never meet a full disk. Keeps all contents. Holes begin and end at
+    /// multiples of [`HOLE`](crate::HOLE), and so should the range.
     ///
     /// # Errors
     /// As [`grow`](Medium::grow).
@@ -118,9 +119,9 @@ impl Medium {
         forward!(self, medium => medium.reserve(offset, len))
     }
 
-    /// Returns the blocks of the whole [`HOLE`](crate::HOLE)s in the range to the system, where the medium can. Call
-    /// [`reserve`](Medium::reserve) before the next store to it. Until then the range reads as before or as zeros, also
-    /// after a crash. The length stays.
+    /// Returns the blocks of the whole [`HOLE`](crate::HOLE)s in the range to the system, where the medium
+    /// can. Call [`reserve`](Medium::reserve) before the next store to it. Until then the range reads as
+    /// before or as zeros, also after a crash. The length stays.
     ///
     /// # Errors
     /// [`MediaError::ReadOnly`], [`MediaError::Io`] and from then on [`MediaError::Poisoned`].
@@ -128,11 +129,12 @@ impl Medium {
         forward!(self, medium => medium.discard(offset, len))
     }
 
-    /// Truncates the medium to `len` bytes, rounded up to [`PAGE`](crate::PAGE), where it can, and returns its length.
-    /// A greater `len` changes nothing. The medium [grows](Medium::grow) by zeros afterwards. A crash may leave the old
-    /// length.
+    /// Truncates the medium to `len` bytes, rounded up to [`PAGE`](crate::PAGE), where it can, and returns
+    /// its length. A greater `len` changes nothing. The medium [grows](Medium::grow) by zeros afterwards.
+    /// A crash may leave the old length.
     ///
-    /// Nobody may use the bytes behind `len` or have borrowed them, and no other process may have the file mapped.
+    /// Nobody may use the bytes behind `len` or have borrowed them, and no other process may have the file
+    /// mapped.
     ///
     /// # Errors
     /// [`MediaError::ReadOnly`], [`MediaError::Truncated`] if another process has truncated it,
@@ -147,8 +149,9 @@ impl Medium {
         forward!(self, medium => medium.can_gather())
     }
 
-    /// Collapses the pages of a range to huge pages, as a DAX file has them from the start, where the file system can
-    /// but does not do so by itself. Contents stay and may be used meanwhile. Takes milliseconds for each huge page.
+    /// Collapses the pages of a range to huge pages, as a DAX file has them from the start, where the file
+    /// system can but does not do so by itself. Contents stay and may be used meanwhile. Takes
+    /// milliseconds for each huge page.
     pub fn gather(&self, offset: u64, len: u64) {
         forward!(self, medium => medium.gather(offset, len));
     }
@@ -165,8 +168,8 @@ impl Medium {
     /// Maps what another process has added, and returns [`len`](Medium::len).
     ///
     /// # Errors
-    /// [`MediaError::Truncated`] if the file is shorter than what is mapped. Stop using the medium then: an access to
-    /// the missing part kills the process.
+    /// [`MediaError::Truncated`] if the file is shorter than what is mapped. Stop using the medium then: an
+    /// access to the missing part kills the process.
     pub fn refresh(&self) -> Result<u64, MediaError> {
         forward!(self, medium => medium.refresh())
     }
@@ -186,8 +189,8 @@ impl Medium {
     /// Returns the bytes of a range.
     ///
     /// # Safety
-    /// While the slice lives, no thread and no process that maps the same file stores to the range, and the file is not
-    /// truncated below its end.
+    /// While the slice lives, no thread and no process that maps the same file stores to the range, and the
+    /// file is not truncated below its end.
     #[allow(unsafe_code, reason = "forwards the caller's promise")]
     #[inline]
     pub unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
@@ -195,16 +198,16 @@ impl Medium {
         forward!(self, medium => unsafe { medium.slice(offset, len) })
     }
 
-    /// Returns the words of a range for direct loads, or `None` where loads are recorded or charged, and where
-    /// [`load_u64`](Medium::load_u64) would panic.
+    /// Returns the words of a range for direct loads, or `None` where loads are recorded or charged, and
+    /// where [`load_u64`](Medium::load_u64) would panic.
     #[inline]
     pub fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
         forward_hot!(self, medium => medium.words(offset, words))
     }
 
-    /// Returns the words of a range that starts at a line for direct loads, stores and flushes, or `None` where
-    /// accesses are recorded or charged, and where [`store_u64`](Medium::store_u64) would panic. The answer is the same
-    /// for all valid ranges of a medium.
+    /// Returns the words of a range that starts at a line for direct loads, stores and flushes, or `None`
+    /// where accesses are recorded or charged, and where [`store_u64`](Medium::store_u64) would panic.
+    /// The answer is the same for all valid ranges of a medium.
     #[inline(always)]
     pub fn mapped(&self, offset: u64, words: usize) -> Option<Mapped<'_>> {
         match &self.0 {
@@ -225,8 +228,9 @@ impl Medium {
         forward_hot!(self, medium => medium.prefetch_lines(offset, lines));
     }
 
-    /// Copies `bytes` to `offset`: visible, not durable. The copy is not reordered before earlier stores of this
-    /// thread. Aligned 8-byte words are written whole and, in stores of less than 16 KiB, in ascending order.
+    /// Copies `bytes` to `offset`: visible, not durable. The copy is not reordered before earlier stores of
+    /// this thread. Aligned 8-byte words are written whole and, in stores of less than 16 KiB, in
+    /// ascending order.
     #[inline]
     pub fn store(&self, offset: u64, bytes: &[u8]) {
         forward!(self, medium => medium.store(offset, bytes));
@@ -248,7 +252,8 @@ impl Medium {
     /// [`fence_is_durable`](Medium::fence_is_durable) is false.
     ///
     /// # Errors
-    /// In strict mode [`MediaError::Io`] if the system could not write; [`MediaError::Poisoned`] after any such error.
+    /// In strict mode [`MediaError::Io`] if the system could not write; [`MediaError::Poisoned`] after any
+    /// such error.
     #[inline]
     pub fn fence(&self) -> Result<(), MediaError> {
         forward_hot!(self, medium => medium.fence())
@@ -272,14 +277,14 @@ impl Medium {
         forward!(self, medium => medium.sync())
     }
 
-    /// Returns true if a fence protects against power loss: for DAX, strict page cache and tracked memory (and by
-    /// assumption for [`MediumKind::AssumedDax`]), not for DRAM and the page cache's default.
+    /// Returns true if a fence protects against power loss: for DAX, strict page cache and tracked memory
+    /// (and by assumption for [`MediumKind::AssumedDax`]), not for DRAM and the page cache's default.
     pub fn fence_is_durable(&self) -> bool {
         forward!(self, medium => medium.fence_is_durable())
     }
 
-    /// Returns the observer to which readers of [slices](Medium::slice) report, if there is one, and the address that
-    /// it knows offset 0 by.
+    /// Returns the observer to which readers of [slices](Medium::slice) report, if there is one, and the
+    /// address that it knows offset 0 by.
     pub fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
         match &self.0 {
             MediumImpl::File(_) => None,

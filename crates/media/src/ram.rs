@@ -6,8 +6,8 @@ use std::path::Path;
 /// Size assumed if the system does not report one.
 const UNKNOWN: u64 = 4 << 30;
 
-/// Returns the bytes of DRAM that this process may use: the machine's, or less in a control group (container) with a
-/// limit.
+/// Returns the bytes of DRAM that this process may use: the machine's, or less in a control group (container)
+/// with a limit.
 #[must_use]
 pub fn ram_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok();

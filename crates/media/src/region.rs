@@ -1,8 +1,9 @@
 //! Reserved addresses, of which the first `len` bytes are mapped.
 //!
 //! Invariants: `[base, base + reserved)` belongs to this region until it is dropped; its first `len` bytes
-//! are mapped readable (and writable if `writable`), and stay readable when `len` shrinks; `base` is a multiple of 2
-//! MiB. Hence an offset that has been checked against `len` is valid for as long as the region lives.
+//! are mapped readable (and writable if `writable`), and stay readable when `len` shrinks; `base` is a
+//! multiple of 2 MiB. Hence an offset that has been checked against `len` is valid for as long as the region
+//! lives.
 //!
 //! A region reserves 1 TiB of addresses, or less if the system is short of them. Every offset is checked
 //! against the mapped length; out of range panics.
@@ -41,8 +42,8 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves `wanted` bytes of address space (0: the default, or less if the system is short of it), never less than
-    /// `least`.
+    /// Reserves `wanted` bytes of address space (0: the default, or less if the system is short of it), never
+    /// less than `least`.
     pub(crate) fn reserve(wanted: u64, least: u64, writable: bool) -> Result<Region, MediaError> {
         let least = round_up(least.max(PAGE), PAGE);
         let mut size = if wanted == 0 {
@@ -130,7 +131,8 @@ impl Region {
         Ok(())
     }
 
-    /// Maps the file up to `len`, its length, with `flags` (besides `FIXED`). The caller holds the growth lock.
+    /// Maps the file up to `len`, its length, with `flags` (besides `FIXED`). The caller holds the growth
+    /// lock.
     #[allow(clippy::disallowed_methods, reason = "the one place that maps a file")]
     pub(crate) fn extend_file(
         &self,
@@ -157,8 +159,8 @@ impl Region {
         Ok(())
     }
 
-    /// Unmaps the file from `len` on, a multiple of [`PAGE`]. Later reads behind it find zeros. The caller holds the
-    /// growth lock.
+    /// Unmaps the file from `len` on, a multiple of [`PAGE`]. Later reads behind it find zeros. The caller
+    /// holds the growth lock.
     pub(crate) fn shrink(&self, len: u64) -> Result<(), MediaError> {
         let end = round_up(self.len(), PAGE);
         debug_assert!(len.is_multiple_of(PAGE) && len <= end, "{len} of {end}");
@@ -166,8 +168,9 @@ impl Region {
             let start = self.base.as_ptr().wrapping_add(len as usize).cast();
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
             // Readable only: what can be written would count against the process's limits.
-            // SAFETY: the range is inside of the reservation and mapped by this region, and its addresses stay valid.
-            // Only bytes that someone has borrowed there would change, which `Medium::truncate` forbids.
+            // SAFETY: the range is inside of the reservation and mapped by this region, and its addresses
+            // stay valid. Only bytes that someone has borrowed there would change, which
+            // `Medium::truncate` forbids.
             let result = unsafe { mm::mmap_anonymous(start, (end - len) as usize, ProtFlags::READ, flags) };
             result.map_err(|error| MediaError::OutOfMemory {
                 bytes: end - len,
@@ -211,8 +214,8 @@ impl Region {
         }
         // SAFETY: within the mapping (checked above).
         let start = unsafe { self.base.add(offset as usize) };
-        // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone accesses words
-        // atomically.
+        // SAFETY: the words are mapped, where they stay while `self` lives, and aligned, and everyone
+        // accesses words atomically.
         Some(unsafe { std::slice::from_raw_parts(start.cast().as_ptr(), words) })
     }
 
@@ -325,14 +328,15 @@ impl Region {
         }
     }
 
-    /// Collapses the pages of a populated range to huge pages, for each piece of [`HUGE_PAGE`] that overlaps it.
+    /// Collapses the pages of a populated range to huge pages, for each piece of [`HUGE_PAGE`] that overlaps
+    /// it.
     pub(crate) fn collapse(&self, from: u64, to: u64) {
         let end = round_up(to, HUGE_PAGE).min(self.len() / HUGE_PAGE * HUGE_PAGE);
         let mut at = from / HUGE_PAGE * HUGE_PAGE;
         while at < end {
             let start = self.at(at, HUGE_PAGE as usize);
-            // SAFETY: the piece is mapped (`at` has checked it); the call changes no contents, and whoever accesses the
-            // piece meanwhile waits or not.
+            // SAFETY: the piece is mapped (`at` has checked it); the call changes no contents, and whoever
+            // accesses the piece meanwhile waits or not.
             let result = unsafe { libc::madvise(start.cast(), HUGE_PAGE as usize, libc::MADV_COLLAPSE) };
             if result != 0 {
                 let error = std::io::Error::last_os_error();
@@ -360,8 +364,8 @@ pub(crate) fn round_up(value: u64, unit: u64) -> u64 {
         .unwrap_or_else(|| panic!("{value} bytes are beyond any address"))
 }
 
-/// Returns true if the file can be mapped so that a flush alone makes stores durable (`MAP_SYNC`) and the CPU has a
-/// flush instruction.
+/// Returns true if the file can be mapped so that a flush alone makes stores durable (`MAP_SYNC`) and the CPU
+/// has a flush instruction.
 #[allow(clippy::disallowed_methods, reason = "tries a mapping of one page")]
 pub(crate) fn grants_map_sync(file: BorrowedFd<'_>, writable: bool) -> bool {
     if flush_instruction() == FlushInstruction::None {

@@ -1,7 +1,7 @@
 //! A medium that records every store, flush and fence, for crash tests.
 //!
-//! Loads and stores work on plain memory, as on any medium. While recording, each call is also appended to a trace,
-//! from which the [`explore::Explorer`](crate::explore::Explorer) derives what a crash may leave.
+//! Loads and stores work on plain memory, as on any medium. While recording, each call is also appended to a
+//! trace, from which the [`explore::Explorer`](crate::explore::Explorer) derives what a crash may leave.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -54,8 +54,8 @@ impl Tracked {
         image
     }
 
-    /// Records that the workload begins an operation with a number of its choice. Until it is acknowledged (or the next
-    /// one begins) a crash may leave it done or undone.
+    /// Records that the workload begins an operation with a number of its choice. Until it is acknowledged
+    /// (or the next one begins) a crash may leave it done or undone.
     pub fn begin(&self, operation: u64) {
         self.note(&mut self.lock(), || TraceEvent::Begin { operation });
     }

@@ -1,9 +1,9 @@
 //! Return of freed heap memory to the system.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
-/// Configures the allocator of the whole process to retain little freed memory from now on: allocations of a MiB or
-/// more get mappings of their own, and threads that start later share one heap. For programs with a small memory
-/// budget; costs some page faults. Does nothing where the C library is not glibc.
+/// Configures the allocator of the whole process to retain little freed memory from now on: allocations of a
+/// MiB or more get mappings of their own, and threads that start later share one heap. For programs with a
+/// small memory budget; costs some page faults. Does nothing where the C library is not glibc.
 pub fn keep_little_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -15,24 +15,25 @@ pub fn keep_little_heap() {
             fn mallopt(parameter: i32, value: i32) -> i32;
         }
         for (parameter, value) in [(TRIM_THRESHOLD, BYTES), (MMAP_THRESHOLD, BYTES), (ARENA_MAX, 1)] {
-            // SAFETY: glibc's function of this signature and these parameters of <malloc.h>; it changes what later
-            // calls of `malloc` and `free` do, not what was allocated.
+            // SAFETY: glibc's function of this signature and these parameters of <malloc.h>; it changes what
+            // later calls of `malloc` and `free` do, not what was allocated.
             unsafe { mallopt(parameter, value) };
         }
     }
 }
 
-/// Returns freed memory that the allocator retains to the system. Meant for the time between two phases with different
-/// allocation patterns, in which the second may not be able to reuse the memory of the first. Takes about a millisecond
-/// per 100 MiB. Does nothing where the C library is not glibc.
+/// Returns freed memory that the allocator retains to the system. Meant for the time between two phases with
+/// different allocation patterns, in which the second may not be able to reuse the memory of the first. Takes
+/// about a millisecond per 100 MiB. Does nothing where the C library is not glibc.
 pub fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         unsafe extern "C" {
             fn malloc_trim(pad: usize) -> i32;
         }
-        // SAFETY: glibc's function of this signature; it is safe to call from any thread at any time, and touches only
-        // memory that nobody has allocated. (Another allocator makes it useless, not wrong.)
+        // SAFETY: glibc's function of this signature; it is safe to call from any thread at any time, and
+        // touches only memory that nobody has allocated. (Another allocator makes it useless, not
+        // wrong.)
         unsafe { malloc_trim(0) };
     }
 }

@@ -57,8 +57,8 @@ struct Piece {
 
 /// Returns every image (contents of the arena and length) that the definition allows at any moment.
 ///
-/// At a moment, each line holds a prefix of its pieces stored so far, which includes at least those that were followed
-/// by a flush of their line and a fence after that flush.
+/// At a moment, each line holds a prefix of its pieces stored so far, which includes at least those that were
+/// followed by a flush of their line and a fence after that flush.
 fn brute_force(calls: &[Call]) -> BTreeSet<(Vec<u8>, u64)> {
     let mut images = BTreeSet::new();
     let mut pieces: Vec<Piece> = Vec::new();

@@ -1,4 +1,5 @@
-//! Nodes known to be damaged, found when the tree was opened or by a check. Operations that need one of them fail.
+//! Nodes known to be damaged, found when the tree was opened or by a check. Operations that need one of them
+//! fail.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -29,7 +29,8 @@ pub trait OrderedIndex: Send + Sync {
     /// Inserts an entry and returns true. If the key exists, changes nothing and returns false.
     ///
     /// # Errors
-    /// [`TreeError::Pool`] if the pool is full, [`TreeError::Media`], [`TreeError::Poisoned`], [`TreeError::Damaged`].
+    /// [`TreeError::Pool`] if the pool is full, [`TreeError::Media`], [`TreeError::Poisoned`],
+    /// [`TreeError::Damaged`].
     fn insert(&self, key: u64, value: u64) -> Result<bool, TreeError>;
 
     /// Inserts an entry or replaces its value. Returns the previous value.
@@ -50,21 +51,24 @@ pub trait OrderedIndex: Send + Sync {
     /// As [`insert`](OrderedIndex::insert).
     fn remove(&self, key: u64) -> Result<Option<u64>, TreeError>;
 
-    /// Appends entries with keys from `from` on to `into` in ascending order: at least `count` of them, if there are
-    /// that many, and at most one node's entries more. [`Range`](crate::Range) is an iterator on top of it.
+    /// Appends entries with keys from `from` on to `into` in ascending order: at least `count` of them, if
+    /// there are that many, and at most one node's entries more. [`Range`](crate::Range) is an iterator
+    /// on top of it.
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
     fn scan(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError>;
 
-    /// Appends entries with keys up to `from` in descending order, otherwise like [`scan`](OrderedIndex::scan).
+    /// Appends entries with keys up to `from` in descending order, otherwise like
+    /// [`scan`](OrderedIndex::scan).
     ///
     /// # Errors
     /// [`TreeError::Damaged`].
     fn scan_back(&self, from: u64, count: usize, into: &mut Vec<(u64, u64)>) -> Result<(), TreeError>;
 
-    /// Loads entries, in ascending order of their keys, into an empty index and returns their number. Nodes are filled
-    /// to the fraction `fill` of their capacity. After a crash either all entries are present or none.
+    /// Loads entries, in ascending order of their keys, into an empty index and returns their number. Nodes
+    /// are filled to the fraction `fill` of their capacity. After a crash either all entries are present
+    /// or none.
     ///
     /// # Errors
     /// [`TreeError::NotEmpty`], [`TreeError::NotSorted`], and as [`insert`](OrderedIndex::insert).

@@ -27,13 +27,13 @@
 //! ```
 //!
 //! # What every index promises
-//! - An operation that has returned is as durable as a fence on its medium makes it. One that is in
-//!   flight at a crash takes effect entirely or not at all.
-//! - Operations on one key are linearizable. A range sees every entry that is present throughout, none
-//!   that never existed, and each key at most once, in order.
+//! - An operation that has returned is as durable as a fence on its medium makes it. One that is in flight at
+//!   a crash takes effect entirely or not at all.
+//! - Operations on one key are linearizable. A range sees every entry that is present throughout, none that
+//!   never existed, and each key at most once, in order.
 //! - No lock survives a restart: locks are in DRAM, and lock bits found in a node are ignored.
-//! - Closing a tree, which happens when it is dropped, stores checksums of its nodes. They are verified when a node is
-//!   first read after the tree is opened again; [`OrderedIndex::check`] verifies all of them.
+//! - Closing a tree, which happens when it is dropped, stores checksums of its nodes. They are verified when
+//!   a node is first read after the tree is opened again; [`OrderedIndex::check`] verifies all of them.
 //! - After the first error of the medium, all writes fail ([`TreeError::Poisoned`]); reads continue.
 
 mod damaged;

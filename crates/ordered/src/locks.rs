@@ -1,4 +1,5 @@
-//! Versioned locks of leaves, in DRAM. A writer holds a leaf's lock; a reader validates the version after reading.
+//! Versioned locks of leaves, in DRAM. A writer holds a leaf's lock; a reader validates the version after
+//! reading.
 //!
 //! There are far fewer [versions](crate::version) than leaves. Leaves that share one cause at most a
 //! needless retry. The version of a leaf that is freed and reused for other keys has changed.
@@ -75,7 +76,8 @@ impl Locks {
     }
 }
 
-/// Locks of several nodes. Dropping them assigns new versions; [`unchanged`](LockedSet::unchanged) keeps the old ones.
+/// Locks of several nodes. Dropping them assigns new versions; [`unchanged`](LockedSet::unchanged) keeps the
+/// old ones.
 #[derive(Debug)]
 pub(crate) struct LockedSet<'a, const N: usize>([Option<Locked<'a>>; N]);
 

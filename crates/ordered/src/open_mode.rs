@@ -45,7 +45,8 @@ pub(crate) fn begin_repair(slab: &Slab) -> Result<(), TreeError> {
 /// Damage of a node whose bytes have changed since its tree was closed.
 pub(crate) const NOT_AS_CLOSED: &str = "its bytes have changed since the tree was closed";
 
-/// Returns true if a node contradicts its checksum. Checksums exist from the closing of a tree until its next write.
+/// Returns true if a node contradicts its checksum. Checksums exist from the closing of a tree until its next
+/// write.
 #[inline]
 pub(crate) fn has_changed(slab: &Slab, node: u64) -> bool {
     slab.sums().is_some_and(|sums| !sums.matches(node))

@@ -93,8 +93,8 @@ pub fn open_tree(pool: &Pool, name: &str) -> Result<Box<dyn OrderedIndex>, TreeE
     open(pool, name, OpenMode::Write)
 }
 
-/// Opens a tree read-only and stores nothing. Any number of read-only handles may be open at the same time, also in a
-/// pool that is opened read-only, but no writer. Writes fail with [`TreeError::ReadOnly`].
+/// Opens a tree read-only and stores nothing. Any number of read-only handles may be open at the same time,
+/// also in a pool that is opened read-only, but no writer. Writes fail with [`TreeError::ReadOnly`].
 ///
 /// # Errors
 /// As [`open_tree`]; [`TreeError::NeedsRecovery`] if the tree was not closed and a change is

@@ -1,8 +1,9 @@
 //! Range scans in both directions, one leaf at a time, grouped by parent.
 //!
-//! Leaves are prefetched some steps ahead, but not more of them than will probably be needed. If those of one parent
-//! are too few, the next parent is prefetched when the first leaf is read, and read while leaves are still arriving.
-//! Links between leaves are not followed, because each link is known only after its leaf has arrived.
+//! Leaves are prefetched some steps ahead, but not more of them than will probably be needed. If those of one
+//! parent are too few, the next parent is prefetched when the first leaf is read, and read while leaves are
+//! still arriving. Links between leaves are not followed, because each link is known only after its leaf has
+//! arrived.
 
 use crate::TreeError;
 use crate::locks::Backoff;
@@ -112,7 +113,8 @@ pub(crate) trait LeafScan {
     ) -> Result<Option<(u64, u64)>, TreeError>;
 }
 
-/// Appends `count` entries from `from` on, if there are that many, and all others of the leaf with the last one.
+/// Appends `count` entries from `from` on, if there are that many, and all others of the leaf with the last
+/// one.
 pub(crate) fn run<T: LeafScan>(
     tree: &T,
     direction: ScanDirection,

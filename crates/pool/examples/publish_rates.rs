@@ -1,7 +1,7 @@
 //! Measures small changes per second: `publish_rates FILE [strict|assume-dax]`.
 //!
-//! Appends records of 100 bytes to a log one by one, each in a transaction of its own, then publishes small objects,
-//! and prints the rates. The file is created and left behind.
+//! Appends records of 100 bytes to a log one by one, each in a transaction of its own, then publishes small
+//! objects, and prints the rates. The file is created and left behind.
 #![allow(clippy::print_stdout, reason = "tells what it has measured")]
 
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
-//! Coordination of readers and writers: pinned generations, the writer's lock, and the lock of syncs. Within this
-//! process it uses counts and flags, towards other handles it uses locks of the file.
+//! Coordination of readers and writers: pinned generations, the writer's lock, and the lock of syncs. Within
+//! this process it uses counts and flags, towards other handles it uses locks of the file.
 //!
-//! Invariant: while a generation's count is not zero, its lock byte is held. A writer reuses what a generation freed
-//! only when no older one is pinned, here or elsewhere.
+//! Invariant: while a generation's count is not zero, its lock byte is held. A writer reuses what a
+//! generation freed only when no older one is pinned, here or elsewhere.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,8 +65,8 @@ impl Access {
         }
     }
 
-    /// Pins a generation. The pin only protects it if it is still the newest when this returns: a writer that published
-    /// another one in between may not have seen the pin.
+    /// Pins a generation. The pin only protects it if it is still the newest when this returns: a writer that
+    /// published another one in between may not have seen the pin.
     pub(crate) fn pin(&self, generation: u64) -> Result<(), PoolError> {
         let mut pins = self.pins();
         let count = pins.entry(generation).or_insert(0);
@@ -98,11 +98,11 @@ impl Access {
         }
     }
 
-    /// Returns the generations before `generation` that are pinned, as ranges in any order. Space that only other
-    /// generations name may be overwritten.
+    /// Returns the generations before `generation` that are pinned, as ranges in any order. Space that only
+    /// other generations name may be overwritten.
     pub(crate) fn pinned_before(&self, generation: u64) -> Result<Vec<Range<u64>>, PoolError> {
-        // The published superblock must be visible before the locks are read, or a reader could pin the previous
-        // generation unnoticed.
+        // The published superblock must be visible before the locks are read, or a reader could pin the
+        // previous generation unnoticed.
         fence(Ordering::SeqCst);
         let here = self.pins();
         let mut pinned: Vec<Range<u64>> = here.range(..generation).map(|(pin, _)| *pin..*pin + 1).collect();
@@ -114,8 +114,8 @@ impl Access {
         Ok(pinned)
     }
 
-    /// Checks that the path still leads to the open file; data stored in an unlinked file would be lost with its last
-    /// handle. One system call.
+    /// Checks that the path still leads to the open file; data stored in an unlinked file would be lost with
+    /// its last handle. One system call.
     ///
     /// # Errors
     /// [`PoolError::FileGone`].
@@ -176,8 +176,8 @@ impl Access {
         })
     }
 
-    /// Takes the lock of the slab whose head is at this offset, shared with other readers or exclusively. Returns
-    /// `None` if a conflicting lock is held.
+    /// Takes the lock of the slab whose head is at this offset, shared with other readers or exclusively.
+    /// Returns `None` if a conflicting lock is held.
     pub(crate) fn lock_slab(
         self: &Arc<Access>,
         head: u64,
@@ -231,8 +231,8 @@ impl Drop for WriterLock {
     }
 }
 
-/// Guarantees while it lives that no other handle of the file is open. Without a file, handles share all their
-/// knowledge of the medium, so nothing needs to be locked.
+/// Guarantees while it lives that no other handle of the file is open. Without a file, handles share all
+/// their knowledge of the medium, so nothing needs to be locked.
 #[derive(Debug)]
 pub(crate) struct ExclusiveHandle<'a>(Option<&'a LockFile>);
 

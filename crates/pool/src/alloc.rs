@@ -1,9 +1,10 @@
 //! Space management of the writer: adopting a base generation, allocating, reclaiming, growing.
 //!
-//! Freed space waits in limbo until no reader pins a generation that names it and no superblock needs it. When the free
-//! space is used up, limbo is reclaimed, if necessary by a sync, before the file grows. It grows by the required size,
-//! rounded up to 4 MiB. Small extents take the best fit, large ones start at a multiple of 2 MiB if possible. So the
-//! file stays below twice the size of what the newest and the pinned generations name.
+//! Freed space waits in limbo until no reader pins a generation that names it and no superblock needs it.
+//! When the free space is used up, limbo is reclaimed, if necessary by a sync, before the file grows. It
+//! grows by the required size, rounded up to 4 MiB. Small extents take the best fit, large ones start at a
+//! multiple of 2 MiB if possible. So the file stays below twice the size of what the newest and the pinned
+//! generations name.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -51,8 +52,8 @@ impl PoolInner {
             < superblock.synced_generation.get()
             && !made(Mistake::SkipSyncedBase)
         {
-            // The base was published with durable fences. To survive power loss it needs a synced superblock before a
-            // publish that can tear overwrites its own.
+            // The base was published with durable fences. To survive power loss it needs a synced superblock
+            // before a publish that can tear overwrites its own.
             self.sync_newest(false)?;
         }
         for log in directory.logs() {
@@ -90,7 +91,8 @@ impl PoolInner {
         Ok(offset)
     }
 
-    /// Allocates a range of free space, in whole blocks with backing blocks. Returns false if it is not entirely free.
+    /// Allocates a range of free space, in whole blocks with backing blocks. Returns false if it is not
+    /// entirely free.
     pub(crate) fn allocate_at(&self, range: Range<u64>) -> Result<bool, PoolError> {
         let mut writer = self.writer();
         let Some(space) = &mut writer.space else {
@@ -117,8 +119,9 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Finds space: free space first, then space that readers and superblocks have released since, then by growing the
-    /// file. Reclaiming may need a sync, which is preferred to growing while a good part of the file waits for one.
+    /// Finds space: free space first, then space that readers and superblocks have released since, then by
+    /// growing the file. Reclaiming may need a sync, which is preferred to growing while a good part of
+    /// the file waits for one.
     fn find(&self, space: &mut Space, len: u64) -> Result<u64, PoolError> {
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
@@ -164,8 +167,8 @@ impl PoolInner {
         }
     }
 
-    /// Reclaims space before a publish to keep its limbo list short, and returns the pinned generations. Syncs if the
-    /// list that waits for it has become long.
+    /// Reclaims space before a publish to keep its limbo list short, and returns the pinned generations.
+    /// Syncs if the list that waits for it has become long.
     pub(crate) fn tidy(&self) -> Result<PinnedRanges, PoolError> {
         const LONG: usize = 1000;
         let mut writer = self.writer();
@@ -182,7 +185,8 @@ impl PoolInner {
         Ok(pins)
     }
 
-    /// Grows the medium so that `len` bytes fit behind the used end, and by a little more if the disk has room.
+    /// Grows the medium so that `len` bytes fit behind the used end, and by a little more if the disk has
+    /// room.
     fn grow(&self, space: &mut Space, len: u64) -> Result<(), PoolError> {
         let full = || PoolError::DiskFull {
             path: self.path.to_path_buf(),

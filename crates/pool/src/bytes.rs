@@ -1,7 +1,7 @@
 //! Read access to extents: [`ExtentBytes`].
 //!
-//! Extents of a pool on an emulated medium report their reads, at the price of one branch that is otherwise never
-//! taken.
+//! Extents of a pool on an emulated medium report their reads, at the price of one branch that is otherwise
+//! never taken.
 #![allow(unsafe_code, reason = "hands out slices of what it keeps alive and immutable")]
 
 use std::fmt;
@@ -20,9 +20,10 @@ use crate::verify::ExtentVerification;
 /// The bytes of an extent, read in place without copying, or bytes in DRAM that stand for an extent (see
 /// [`from_owner`](Self::from_owner)). Cheap to clone.
 ///
-/// Keeps the mapping and its generation's pin alive, so the bytes stay unchanged even if the object is replaced or the
-/// pool is closed meanwhile. The slice itself does not guarantee that the bytes are what was written: a reader must
-/// call [`verify_range`](Self::verify_range) or [`Bytes::verify`] first, or have a checksum of its own.
+/// Keeps the mapping and its generation's pin alive, so the bytes stay unchanged even if the object is
+/// replaced or the pool is closed meanwhile. The slice itself does not guarantee that the bytes are what was
+/// written: a reader must call [`verify_range`](Self::verify_range) or [`Bytes::verify`] first, or have a
+/// checksum of its own.
 #[derive(Clone)]
 pub struct ExtentBytes {
     start: NonNull<u8>,
@@ -37,8 +38,8 @@ pub struct ExtentBytes {
     _owner: Arc<dyn Send + Sync>,
 }
 
-// SAFETY: the bytes are immutable while their owner lives (see `ExtentBytes::new` and `from_owner`), so sharing them is
-// sharing a `&[u8]`; what keeps them alive is `Send` and `Sync` itself.
+// SAFETY: the bytes are immutable while their owner lives (see `ExtentBytes::new` and `from_owner`), so
+// sharing them is sharing a `&[u8]`; what keeps them alive is `Send` and `Sync` itself.
 unsafe impl Send for ExtentBytes {}
 // SAFETY: as above.
 unsafe impl Sync for ExtentBytes {}
@@ -47,8 +48,9 @@ impl ExtentBytes {
     /// Borrows the bytes of an extent with the given verification state.
     ///
     /// # Safety
-    /// The range is a finished extent that nobody stores to again while the pin lives: one that the pinned generation
-    /// names, or one that a transaction on it has finished (whose space is not given back while the pin is shared).
+    /// The range is a finished extent that nobody stores to again while the pin lives: one that the pinned
+    /// generation names, or one that a transaction on it has finished (whose space is not given back
+    /// while the pin is shared).
     pub(crate) unsafe fn new(
         pinned: Arc<PinnedGeneration>,
         extent: &ExtentRef,
@@ -78,8 +80,8 @@ impl ExtentBytes {
 
     /// Returns all bytes that the extent occupies.
     fn space(&self) -> &[u8] {
-        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that of the
-        // slice.
+        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that
+        // of the slice.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.space) }
     }
 
@@ -90,9 +92,10 @@ impl ExtentBytes {
         }
     }
 
-    /// Verifies the blocks of a range that have not been verified since the pool was opened, unless verification is
-    /// off. Reads whole blocks of 4 KiB, and 4 KiB of checksums per 2 MiB of the extent. Extents of more than 64 KiB
-    /// written before format 4 have no block checksums and are not verified here.
+    /// Verifies the blocks of a range that have not been verified since the pool was opened, unless
+    /// verification is off. Reads whole blocks of 4 KiB, and 4 KiB of checksums per 2 MiB of the extent.
+    /// Extents of more than 64 KiB written before format 4 have no block checksums and are not verified
+    /// here.
     ///
     /// # Errors
     /// The first damaged block.
@@ -103,8 +106,8 @@ impl ExtentBytes {
         }
     }
 
-    /// Verifies a range like [`verify_range`](Self::verify_range), including blocks verified before, and even if
-    /// verification is off.
+    /// Verifies a range like [`verify_range`](Self::verify_range), including blocks verified before, and even
+    /// if verification is off.
     ///
     /// # Errors
     /// The first damaged block.
@@ -126,8 +129,8 @@ impl ExtentBytes {
         verified.map_err(|block| self.block_damage(state, block))
     }
 
-    /// Verifies the blocks that hold these bytes unless they have been verified. Returns false if one is damaged, which
-    /// [`Bytes::damage`] then reports.
+    /// Verifies the blocks that hold these bytes unless they have been verified. Returns false if one is
+    /// damaged, which [`Bytes::damage`] then reports.
     #[inline]
     pub fn is_intact(&self, offset: usize, len: usize) -> bool {
         let verified = self.verified_blocks();
@@ -174,22 +177,23 @@ impl ExtentBytes {
         }
     }
 
-    /// Returns true if reads must be verified at this moment: the bytes are in a pool and verification is not off.
+    /// Returns true if reads must be verified at this moment: the bytes are in a pool and verification is not
+    /// off.
     #[inline]
     pub fn is_to_be_verified(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.is_on())
     }
 
-    /// Returns one bit per 64 bytes in which the extent's owner can record what it has verified by checksums of its
-    /// own. All readers share the bits while the pool is open. `None` for bytes outside a pool.
+    /// Returns one bit per 64 bytes in which the extent's owner can record what it has verified by checksums
+    /// of its own. All readers share the bits while the pool is open. `None` for bytes outside a pool.
     pub fn notes(&self) -> Option<&[AtomicU64]> {
         self.state.as_ref().map(|state| state.notes())
     }
 }
 
 impl ExtentBytes {
-    /// Wraps bytes outside a pool for code that reads extents, and keeps their owner alive. Not charged to an emulated
-    /// device.
+    /// Wraps bytes outside a pool for code that reads extents, and keeps their owner alive. Not charged to an
+    /// emulated device.
     pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> ExtentBytes {
         let owner = Arc::new(owner);
         let bytes: &[u8] = (*owner).as_ref();
@@ -209,10 +213,10 @@ impl Deref for ExtentBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range was a valid slice when this was made. Of a pool: the mapping does not move and lives as
-        // long as the medium, which the pin holds; by the promise made to `new`, nobody stores to it. Of an owner: it
-        // was borrowed from the value in the `Arc`, which neither moves nor is lent out mutably while `_owner` shares
-        // it.
+        // SAFETY: the range was a valid slice when this was made. Of a pool: the mapping does not move and
+        // lives as long as the medium, which the pin holds; by the promise made to `new`, nobody
+        // stores to it. Of an owner: it was borrowed from the value in the `Arc`, which neither moves
+        // nor is lent out mutably while `_owner` shares it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

@@ -55,8 +55,9 @@ pub enum PoolProblem {
         /// The length of the extent in bytes.
         len: u64,
     },
-    /// Records of a log are lost: one does not match its checksum, although the log's count or a record behind it
-    /// proves that it existed. For a log without a count, or a record beyond the count, power loss may be the cause.
+    /// Records of a log are lost: one does not match its checksum, although the log's count or a record
+    /// behind it proves that it existed. For a log without a count, or a record beyond the count, power
+    /// loss may be the cause.
     Log {
         /// The name of the log.
         object: String,
@@ -122,16 +123,16 @@ pub struct PoolCheckReport {
     pub bytes: u64,
     /// Complete records in logs, whose extents are not counted above.
     pub records: u64,
-    /// Records among these that the durable counts cover, so that damage to them can be distinguished from the end of
-    /// the log.
+    /// Records among these that the durable counts cover, so that damage to them can be distinguished from
+    /// the end of the log.
     pub counted_records: u64,
     /// All defects, not only the first.
     pub problems: Vec<PoolProblem>,
-    /// Objects and extent indexes whose block checksums are damaged. The data may be intact: if not, `problems` says
-    /// so. Until the object is rewritten, such an extent is verified as a whole.
+    /// Objects and extent indexes whose block checksums are damaged. The data may be intact: if not,
+    /// `problems` says so. Until the object is rewritten, such an extent is verified as a whole.
     pub damaged_sums: Vec<(String, usize)>,
-    /// Numbers of the superblock copies that are torn or damaged and not needed. A crash during a publish leaves one;
-    /// later publishes and syncs overwrite it.
+    /// Numbers of the superblock copies that are torn or damaged and not needed. A crash during a publish
+    /// leaves one; later publishes and syncs overwrite it.
     pub damaged_copies: Vec<usize>,
 }
 
@@ -143,12 +144,14 @@ impl PoolCheckReport {
 }
 
 impl Pool {
-    /// Reads the newest generation completely, on all cores, and verifies its directory, that no extents overlap, and
-    /// every checksum, including those of log records. Nodes of slabs are left to their owners. Writers and readers
-    /// continue meanwhile. `progress` is called from several threads, every few MiB.
+    /// Reads the newest generation completely, on all cores, and verifies its directory, that no extents
+    /// overlap, and every checksum, including those of log records. Nodes of slabs are left to their
+    /// owners. Writers and readers continue meanwhile. `progress` is called from several threads, every
+    /// few MiB.
     ///
     /// # Errors
-    /// Fails like [`snapshot`](Pool::snapshot) if the generation cannot be read at all. Damage is part of the report.
+    /// Fails like [`snapshot`](Pool::snapshot) if the generation cannot be read at all. Damage is part of the
+    /// report.
     pub fn check(&self, progress: impl Fn(PoolCheckProgress) + Sync) -> Result<PoolCheckReport, PoolError> {
         let inner = &*self.inner;
         let medium = &inner.medium;
@@ -242,8 +245,8 @@ pub(crate) fn distinct(directory: &Directory) -> Vec<NamedExtent<'_>> {
     extents
 }
 
-/// Verifies extents on all cores; returns the damaged ones in the order of their objects. The caller has pinned them or
-/// holds the writer's lock.
+/// Verifies extents on all cores; returns the damaged ones in the order of their objects. The caller has
+/// pinned them or holds the writer's lock.
 pub(crate) fn verify(
     medium: &Medium,
     extents: &[NamedExtent<'_>],

@@ -1,7 +1,8 @@
 //! Detection of overlapping extents in a directory: [`SpaceClaims`].
 //!
-//! Invariant of an accepted directory: two extents share blocks only if they are the same immutable extent. So what one
-//! object's owner writes, to a log or a slab, is never part of another object, and the writer counts each block once.
+//! Invariant of an accepted directory: two extents share blocks only if they are the same immutable extent.
+//! So what one object's owner writes, to a log or a slab, is never part of another object, and the writer
+//! counts each block once.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! The directory: every object of one generation, as a map in memory and as immutable bytes in the pool.
 //!
 //! Layout: header, objects sorted by name, extents, heap of names and metadata, limbo list. A directory that
-//! [`Directory::decode`] accepts is consistent: every range that it names lies in the pool's data, so that reads
-//! through it cannot go out of range.
+//! [`Directory::decode`] accepts is consistent: every range that it names lies in the pool's data, so that
+//! reads through it cannot go out of range.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -70,14 +70,16 @@ pub(crate) struct Directory {
     pub(crate) objects: Arc<ObjectMap>,
     /// The extent of the directory itself.
     pub(crate) extent: ExtentRef,
-    /// Space of older generations. `None` without the feature, or if a repair has republished the generation since.
+    /// Space of older generations. `None` without the feature, or if a repair has republished the generation
+    /// since.
     pub(crate) limbo: Option<LimboList>,
     /// The features in its superblock, which determine how extensions of the format are read.
     pub(crate) features: Features,
 }
 
 impl Directory {
-    /// Returns every extent that the generation needs, including its own; shared ones as often as they are named.
+    /// Returns every extent that the generation needs, including its own; shared ones as often as they are
+    /// named.
     pub(crate) fn extents(&self) -> impl Iterator<Item = &ExtentRef> {
         let objects = self.objects.values().flat_map(|record| record.extents.iter());
         objects.chain(std::iter::once(&self.extent))

@@ -117,8 +117,8 @@ pub enum PoolError {
         /// The unknown bits with their words.
         features: String,
     },
-    /// The file system is full, or the process may not write files of this size; the transaction is rolled back when it
-    /// is dropped.
+    /// The file system is full, or the process may not write files of this size; the transaction is rolled
+    /// back when it is dropped.
     #[error(
         "cannot grow {} by {wanted} bytes because its file system is full; free space on it (or raise the \
          limit `ulimit -f`), or drop an object, and retry",

@@ -1,9 +1,10 @@
-//! Feature words: what a program must support to open, read or write a generation, as named bits instead of a version.
+//! Feature words: what a program must support to open, read or write a generation, as named bits instead of a
+//! version.
 //!
-//! Rules by word: an unknown `incompatible` bit prevents opening. An unknown `read_compatible` bit prevents writing,
-//! because a writer that does not know the feature would leave its data out of date. Unknown `compatible` bits are
-//! ignored and kept by every publish. A bit that is set stays set in later generations, unless a program that knows it
-//! clears it.
+//! Rules by word: an unknown `incompatible` bit prevents opening. An unknown `read_compatible` bit prevents
+//! writing, because a writer that does not know the feature would leave its data out of date. Unknown
+//! `compatible` bits are ignored and kept by every publish. A bit that is set stays set in later generations,
+//! unless a program that knows it clears it.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -42,8 +43,8 @@ impl Features {
     /// Slabs have checksums of their nodes.
     pub(crate) const NODE_SUMS: Features = Features::read_compatible(3);
 
-    /// The generation names logs or slabs, which change without a publish. Only set if another feature needs version 4;
-    /// older versions express the same by their number.
+    /// The generation names logs or slabs, which change without a publish. Only set if another feature needs
+    /// version 4; older versions express the same by their number.
     pub(crate) const IN_PLACE: Features = Features::compatible(0);
 
     const KNOWN: Features = Features {
@@ -110,8 +111,8 @@ impl Features {
         }
     }
 
-    /// Returns the features for a generation of these objects that requires `self`: sets or clears `LOG_COUNT` and
-    /// `IN_PLACE` as needed.
+    /// Returns the features for a generation of these objects that requires `self`: sets or clears
+    /// `LOG_COUNT` and `IN_PLACE` as needed.
     pub(crate) fn for_objects(self, objects: &ObjectMap) -> Features {
         let mut rest = self.without(Features::IN_PLACE | Features::LOG_COUNT);
         let mut records = objects.values();

@@ -70,8 +70,8 @@ impl FreeMap {
         (last == end).then_some(start)
     }
 
-    /// Removes `len` bytes from the smallest sufficient range, the lowest of several, to keep large ranges whole.
-    /// Linear in the number of ranges.
+    /// Removes `len` bytes from the smallest sufficient range, the lowest of several, to keep large ranges
+    /// whole. Linear in the number of ranges.
     pub(crate) fn take_best(&mut self, len: u64) -> Option<u64> {
         let fits = self.iter().filter(|range| range.end - range.start >= len);
         let found = fits
@@ -81,7 +81,8 @@ impl FreeMap {
         Some(found)
     }
 
-    /// Removes the first `len` free bytes that start at a multiple of `alignment`. Linear in the number of ranges.
+    /// Removes the first `len` free bytes that start at a multiple of `alignment`. Linear in the number of
+    /// ranges.
     pub(crate) fn take_aligned(&mut self, len: u64, alignment: u64) -> Option<u64> {
         let found = self.ranges.iter().find_map(|(&start, &end)| {
             let at = start.next_multiple_of(alignment);

@@ -1,8 +1,8 @@
-//! The durable format: all constants and structures, and nothing else. `docs/format.md` has the same as tables, which a
-//! test compares with this file.
+//! The durable format: all constants and structures, and nothing else. `docs/format.md` has the same as
+//! tables, which a test compares with this file.
 //!
-//! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are zero, and
-//! durable bytes contain offsets from the start of the pool, never addresses.
+//! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are
+//! zero, and durable bytes contain offsets from the start of the pool, never addresses.
 
 use std::mem::{offset_of, size_of};
 
@@ -60,8 +60,8 @@ pub const MAX_NAME: usize = 255;
 /// Maximum length of an object's metadata, in bytes.
 pub const MAX_META: usize = 64 << 20;
 
-/// Offset of a word that each vacuum changes to tell other open handles that free space may have lost its blocks. It
-/// has no meaning for handles opened later.
+/// Offset of a word that each vacuum changes to tell other open handles that free space may have lost its
+/// blocks. It has no meaning for handles opened later.
 pub(crate) const VACUUMS: u64 = 2048;
 
 /// The version of the layout of logs with a count at the end of the extent.
@@ -155,7 +155,8 @@ pub(crate) struct DirectoryHeader {
     pub(crate) reserved: [u8; 16],
 }
 
-/// An object of a directory. Name and metadata are ranges of the heap, extents a range of the directory's extents.
+/// An object of a directory. Name and metadata are ranges of the heap, extents a range of the directory's
+/// extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct ObjectEntry {
@@ -213,8 +214,8 @@ pub(crate) struct LogMeta {
     pub(crate) reserved: U32,
 }
 
-/// One of the two counts at the end of a log's extent, which belongs to one start. Each word but the first holds a
-/// value with a checksum of its own, so that it is stored atomically and never torn.
+/// One of the two counts at the end of a log's extent, which belongs to one start. Each word but the first
+/// holds a value with a checksum of its own, so that it is stored atomically and never torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct LogCount {

@@ -1,8 +1,8 @@
 //! Files of pool creations that were killed before completion: `.NAME.PID-N.new` beside the pool.
 //!
-//! A creation locks its file while it is still empty, and the lock ends with the process. So a file is removed only if
-//! it is not locked and if its process is gone or has the id of this one (process ids restart in containers), whose own
-//! files are never more than empty without a lock.
+//! A creation locks its file while it is still empty, and the lock ends with the process. So a file is
+//! removed only if it is not locked and if its process is gone or has the id of this one (process ids restart
+//! in containers), whose own files are never more than empty without a lock.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -25,7 +25,8 @@ pub(crate) fn unfinished_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes the files that killed creations of this pool have left. Files that cannot be removed are harmless and stay.
+/// Removes the files that killed creations of this pool have left. Files that cannot be removed are harmless
+/// and stay.
 pub(crate) fn remove_leftovers(path: &Path) {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,

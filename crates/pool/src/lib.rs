@@ -1,9 +1,10 @@
 //! The durable file: superblock, directory of named objects, extents.
 //!
-//! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An object has
-//! some metadata and any number of *extents*: large immutable bytes with a checksum. One writer at a time changes
-//! objects in a [`Txn`] and publishes all its changes atomically, as the next *generation*. Any number of readers,
-//! here and in other processes, each see one generation, as a [`Snapshot`], for as long as they hold it.
+//! A [`Pool`] is one file (or any other [`Medium`](halocline_media::Medium)) that holds named objects. An
+//! object has some metadata and any number of *extents*: large immutable bytes with a checksum. One writer at
+//! a time changes objects in a [`Txn`] and publishes all its changes atomically, as the next *generation*.
+//! Any number of readers, here and in other processes, each see one generation, as a [`Snapshot`], for as
+//! long as they hold it.
 //!
 //! ```
 //! use halocline_pool::{ObjectKind, Pool, PoolOptions};
@@ -26,8 +27,9 @@
 //! # }
 //! ```
 //!
-//! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with one fence
-//! per record, until a publish *folds* it, which moves its contents to other objects and creates an empty log.
+//! A small change need not publish a generation: a [log](Txn::put_log) is an object that is appended to, with
+//! one fence per record, until a publish *folds* it, which moves its contents to other objects and creates an
+//! empty log.
 //!
 //! Trees are [slabs](Slab): nodes of a few hundred bytes that their owner changes in place, by its own rules.
 //!

@@ -1,8 +1,8 @@
-//! The limbo list of a directory: space that its generation does not name but older ones do, and the age of space that
-//! it names. From it a handle that takes over writing determines what is free.
+//! The limbo list of a directory: space that its generation does not name but older ones do, and the age of
+//! space that it names. From it a handle that takes over writing determines what is free.
 //!
-//! Invariant: space that a generation's directory neither names nor lists is named by no generation that was pinned
-//! when it was published, nor by one that a superblock that may still be needed leads to.
+//! Invariant: space that a generation's directory neither names nor lists is named by no generation that was
+//! pinned when it was published, nor by one that a superblock that may still be needed leads to.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -25,7 +25,8 @@ pub(crate) struct AgedRange {
 /// Information of a directory on space beyond the extents that it names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LimboList {
-    /// A generation that was durable with a synced superblock when the list was written, or 0 if none is known.
+    /// A generation that was durable with a synced superblock when the list was written, or 0 if none is
+    /// known.
     pub(crate) synced: u64,
     /// Disjoint ranges in ascending order.
     pub(crate) ranges: Vec<AgedRange>,
@@ -76,8 +77,8 @@ impl LimboList {
         }
     }
 
-    /// Decodes the list of a generation's directory, which is everything behind its heap. Its ranges may lie behind the
-    /// end of a file that has been shortened since.
+    /// Decodes the list of a generation's directory, which is everything behind its heap. Its ranges may lie
+    /// behind the end of a file that has been shortened since.
     ///
     /// # Errors
     /// A description of the contradiction found.

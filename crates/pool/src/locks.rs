@@ -1,9 +1,9 @@
 //! Locks between processes: byte ranges of the pool's file, far beyond its data.
 //!
-//! They belong to the open file description (`F_OFD_SETLK`): two handles in one process conflict like two processes,
-//! and a lock dies with its process, so that none is ever stale. Only the hint of the writer's process id is a classic
-//! lock of the process. It may vanish early, when the process closes any descriptor of the file, and nothing depends on
-//! it.
+//! They belong to the open file description (`F_OFD_SETLK`): two handles in one process conflict like two
+//! processes, and a lock dies with its process, so that none is ever stale. Only the hint of the writer's
+//! process id is a classic lock of the process. It may vanish early, when the process closes any descriptor
+//! of the file, and nothing depends on it.
 #![allow(
     unsafe_code,
     reason = "fcntl with a lock structure; rustix has no open-file-description locks"
@@ -114,8 +114,9 @@ impl LockFile {
         self.unlock(byte..byte + 1);
     }
 
-    /// Returns the generations before `end` that other handles read, as ranges in any order. Takes two system calls per
-    /// range; beyond a maximum number of ranges, all generations from the oldest unexamined one on count as read.
+    /// Returns the generations before `end` that other handles read, as ranges in any order. Takes two system
+    /// calls per range; beyond a maximum number of ranges, all generations from the oldest unexamined one
+    /// on count as read.
     pub(crate) fn pinned_before(&self, end: u64) -> io::Result<Vec<Range<u64>>> {
         const MOST: usize = 200;
         let end = LOCK_READERS + end;
@@ -125,7 +126,8 @@ impl LockFile {
             if part.is_empty() {
                 continue;
             }
-            // The kernel returns any one lock in the range; each covers consecutive generations that one handle reads.
+            // The kernel returns any one lock in the range; each covers consecutive generations that one
+            // handle reads.
             let Some(lock) = self.get(libc::F_OFD_GETLK, part.clone())? else {
                 continue;
             };
@@ -151,8 +153,8 @@ impl LockFile {
         Ok(found)
     }
 
-    /// Releases the locks of a range, unless this is the copy in a forked process, which would release them for the
-    /// process that holds them.
+    /// Releases the locks of a range, unless this is the copy in a forked process, which would release them
+    /// for the process that holds them.
     fn unlock(&self, range: Range<u64>) {
         if self.owner == std::process::id() {
             let result = self.set_range(libc::F_OFD_SETLK, libc::F_UNLCK, range);
@@ -169,8 +171,8 @@ impl LockFile {
     fn set_range(&self, command: libc::c_int, kind: libc::c_int, range: Range<u64>) -> io::Result<bool> {
         loop {
             let mut lock = describe(kind, range.clone());
-            // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that these
-            // commands read.
+            // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind
+            // that these commands read.
             let result = unsafe { libc::fcntl(self.file.as_raw_fd(), command, &raw mut lock) };
             if result == 0 {
                 return Ok(true);
@@ -187,8 +189,8 @@ impl LockFile {
     /// Returns one lock of another holder in the range, if there is any.
     fn get(&self, command: libc::c_int, range: Range<u64>) -> io::Result<Option<libc::flock>> {
         let mut lock = describe(libc::F_WRLCK, range);
-        // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that these
-        // commands read and fill in.
+        // SAFETY: the descriptor is open as long as `self`, and `lock` is a whole structure of the kind that
+        // these commands read and fill in.
         let result = unsafe { libc::fcntl(self.file.as_raw_fd(), command, &raw mut lock) };
         if result != 0 {
             return Err(io::Error::last_os_error());
@@ -198,8 +200,8 @@ impl LockFile {
 }
 
 impl Drop for LockFile {
-    /// Unlocks before the descriptor is closed: a process that was forked and has not yet called `exec` shares the open
-    /// file, and its locks end only with the last descriptor.
+    /// Unlocks before the descriptor is closed: a process that was forked and has not yet called `exec`
+    /// shares the open file, and its locks end only with the last descriptor.
     fn drop(&mut self) {
         self.unlock(WHOLE_FILE);
     }

@@ -1,15 +1,16 @@
 //! Logs: extents that are appended to, record by record, while their generation is the newest.
 //!
-//! Invariants: a record's checksum is seeded by the checksum of the record before it and by the *start* of its log, a
-//! number drawn anew by every publish. So a log ends at the first record that does not verify, and bytes that were
-//! appended under another start, or behind a record that no longer exists, are never mistaken for its records.
+//! Invariants: a record's checksum is seeded by the checksum of the record before it and by the *start* of
+//! its log, a number drawn anew by every publish. So a log ends at the first record that does not verify, and
+//! bytes that were appended under another start, or behind a record that no longer exists, are never mistaken
+//! for its records.
 //!
-//! The [count](crate::log_count) at the end of the extent is a lower bound of the number of records. A log with fewer
-//! is damaged, and is neither read, appended to nor folded. Logs of older versions of the format have no count; damage
-//! ends them.
+//! The [count](crate::log_count) at the end of the extent is a lower bound of the number of records. A log
+//! with fewer is damaged, and is neither read, appended to nor folded. Logs of older versions of the format
+//! have no count; damage ends them.
 //!
-//! Verified records are never changed while the log's generation is the newest or anyone reads it. A log may be read
-//! while it is appended to, so its bytes are only copied, never borrowed.
+//! Verified records are never changed while the log's generation is the newest or anyone reads it. A log may
+//! be read while it is appended to, so its bytes are only copied, never borrowed.
 
 use std::mem::size_of;
 use std::path::Path;
@@ -31,7 +32,8 @@ use crate::object::{ExtentRef, ObjectKind};
 /// Bytes of the checksum that ends each record.
 const SUM: u64 = 8;
 
-/// The records of a log from a position on, as returned by [`Snapshot::log_records`](crate::Snapshot::log_records).
+/// The records of a log from a position on, as returned by
+/// [`Snapshot::log_records`](crate::Snapshot::log_records).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogRecords {
     /// The records, in the order in which they were appended.
@@ -129,7 +131,8 @@ struct ParsedRecord {
 }
 
 impl<'a> PinnedLog<'a> {
-    /// Returns the log that an object record describes, or `None` if it is not a log; `boot` identifies this boot.
+    /// Returns the log that an object record describes, or `None` if it is not a log; `boot` identifies this
+    /// boot.
     pub(crate) fn of(medium: &'a Medium, record: &'a ObjectRecord, boot: u64) -> Option<PinnedLog<'a>> {
         let (ObjectKind::LOG, [extent]) = (record.kind, &*record.extents) else {
             return None;
@@ -166,7 +169,8 @@ impl<'a> PinnedLog<'a> {
         *self.tail.verified()
     }
 
-    /// Returns the end of the last record. Costs one read behind the end found last, and one read of the count.
+    /// Returns the end of the last record. Costs one read behind the end found last, and one read of the
+    /// count.
     ///
     /// # Errors
     /// A record is damaged.
@@ -196,7 +200,8 @@ impl<'a> PinnedLog<'a> {
         Ok((end >= least).then_some(LogRecords { records, end }))
     }
 
-    /// Stores a record behind the others, visible but not durable. Returns the new end, or `None` if there is no room.
+    /// Stores a record behind the others, visible but not durable. Returns the new end, or `None` if there is
+    /// no room.
     ///
     /// # Errors
     /// A record is damaged (nothing is stored), or the medium fails.
@@ -219,7 +224,8 @@ impl<'a> PinnedLog<'a> {
         bytes.resize(sum_at as usize, 0);
         bytes.extend_from_slice(&sum.to_le_bytes());
         if end + size_of::<RecordHeader>() as u64 <= self.room() {
-            // A zero header makes sure that old bytes behind the record do not look like a record behind a damaged one.
+            // A zero header makes sure that old bytes behind the record do not look like a record behind a
+            // damaged one.
             bytes.extend_from_slice(RecordHeader::new_zeroed().as_bytes());
         }
         self.medium.store(self.extent.offset + start, &bytes);
@@ -237,8 +243,8 @@ impl<'a> PinnedLog<'a> {
         Ok(Some(end))
     }
 
-    /// Makes all records up to a position durable. Of concurrent callers, one flushes and fences for all whose records
-    /// are stored by then, so that n callers take two fences instead of n.
+    /// Makes all records up to a position durable. Of concurrent callers, one flushes and fences for all
+    /// whose records are stored by then, so that n callers take two fences instead of n.
     pub(crate) fn persist(&self, upto: u64) -> Result<(), MediaError> {
         let mut persisted = self.persisted();
         while persisted.led && persisted.end < upto {
@@ -268,7 +274,8 @@ impl<'a> PinnedLog<'a> {
         }
         let result = self.medium.fence();
         if result.is_ok() {
-            // Do not wait for the count: the next fence makes it durable, and until then it is a valid lower bound.
+            // Do not wait for the count: the next fence makes it durable, and until then it is a valid lower
+            // bound.
             self.count(verified);
         }
         let mut persisted = self.persisted();
@@ -291,8 +298,8 @@ impl<'a> PinnedLog<'a> {
         self.count(self.verified());
     }
 
-    /// Recreates a missing count durably. It is missing if a later generation, which is gone, used the log under
-    /// another start.
+    /// Recreates a missing count durably. It is missing if a later generation, which is gone, used the log
+    /// under another start.
     fn restore_count(&self) -> Result<(), MediaError> {
         let Some(counts) = &self.counts else { return Ok(()) };
         if counts.bound() != CountBound::Superseded {
@@ -305,7 +312,8 @@ impl<'a> PinnedLog<'a> {
         }
     }
 
-    /// Records how many records the last fence covered: durably if it made them durable, otherwise for this boot.
+    /// Records how many records the last fence covered: durably if it made them durable, otherwise for this
+    /// boot.
     fn count(&self, records: RecordCount) {
         match &self.counts {
             Some(counts) if self.medium.fence_is_durable() => counts.raise_durable(records),
@@ -314,8 +322,9 @@ impl<'a> PinnedLog<'a> {
         }
     }
 
-    /// Makes sure, durably, that no record starts where the next one will be stored. A partly lost record may be there,
-    /// which a torn store of the next one could complete, reviving everything that had followed it.
+    /// Makes sure, durably, that no record starts where the next one will be stored. A partly lost record may
+    /// be there, which a torn store of the next one could complete, reviving everything that had followed
+    /// it.
     fn clear(&self, end: u64) -> Result<(), MediaError> {
         let at = self.extent.offset + end;
         if self.medium.load_u64(at) == 0 || made(Mistake::LeaveLostRecord) {
@@ -329,8 +338,8 @@ impl<'a> PinnedLog<'a> {
         }
     }
 
-    /// Reads all records, including those verified before, and finds the first damaged one: there are fewer than the
-    /// count says, or one does not verify but is followed by one that does.
+    /// Reads all records, including those verified before, and finds the first damaged one: there are fewer
+    /// than the count says, or one does not verify but is followed by one that does.
     pub(crate) fn examine(&self) -> LogExamination {
         let counts = self.counts.as_ref();
         let bound = counts.map(LogCounts::bound);
@@ -370,7 +379,8 @@ impl<'a> PinnedLog<'a> {
     /// Scans like [`scan`](Self::scan) from a known record boundary, and compares the end with the count.
     fn scan_counted(&self, from: u64, each: impl FnMut(&[u8])) -> Result<u64, LogDamage> {
         let bound = self.counts.as_ref().map(LogCounts::bound);
-        // Records are stored before the count that covers them, so reads of records must not precede that of the count.
+        // Records are stored before the count that covers them, so reads of records must not precede that of
+        // the count.
         fence(Ordering::Acquire);
         let end = self.scan(from, each);
         let verified = self.verified();

@@ -1,14 +1,14 @@
 //! The count of a log's records, which distinguishes damage from the end of the log.
 //!
-//! The last [`LOG_COUNTS`] bytes of a log's extent are two counts, each of one *start* of the log. A log that is reused
-//! under another start gets the count that the previous start does not use. A word of a count holds a value and a
-//! checksum that depends on the start, is stored atomically, and only grows.
+//! The last [`LOG_COUNTS`] bytes of a log's extent are two counts, each of one *start* of the log. A log that
+//! is reused under another start gets the count that the previous start does not use. A word of a count holds
+//! a value and a checksum that depends on the start, is stored atomically, and only grows.
 //!
-//! Invariants: `end` and `records` are stored when that many records are durable, so they never exceed what a crash
-//! leaves. `seen_end` and `seen_records` are stored when the records are visible. They are valid in the boot in which
-//! they were written, whose number their checksums depend on, and meaningless in any other. A count may lag behind the
-//! records (an append was interrupted, or another handle stored a smaller value after a larger one), but never exceeds
-//! them.
+//! Invariants: `end` and `records` are stored when that many records are durable, so they never exceed what a
+//! crash leaves. `seen_end` and `seen_records` are stored when the records are visible. They are valid in the
+//! boot in which they were written, whose number their checksums depend on, and meaningless in any other. A
+//! count may lag behind the records (an append was interrupted, or another handle stored a smaller value
+//! after a larger one), but never exceeds them.
 
 use std::mem::{offset_of, size_of};
 
@@ -76,7 +76,8 @@ pub struct LogDamage {
     pub intact: u64,
     /// Position in the log at which the damaged record starts.
     pub position: u64,
-    /// Number of lost records, including the damaged one, or `None` if it is unknown because the count is damaged, too.
+    /// Number of lost records, including the damaged one, or `None` if it is unknown because the count is
+    /// damaged, too.
     pub lost: Option<u64>,
 }
 
@@ -92,7 +93,8 @@ impl CountBound {
                 if !shorter && lost.is_none_or(|lost| lost == 0) {
                     return None;
                 }
-                // A torn pair of stores may have left one of the two words behind, so report at least one record.
+                // A torn pair of stores may have left one of the two words behind, so report at least one
+                // record.
                 lost.map(|lost| lost.max(1))
             }
         };
@@ -167,7 +169,8 @@ impl<'a> LogCounts<'a> {
         }
     }
 
-    /// Returns true if one of the two counts is unused, so that another start can create one without overwriting any.
+    /// Returns true if one of the two counts is unused, so that another start can create one without
+    /// overwriting any.
     pub(crate) fn has_room(&self) -> bool {
         (0..2).all(|side| !self.is_of_another_start(side))
     }
@@ -180,8 +183,8 @@ impl<'a> LogCounts<'a> {
         records.map_or(0, u64::from)
     }
 
-    /// Stores the count of an empty log of this start, to be flushed by the caller. It replaces the count that `keep`,
-    /// the previous log in this extent, does not use; without `keep`, both are replaced.
+    /// Stores the count of an empty log of this start, to be flushed by the caller. It replaces the count
+    /// that `keep`, the previous log in this extent, does not use; without `keep`, both are replaced.
     pub(crate) fn create(&self, keep: Option<&LogCounts<'_>>) {
         let kept = keep.and_then(LogCounts::side);
         let side = match kept {
@@ -196,8 +199,8 @@ impl<'a> LogCounts<'a> {
         self.medium.store(self.at + side * SIDE, count.as_bytes());
     }
 
-    /// Stores and flushes the count of a log that another start has superseded and that is the newest again. While it
-    /// is torn, the other start's count is whole.
+    /// Stores and flushes the count of a log that another start has superseded and that is the newest again.
+    /// While it is torn, the other start's count is whole.
     pub(crate) fn restore(&self) {
         let side = (0..2).find(|side| !self.is_of_another_start(*side)).unwrap_or(0);
         let count = self.encoded(RecordCount::default());

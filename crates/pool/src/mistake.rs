@@ -1,8 +1,9 @@
-//! Mistakes that a test can put in, to prove that it would notice them. In a build without tests there are none.
+//! Mistakes that a test can put in, to prove that it would notice them. In a build without tests there are
+//! none.
 
-/// Makes an enum `Mistake` of rules to break, `made`, which says whether the running test has put one in, and, in
-/// tests, `with`, which runs something with one in this thread. Outside tests `made` is always false. For crates above
-/// this one.
+/// Makes an enum `Mistake` of rules to break, `made`, which says whether the running test has put one in,
+/// and, in tests, `with`, which runs something with one in this thread. Outside tests `made` is always false.
+/// For crates above this one.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! mistakes {

@@ -17,7 +17,8 @@ impl ObjectKind {
     pub const INDEX: ObjectKind = ObjectKind(2);
     /// A log: one extent that is appended to, created by [`Txn::put_log`](crate::Txn::put_log).
     pub const LOG: ObjectKind = ObjectKind(3);
-    /// A slab: extents of nodes that are changed in place, created by [`Pool::create_slab`](crate::Pool::create_slab).
+    /// A slab: extents of nodes that are changed in place, created by
+    /// [`Pool::create_slab`](crate::Pool::create_slab).
     pub const SLAB: ObjectKind = ObjectKind(4);
 
     /// Returns true if its extents change while they are published.

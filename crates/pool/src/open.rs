@@ -1,7 +1,7 @@
 //! Creation and opening of pools.
 //!
-//! A pool's file appears under its name only when it is complete: it is written under another name and renamed. Opening
-//! reads the superblocks and the directory, but no data.
+//! A pool's file appears under its name only when it is complete: it is written under another name and
+//! renamed. Opening reads the superblocks and the directory, but no data.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -23,12 +23,12 @@ use crate::pool::{Pool, PoolGeometry, PoolInner, PoolOptions};
 use crate::superblock::{SuperblockCopies, read_newest};
 
 impl Pool {
-    /// Creates an empty pool in a new file and opens it. The creation is atomic, and the file survives power loss when
-    /// this returns.
+    /// Creates an empty pool in a new file and opens it. The creation is atomic, and the file survives power
+    /// loss when this returns.
     ///
     /// # Errors
-    /// [`PoolError::AlreadyExists`], [`PoolError::DiskFull`], [`PoolError::ReadOnly`] if the options demand it, or an
-    /// error of the file system.
+    /// [`PoolError::AlreadyExists`], [`PoolError::DiskFull`], [`PoolError::ReadOnly`] if the options demand
+    /// it, or an error of the file system.
     pub fn create(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
         let path = path.as_ref();
         if options.read_only {
@@ -63,14 +63,15 @@ impl Pool {
     /// Opens a pool's file. The duration depends on the size of the directory, not on that of the data.
     ///
     /// # Errors
-    /// [`PoolError::NotFound`], [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::NewerFormat`],
-    /// [`PoolError::DamagedSuperblock`], [`PoolError::DamagedDirectory`], [`PoolError::UnsyncedAfterReboot`], or an
-    /// error of the file system.
+    /// [`PoolError::NotFound`], [`PoolError::NotAPool`], [`PoolError::Truncated`],
+    /// [`PoolError::NewerFormat`], [`PoolError::DamagedSuperblock`], [`PoolError::DamagedDirectory`],
+    /// [`PoolError::UnsyncedAfterReboot`], or an error of the file system.
     pub fn open(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Pool, PoolError> {
         Pool::open_wrapped(path, options, |medium| medium)
     }
 
-    /// Opens a pool's file through a medium that `wrap` makes from the file's, such as an emulated device or a counter.
+    /// Opens a pool's file through a medium that `wrap` makes from the file's, such as an emulated device or
+    /// a counter.
     ///
     /// # Errors
     /// Fails like [`Pool::open`].

@@ -6,8 +6,8 @@ use crate::PoolError;
 use crate::access::Access;
 use crate::mistake::{Mistake, made};
 
-/// The pinned generations before the newest, as disjoint ranges in ascending order. No older generation can become
-/// pinned later, because only the newest one is ever pinned.
+/// The pinned generations before the newest, as disjoint ranges in ascending order. No older generation can
+/// become pinned later, because only the newest one is ever pinned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PinnedRanges(Vec<Range<u64>>);
 

@@ -1,7 +1,8 @@
 //! The handle of an open pool: [`Pool`].
 //!
-//! Durability in the default mode: a publish survives the process. Power loss is survived up to the last sync, which
-//! also happens when the last handle that has published something closes, and when reclaiming space requires it.
+//! Durability in the default mode: a publish survives the process. Power loss is survived up to the last
+//! sync, which also happens when the last handle that has published something closes, and when reclaiming
+//! space requires it.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
@@ -33,10 +34,11 @@ use crate::verify::{VerificationState, VerifiedReads, VerifyMode};
 pub struct PoolOptions {
     /// Opens the pool for reading only, beside at most one writer and any number of readers.
     pub read_only: bool,
-    /// Makes every publish survive power loss on the page cache, at the price of an `msync` each. Otherwise publishes
-    /// survive the death of the process, and power loss up to the last [`Pool::sync`].
+    /// Makes every publish survive power loss on the page cache, at the price of an `msync` each. Otherwise
+    /// publishes survive the death of the process, and power loss up to the last [`Pool::sync`].
     pub strict: bool,
-    /// Treats the page cache as if it were DAX, for benchmarks on DRAM-backed files only: nothing is durable.
+    /// Treats the page cache as if it were DAX, for benchmarks on DRAM-backed files only: nothing is
+    /// durable.
     pub assume_dax: bool,
 }
 
@@ -107,8 +109,8 @@ pub(crate) struct PoolInner {
     pub(crate) turn_over: Condvar,
     pub(crate) geometry: PoolGeometry,
     pub(crate) boot_id: [u8; 16],
-    /// Newest generation that a sync of this handle has made durable and written to a synced superblock. Unlike a
-    /// superblock of another handle, this is known to be durable.
+    /// Newest generation that a sync of this handle has made durable and written to a synced superblock.
+    /// Unlike a superblock of another handle, this is known to be durable.
     pub(crate) known_synced: AtomicU64,
     /// Newest generation that this handle has published without syncing, or 0.
     pub(crate) unsynced: AtomicU64,
@@ -127,8 +129,8 @@ pub(crate) struct PoolInner {
 
 /// An open pool. Cheap to clone; clones share the writer's lock and all state.
 ///
-/// Any number of threads and processes may read while one writes. Dropping the last clone syncs what it has published;
-/// call [`close`](Pool::close) to see errors of that.
+/// Any number of threads and processes may read while one writes. Dropping the last clone syncs what it has
+/// published; call [`close`](Pool::close) to see errors of that.
 pub struct Pool {
     pub(crate) inner: Arc<PoolInner>,
 }
@@ -152,12 +154,12 @@ impl Pool {
         self.inner.medium.kind()
     }
 
-    /// Pins and returns the newest published generation. Costs two loads and a system call for the file's length if
-    /// nothing was published since the last call.
+    /// Pins and returns the newest published generation. Costs two loads and a system call for the file's
+    /// length if nothing was published since the last call.
     ///
     /// # Errors
-    /// [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`] or [`PoolError::DamagedDirectory`] if the file was
-    /// damaged while it is open; [`PoolError::Io`] if the file system does not support locks.
+    /// [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`] or [`PoolError::DamagedDirectory`] if the
+    /// file was damaged while it is open; [`PoolError::Io`] if the file system does not support locks.
     pub fn snapshot(&self) -> Result<Snapshot, PoolError> {
         // Detect truncation first: touching missing bytes would end the process.
         self.inner.medium.refresh()?;
@@ -166,17 +168,18 @@ impl Pool {
             .map(|(_, pinned)| Snapshot::new(Arc::new(pinned)))
     }
 
-    /// Starts the only writing transaction, based on the newest generation. It holds the writer's lock until it ends.
+    /// Starts the only writing transaction, based on the newest generation. It holds the writer's lock until
+    /// it ends.
     ///
     /// # Errors
-    /// [`PoolError::Locked`] immediately if another handle or thread has a transaction, [`PoolError::ReadOnly`], and
-    /// all of [`snapshot`](Pool::snapshot).
+    /// [`PoolError::Locked`] immediately if another handle or thread has a transaction,
+    /// [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
     pub fn begin(&self) -> Result<Txn, PoolError> {
         Txn::begin(&self.inner)
     }
 
-    /// Starts a transaction like [`begin`](Pool::begin), but waits up to `timeout` for the current writer. Waiting
-    /// writers are not queued in any order.
+    /// Starts a transaction like [`begin`](Pool::begin), but waits up to `timeout` for the current writer.
+    /// Waiting writers are not queued in any order.
     ///
     /// # Errors
     /// [`PoolError::Locked`] after the timeout, and all of [`begin`](Pool::begin).
@@ -204,8 +207,9 @@ impl Pool {
         VerifiedReads::new(&self.inner.verification)
     }
 
-    /// Makes the newest generation and the contents of its logs survive power loss, and releases the space that earlier
-    /// ones have freed. Can run beside a writer, here or in another process; unpublished changes are not included.
+    /// Makes the newest generation and the contents of its logs survive power loss, and releases the space
+    /// that earlier ones have freed. Can run beside a writer, here or in another process; unpublished
+    /// changes are not included.
     ///
     /// # Errors
     /// [`PoolError::ReadOnly`], [`PoolError::Media`] if the disk fails.
@@ -307,8 +311,8 @@ impl PoolInner {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pins the newest generation. After the pin, reads the superblock again: only if the generation is still the
-    /// newest, its writer is sure to see the pin.
+    /// Pins the newest generation. After the pin, reads the superblock again: only if the generation is still
+    /// the newest, its writer is sure to see the pin.
     pub(crate) fn pin_newest(&self) -> Result<(Superblock, PinnedGeneration), PoolError> {
         let mut superblock = read_newest(&self.medium, &self.path)?;
         loop {
@@ -377,8 +381,8 @@ impl PoolInner {
         result
     }
 
-    /// Makes the newest generation durable, with a synced superblock. If `logs` is true, records appended to its logs
-    /// are made durable as well where the sync does not imply it.
+    /// Makes the newest generation durable, with a synced superblock. If `logs` is true, records appended to
+    /// its logs are made durable as well where the sync does not imply it.
     pub(crate) fn sync_newest(&self, logs: bool) -> Result<(), PoolError> {
         self.writable()?;
         let _lock = self.access.lock_sync()?;
@@ -411,7 +415,8 @@ impl PoolInner {
             self.write_synced(newest)?;
             self.known_synced.fetch_max(generation, Ordering::AcqRel);
         }
-        // Do not wait for the counts: the next sync makes them durable, and until then they are valid lower bounds.
+        // Do not wait for the counts: the next sync makes them durable, and until then they are valid lower
+        // bounds.
         raise_counts(logs_now(), &ends);
         Ok(())
     }
@@ -482,8 +487,8 @@ pub(crate) fn read_directory(
         generation,
         reason,
     };
-    // Stored bytes have blocks, except zeros that a copy of the file may have omitted. This bounds the memory that a
-    // false length can cost.
+    // Stored bytes have blocks, except zeros that a copy of the file may have omitted. This bounds the memory
+    // that a false length can cost.
     if extent.len > medium.allocated()?.saturating_add(MOST_HOLES) {
         return Err(damaged("it is longer than all that the file holds".into()));
     }

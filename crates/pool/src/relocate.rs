@@ -1,9 +1,10 @@
-//! Relocation of extents from the end of the file into free space before them, so that the file can be shortened.
+//! Relocation of extents from the end of the file into free space before them, so that the file can be
+//! shortened.
 //!
-//! Invariants: the copies are published under the same names as one generation, with all logs unchanged. Until then,
-//! and while readers of the previous generation remain, the old locations keep their bytes. An extent is copied only if
-//! its bytes match its checksum: damage stays where it is. Slabs and logs with records, which change without a publish,
-//! do not move.
+//! Invariants: the copies are published under the same names as one generation, with all logs unchanged.
+//! Until then, and while readers of the previous generation remain, the old locations keep their bytes. An
+//! extent is copied only if its bytes match its checksum: damage stays where it is. Slabs and logs with
+//! records, which change without a publish, do not move.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,8 +23,9 @@ const WORTH: u64 = 16;
 const PIECE: usize = 1 << 20;
 
 impl Txn {
-    /// Copies extents towards the start if the file could then be considerably shorter. Returns true if the transaction
-    /// should be committed for that. Setting `cancel` stops the relocation; completed copies are kept.
+    /// Copies extents towards the start if the file could then be considerably shorter. Returns true if the
+    /// transaction should be committed for that. Setting `cancel` stops the relocation; completed copies
+    /// are kept.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
@@ -73,8 +75,8 @@ impl Txn {
         Ok(true)
     }
 
-    /// Returns the extents of all logs if none of them holds records, so that empty logs can replace them; otherwise
-    /// none.
+    /// Returns the extents of all logs if none of them holds records, so that empty logs can replace them;
+    /// otherwise none.
     fn empty_logs(&self) -> Vec<ExtentRef> {
         let empty = self.base().logs().all(|log| log.end().is_ok_and(|end| end == 0));
         let records = self.base().directory().objects.values();

@@ -1,12 +1,13 @@
 //! Diagnosis and repair of a damaged pool: [`RepairPlan`].
 //!
-//! Every superblock copy leads to a generation. The newest one whose directory can be read is kept, even if some of its
-//! objects are damaged: they are listed, to be rebuilt or dropped by higher layers. A generation that power loss may
-//! have torn is an exception: unless it is entirely intact, an older intact one takes its place. A kept generation that
-//! is not the newest is published again under a higher number, so that the damaged ones can never become the newest. Of
-//! a damaged log, all records before the damage are kept.
+//! Every superblock copy leads to a generation. The newest one whose directory can be read is kept, even if
+//! some of its objects are damaged: they are listed, to be rebuilt or dropped by higher layers. A generation
+//! that power loss may have torn is an exception: unless it is entirely intact, an older intact one takes its
+//! place. A kept generation that is not the newest is published again under a higher number, so that the
+//! damaged ones can never become the newest. Of a damaged log, all records before the damage are kept.
 //!
-//! Invariants: making a plan changes nothing. The plan holds the writer's lock, so it stays valid until it is applied.
+//! Invariants: making a plan changes nothing. The plan holds the writer's lock, so it stays valid until it is
+//! applied.
 
 use std::cmp::Reverse;
 use std::fs::OpenOptions;
@@ -51,8 +52,8 @@ impl RepairReport {
     }
 }
 
-/// The planned repair of a pool, for inspection before it is [applied](RepairPlan::apply). Nobody else can write to the
-/// pool while it lives.
+/// The planned repair of a pool, for inspection before it is [applied](RepairPlan::apply). Nobody else can
+/// write to the pool while it lives.
 pub struct RepairPlan {
     medium: Medium,
     path: Arc<Path>,
@@ -69,8 +70,8 @@ pub struct RepairPlan {
 }
 
 impl Pool {
-    /// Plans the repair of the pool in a file, and determines what it would lose. Changes nothing. No other handle may
-    /// be writing.
+    /// Plans the repair of the pool in a file, and determines what it would lose. Changes nothing. No other
+    /// handle may be writing.
     ///
     /// # Errors
     /// [`PoolError::BeyondRepair`] if no generation can be read, [`PoolError::Locked`], and all of
@@ -128,14 +129,14 @@ impl RepairPlan {
         &self.report
     }
 
-    /// Returns true if the machine went down before the newest generation was synced, so that any part of it may be
-    /// missing.
+    /// Returns true if the machine went down before the newest generation was synced, so that any part of it
+    /// may be missing.
     pub fn is_after_power_loss(&self) -> bool {
         self.after_power_loss
     }
 
-    /// Returns true if applying the plan discards changes that were acknowledged and presumably durable: published
-    /// generations, or records of a log.
+    /// Returns true if applying the plan discards changes that were acknowledged and presumably durable:
+    /// published generations, or records of a log.
     pub fn loses_changes(&self) -> bool {
         let records = self
             .report
@@ -146,8 +147,8 @@ impl RepairPlan {
     }
 
     /// Saves to a new file all bytes that the repair changes, and those that lead to discarded generations:
-    /// superblocks, directories and logs, each at its offset in the pool, with holes between. Copying its data ranges
-    /// back over the pool undoes the repair, as long as nothing was written since.
+    /// superblocks, directories and logs, each at its offset in the pool, with holes between. Copying its
+    /// data ranges back over the pool undoes the repair, as long as nothing was written since.
     ///
     /// # Errors
     /// [`PoolError::AlreadyExists`], [`PoolError::Io`].
@@ -175,8 +176,9 @@ impl RepairPlan {
         file.sync_all().map_err(failed)
     }
 
-    /// Makes the kept generation the newest, and truncates its damaged logs before the damage. The result survives
-    /// power loss when this returns. Damaged objects are unchanged. Readers keep their snapshots.
+    /// Makes the kept generation the newest, and truncates its damaged logs before the damage. The result
+    /// survives power loss when this returns. Damaged objects are unchanged. Readers keep their
+    /// snapshots.
     ///
     /// # Errors
     /// [`PoolError::Media`].
@@ -341,7 +343,8 @@ fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> V
         .collect()
 }
 
-/// Returns the default path for the state before a repair: `NAME.before-repair`, with a number if that exists.
+/// Returns the default path for the state before a repair: `NAME.before-repair`, with a number if that
+/// exists.
 pub fn saved_state_path(path: &Path) -> PathBuf {
     let named = |number: u32| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -355,8 +358,8 @@ pub fn saved_state_path(path: &Path) -> PathBuf {
     free.next().unwrap_or_else(|| named(1))
 }
 
-/// Makes a generation the newest and durable, in a synced copy first, so that the copy it came from is not needed when
-/// it is overwritten.
+/// Makes a generation the newest and durable, in a synced copy first, so that the copy it came from is not
+/// needed when it is overwritten.
 fn republish(medium: &Medium, from: Superblock, generation: u64, boot_id: [u8; 16]) -> Result<(), PoolError> {
     let superblock = Superblock {
         generation: U64::new(generation),

@@ -26,8 +26,8 @@ pub(crate) struct PinnedGeneration {
     verification: Arc<VerificationState>,
     /// Identifies this boot.
     boot: u64,
-    /// Set when a transaction ends while its unpublished extents are still read. Until then only its own handle, which
-    /// knows what to spare, may write.
+    /// Set when a transaction ends while its unpublished extents are still read. Until then only its own
+    /// handle, which knows what to spare, may write.
     lock: OnceLock<Arc<WriterLock>>,
 }
 
@@ -128,10 +128,11 @@ impl fmt::Debug for PinnedGeneration {
     }
 }
 
-/// A published generation of a pool. It stays complete and unchanged for as long as it is held, whatever is published,
-/// replaced or dropped meanwhile, here or in another process. Cheap to clone.
+/// A published generation of a pool. It stays complete and unchanged for as long as it is held, whatever is
+/// published, replaced or dropped meanwhile, here or in another process. Cheap to clone.
 ///
-/// Space that later generations free is not reused while an older snapshot lives, so drop it as soon as possible.
+/// Space that later generations free is not reused while an older snapshot lives, so drop it as soon as
+/// possible.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pinned: Arc<PinnedGeneration>,
@@ -182,14 +183,14 @@ impl Snapshot {
         self.get(name).ok_or_else(missing)
     }
 
-    /// Returns all complete records of a log of this generation from a position on: 0, or the [`end`](LogRecords::end)
-    /// of an earlier call for the same generation. Includes records appended since the snapshot was taken, until
-    /// another generation is published, but never a record of another generation. Linear in the bytes of these records;
-    /// can run beside a writer.
+    /// Returns all complete records of a log of this generation from a position on: 0, or the
+    /// [`end`](LogRecords::end) of an earlier call for the same generation. Includes records appended
+    /// since the snapshot was taken, until another generation is published, but never a record of another
+    /// generation. Linear in the bytes of these records; can run beside a writer.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::NoSuchPosition`], [`PoolError::DamagedLog`] if
-    /// records of the log are missing.
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::NoSuchPosition`],
+    /// [`PoolError::DamagedLog`] if records of the log are missing.
     pub fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         self.pinned.log_records(name, from)
     }
@@ -203,8 +204,8 @@ impl Snapshot {
         Ok(log.counts().map(own))
     }
 
-    /// Makes the records of a log up to a position returned by [`Txn::log_store`](crate::Txn::log_store) durable.
-    /// Concurrent callers share a fence.
+    /// Makes the records of a log up to a position returned by [`Txn::log_store`](crate::Txn::log_store)
+    /// durable. Concurrent callers share a fence.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotALog`], [`PoolError::Media`].
@@ -222,7 +223,8 @@ pub struct Object {
 }
 
 impl Object {
-    /// Creates an object whose extents the pinned generation names, or a transaction based on it has finished.
+    /// Creates an object whose extents the pinned generation names, or a transaction based on it has
+    /// finished.
     pub(crate) fn new(pinned: Arc<PinnedGeneration>, name: Arc<str>, record: Arc<ObjectRecord>) -> Object {
         Object { pinned, name, record }
     }
@@ -268,11 +270,13 @@ impl Object {
         self.record.extents[index]
     }
 
-    /// Returns the bytes of extent `index`. Short extents (up to 64 KiB) are verified as a whole on first use. Longer
-    /// ones are verified block by block by their readers, because opening a pool must not read its data.
+    /// Returns the bytes of extent `index`. Short extents (up to 64 KiB) are verified as a whole on first
+    /// use. Longer ones are verified block by block by their readers, because opening a pool must not
+    /// read its data.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`], [`PoolError::IsASlab`].
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`],
+    /// [`PoolError::IsASlab`].
     pub fn extent(&self, index: usize) -> Result<ExtentBytes, PoolError> {
         let extent = self.find(index)?;
         if extent.len <= SUMMED_FROM {
@@ -285,7 +289,8 @@ impl Object {
     /// Returns the bytes of extent `index` after verifying them, unless they have been verified before.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`], [`PoolError::IsASlab`].
+    /// [`PoolError::NoSuchExtent`], [`PoolError::ChecksumMismatch`], [`PoolError::IsALog`],
+    /// [`PoolError::IsASlab`].
     pub fn extent_verified(&self, index: usize) -> Result<ExtentBytes, PoolError> {
         let extent = self.find(index)?;
         self.verify(index, extent)
@@ -334,7 +339,8 @@ impl Object {
             state.set_name(|| format!("extent {index} of '{}'", self.name));
             state
         });
-        // SAFETY: `new` was given extents of the pinned generation, or finished by a transaction that works on it.
+        // SAFETY: `new` was given extents of the pinned generation, or finished by a transaction that works
+        // on it.
         unsafe { ExtentBytes::new(Arc::clone(&self.pinned), &extent, Arc::clone(state)) }
     }
 }

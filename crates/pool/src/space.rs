@@ -1,11 +1,11 @@
-//! Space accounting: the bytes of the pool that may be written are the complement of what is published, pinned or being
-//! written.
+//! Space accounting: the bytes of the pool that may be written are the complement of what is published,
+//! pinned or being written.
 //!
-//! The accounting is volatile. A handle that takes over writing rebuilds it from the newest directory and its limbo
-//! list, so that a crash leaks nothing. There are three kinds of space: *live* (the newest generation names it), *free*
-//! (nobody can see it, so it may be written immediately) and *limbo* (the newest generation does not name it, but an
-//! older one does that a reader may have pinned or that a superblock which is still needed refers to).
-//! [`Space::reclaim`] frees limbo once no reader pins any of the generations that name it.
+//! The accounting is volatile. A handle that takes over writing rebuilds it from the newest directory and its
+//! limbo list, so that a crash leaks nothing. There are three kinds of space: *live* (the newest generation
+//! names it), *free* (nobody can see it, so it may be written immediately) and *limbo* (the newest generation
+//! does not name it, but an older one does that a reader may have pinned or that a superblock which is still
+//! needed refers to). [`Space::reclaim`] frees limbo once no reader pins any of the generations that name it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -18,8 +18,8 @@ use crate::mistake::{Mistake, made};
 use crate::object::ExtentRef;
 use crate::pins::PinnedRanges;
 
-/// Extents of at least this length start at a multiple of [`HUGE`] even if the file must grow for it: the gap is small
-/// in comparison.
+/// Extents of at least this length start at a multiple of [`HUGE`] even if the file must grow for it: the gap
+/// is small in comparison.
 const ALWAYS_ALIGNED: u64 = 8 * HUGE;
 
 /// A range in limbo, with the conditions for freeing it.
@@ -28,8 +28,8 @@ struct LimboRange {
     range: Range<u64>,
     /// The generations that name it, whose readers must end.
     named: Range<u64>,
-    /// The generation that the synced superblock must have reached. 0 for space that was never published and is still
-    /// read in this process.
+    /// The generation that the synced superblock must have reached. 0 for space that was never published and
+    /// is still read in this process.
     synced: u64,
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Builds the space of a pool of `len` bytes whose newest generation is `directory`. Space that neither the
-    /// directory nor its limbo list names is free. Without a list it is in limbo, because older generations may name
-    /// it. It may lack blocks.
+    /// Builds the space of a pool of `len` bytes whose newest generation is `directory`. Space that neither
+    /// the directory nor its limbo list names is free. Without a list it is in limbo, because older
+    /// generations may name it. It may lack blocks.
     pub(crate) fn new(directory: &Directory, len: u64, vacuums: u64) -> Space {
         let generation = directory.generation;
         let mut space = Space {
@@ -120,8 +120,8 @@ impl Space {
         space
     }
 
-    /// Takes over unpublished space that `before` protects because it is still read in this process. The writer's lock
-    /// must have been held without interruption.
+    /// Takes over unpublished space that `before` protects because it is still read in this process. The
+    /// writer's lock must have been held without interruption.
     pub(crate) fn keep_unpublished(&mut self, before: &Space) {
         for limbo in before.limbo.iter().filter(|limbo| limbo.synced == 0) {
             for range in self.free.within(&limbo.range) {
@@ -134,8 +134,8 @@ impl Space {
         }
     }
 
-    /// Frees unpublished space that waited for readers in this process. The writer's lock was free, so there are none
-    /// left.
+    /// Frees unpublished space that waited for readers in this process. The writer's lock was free, so there
+    /// are none left.
     pub(crate) fn forget_unpublished(&mut self) {
         let free = &mut self.free;
         self.limbo.retain(|limbo| {
@@ -197,8 +197,8 @@ impl Space {
         }
     }
 
-    /// Allocates `len` bytes of free space: at a multiple of [`HUGE`] if it is that long and such space exists,
-    /// otherwise by best fit.
+    /// Allocates `len` bytes of free space: at a multiple of [`HUGE`] if it is that long and such space
+    /// exists, otherwise by best fit.
     pub(crate) fn alloc(&mut self, len: u64) -> Option<u64> {
         let taken = blocks(len);
         if len >= HUGE
@@ -242,9 +242,9 @@ impl Space {
         self.len = len;
     }
 
-    /// Plans the relocation of extents from the end of the file so that it can be shortened. Returns each with its new
-    /// offset, the last one first, and the resulting end of used space. Extents at the offsets `fixed` stay. Linear in
-    /// the number of extents and, for each that moves, of free ranges.
+    /// Plans the relocation of extents from the end of the file so that it can be shortened. Returns each
+    /// with its new offset, the last one first, and the resulting end of used space. Extents at the
+    /// offsets `fixed` stay. Linear in the number of extents and, for each that moves, of free ranges.
     pub(crate) fn moves_down(&self, fixed: &BTreeSet<u64>) -> (Vec<(ExtentRef, u64)>, u64) {
         let mut extents: Vec<ExtentRef> = self.live.values().map(|live| live.extent).collect();
         extents.sort_unstable_by_key(|extent| extent.offset);
@@ -316,8 +316,9 @@ impl Space {
         found.fold((0, 0), |(bytes, pieces), limbo| (bytes + limbo.len(), pieces + 1))
     }
 
-    /// Returns the number of bytes by which a [`reclaim`](Space::reclaim) would reduce the growth needed for `len`
-    /// bytes, or all reclaimable bytes if the file would not have to grow at all. Linear in the number of ranges.
+    /// Returns the number of bytes by which a [`reclaim`](Space::reclaim) would reduce the growth needed for
+    /// `len` bytes, or all reclaimable bytes if the file would not have to grow at all. Linear in the
+    /// number of ranges.
     pub(crate) fn helped(&self, len: u64, pins: &PinnedRanges, synced: u64) -> u64 {
         let mut after = Space {
             generation: self.generation,
@@ -348,10 +349,10 @@ impl Space {
         self.live.contains_key(&offset)
     }
 
-    /// Returns the ranges of the limbo list for the directory of the next `generation`, which names and drops these
-    /// extents (except its own directory, which no list covers). `oldest` is the oldest pinned generation, or the
-    /// newest if there is none: extents that it names already count as old. Linear in the number of live and limbo
-    /// ranges.
+    /// Returns the ranges of the limbo list for the directory of the next `generation`, which names and drops
+    /// these extents (except its own directory, which no list covers). `oldest` is the oldest pinned
+    /// generation, or the newest if there is none: extents that it names already count as old. Linear in
+    /// the number of live and limbo ranges.
     pub(crate) fn aged_ranges<'a>(
         &self,
         generation: u64,
@@ -402,8 +403,8 @@ impl Space {
         ranges
     }
 
-    /// Applies a publish: `named` are the extents that it newly names, `dropped` those that it no longer names. Space
-    /// without names goes to limbo, because the previous generation still names it.
+    /// Applies a publish: `named` are the extents that it newly names, `dropped` those that it no longer
+    /// names. Space without names goes to limbo, because the previous generation still names it.
     pub(crate) fn publish<'a>(
         &mut self,
         generation: u64,

@@ -1,9 +1,9 @@
 //! Block checksums that follow an extent: how they are computed, stored and found.
 //!
-//! An extent of more than [`SUMMED_FROM`] bytes is followed, at the next block, by *pages* of 4 KiB. Each holds the
-//! sums of [`SUMS_PER_PAGE`] blocks and a checksum of itself, seeded by the extent's checksum and the page's number. A
-//! block is verified by reading it and one page, however long the extent is, and a page of another extent is never
-//! mistaken for its own.
+//! An extent of more than [`SUMMED_FROM`] bytes is followed, at the next block, by *pages* of 4 KiB. Each
+//! holds the sums of [`SUMS_PER_PAGE`] blocks and a checksum of itself, seeded by the extent's checksum and
+//! the page's number. A block is verified by reading it and one page, however long the extent is, and a page
+//! of another extent is never mistaken for its own.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -81,7 +81,8 @@ pub(crate) struct BlockSums<'a> {
 }
 
 impl<'a> BlockSums<'a> {
-    /// Finds the pages in `space`, which is all bytes that an extent of `len` bytes with this checksum occupies.
+    /// Finds the pages in `space`, which is all bytes that an extent of `len` bytes with this checksum
+    /// occupies.
     pub(crate) fn of(space: &'a [u8], len: u64, checksum: u64) -> BlockSums<'a> {
         BlockSums {
             pages: space.get(blocks(len) as usize..).unwrap_or_default(),

@@ -1,9 +1,9 @@
 //! The four copies of the superblock: reading, choosing, writing.
 //!
-//! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write never
-//! hits the copy that is needed if the write fails. A copy counts if its checksum matches. The newest generation among
-//! all four is the pool's; of several copies of it, the one with the shortest file length counts. Magic, version and
-//! checksum keep their offsets in every version of the format.
+//! A publish overwrites the older of copies 0 and 1, a sync the older of copies 2 and 3, so that a torn write
+//! never hits the copy that is needed if the write fails. A copy counts if its checksum matches. The newest
+//! generation among all four is the pool's; of several copies of it, the one with the shortest file length
+//! counts. Magic, version and checksum keep their offsets in every version of the format.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -21,8 +21,8 @@ use crate::layout::{
 use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, in_bounds};
 
-/// Attempts to read the publish copies before both count as damaged: a writer in another process may publish twice
-/// during a read, so both can appear torn.
+/// Attempts to read the publish copies before both count as damaged: a writer in another process may publish
+/// twice during a read, so both can appear torn.
 const READS: usize = 100;
 
 impl Superblock {
@@ -180,8 +180,8 @@ impl SuperblockCopies {
 /// Reads the newest superblock of the pool. Can run beside a publish.
 ///
 /// # Errors
-/// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`], [`PoolError::NewerFormat`],
-/// [`PoolError::UnknownFeature`].
+/// [`PoolError::NotAPool`], [`PoolError::Truncated`], [`PoolError::DamagedSuperblock`],
+/// [`PoolError::NewerFormat`], [`PoolError::UnknownFeature`].
 pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, PoolError> {
     if medium.len() < DATA_START {
         return Err(too_short(medium, path));

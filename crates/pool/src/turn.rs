@@ -2,8 +2,8 @@
 //!
 //! Invariant: while a [`WriteTurn`] lives, its handle is `busy` and holds the writer's lock.
 //!
-//! `begin` fails immediately if another transaction is open. `begin_wait` waits: for this handle by notification, for
-//! other handles by polling at most 5 ms apart.
+//! `begin` fails immediately if another transaction is open. `begin_wait` waits: for this handle by
+//! notification, for other handles by polling at most 5 ms apart.
 
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -74,8 +74,8 @@ impl Txn {
 }
 
 impl PoolInner {
-    /// Waits for the end of this handle's transaction, at most for the time `left`. If it has none, another handle
-    /// holds the lock and cannot notify this one, so sleeps for `pause`.
+    /// Waits for the end of this handle's transaction, at most for the time `left`. If it has none, another
+    /// handle holds the lock and cannot notify this one, so sleeps for `pause`.
     fn wait_for_turn(&self, pause: Duration, left: Duration) {
         let writer = self.writer();
         if writer.busy {

@@ -1,8 +1,9 @@
 //! The writing transaction: [`Txn`].
 //!
-//! Invariants: everything stored before a publish goes to space that no generation names and no reader can see. It is
-//! durable before the superblock that names it is stored. Of the two superblocks that publishes write, the older one is
-//! overwritten. So at any moment a crash leaves either the previous or the new generation, complete.
+//! Invariants: everything stored before a publish goes to space that no generation names and no reader can
+//! see. It is durable before the superblock that names it is stored. Of the two superblocks that publishes
+//! write, the older one is overwritten. So at any moment a crash leaves either the previous or the new
+//! generation, complete.
 //!
 //! A transaction owns its lock and its base snapshot and can be shared by threads. Space that an
 //! [`ExtentBytes`](crate::ExtentBytes) of it still reads is not released when it ends.
@@ -40,8 +41,8 @@ use crate::writer::{ExtentWriter, ScratchExtent};
 /// A transaction: writes extents, puts and removes objects, and publishes all changes atomically by
 /// [`commit`](Txn::commit). Dropping it discards them.
 ///
-/// Threads may share it: any number of [`ExtentWriter`]s can be in use at a time. Readers see nothing of it before the
-/// commit.
+/// Threads may share it: any number of [`ExtentWriter`]s can be in use at a time. Readers see nothing of it
+/// before the commit.
 pub struct Txn {
     pub(crate) inner: Arc<PoolInner>,
     base: Arc<PinnedGeneration>,
@@ -162,8 +163,8 @@ impl Txn {
         self.base.directory().generation
     }
 
-    /// Allocates space for an extent of at most `max_len` bytes. The unused part is released when the extent is
-    /// finished, all of it if the writer is dropped.
+    /// Allocates space for an extent of at most `max_len` bytes. The unused part is released when the extent
+    /// is finished, all of it if the writer is dropped.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
@@ -172,8 +173,8 @@ impl Txn {
         Ok(ExtentWriter::new(self, self.reserve(space)?, max_len))
     }
 
-    /// Allocates `len` bytes of temporary space in the pool, for data that does not fit the memory budget. It is
-    /// released with the transaction at the latest.
+    /// Allocates `len` bytes of temporary space in the pool, for data that does not fit the memory budget. It
+    /// is released with the transaction at the latest.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`].
@@ -181,8 +182,8 @@ impl Txn {
         Ok(ScratchExtent::new(self, self.reserve(len)?, len))
     }
 
-    /// Creates or replaces an object. Its extents are any that this transaction has finished or that a published object
-    /// names (to keep, share or rename them).
+    /// Creates or replaces an object. Its extents are any that this transaction has finished or that a
+    /// published object names (to keep, share or rename them).
     ///
     /// # Errors
     /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::MetaTooLong`],
@@ -270,8 +271,9 @@ impl Txn {
         state.objects.iter().map(object).collect()
     }
 
-    /// Returns the bytes of an extent that this transaction has finished or that is published. They stay unchanged
-    /// while the result lives, even if the transaction is rolled back; until then no other handle can write.
+    /// Returns the bytes of an extent that this transaction has finished or that is published. They stay
+    /// unchanged while the result lives, even if the transaction is rolled back; until then no other
+    /// handle can write.
     ///
     /// # Errors
     /// [`PoolError::UnknownExtent`].
@@ -279,21 +281,23 @@ impl Txn {
         let state = self.state();
         self.check_known(&state, "", extent)?;
         let known = self.base.verification().state(extent);
-        // SAFETY: the extent is finished by this transaction, whose end leaves its space alone while the pin is shared,
-        // or named by the base generation, which the pin keeps. The state is locked, so it cannot end meanwhile.
+        // SAFETY: the extent is finished by this transaction, whose end leaves its space alone while the pin
+        // is shared, or named by the base generation, which the pin keeps. The state is locked, so it
+        // cannot end meanwhile.
         Ok(unsafe { ExtentBytes::new(Arc::clone(&self.base), extent, known) })
     }
 
-    /// Publishes all changes atomically; returns the new generation. Without changes, nothing is published and the base
-    /// generation is returned.
+    /// Publishes all changes atomically; returns the new generation. Without changes, nothing is published
+    /// and the base generation is returned.
     ///
-    /// When this returns, the generation survives the death of the process. It survives power loss if fences on this
-    /// medium do ([`Medium::fence_is_durable`]), otherwise from the next [`Pool::sync`](crate::Pool::sync) on.
+    /// When this returns, the generation survives the death of the process. It survives power loss if fences
+    /// on this medium do ([`Medium::fence_is_durable`]), otherwise from the next
+    /// [`Pool::sync`](crate::Pool::sync) on.
     ///
     /// # Errors
-    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::DamagedLog`], [`PoolError::Media`]. The
-    /// transaction is rolled back. After a failed write it may be unknown whether the generation is published until the
-    /// pool is opened again; what was published before is safe in any case.
+    /// [`PoolError::DiskFull`], [`PoolError::LogNotFolded`], [`PoolError::DamagedLog`], [`PoolError::Media`].
+    /// The transaction is rolled back. After a failed write it may be unknown whether the generation is
+    /// published until the pool is opened again; what was published before is safe in any case.
     pub fn commit(self) -> Result<u64, PoolError> {
         if self.state().changed.is_empty() && !self.state().republishes {
             return Ok(self.base_generation());
@@ -308,7 +312,8 @@ impl Txn {
         let len = encoded_len(&state.objects);
         drop(state);
         let oldest = inner.tidy()?.oldest().unwrap_or(self.base_generation());
-        // Allocating the directory may free some of the limbo but adds nothing to it, so this is an upper bound.
+        // Allocating the directory may free some of the limbo but adds nothing to it, so this is an upper
+        // bound.
         let most = LimboList::encoded_len(self.aged_ranges(&changes, generation, oldest).len());
         let offset = self.reserve((len + most) as u64)?;
         let limbo = LimboList::new(
@@ -321,7 +326,8 @@ impl Txn {
         medium.store(offset, &bytes);
         medium.flush(offset, directory.len);
         if thread::current().id() != self.thread {
-            // The fence below belongs to this thread and does not cover flushes of the thread that wrote these.
+            // The fence below belongs to this thread and does not cover flushes of the thread that wrote
+            // these.
             self.state()
                 .finished
                 .values()
@@ -330,7 +336,8 @@ impl Txn {
         // Everything that the new superblock names must be durable before the superblock is stored.
         medium.fence()?;
         if let Err(error) = self.publish(features, generation, &directory) {
-            // It is unknown whether the superblock is durable, so nothing may be written to the space that it names.
+            // It is unknown whether the superblock is durable, so nothing may be written to the space that it
+            // names.
             inner.failed.store(true, Ordering::Release);
             if let Some(space) = &mut inner.writer().space {
                 space.spoil();
@@ -431,7 +438,8 @@ impl Txn {
         Ok(offset)
     }
 
-    /// Allocates this range for the transaction, in whole blocks, or returns false if a part of it is not free.
+    /// Allocates this range for the transaction, in whole blocks, or returns false if a part of it is not
+    /// free.
     pub(crate) fn reserve_at(&self, range: Range<u64>) -> Result<bool, PoolError> {
         let taken = self.inner.allocate_at(range.clone())?;
         if taken {
@@ -535,9 +543,9 @@ impl Txn {
 }
 
 impl Drop for Txn {
-    /// Releases reserved and unpublished space: immediately or, if it is still being read, when the next generation is
-    /// published and this one is no longer pinned. Until then other handles cannot write, because they would consider
-    /// the space free.
+    /// Releases reserved and unpublished space: immediately or, if it is still being read, when the next
+    /// generation is published and this one is no longer pinned. Until then other handles cannot write,
+    /// because they would consider the space free.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let generation = self.base.directory().generation;

@@ -1,13 +1,13 @@
 //! Logs in a transaction: appending to those of its base generation, creating empty ones for the next.
 //!
-//! Invariants: a published generation's log contains the records that it was created with. An extent that holds records
-//! of the base does not become the next generation's log. One without records may, under another start (see
-//! [`crate::log`]), unless that overwrites the count of a generation that is being read or that power loss may bring
-//! back. Nothing is published in place of a damaged log.
+//! Invariants: a published generation's log contains the records that it was created with. An extent that
+//! holds records of the base does not become the next generation's log. One without records may, under
+//! another start (see [`crate::log`]), unless that overwrites the count of a generation that is being read or
+//! that power loss may bring back. Nothing is published in place of a damaged log.
 //!
-//! Storing a record and making it durable are two calls (`log_store`, `log_persist`). The second needs no transaction,
-//! and one of its concurrent callers flushes and fences for all. Between the two, a record is visible, and after a
-//! crash it is either present or lost together with all records stored behind it.
+//! Storing a record and making it durable are two calls (`log_store`, `log_persist`). The second needs no
+//! transaction, and one of its concurrent callers flushes and fences for all. Between the two, a record is
+//! visible, and after a crash it is either present or lost together with all records stored behind it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,15 +23,16 @@ use crate::snapshot::log_of;
 use crate::txn::{Txn, check_name};
 
 impl Txn {
-    /// Creates an empty log in the generation that this transaction will publish, or replaces the object of this name.
-    /// Its `capacity` is in bytes, rounded up to whole blocks of 4 KiB; 128 of them hold its count, the others records
-    /// with an overhead of 16 to 23 bytes each. The contents of a replaced log must be put into other objects first. A
-    /// log that is empty and large enough stays unchanged, and there is nothing to publish.
+    /// Creates an empty log in the generation that this transaction will publish, or replaces the object of
+    /// this name. Its `capacity` is in bytes, rounded up to whole blocks of 4 KiB; 128 of them hold its
+    /// count, the others records with an overhead of 16 to 23 bytes each. The contents of a replaced log
+    /// must be put into other objects first. A log that is empty and large enough stays unchanged, and
+    /// there is nothing to publish.
     ///
     /// # Errors
     /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], [`PoolError::DiskFull`], [`PoolError::Media`],
-    /// [`PoolError::SlabInUse`] if it would replace an open slab, [`PoolError::DamagedLog`] if it would replace a
-    /// damaged log. The transaction is unchanged.
+    /// [`PoolError::SlabInUse`] if it would replace an open slab, [`PoolError::DamagedLog`] if it would
+    /// replace a damaged log. The transaction is unchanged.
     pub fn put_log(&self, name: &str, capacity: u64) -> Result<(), PoolError> {
         check_name(name)?;
         let capacity =
@@ -74,9 +75,9 @@ impl Txn {
         Ok(())
     }
 
-    /// Creates a log like [`put_log`](Txn::put_log) that begins with these records: the part of the previous log that
-    /// no other object can take in yet. The log is at least as large as they need. Costs one more fence than an empty
-    /// log, and a new extent each time.
+    /// Creates a log like [`put_log`](Txn::put_log) that begins with these records: the part of the previous
+    /// log that no other object can take in yet. The log is at least as large as they need. Costs one
+    /// more fence than an empty log, and a new extent each time.
     ///
     /// # Errors
     /// Fails like [`put_log`](Txn::put_log).
@@ -107,9 +108,10 @@ impl Txn {
         Ok(())
     }
 
-    /// Appends a record to a log of the base generation; returns the position behind it. When this returns, the record
-    /// is as durable as a publish would be, and snapshots of the base generation see it, no matter whether the
-    /// transaction is then committed or dropped. One fence, independent of the size of the pool.
+    /// Appends a record to a log of the base generation; returns the position behind it. When this returns,
+    /// the record is as durable as a publish would be, and snapshots of the base generation see it, no
+    /// matter whether the transaction is then committed or dropped. One fence, independent of the size of
+    /// the pool.
     ///
     /// # Errors
     /// [`PoolError::LogFull`]: fold the log and create an empty one. [`PoolError::NoSuchObject`],
@@ -121,10 +123,11 @@ impl Txn {
         Ok(end)
     }
 
-    /// Performs the first half of [`log_append`](Txn::log_append): the record is visible and survives the end of the
-    /// process, but not what the medium's fences protect against.
-    /// [`Snapshot::log_persist`](crate::Snapshot::log_persist) with the returned position makes it durable, for several
-    /// transactions at once. It needs no transaction, so the next one can store its record meanwhile.
+    /// Performs the first half of [`log_append`](Txn::log_append): the record is visible and survives the end
+    /// of the process, but not what the medium's fences protect against.
+    /// [`Snapshot::log_persist`](crate::Snapshot::log_persist) with the returned position makes it durable,
+    /// for several transactions at once. It needs no transaction, so the next one can store its record
+    /// meanwhile.
     ///
     /// # Errors
     /// Fails like [`log_append`](Txn::log_append).
@@ -149,8 +152,8 @@ impl Txn {
         }
     }
 
-    /// Returns all records of a log of the base generation from a position on, including those that this transaction
-    /// has appended: the records to fold. Linear in the bytes of these records.
+    /// Returns all records of a log of the base generation from a position on, including those that this
+    /// transaction has appended: the records to fold. Linear in the bytes of these records.
     ///
     /// # Errors
     /// Fails like [`Snapshot::log_records`](crate::Snapshot::log_records).
@@ -161,8 +164,8 @@ impl Txn {
     /// Assigns every log of the next generation its start and its count.
     ///
     /// # Errors
-    /// [`PoolError::LogNotFolded`] if one of them holds records of the base, [`PoolError::DamagedLog`] if these are
-    /// damaged, [`PoolError::DiskFull`].
+    /// [`PoolError::LogNotFolded`] if one of them holds records of the base, [`PoolError::DamagedLog`] if
+    /// these are damaged, [`PoolError::DiskFull`].
     pub(crate) fn start_logs(&self) -> Result<(), PoolError> {
         let state = self.state();
         // Records never concern slabs, so a publish that only creates, extends or removes slabs keeps them.
@@ -215,7 +218,8 @@ impl Txn {
         Ok(())
     }
 
-    /// Stores the first records of a log of the next generation; the fence before the publish makes them durable.
+    /// Stores the first records of a log of the next generation; the fence before the publish makes them
+    /// durable.
     fn store_first(&self, name: &str, record: &ObjectRecord, first: &[Vec<u8>]) -> Result<(), PoolError> {
         let Some(log) =
             PinnedLog::of(self.medium(), record, self.inner.boot_tag()).filter(|_| !first.is_empty())
@@ -242,8 +246,8 @@ impl Txn {
         Ok(())
     }
 
-    /// Returns true if a log of the base can be reused under another start: the count that this would overwrite, if
-    /// any, belongs to a generation that nobody reads and that no crash can bring back.
+    /// Returns true if a log of the base can be reused under another start: the count that this would
+    /// overwrite, if any, belongs to a generation that nobody reads and that no crash can bring back.
     fn may_restart(&self, counts: &LogCounts<'_>) -> Result<bool, PoolError> {
         if counts.has_room() || made(Mistake::RestartPinnedLog) {
             return Ok(true);

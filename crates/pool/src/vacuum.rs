@@ -1,9 +1,10 @@
 //! Return of free space to the file system: [`Pool::vacuum`], [`Pool::give_back`].
 //!
-//! Invariants: only space that a writer could use immediately is taken, so no reader and no superblock that may be
-//! needed refers to it. The file is shortened only while no other handle has it open, because that could have its end
-//! mapped, and after its superblocks contain the shorter length. The next holder of the writer's lock allocates blocks
-//! before it stores to space that may lack them, so that a full disk is an error and never kills the process.
+//! Invariants: only space that a writer could use immediately is taken, so no reader and no superblock that
+//! may be needed refers to it. The file is shortened only while no other handle has it open, because that
+//! could have its end mapped, and after its superblocks contain the shorter length. The next holder of the
+//! writer's lock allocates blocks before it stores to space that may lack them, so that a full disk is an
+//! error and never kills the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,16 +31,17 @@ pub struct VacuumReport {
     pub len: u64,
     /// True if the file keeps its length because another handle has it open.
     pub shared: bool,
-    /// The generations before and after, if extents were moved towards the start of the file. The objects and the log
-    /// records are the same in both.
+    /// The generations before and after, if extents were moved towards the start of the file. The objects
+    /// and the log records are the same in both.
     pub moved: Option<(u64, u64)>,
 }
 
 impl Pool {
-    /// Returns the blocks of all unused space to the file system, in units of 2 MiB, after a sync. Space that snapshots
-    /// still use, here or in other processes, stays. If no other handle has the file open, extents at its end move into
-    /// free space before them and the file is shortened; otherwise it keeps its length, with holes. Does nothing where
-    /// the file system or medium supports neither holes nor truncation. Holds the writer's lock meanwhile.
+    /// Returns the blocks of all unused space to the file system, in units of 2 MiB, after a sync. Space that
+    /// snapshots still use, here or in other processes, stays. If no other handle has the file open,
+    /// extents at its end move into free space before them and the file is shortened; otherwise it keeps
+    /// its length, with holes. Does nothing where the file system or medium supports neither holes nor
+    /// truncation. Holds the writer's lock meanwhile.
     ///
     /// # Errors
     /// [`PoolError::Locked`] immediately if anyone is writing, [`PoolError::ReadOnly`], [`PoolError::Media`].
@@ -48,8 +50,8 @@ impl Pool {
         self.vacuum_wait(Duration::ZERO, &NEVER)
     }
 
-    /// Vacuums like [`vacuum`](Pool::vacuum), but waits up to `timeout` for another writer. Setting `cancel` stops the
-    /// relocation of extents; the rest takes about as long as a sync.
+    /// Vacuums like [`vacuum`](Pool::vacuum), but waits up to `timeout` for another writer. Setting `cancel`
+    /// stops the relocation of extents; the rest takes about as long as a sync.
     ///
     /// # Errors
     /// Fails like [`vacuum`](Pool::vacuum).
@@ -72,8 +74,8 @@ impl Pool {
         Ok(VacuumReport { moved, ..report })
     }
 
-    /// Vacuums like [`vacuum`](Pool::vacuum) without relocating extents: the file is shortened only as far as its end
-    /// is free.
+    /// Vacuums like [`vacuum`](Pool::vacuum) without relocating extents: the file is shortened only as far as
+    /// its end is free.
     ///
     /// # Errors
     /// Fails like [`vacuum`](Pool::vacuum).
@@ -84,8 +86,8 @@ impl Pool {
         self.inner.give_back(&txn, before)
     }
 
-    /// Returns the number of free bytes that occupy blocks of the file, as known from this handle's last transaction; 0
-    /// if it has had none.
+    /// Returns the number of free bytes that occupy blocks of the file, as known from this handle's last
+    /// transaction; 0 if it has had none.
     pub fn free_with_blocks(&self) -> u64 {
         let writer = self.inner.writer();
         writer.space.as_ref().map_or(0, |space| space.free_with_blocks())
@@ -136,8 +138,8 @@ impl PoolInner {
         })
     }
 
-    /// Shortens the file as far as its end is free; returns false if another handle has it open. The newest generation
-    /// must be synced.
+    /// Shortens the file as far as its end is free; returns false if another handle has it open. The newest
+    /// generation must be synced.
     fn shorten(&self) -> Result<bool, PoolError> {
         let Some(_alone) = self.access.try_alone()? else {
             return Ok(false);
@@ -167,16 +169,16 @@ impl PoolInner {
         Ok(true)
     }
 
-    /// Stores the length `len` durably in both sync copies; the newest generation must be synced. They take precedence
-    /// over longer ones of the same generation.
+    /// Stores the length `len` durably in both sync copies; the newest generation must be synced. They take
+    /// precedence over longer ones of the same generation.
     fn store_len(&self, mut superblock: Superblock, len: u64) -> Result<(), PoolError> {
         let medium = &self.medium;
         superblock.file_len = len.into();
         superblock.synced_generation = superblock.generation;
         superblock.boot_id = self.boot_id;
         let older = SuperblockCopies::read(medium).sync_target();
-        // Write one after the other: a crash may tear the one being written, and the next vacuum overwrites one of
-        // them.
+        // Write one after the other: a crash may tear the one being written, and the next vacuum overwrites
+        // one of them.
         for slot in [older, older ^ 1] {
             superblock.write(medium, slot);
             medium.fence()?;

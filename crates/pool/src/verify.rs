@@ -1,12 +1,13 @@
-//! Verification of extents on first read: [`VerificationState`] for all extents, [`ExtentVerification`] for one.
+//! Verification of extents on first read: [`VerificationState`] for all extents, [`ExtentVerification`] for
+//! one.
 //!
-//! A block is compared with its checksum the first time any part of it is read while the pool is open. The bit that
-//! records this is shared by all readers and outlives the generation, because an extent never changes. The state is
-//! volatile.
+//! A block is compared with its checksum the first time any part of it is read while the pool is open. The
+//! bit that records this is shared by all readers and outlives the generation, because an extent never
+//! changes. The state is volatile.
 //!
-//! Reading an unverified block costs that block, and once a page of 4 KiB with the checksums of 2 MiB. When no
-//! unverified block of an extent is left, readers skip the test. A [`VerifiedReads`], which each transaction holds,
-//! keeps verification on for code that stores what it reads, even if the mode is off.
+//! Reading an unverified block costs that block, and once a page of 4 KiB with the checksums of 2 MiB. When
+//! no unverified block of an extent is left, readers skip the test. A [`VerifiedReads`], which each
+//! transaction holds, keeps verification on for code that stores what it reads, even if the mode is off.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -29,8 +30,8 @@ pub enum VerifyMode {
     Lazy,
     /// Never, except for reads whose result is stored.
     Off,
-    /// On the first read after [`Pool::forget_verified`](crate::Pool::forget_verified), which a query calls at its
-    /// start.
+    /// On the first read after [`Pool::forget_verified`](crate::Pool::forget_verified), which a query calls
+    /// at its start.
     Always,
 }
 
@@ -81,7 +82,8 @@ impl VerificationState {
     pub(crate) fn state(self: &Arc<VerificationState>, extent: &ExtentRef) -> Arc<ExtentVerification> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         if states.by_extent.len() >= states.room.max(FEW) {
-            // Entries that only this map holds belong to no object that is open or was opened in the newest generation.
+            // Entries that only this map holds belong to no object that is open or was opened in the newest
+            // generation.
             states.by_extent.retain(|_, state| Arc::strong_count(state) > 1);
             states.room = states.by_extent.len() * 2;
         }
@@ -102,7 +104,8 @@ impl VerificationState {
     }
 }
 
-/// Keeps verification on while it lives, whatever the mode. For code that stores data derived from what it reads.
+/// Keeps verification on while it lives, whatever the mode. For code that stores data derived from what it
+/// reads.
 #[derive(Debug)]
 pub struct VerifiedReads(Arc<VerificationState>);
 
@@ -218,8 +221,8 @@ impl ExtentVerification {
         }
     }
 
-    /// Verifies blocks that are not verified yet, or all if `again` is true. `space` is all bytes that the extent
-    /// occupies; `read` is called with each range before it is read.
+    /// Verifies blocks that are not verified yet, or all if `again` is true. `space` is all bytes that the
+    /// extent occupies; `read` is called with each range before it is read.
     ///
     /// # Errors
     /// The number of the first damaged block.

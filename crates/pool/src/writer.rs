@@ -1,4 +1,5 @@
-//! Data written by a transaction: [`ExtentWriter`] for extents to publish, [`ScratchExtent`] for temporary bytes.
+//! Data written by a transaction: [`ExtentWriter`] for extents to publish, [`ScratchExtent`] for temporary
+//! bytes.
 //!
 //! Both borrow the transaction, so no store can follow its end, when the space may belong to someone else.
 #![allow(unsafe_code, reason = "reads back ranges that nobody can store to any more")]
@@ -71,8 +72,8 @@ impl<'t> ExtentWriter<'t> {
         self.position += bytes.len() as u64;
     }
 
-    /// Appends zeros up to a multiple of `alignment`, at most 4096, to which the start of the extent is aligned as
-    /// well.
+    /// Appends zeros up to a multiple of `alignment`, at most 4096, to which the start of the extent is
+    /// aligned as well.
     ///
     /// # Panics
     /// If they exceed the [`capacity`](ExtentWriter::capacity), or `alignment` is 0 or more than 4096.
@@ -87,9 +88,9 @@ impl<'t> ExtentWriter<'t> {
         self.position
     }
 
-    /// Ends the extent at `len` bytes, computes its checksums, flushes it, and releases the rest of its space. It is
-    /// published by putting it into an object. Reads the extent once more, unless it was only appended to and ends at
-    /// that position.
+    /// Ends the extent at `len` bytes, computes its checksums, flushes it, and releases the rest of its
+    /// space. It is published by putting it into an object. Reads the extent once more, unless it was
+    /// only appended to and ends at that position.
     ///
     /// # Errors
     /// [`PoolError::Media`].
@@ -233,7 +234,8 @@ impl Deref for FrozenScratch<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `freeze` has consumed the only way to store to this space, and it is given back when `self` goes.
+        // SAFETY: `freeze` has consumed the only way to store to this space, and it is given back when `self`
+        // goes.
         unsafe {
             unpinned(
                 &self.space.txn.inner.medium,

@@ -1,4 +1,5 @@
-//! Files that a creation leaves: one, for its owner only, and none beside it, even if an earlier creation was killed.
+//! Files that a creation leaves: one, for its owner only, and none beside it, even if an earlier creation was
+//! killed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;

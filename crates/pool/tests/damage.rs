@@ -1,5 +1,5 @@
-//! A pool file with any byte changed or truncated anywhere: a typed error or the right bytes, never a panic or wrong
-//! ones.
+//! A pool file with any byte changed or truncated anywhere: a typed error or the right bytes, never a panic
+//! or wrong ones.
 
 use std::fs;
 use std::path::Path;
@@ -42,8 +42,8 @@ fn interesting() -> usize {
     110 << 10
 }
 
-/// Opens a damaged pool. Accepts an error that describes the damage. Otherwise all objects must be right, or `check`
-/// and a verified read must report them.
+/// Opens a damaged pool. Accepts an error that describes the damage. Otherwise all objects must be right, or
+/// `check` and a verified read must report them.
 fn judge(path: &Path) {
     let pool = match Pool::open(path, &PoolOptions::default()) {
         Ok(pool) => pool,

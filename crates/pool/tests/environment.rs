@@ -1,5 +1,5 @@
-//! The environment of a pool's file: paths that name no file, and limits of the process. A limit applies to a whole
-//! process, so this test runs itself as the limited one.
+//! The environment of a pool's file: paths that name no file, and limits of the process. A limit applies to a
+//! whole process, so this test runs itself as the limited one.
 
 use std::env;
 use std::fs;

@@ -19,8 +19,8 @@ fn put(pool: &Pool, name: &str, bytes: &[u8]) {
     txn.commit().unwrap();
 }
 
-/// Sets a bit of a feature word in all copies of the superblock, as a program that knows it would. The file may be
-/// open.
+/// Sets a bit of a feature word in all copies of the superblock, as a program that knows it would. The file
+/// may be open.
 fn set(path: &Path, word: usize, bit: u32) {
     let file = fs::File::options().read(true).write(true).open(path).unwrap();
     for slot in 0..4 {

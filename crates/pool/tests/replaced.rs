@@ -1,5 +1,5 @@
-//! The file changes under an open pool: deleted, replaced, moved or truncated. No commit is acknowledged that nobody
-//! would find again.
+//! The file changes under an open pool: deleted, replaced, moved or truncated. No commit is acknowledged that
+//! nobody would find again.
 
 use std::fs;
 use std::path::Path;

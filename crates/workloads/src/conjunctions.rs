@@ -1,10 +1,11 @@
 //! Random conjunctions over `lineitem` with a given approximate selectivity.
 //!
-//! A conjunction is built around an *anchor*, a random row of the sample, so it never selects nothing. Predicates are
-//! added one at a time. Each takes a part of the selectivity still missing, measured on the sample rows that satisfy
-//! all previous predicates, so the selectivities of correlated columns (the three dates) are not multiplied by
-//! mistake. If too few sample rows remain, the width of the range is interpolated. The result is near the target, not
-//! on it: an experiment counts and reports the actual selectivity.
+//! A conjunction is built around an *anchor*, a random row of the sample, so it never selects nothing.
+//! Predicates are added one at a time. Each takes a part of the selectivity still missing, measured on the
+//! sample rows that satisfy all previous predicates, so the selectivities of correlated columns (the three
+//! dates) are not multiplied by mistake. If too few sample rows remain, the width of the range is
+//! interpolated. The result is near the target, not on it: an experiment counts and reports the actual
+//! selectivity.
 
 use crate::sample::SampleColumn;
 use crate::{Conjunction, LineitemSample, Predicate, SplitMix64};

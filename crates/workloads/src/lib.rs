@@ -1,11 +1,11 @@
 //! Generators of data and queries for experiments, the demo and tests.
 //!
 //! - [`UniformTable`]: rows x dimensions x cardinality, as in the Elf papers;
-//! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match, range and
-//!   partial match;
+//! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match,
+//!   range and partial match;
 //! - [`TpchTable`]: the TPC-H tables as Arrow batches, and [`write_tpch_parquet`];
-//! - [`SsbTable`]: the tables of the Star Schema Benchmark as Arrow batches, [`write_ssb_parquet`], the thirteen
-//!   [`ssb_queries`], and [`TblReader`] for the files of the public generator;
+//! - [`SsbTable`]: the tables of the Star Schema Benchmark as Arrow batches, [`write_ssb_parquet`], the
+//!   thirteen [`ssb_queries`], and [`TblReader`] for the files of the public generator;
 //! - the 22 [`tpch_queries`];
 //! - [`WideSpec`]: rows with long strings, all different;
 //! - [`tpch_selections`] and [`tpch_q6_sql`]: the selections over `lineitem` in TPC-H;
@@ -15,7 +15,8 @@
 //! whatever the number of threads. For this reason the crate has its own random numbers
 //! ([`SplitMix64`]); the streams of another crate might change.
 //!
-//! Conjunctions are values, not text: one can be printed as SQL or passed to the index API, predicate by predicate.
+//! Conjunctions are values, not text: one can be printed as SQL or passed to the index API, predicate by
+//! predicate.
 
 mod conjunctions;
 mod literal;

@@ -1,7 +1,7 @@
 //! Parquet files of generated tables.
 //!
-//! Several threads encode row groups, each from its own part of the generator; the results are appended in order.
-//! Encoding takes far longer than generating, and the file does not depend on the number of threads.
+//! Several threads encode row groups, each from its own part of the generator; the results are appended in
+//! order. Encoding takes far longer than generating, and the file does not depend on the number of threads.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -69,7 +69,8 @@ impl ParquetOptions {
     }
 }
 
-/// Writes all batches of `reader` to a new Parquet file at `path`, on the calling thread. Returns the number of rows.
+/// Writes all batches of `reader` to a new Parquet file at `path`, on the calling thread. Returns the number
+/// of rows.
 ///
 /// # Errors
 /// Errors of the file system, the reader or the Parquet encoder.

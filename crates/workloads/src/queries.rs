@@ -1,7 +1,7 @@
 //! The three query types of the Elf papers, made from query points.
 //!
-//! A *query point* is a row of the table, drawn from a [`Zipf`] distribution over the row numbers: rank `r` is row `r`,
-//! whose place in the index says nothing about `r` when the table is uniform.
+//! A *query point* is a row of the table, drawn from a [`Zipf`] distribution over the row numbers: rank `r`
+//! is row `r`, whose place in the index says nothing about `r` when the table is uniform.
 
 use crate::{SplitMix64, UniformTable, Zipf};
 
@@ -30,7 +30,8 @@ pub fn zipf_rows(zipf: &Zipf, count: usize, seed: u64) -> Vec<u64> {
     (0..count).map(|_| zipf.sample(&mut rng)).collect()
 }
 
-/// Returns exact-match points: the values of the given rows, in one flat vector of `rows.len() * dims` values.
+/// Returns exact-match points: the values of the given rows, in one flat vector of `rows.len() * dims`
+/// values.
 ///
 /// # Panics
 /// Panics if the table has no such row.

@@ -66,7 +66,8 @@ impl TpchTable {
         }
     }
 
-    /// Returns the number of rows at a scale factor; approximate for `lineitem`, whose orders have one to seven lines.
+    /// Returns the number of rows at a scale factor; approximate for `lineitem`, whose orders have one to
+    /// seven lines.
     #[must_use]
     pub fn approximate_rows(self, scale_factor: f64) -> u64 {
         let per_scale_factor = match self {

@@ -1,4 +1,5 @@
-//! The 22 queries of TPC-H with the substitution parameters of its validation (specification 3.0.1, chapter 2.4).
+//! The 22 queries of TPC-H with the substitution parameters of its validation (specification 3.0.1, chapter
+//! 2.4).
 
 /// A query of TPC-H.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,8 +17,8 @@ pub fn tpch_q6_sql(table: &str) -> String {
 
 /// Returns the predicates on `lineitem` of Q1, Q6, Q10, Q14 and Q19.
 ///
-/// Q19 is a disjunction of three conjunctions whose `lineitem` parts differ in the quantity only (1-11, 10-20, 20-30);
-/// their union is the range 1-30.
+/// Q19 is a disjunction of three conjunctions whose `lineitem` parts differ in the quantity only (1-11,
+/// 10-20, 20-30); their union is the range 1-30.
 #[must_use]
 pub fn tpch_selections() -> Vec<Conjunction> {
     let below = |column, bound| Predicate::range(column, Bound::Unbounded, bound);

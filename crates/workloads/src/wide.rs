@@ -15,7 +15,8 @@ const DIGITS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 /// Parameters of a wide table. Equal parameters give equal tables.
 ///
-/// Columns: `id` (from `first_id` on), `k` (60 random bits), `g` (0 to 999), `name` (random letters and digits).
+/// Columns: `id` (from `first_id` on), `k` (60 random bits), `g` (0 to 999), `name` (random letters and
+/// digits).
 ///
 /// ```
 /// use halocline_workloads::WideSpec;
@@ -31,7 +32,8 @@ pub struct WideSpec {
     pub rows: u64,
     /// Bytes of each `name`.
     pub string_bytes: usize,
-    /// Seed of the values. A row depends on the seed and its `id` only as long as batches begin at the same ids.
+    /// Seed of the values. A row depends on the seed and its `id` only as long as batches begin at the same
+    /// ids.
     pub seed: u64,
 }
 

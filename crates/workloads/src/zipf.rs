@@ -1,5 +1,5 @@
-//! Zipfian numbers in constant time each: Gray et al., "Quickly Generating Billion-Record Synthetic Databases",
-//! SIGMOD'94, section 3.2.
+//! Zipfian numbers in constant time each: Gray et al., "Quickly Generating Billion-Record Synthetic
+//! Databases", SIGMOD'94, section 3.2.
 
 use crate::SplitMix64;
 
@@ -14,7 +14,8 @@ pub enum ZipfError {
     Theta(f64),
 }
 
-/// A distribution over ranks `0..n`, in which the probability of rank `r` is proportional to `1 / (r + 1)^theta`.
+/// A distribution over ranks `0..n`, in which the probability of rank `r` is proportional to `1 / (r +
+/// 1)^theta`.
 ///
 /// Theta 0 is uniform; 0.5 is the skew of the Elf papers, 0.99 that of YCSB.
 ///
@@ -125,8 +126,8 @@ mod tests {
             for _ in 0..draws {
                 counts[zipf.sample(&mut rng) as usize] += 1;
             }
-            // The method is exact for the first two ranks and approximate for the rest (up to a tenth off), so
-            // ranges of ranks are compared.
+            // The method is exact for the first two ranks and approximate for the rest (up to a tenth off),
+            // so ranges of ranks are compared.
             for range in [0..1, 1..2, 2..10, 10..100, 100..500, 500..1000] {
                 let expected: f64 = range.clone().map(|rank| zipf.probability(rank)).sum();
                 let got: f64 = range

@@ -1,7 +1,7 @@
 //! The number of lines of each crate's sources, without tests.
 //!
-//! Test code is: folders and files named `tests`, files that end with `_tests.rs`, and a module that follows `#[cfg(test)]`
-//! to the end of its file. Blank lines are not counted.
+//! Test code is: folders and files named `tests`, files that end with `_tests.rs`, and a module that follows
+//! `#[cfg(test)]` to the end of its file. Blank lines are not counted.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `elf-parallel`: range selections on one thread, on all by subtree, and as their estimate says, by the cardinality of
-//! the dimensions and the size of the ranges (figure 8 of the selective-caching paper).
+//! `elf-parallel`: range selections on one thread, on all by subtree, and as their estimate says, by the
+//! cardinality of the dimensions and the size of the ranges (figure 8 of the selective-caching paper).
 
 use std::sync::Arc;
 

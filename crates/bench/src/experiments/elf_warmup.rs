@@ -1,4 +1,5 @@
-//! `elf-warmup`: throughput over the queries run so far, for each placement (figures 5 to 7 of the selective-caching paper).
+//! `elf-warmup`: throughput over the queries run so far, for each placement (figures 5 to 7 of the
+//! selective-caching paper).
 
 use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::{Layout, Rows};

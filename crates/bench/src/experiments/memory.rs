@@ -1,9 +1,10 @@
 //! `memory`: how much DRAM import, index build, append and compaction take at their peak, against `--memory`.
 //!
-//! Every step is a command of the program in a process of its own, which is watched from outside: twice a millisecond the
-//! kernel is asked for its anonymous resident pages. These are all that a process holds for itself, whatever allocated it:
-//! heap and what the allocator keeps of it, huge pages, stacks, written pages of the program. Mapped pages of the pool are
-//! the slow tier and do not count. *wide* has long strings, all different; *lineitem* is TPC-H's.
+//! Every step is a command of the program in a process of its own, which is watched from outside: twice a
+//! millisecond the kernel is asked for its anonymous resident pages. These are all that a process holds for
+//! itself, whatever allocated it: heap and what the allocator keeps of it, huge pages, stacks, written pages
+//! of the program. Mapped pages of the pool are the slow tier and do not count. *wide* has long strings, all
+//! different; *lineitem* is TPC-H's.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,8 +1,9 @@
-//! `open`: how long a restart takes, by size of the pool: open it in a fresh process and answer the first query.
+//! `open`: how long a restart takes, by size of the pool: open it in a fresh process and answer the first
+//! query.
 //!
-//! Each pool holds a table of eight integer columns and an Elf over two of them; the query is a selection through that
-//! Elf. *Warm* is the restart of a process: the file is in the page cache. *Cold* is that of a machine: the kernel was
-//! asked to drop the file's pages before.
+//! Each pool holds a table of eight integer columns and an Elf over two of them; the query is a selection
+//! through that Elf. *Warm* is the restart of a process: the file is in the page cache. *Cold* is that of a
+//! machine: the kernel was asked to drop the file's pages before.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! `verify`: what it costs to compare stored bytes with their checksums when they are first read.
 //!
-//! Three handles of one pool, with `halocline.verify` set to off, lazy and always, take turns with the same queries.
-//! *First* is the first run of a query after opening, which verifies in the mode `lazy` what it reads; *warm* are the
-//! later ones. The file is in the page cache, so that a first run shows the checksums and no disk.
+//! Three handles of one pool, with `halocline.verify` set to off, lazy and always, take turns with the same
+//! queries. *First* is the first run of a query after opening, which verifies in the mode `lazy` what it
+//! reads; *warm* are the later ones. The file is in the page cache, so that a first run shows the checksums
+//! and no disk.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! Figures of an experiment as SVG files: grouped bars, lines over a logarithmic axis, maps of cells.
 //!
-//! Every figure says what its axes are and in which unit, and has a line at its foot with the configuration it comes from.
+//! Every figure says what its axes are and in which unit, and has a line at its foot with the configuration
+//! it comes from.
 
 mod bars;
 mod lines;

@@ -1,4 +1,5 @@
-//! The experiments on two tiers of memory, on ordered trees and on star joins, at tiny sizes and on a clock of its own.
+//! The experiments on two tiers of memory, on ordered trees and on star joins, at tiny sizes and on a clock
+//! of its own.
 
 mod caching;
 mod media;

@@ -14,7 +14,8 @@ fn small() -> Settings {
     settings
 }
 
-/// Every value says its medium; those on the emulated one what it takes to emulate it again. Gives their number.
+/// Every value says its medium; those on the emulated one what it takes to emulate it again. Gives their
+/// number.
 fn insist_on_media(name: &str, outcome: &Outcome, clock: &str) -> usize {
     let mut emulated = 0;
     for value in &outcome.values {

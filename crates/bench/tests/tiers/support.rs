@@ -29,7 +29,8 @@ impl Write for Shared {
     }
 }
 
-/// A few thousand rows, two repetitions, an emulated medium that waits for nothing and needs no measured host.
+/// A few thousand rows, two repetitions, an emulated medium that waits for nothing and needs no measured
+/// host.
 pub(crate) fn tiny() -> Settings {
     Settings {
         quick: true,

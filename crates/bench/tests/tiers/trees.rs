@@ -1,4 +1,5 @@
-//! The experiments on ordered trees, small: which values they report, for which trees, and that they can be told apart.
+//! The experiments on ordered trees, small: which values they report, for which trees, and that they can be
+//! told apart.
 
 use halocline_bench::{Backing, Settings};
 use serde_json::Value;
@@ -67,8 +68,8 @@ fn operations_are_measured_on_every_medium() {
             .collect();
         for tree in TREES {
             let rates = there.iter().filter(|value| value["system"] == tree);
-            // A load, and eight operations by one thread and by two. Where the modelled cache holds all of a tiny tree, an
-            // operation may take no time on the virtual clock, and has no rate.
+            // A load, and eight operations by one thread and by two. Where the modelled cache holds all of a
+            // tiny tree, an operation may take no time on the virtual clock, and has no rate.
             let least = if medium == "emulated" { 1 } else { 1 + 2 * 8 };
             assert!(
                 (least..=1 + 2 * 8).contains(&rates.clone().count()),

@@ -1,11 +1,12 @@
 //! Selection of the fastest of several equivalent strategies, by measuring all of them from time to time.
 //!
-//! A trial consists of rounds. In each round every strategy runs for a number of queries. Most of these are a warm-up
-//! and are not timed: they find the CPU caches as the previous strategy has left them, and what one strategy reads
-//! from DRAM another may still have in the caches. The result of a strategy is the median of its rounds; a strategy
-//! that is far slower than the fastest in a round leaves the trial. The first strategy within a hundredth of the
-//! fastest is then used for a multiple of the queries that the trial took, and for twice as many as before whenever
-//! the next trial has the same result. The current strategy is one word, which queries read without a lock.
+//! A trial consists of rounds. In each round every strategy runs for a number of queries. Most of these are a
+//! warm-up and are not timed: they find the CPU caches as the previous strategy has left them, and what one
+//! strategy reads from DRAM another may still have in the caches. The result of a strategy is the median of
+//! its rounds; a strategy that is far slower than the fastest in a round leaves the trial. The first strategy
+//! within a hundredth of the fastest is then used for a multiple of the queries that the trial took, and for
+//! twice as many as before whenever the next trial has the same result. The current strategy is one word,
+//! which queries read without a lock.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,8 +15,8 @@ use std::time::Duration;
 
 /// Number of rounds in a trial.
 const ROUNDS: usize = 3;
-/// Limits of the warm-up and of the timed part of a run: number of queries and duration, whichever is reached first.
-/// The warm-up queries, at a few lines each, read about as many lines as a cache of a dozen MiB holds.
+/// Limits of the warm-up and of the timed part of a run: number of queries and duration, whichever is reached
+/// first. The warm-up queries, at a few lines each, read about as many lines as a cache of a dozen MiB holds.
 const WARMUP: (u64, Duration) = (32 << 10, Duration::from_millis(150));
 const COUNTED: (u64, Duration) = (16 << 10, Duration::from_millis(80));
 /// Factors by which the queries of a trial are multiplied to obtain the validity of its result: the
@@ -137,7 +138,8 @@ impl AdaptiveSelector {
         self.start(&mut state);
     }
 
-    /// Sets the strategies of the next trial, which begins soon. It is meant for sets that change back and forth.
+    /// Sets the strategies of the next trial, which begins soon. It is meant for sets that change back and
+    /// forth.
     pub fn offer(&self, strategies: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.next = strategies.to_vec();

@@ -1,7 +1,7 @@
 //! An arena of copies of different sizes. Copies are appended, and compacted when the end is reached.
 //!
-//! Live copies take at most a fixed fraction of the arena ([`live_bytes`]). Compaction therefore frees at least the
-//! rest and moves a bounded number of bytes per byte written. No space is lost to fragmentation.
+//! Live copies take at most a fixed fraction of the arena ([`live_bytes`]). Compaction therefore frees at
+//! least the rest and moves a bounded number of bytes per byte written. No space is lost to fragmentation.
 
 /// Size of the header of a copy, which has its owner, or [`NOBODY`], and its length.
 const HEADER: usize = 8;

@@ -1,8 +1,9 @@
 //! A cache of lists that are found through a hash table of their offsets, as in the paper
 //! ([`Links::Hashed`](crate::Links)).
 //!
-//! All DRAM is allocated at creation and stays within the budget: the copies, the table and the metadata of the
-//! policy. The cache is split into shards with a lock and a policy each. A list is read under its shard's lock.
+//! All DRAM is allocated at creation and stays within the budget: the copies, the table and the metadata of
+//! the policy. The cache is split into shards with a lock and a policy each. A list is read under its shard's
+//! lock.
 
 mod arena;
 mod shard;
@@ -97,7 +98,8 @@ impl ListCache {
         self.shard(hash).reweigh(hash, id, probability);
     }
 
-    /// Selects the shard by the lowest bits of the hash, because the highest select the position in its table.
+    /// Selects the shard by the lowest bits of the hash, because the highest select the position in its
+    /// table.
     fn shard(&self, hash: u64) -> &Shard {
         &self.shards[hash as usize & (self.shards.len() - 1)]
     }

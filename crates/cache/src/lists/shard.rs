@@ -67,8 +67,8 @@ impl Shard {
     /// Creates a shard within a number of bytes, or returns `None` if a single list does not fit.
     pub(super) fn new(bytes: usize, average: usize, kind: PolicyKind) -> Option<Self> {
         let fixed = |items| fixed_bytes(items, &*kind.build(Capacity { bytes: 0, items }));
-        // The overhead per item, measured on a large shard, determines the number of items. The arena gets the
-        // remaining bytes.
+        // The overhead per item, measured on a large shard, determines the number of items. The arena gets
+        // the remaining bytes.
         let per_item = copy_bytes(average) + (fixed(1024) - fixed(0)).div_ceil(1024);
         let items = u32::try_from(bytes.saturating_sub(fixed(0)) / per_item).unwrap_or(u32::MAX - 2);
         let arena = bytes.checked_sub(fixed(items))?.min(u32::MAX as usize * 8) / 8 * 8;

@@ -1,4 +1,5 @@
-//! Doubly linked queues of slots in shared arrays. A slot is in at most one queue and stores the size of its item.
+//! Doubly linked queues of slots in shared arrays. A slot is in at most one queue and stores the size of its
+//! item.
 
 use super::{CacheItem, Capacity, bytes_of};
 

@@ -1,4 +1,5 @@
-//! A binary min-heap of slots by rank, which supports changes of rank and removals. Each operation is O(log n).
+//! A binary min-heap of slots by rank, which supports changes of rank and removals. Each operation is O(log
+//! n).
 
 use super::{CacheItem, Capacity, bytes_of};
 

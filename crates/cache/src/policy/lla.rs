@@ -1,5 +1,6 @@
-//! LLA, "least likely to be accessed": LFU with given probabilities. An item is admitted if all items to be evicted
-//! for it are less probable (Jibril et al. 2022, section 4; there all items have the same size and one is evicted).
+//! LLA, "least likely to be accessed": LFU with given probabilities. An item is admitted if all items to be
+//! evicted for it are less probable (Jibril et al. 2022, section 4; there all items have the same size and
+//! one is evicted).
 
 use super::heap::RankHeap;
 use super::{CacheItem, Capacity, Policy};

@@ -1,8 +1,8 @@
 //! Replacement policies, which decide what stays in a full cache.
 //!
-//! A policy works on slots, small numbers that the cache assigns to its items, so that only the cache needs a hash
-//! table. It does its own accounting of bytes and items: after every call, the resident items are within its
-//! [`Capacity`]. All memory is allocated at creation and reported by [`Policy::metadata_bytes`].
+//! A policy works on slots, small numbers that the cache assigns to its items, so that only the cache needs a
+//! hash table. It does its own accounting of bytes and items: after every call, the resident items are within
+//! its [`Capacity`]. All memory is allocated at creation and reported by [`Policy::metadata_bytes`].
 
 mod chain;
 mod clock;
@@ -28,7 +28,8 @@ use std::fmt;
 pub struct Capacity {
     /// Maximum total size of the items in bytes.
     pub bytes: u64,
-    /// Maximum number of items. Slots are `0..=items`; the additional one is for an item under consideration.
+    /// Maximum number of items. Slots are `0..=items`; the additional one is for an item under
+    /// consideration.
     pub items: u32,
 }
 

@@ -1,6 +1,6 @@
-//! S3-FIFO: a small queue S (a tenth of the capacity) in front of the main queue M, and a ghost queue G of keys that
-//! left S. Items used more than once in S move to M; items that return while in G enter M directly (Yang et al., SOSP
-//! 2023, section 4.1, algorithm 1). G holds as many keys as M may hold items.
+//! S3-FIFO: a small queue S (a tenth of the capacity) in front of the main queue M, and a ghost queue G of
+//! keys that left S. Items used more than once in S move to M; items that return while in G enter M directly
+//! (Yang et al., SOSP 2023, section 4.1, algorithm 1). G holds as many keys as M may hold items.
 
 use super::chain::{Chain, NONE, Queue};
 use super::ghost::GhostQueue;

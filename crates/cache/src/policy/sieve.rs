@@ -1,5 +1,5 @@
-//! SIEVE: one queue, whose hand moves from tail to head and evicts items that were not used since it last passed;
-//! items that it skips keep their position (Zhang et al., NSDI 2024, section 3, algorithm 1).
+//! SIEVE: one queue, whose hand moves from tail to head and evicts items that were not used since it last
+//! passed; items that it skips keep their position (Zhang et al., NSDI 2024, section 3, algorithm 1).
 
 use super::chain::{Chain, NONE, Queue};
 use super::{CacheItem, Capacity, Policy, bytes_of};

@@ -1,5 +1,5 @@
-//! A count-min sketch of 4-bit counters with aging: all counters are halved after ten times as many uses as there are
-//! items (Einziger, Friedman and Manes, "TinyLFU", ACM TOS 13(4), 2017, sections 3.2 and 3.3).
+//! A count-min sketch of 4-bit counters with aging: all counters are halved after ten times as many uses as
+//! there are items (Einziger, Friedman and Manes, "TinyLFU", ACM TOS 13(4), 2017, sections 3.2 and 3.3).
 
 use super::bytes_of;
 use crate::hash_index::{mix, scale};

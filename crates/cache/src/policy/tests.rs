@@ -1,5 +1,5 @@
-//! Every policy beside a model that is written after its paper with linear searches, over random sequences of items of
-//! different sizes; and what holds for all of them.
+//! Every policy beside a model that is written after its paper with linear searches, over random sequences of
+//! items of different sizes; and what holds for all of them.
 
 mod models;
 

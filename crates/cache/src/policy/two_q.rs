@@ -1,6 +1,6 @@
-//! 2Q: an LRU queue AM of items, and a queue A1 of keys only. The first miss adds the key to A1; a miss while it is
-//! there admits the item to AM (Johnson and Shasha, VLDB 1994, the simplified 2Q of section 2, with items in AM only
-//! as in Jibril et al. 2022, section 4). A1 holds as many keys as there may be items.
+//! 2Q: an LRU queue AM of items, and a queue A1 of keys only. The first miss adds the key to A1; a miss while
+//! it is there admits the item to AM (Johnson and Shasha, VLDB 1994, the simplified 2Q of section 2, with
+//! items in AM only as in Jibril et al. 2022, section 4). A1 holds as many keys as there may be items.
 
 use super::ghost::GhostQueue;
 use super::lru::Lru;

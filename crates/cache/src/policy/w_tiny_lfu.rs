@@ -1,8 +1,9 @@
-//! W-TinyLFU: new items enter an LRU window (a hundredth of the capacity). An item that leaves it is admitted to the
-//! main cache, a segmented LRU (one fifth probation, four fifths protected), if a count-min sketch estimates more uses
-//! for it than for its victim (Einziger, Friedman and Manes, ACM TOS 13(4), 2017, sections 3 and 4). With items of
-//! different sizes it needs more uses than all its victims together (the same authors and Eytan, "Lightweight robust
-//! size aware cache management", ACM TOS 18(3), 2022, "aggregated victims").
+//! W-TinyLFU: new items enter an LRU window (a hundredth of the capacity). An item that leaves it is admitted
+//! to the main cache, a segmented LRU (one fifth probation, four fifths protected), if a count-min sketch
+//! estimates more uses for it than for its victim (Einziger, Friedman and Manes, ACM TOS 13(4), 2017,
+//! sections 3 and 4). With items of different sizes it needs more uses than all its victims together (the
+//! same authors and Eytan, "Lightweight robust size aware cache management", ACM TOS 18(3), 2022, "aggregated
+//! victims").
 
 use super::chain::{Chain, NONE, Queue};
 use super::sketch::FrequencySketch;

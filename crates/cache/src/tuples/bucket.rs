@@ -1,4 +1,5 @@
-//! A bucket of tuples in one cache line: dense entries, and a state word by which readers detect concurrent writes.
+//! A bucket of tuples in one cache line: dense entries, and a state word by which readers detect concurrent
+//! writes.
 //!
 //! ```text
 //! W (words a key)  entries  keys        values (halves of words)       state
@@ -7,18 +8,20 @@
 //! 3                2        words 0..6  word 6                         upper half of 7
 //! ```
 //!
-//! The state has two use bits for each entry (the lowest ten bits), then a version of 21 bits, and the lock bit on
-//! top. Values are stored inverted, so that zeroed memory holds the TID `u32::MAX`, which is never used.
+//! The state has two use bits for each entry (the lowest ten bits), then a version of 21 bits, and the lock
+//! bit on top. Values are stored inverted, so that zeroed memory holds the TID `u32::MAX`, which is never
+//! used.
 //!
-//! **Why no reader sees half an entry.** A writer (1) sets the lock by a compare-and-swap on the state, (2) executes a
-//! release fence, (3) makes relaxed stores, (4) stores the state of the next version with release ordering. A reader
-//! (a) loads the state with acquire ordering and gives up if it is locked, (b) makes relaxed loads, (c) executes an
-//! acquire fence, (d) loads the state again and gives up if lock or version differ. By (4) and (a) it sees at least
-//! all of the version it loaded. If a load of (b) sees a store (3) of a later writer, the fences (2) and (c)
-//! synchronize, so (1) happened before (d), which then sees that lock or something later and differs. Uses are counted
-//! by compare-and-swaps of the state, which do not break a release sequence and fail if the version has changed or is
-//! locked. The version wraps around after two million changes: a reader would have to be suspended for exactly a
-//! multiple of that many changes to its own bucket.
+//! **Why no reader sees half an entry.** A writer (1) sets the lock by a compare-and-swap on the state, (2)
+//! executes a release fence, (3) makes relaxed stores, (4) stores the state of the next version with release
+//! ordering. A reader (a) loads the state with acquire ordering and gives up if it is locked, (b) makes
+//! relaxed loads, (c) executes an acquire fence, (d) loads the state again and gives up if lock or version
+//! differ. By (4) and (a) it sees at least all of the version it loaded. If a load of (b) sees a store (3) of
+//! a later writer, the fences (2) and (c) synchronize, so (1) happened before (d), which then sees that lock
+//! or something later and differs. Uses are counted by compare-and-swaps of the state, which do not break a
+//! release sequence and fail if the version has changed or is locked. The version wraps around after two
+//! million changes: a reader would have to be suspended for exactly a multiple of that many changes to its
+//! own bucket.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
@@ -105,8 +108,9 @@ impl Bucket {
         (0..entries(W)).all(|entry| self.value::<W>(entry, state) != u32::MAX)
     }
 
-    /// Stores an entry: over an older value of its key, in a free entry, or over one with no uses, searched from a
-    /// random position. If all entries have uses, each loses one instead. Does nothing if another thread is writing.
+    /// Stores an entry: over an older value of its key, in a free entry, or over one with no uses, searched
+    /// from a random position. If all entries have uses, each loses one instead. Does nothing if another
+    /// thread is writing.
     pub(super) fn put<const W: usize>(&self, key: &[u64; W], value: u32, chance: usize) {
         let state = self.0[STATE].load(Relaxed);
         let locked = state | LOCK;

@@ -1,10 +1,11 @@
 //! The doorkeeper: a compact history of keys that missed recently. Each word holds seven fingerprints
 //! of 9 bits and serves eight entries of the cache.
 //!
-//! A key whose fingerprint is present has missed twice within a short time. This separates warm from cold keys by the
-//! square of their frequencies, and keeps the residents of a bucket long enough for their few use bits to separate the
-//! rest. Only one miss in two is recorded. The history then covers twice the time, and the other misses only read.
-//! Threads that write to the same word at the same time lose fingerprints, which does no harm.
+//! A key whose fingerprint is present has missed twice within a short time. This separates warm from cold
+//! keys by the square of their frequencies, and keeps the residents of a bucket long enough for their few use
+//! bits to separate the rest. Only one miss in two is recorded. The history then covers twice the time, and
+//! the other misses only read. Threads that write to the same word at the same time lose fingerprints, which
+//! does no harm.
 
 use super::memory::ZeroedArray;
 use crate::CacheError;
@@ -49,7 +50,8 @@ impl Doorkeeper {
 
     /// Returns true and removes the key if it is present. Otherwise inserts it with probability 1/2.
     pub(super) fn again(&self, hash: u64) -> bool {
-        // The upper bits of the hash select the word, so the lower ones are the fingerprint. 0 means an empty lane.
+        // The upper bits of the hash select the word, so the lower ones are the fingerprint. 0 means an empty
+        // lane.
         let word = self.word(hash);
         let fingerprint = (hash & LANE).max(1);
         let notes = word.load(Relaxed);

@@ -27,8 +27,9 @@ pub(super) struct AdmissionGate {
     break_even: u32,
     /// Number of samples before the first evaluation.
     grace: u64,
-    /// The number of samples in this window in the upper half, and of their hits in the lower one. It is stored
-    /// without a read-modify-write operation, which would serialize lookups; concurrent stores lose a sample.
+    /// The number of samples in this window in the upper half, and of their hits in the lower one. It is
+    /// stored without a read-modify-write operation, which would serialize lookups; concurrent stores
+    /// lose a sample.
     window: AtomicU64,
     all_samples: AtomicU64,
     /// Number of hits in the last complete window.

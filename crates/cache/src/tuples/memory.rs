@@ -1,5 +1,6 @@
-//! Zeroed arrays for random access. Large ones have their own mapping, which is returned to the system when it is
-//! dropped (an allocator might keep it) and uses huge pages if it is long enough, which halves the cost of a miss.
+//! Zeroed arrays for random access. Large ones have their own mapping, which is returned to the system when
+//! it is dropped (an allocator might keep it) and uses huge pages if it is long enough, which halves the cost
+//! of a miss.
 
 use crate::CacheError;
 use halocline_media::{HugeVec, PAGE};

@@ -1,10 +1,10 @@
 //! A cache that maps tuples, as keys of a few words, to their TIDs. It is for MonoLists: finding a
 //! cached copy of one would take as long a probe as the one that answers the query here.
 //!
-//! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line, so a lookup touches one
-//! line. Readers take no locks. A hit writes at most a use counter, and only now and then; a miss writes nothing.
-//! Within a bucket the least used entry is replaced, and only for a key that the [doorkeeper](doorkeeper) has seen
-//! before. A [`gate`] suspends the cache where it hits too rarely to pay.
+//! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line, so a lookup
+//! touches one line. Readers take no locks. A hit writes at most a use counter, and only now and then; a miss
+//! writes nothing. Within a bucket the least used entry is replaced, and only for a key that the
+//! [doorkeeper](doorkeeper) has seen before. A [`gate`] suspends the cache where it hits too rarely to pay.
 
 mod bucket;
 mod doorkeeper;
@@ -35,7 +35,8 @@ pub struct TupleCache {
 }
 
 impl TupleCache {
-    /// Creates an empty cache for keys of `words` words (1, 2 or 3) that takes at most `budget_bytes` of DRAM.
+    /// Creates an empty cache for keys of `words` words (1, 2 or 3) that takes at most `budget_bytes` of
+    /// DRAM.
     ///
     /// # Errors
     /// [`CacheError::TupleWords`] for other numbers of words, [`CacheError::BudgetTooSmall`] if not even
@@ -79,7 +80,8 @@ impl TupleCache {
         Ok(buckets)
     }
 
-    /// Sets the hit rate above which lookups pay, which [`Self::worth`] uses. The default is 0: lookups always pay.
+    /// Sets the hit rate above which lookups pay, which [`Self::worth`] uses. The default is 0: lookups
+    /// always pay.
     #[must_use]
     pub fn with_break_even(mut self, rate: f64) -> Self {
         self.gate.set_break_even(rate);

@@ -43,8 +43,9 @@ impl Key {
 }
 
 impl Packing {
-    /// Creates a cache of about `budget_bytes` for tuples whose dimensions have these maximum codes, and the encoding
-    /// of its keys. Returns `None` if a key takes more than three words or not even one bucket fits.
+    /// Creates a cache of about `budget_bytes` for tuples whose dimensions have these maximum codes, and the
+    /// encoding of its keys. Returns `None` if a key takes more than three words or not even one bucket
+    /// fits.
     #[must_use]
     pub fn with_cache(budget_bytes: usize, max_codes: &[u64]) -> Option<(Self, TupleCache)> {
         let packing = Self::new(budget_bytes, max_codes)?;

@@ -37,8 +37,8 @@ pub(crate) struct KvArgs {
     /// Make every change survive power loss before it is acknowledged (else: the death of the process)
     #[arg(long, global = true)]
     pub(crate) strict: bool,
-    /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json), then :virtual
-    /// to only count the time, or :delay [default]
+    /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json),
+    /// then :virtual to only count the time, or :delay [default]
     #[arg(long, global = true, value_name = "MEDIUM", value_parser = medium)]
     pub(crate) medium: Option<Box<EmulatedSpec>>,
     #[command(subcommand)]
@@ -83,7 +83,8 @@ pub(crate) enum KvCommand {
     Load(LoadArgs),
     /// Verify every node of the tree
     Check {
-        /// After power loss that the last changes had not been made to survive: take the tree as it is, and verify it
+        /// After power loss that the last changes had not been made to survive: take the tree as it is, and
+        /// verify it
         #[arg(long)]
         accept: bool,
     },

@@ -9,8 +9,8 @@ use halocline_engine::TableEncoding;
     next_help_heading = "The Star Schema Benchmark; each value is measured with those of the other options"
 )]
 pub(crate) struct SsbArgs {
-    /// How tables are stored, separated by commas: chosen (chunk by chunk, what is smallest), plain (as wide as the types)
-    /// [default: chosen]
+    /// How tables are stored, separated by commas: chosen (chunk by chunk, what is smallest), plain (as wide
+    /// as the types) [default: chosen]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     encoding: Vec<TableEncoding>,
     /// Columns by which lineorder is sorted, separated by commas; none: as it is generated [default: none]

@@ -18,8 +18,9 @@ pub(crate) struct TierArgs {
     /// The layout of the index
     #[arg(long, value_enum, default_value_t = Layouts::Both)]
     layout: Layouts,
-    /// The slow tier: dram, or emulated:PROFILE[:virtual|:delay][:absolute][:ahead=LINES] [default: emulated:optane:delay];
-    /// in the other experiments that read a pool or an index what that lies on [default: the real medium]
+    /// The slow tier: dram, or emulated:PROFILE[:virtual|:delay][:absolute][:ahead=LINES] [default:
+    /// emulated:optane:delay]; in the other experiments that read a pool or an index what that lies on
+    /// [default: the real medium]
     #[arg(long, value_name = "MEDIUM")]
     medium: Option<SlowTierMedium>,
     /// The modelled cache above an emulated medium [default: 14M, as on the paper's machine]

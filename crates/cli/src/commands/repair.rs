@@ -1,8 +1,8 @@
 //! `check --repair`: gives up as little as possible, object by object, and says before what that is.
 //!
-//! First the pool itself: superblocks, directory, logs. Then the objects: a damaged index is built anew from its table. A
-//! damaged table is left as it is, for its owner to read what is intact and to drop it. Whatever gives up acknowledged
-//! changes is asked for first, and the state before is saved.
+//! First the pool itself: superblocks, directory, logs. Then the objects: a damaged index is built anew from
+//! its table. A damaged table is left as it is, for its owner to read what is intact and to drop it. Whatever
+//! gives up acknowledged changes is asked for first, and the state before is saved.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};

@@ -1,5 +1,5 @@
-//! Answers as CSV that `halocline import` reads back unchanged: a missing value is nothing, an empty text is `""`, and
-//! timestamps print as in SQL.
+//! Answers as CSV that `halocline import` reads back unchanged: a missing value is nothing, an empty text is
+//! `""`, and timestamps print as in SQL.
 
 use std::io::Write;
 

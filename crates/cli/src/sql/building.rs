@@ -31,7 +31,8 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Shows what is being built for as long as it is awaited, and never returns. May be dropped and called again.
+    /// Shows what is being built for as long as it is awaited, and never returns. May be dropped and called
+    /// again.
     pub(super) async fn watch(&mut self) {
         if !io::stderr().is_terminal() {
             return std::future::pending().await;

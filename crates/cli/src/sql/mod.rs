@@ -31,7 +31,8 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
         || script
             .as_ref()
             .is_some_and(|statements| statements.iter().any(|text| statements::creates_table(text)));
-    // It ends with the last statement at the latest, and begins a moment after a change: a single one never waits for it.
+    // It ends with the last statement at the latest, and begins a moment after a change: a single one never
+    // waits for it.
     let options = DatabaseOptions {
         compaction: Compaction::Auto,
         medium: args.medium.as_deref().cloned(),

@@ -54,8 +54,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement once. When times are wanted the rows are printed behind the last one, so that printing does not
-    /// count.
+    /// Runs a statement once. When times are wanted the rows are printed behind the last one, so that
+    /// printing does not count.
     async fn run_once(&self, text: &str, print: bool) -> Result<Took, CliError> {
         let guard = Guard::new();
         let (sender, mut receiver) = mpsc::channel(WAITING);

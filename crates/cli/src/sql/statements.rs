@@ -1,7 +1,7 @@
 //! Where statements end: at semicolons outside of quotes and comments.
 
-/// Splits `text` into its finished statements (without their semicolons) and the rest behind the last semicolon. Empty
-/// statements are left out.
+/// Splits `text` into its finished statements (without their semicolons) and the rest behind the last
+/// semicolon. Empty statements are left out.
 pub(crate) fn split(text: &str) -> (Vec<String>, String) {
     let mut statements = Vec::new();
     let mut start = 0;
@@ -22,7 +22,8 @@ pub(crate) fn has_content(text: &str) -> bool {
     Tokens::new(text).any(|token| matches!(token, Token::Other(_)))
 }
 
-/// Returns true for `CREATE TABLE` (also `CREATE OR REPLACE TABLE`), which may be the first statement of a new pool.
+/// Returns true for `CREATE TABLE` (also `CREATE OR REPLACE TABLE`), which may be the first statement of a
+/// new pool.
 pub(crate) fn creates_table(statement: &str) -> bool {
     let Some(Token::Other(start)) = Tokens::new(statement).find(|token| matches!(token, Token::Other(_)))
     else {
@@ -40,7 +41,8 @@ pub(crate) fn creates_table(statement: &str) -> bool {
     )
 }
 
-/// The statement for a history of lines: line breaks become blanks, unless a comment to the end of a line forbids it.
+/// The statement for a history of lines: line breaks become blanks, unless a comment to the end of a line
+/// forbids it.
 pub(crate) fn one_line(statement: &str) -> String {
     if statement.contains("--") {
         statement.to_owned()
@@ -56,8 +58,8 @@ enum Token {
     Other(usize),
 }
 
-/// The parts of a SQL text that matter here; blanks and comments are skipped, an unfinished quote or comment lasts to
-/// the end.
+/// The parts of a SQL text that matter here; blanks and comments are skipped, an unfinished quote or comment
+/// lasts to the end.
 struct Tokens<'a> {
     text: &'a [u8],
     at: usize,

@@ -1,12 +1,14 @@
-//! The program killed at random moments: every acknowledged statement is there, the one under way wholly or not at all.
+//! The program killed at random moments: every acknowledged statement is there, the one under way wholly or
+//! not at all.
 //!
-//! A round writes a script of random statements, starts the program on it, reads its acknowledgements, and kills it by
-//! SIGKILL after a random number of them: at the moment when the next change becomes visible, or after a part, drawn at
-//! random, of the time that such a statement has taken so far. The pool must then open, pass `check`, and hold what a model
-//! holds after the acknowledged statements, or after one more. The next round goes on with the same pool.
+//! A round writes a script of random statements, starts the program on it, reads its acknowledgements, and
+//! kills it by SIGKILL after a random number of them: at the moment when the next change becomes visible, or
+//! after a part, drawn at random, of the time that such a statement has taken so far. The pool must then
+//! open, pass `check`, and hold what a model holds after the acknowledged statements, or after one more. The
+//! next round goes on with the same pool.
 //!
-//! `HALOCLINE_KILLS` sets the number of rounds, `HALOCLINE_SEED` the seed; what a script does also depends on where the
-//! kills before it fell.
+//! `HALOCLINE_KILLS` sets the number of rounds, `HALOCLINE_SEED` the seed; what a script does also depends on
+//! where the kills before it fell.
 
 #![allow(clippy::print_stdout, reason = "a failure must be told with its seed")]
 
@@ -125,8 +127,8 @@ fn seed() -> u64 {
     })
 }
 
-/// Takes the acknowledged statements into the model. What was found must be what it then holds, or, if the statement
-/// under way had been published before it was acknowledged (true), what it holds after that one.
+/// Takes the acknowledged statements into the model. What was found must be what it then holds, or, if the
+/// statement under way had been published before it was acknowledged (true), what it holds after that one.
 fn judge(
     model: &mut Model,
     script: &[Statement],

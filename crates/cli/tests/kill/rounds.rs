@@ -1,4 +1,5 @@
-//! Any command that writes, killed: a state from before or after it, with readers of older generations beside.
+//! Any command that writes, killed: a state from before or after it, with readers of older generations
+//! beside.
 
 use std::collections::HashMap;
 use std::process::{Child, Command as Program, Stdio};

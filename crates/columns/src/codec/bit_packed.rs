@@ -58,7 +58,8 @@ impl<'a> BitPacked<'a> {
         Values::Packed(self.width, self.lanes(block))
     }
 
-    /// Reads the numbers of rows, counted from `block` on: each plus the first of `onto` (wrapping), at most the second.
+    /// Reads the numbers of rows, counted from `block` on: each plus the first of `onto` (wrapping), at most
+    /// the second.
     ///
     /// # Panics
     /// If a row is outside of the chunk.
@@ -74,7 +75,8 @@ impl<'a> BitPacked<'a> {
         kernel::unpack_rows(self.width, lanes, rows, onto, codes);
     }
 
-    /// Returns the bytes at which the numbers of rows lie, counted from `block` on, relative to the start of that block.
+    /// Returns the bytes at which the numbers of rows lie, counted from `block` on, relative to the start of
+    /// that block.
     pub(crate) fn row_bytes(&self, rows: &[u16]) -> impl Iterator<Item = usize> {
         let width = self.width;
         rows.iter().flat_map(move |&row| {

@@ -1,8 +1,8 @@
 //! The choice of a codec: the one that takes the fewest bits, where faster ones are allowed a few more.
 //!
-//! A codec that is slower to decode must save about one bit per row. On SSB's lineorder, dates become dictionaries, order
-//! keys deltas, and what an order has once (customer, date, total) runs. A table with the encoding `plain` stores every
-//! value in the lane of its type, for comparisons.
+//! A codec that is slower to decode must save about one bit per row. On SSB's lineorder, dates become
+//! dictionaries, order keys deltas, and what an order has once (customer, date, total) runs. A table with the
+//! encoding `plain` stores every value in the lane of its type, for comparisons.
 
 use super::{Encoder, encoders, run_length};
 use crate::codec::sketch::mix;
@@ -10,8 +10,9 @@ use crate::format::{BLOCK, CODEC_BIT_PACKED};
 use crate::kernel::with_lane;
 use std::cell::OnceCell;
 
-/// Returns the bytes that a codec must save before it replaces bit-packed offsets: `bits` for each row, for its slower
-/// decoding. A bit-packed block is decoded in about 0.1 ns a row; a slow tier delivers a byte in 0.2 to 1 ns per thread.
+/// Returns the bytes that a codec must save before it replaces bit-packed offsets: `bits` for each row, for
+/// its slower decoding. A bit-packed block is decoded in about 0.1 ns a row; a slow tier delivers a byte in
+/// 0.2 to 1 ns per thread.
 pub(super) fn decode_penalty(bits: f64, rows: usize) -> usize {
     (bits * rows as f64 / 8.0) as usize
 }
@@ -82,8 +83,8 @@ impl<'v> ChunkStats<'v> {
         self.deltas
     }
 
-    /// Returns the number of distinct offsets: exactly once [`dictionary`](Self::dictionary) was called, else to a few
-    /// percent.
+    /// Returns the number of distinct offsets: exactly once [`dictionary`](Self::dictionary) was called, else
+    /// to a few percent.
     pub(super) fn distinct(&self) -> usize {
         self.dictionary.get().map_or(self.distinct, Vec::len)
     }

@@ -1,8 +1,8 @@
 //! Chunks of ordered keys: encoding one, and reading its blocks.
 //!
-//! Invariant: an offset o of a chunk is the key `min + o` if the chunk has no NULL. With NULLs, an offset equal to the
-//! entry's marker is NULL and other offsets are `min + o - 1` (marker 0) or `min + o` (any other marker). How offsets are
-//! stored is up to the [codec](crate::codec).
+//! Invariant: an offset o of a chunk is the key `min + o` if the chunk has no NULL. With NULLs, an offset
+//! equal to the entry's marker is NULL and other offsets are `min + o - 1` (marker 0) or `min + o` (any other
+//! marker). How offsets are stored is up to the [codec](crate::codec).
 
 use crate::codec::choose;
 use crate::codec::chunk_predicate::ChunkPredicate;
@@ -46,8 +46,8 @@ pub(crate) fn width_of(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()) as usize
 }
 
-/// Encodes one chunk, each key in as many bits: quickly, for what is soon encoded anew, and for constants. `nulls` are
-/// the rows (sorted) that are NULL; their keys are ignored. All keys are overwritten.
+/// Encodes one chunk, each key in as many bits: quickly, for what is soon encoded anew, and for constants.
+/// `nulls` are the rows (sorted) that are NULL; their keys are ignored. All keys are overwritten.
 ///
 /// # Panics
 /// If there is no row.
@@ -294,8 +294,8 @@ impl<'a> KeyChunk<'a> {
         }
     }
 
-    /// Calls `each` with the offsets of single rows of this chunk. `rows` are offset by `first`, the number of
-    /// the chunk's first row. A block with many of them is read as a whole.
+    /// Calls `each` with the offsets of single rows of this chunk. `rows` are offset by `first`, the number
+    /// of the chunk's first row. A block with many of them is read as a whole.
     pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(L)) {
         let mut values = AlignedBlock::<L>::default();
         let mut rest = rows;

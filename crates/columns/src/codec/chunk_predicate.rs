@@ -1,7 +1,8 @@
 //! Predicates on the offsets of one chunk: [`ChunkPredicate`].
 //!
-//! A predicate on codes is translated to the offsets of a chunk, and on to the numbers that its codec stores. So blocks are
-//! compared as they are unpacked, in their narrow lanes, and what the codec stores once for several rows is compared once.
+//! A predicate on codes is translated to the offsets of a chunk, and on to the numbers that its codec stores.
+//! So blocks are compared as they are unpacked, in their narrow lanes, and what the codec stores once for
+//! several rows is compared once.
 
 use crate::CodePredicate;
 use crate::codec::chunk::{KeyChunk, width_of};
@@ -25,7 +26,8 @@ pub(crate) enum ChunkPredicate {
     Few(Vec<u64>),
     /// A bit per value: 1 = keep.
     Table(Vec<u64>),
-    /// One of many values, sorted; with a bit for each remainder of a value by [`FILTER`], to pass most others by.
+    /// One of many values, sorted; with a bit for each remainder of a value by [`FILTER`], to pass most
+    /// others by.
     Many(Vec<u64>, Box<[u64; FILTER / 64]>),
 }
 
@@ -37,8 +39,8 @@ const TABLE_WIDTH: usize = 21;
 const FILTER: usize = 1 << 14;
 
 impl ChunkPredicate {
-    /// Translates `predicate` to the offsets of `chunk`. `shift` is added to an offset (not NULL) to get its code; `zone` is the
-    /// smallest and largest code of the chunk's values without NULL.
+    /// Translates `predicate` to the offsets of `chunk`. `shift` is added to an offset (not NULL) to get its
+    /// code; `zone` is the smallest and largest code of the chunk's values without NULL.
     pub(crate) fn new(predicate: &CodePredicate, chunk: &KeyChunk<'_>, shift: u64, zone: (u64, u64)) -> Self {
         let null = chunk.null().filter(|_| predicate.matches(0));
         let only_nulls = chunk.null().is_some() && chunk.entry.nulls == chunk.entry.rows;

@@ -4,8 +4,8 @@ use crate::format::BLOCK;
 use crate::kernel::{self, Lane};
 use crate::read::codes::Code;
 
-/// Maps the offsets of one chunk to codes, or to slots of the caller: `min(offset + shift, most)`, and NULL to a value of
-/// its own.
+/// Maps the offsets of one chunk to codes, or to slots of the caller: `min(offset + shift, most)`, and NULL
+/// to a value of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct CodeMap<C> {
     /// Added to an offset, wrapping.
@@ -16,8 +16,8 @@ pub(crate) struct CodeMap<C> {
     null_offset: Option<u64>,
     /// The value that NULL maps to.
     null: C,
-    /// The codes of the numbers that a codec stores instead of offsets. Behind them unspecified values, so that every number
-    /// of the codec's width is an index.
+    /// The codes of the numbers that a codec stores instead of offsets. Behind them unspecified values, so
+    /// that every number of the codec's width is an index.
     table: Vec<C>,
 }
 
@@ -68,7 +68,8 @@ impl<C: Code> CodeMap<C> {
         }
     }
 
-    /// Returns the addend and the bound with which a kernel maps offsets itself; NULL is then left to the caller.
+    /// Returns the addend and the bound with which a kernel maps offsets itself; NULL is then left to the
+    /// caller.
     pub(crate) fn linear(&self) -> (C, C) {
         (self.shift, self.most)
     }

@@ -11,7 +11,8 @@ use crate::read::codes::Code;
 use crate::read::select::BlockMask;
 use std::ops::Range;
 
-/// A chunk without bytes. It has the number of bit-packed chunks, of which it is the one with zero bits a row.
+/// A chunk without bytes. It has the number of bit-packed chunks, of which it is the one with zero bits a
+/// row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Constant;
 

@@ -1,8 +1,8 @@
-//! Differences between offsets that ascend (or stay) within every block: keys in the order they were given, times of
-//! events.
+//! Differences between offsets that ascend (or stay) within every block: keys in the order they were given,
+//! times of events.
 //!
-//! Sections: the first offset of each block, in lanes of the chunk's width; packed differences, less the smallest of them,
-//! which is in the header. The first difference of a block is 0 and has no meaning.
+//! Sections: the first offset of each block, in lanes of the chunk's width; packed differences, less the
+//! smallest of them, which is in the header. The first difference of a block is 0 and has no meaning.
 
 use super::bit_packed::{BitPacked, pack_block, packed_len};
 use super::choose::{ChunkStats, decode_penalty};
@@ -35,7 +35,8 @@ impl Delta<'_> {
     }
 }
 
-/// Sums up differences to offsets. Four parts of a block are summed side by side, since each sum depends on the one before.
+/// Sums up differences to offsets. Four parts of a block are summed side by side, since each sum depends on
+/// the one before.
 fn prefix_sums<L: Lane, S: Lane>(first: L, smallest: L, deltas: &[S; BLOCK], out: &mut [L; BLOCK]) {
     const PART: usize = BLOCK / 4;
     let (a, rest) = out.split_at_mut(PART);

@@ -1,8 +1,8 @@
-//! Bit-packed positions in a sorted dictionary of the chunk's offsets, for few values that lie far apart: dates as
-//! yyyymmdd, prices.
+//! Bit-packed positions in a sorted dictionary of the chunk's offsets, for few values that lie far apart:
+//! dates as yyyymmdd, prices.
 //!
-//! Sections: the dictionary, in lanes of the chunk's width, ascending; the packed positions. Since the dictionary is sorted,
-//! a range of offsets is a range of positions.
+//! Sections: the dictionary, in lanes of the chunk's width, ascending; the packed positions. Since the
+//! dictionary is sorted, a range of offsets is a range of positions.
 
 use super::bit_packed::{BitPacked, pack, packed_len};
 use super::choose::{ChunkStats, decode_penalty};
@@ -42,8 +42,8 @@ fn cost(stats: &ChunkStats<'_>, entries: usize) -> usize {
     size_of::<KeysHeader>() + values + positions + decode_penalty(PENALTY, stats.rows())
 }
 
-/// Returns the length that a table of `P` positions of `width` bits must have so that every number of that width is an
-/// index: that of the lane's domain, for which no bounds check is needed, unless it is too long.
+/// Returns the length that a table of `P` positions of `width` bits must have so that every number of that
+/// width is an index: that of the lane's domain, for which no bounds check is needed, unless it is too long.
 #[inline(always)]
 fn table_len<P: Lane>(width: usize) -> usize {
     if P::BITS <= 16 { 1 << P::BITS } else { 1 << width }
@@ -55,7 +55,8 @@ impl<'a> Codec<'a> for Dictionary<'a> {
     const WHOLE_BLOCK_ROWS: usize = 48;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {
-        // The number of distinct values is itself an estimate; a lower bound of it keeps a dictionary in the running.
+        // The number of distinct values is itself an estimate; a lower bound of it keeps a dictionary in the
+        // running.
         let distinct = stats.distinct();
         Some(cost(stats, distinct - distinct / 16))
     }

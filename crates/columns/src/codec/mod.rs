@@ -1,11 +1,11 @@
 //! Codecs of key chunks: how the offsets of a chunk are stored.
 //!
-//! An *offset* is an ordered key minus the smallest key of its chunk, with one offset reserved for NULL (see `chunk.rs`).
-//! All codecs store the same offsets; only the chunk knows their meaning. A codec is one file that implements [`Codec`], and
-//! one line in the list of [`codecs!`] below.
+//! An *offset* is an ordered key minus the smallest key of its chunk, with one offset reserved for NULL (see
+//! `chunk.rs`). All codecs store the same offsets; only the chunk knows their meaning. A codec is one file
+//! that implements [`Codec`], and one line in the list of [`codecs!`] below.
 //!
-//! Invariant: lengths and alignment are checked in O(1) when a chunk is opened, so that no later read leaves its bytes.
-//! Damaged contents yield other offsets, never a panic.
+//! Invariant: lengths and alignment are checked in O(1) when a chunk is opened, so that no later read leaves
+//! its bytes. Damaged contents yield other offsets, never a panic.
 
 pub(crate) mod bit_packed;
 pub(crate) mod choose;
@@ -42,16 +42,17 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
     /// The name under which statistics report it.
     const ENCODING: Encoding;
 
-    /// The number of wanted rows of a block from which decoding the whole block is faster than decoding each of them
-    /// (measured with the benchmark `scan_speed`).
+    /// The number of wanted rows of a block from which decoding the whole block is faster than decoding each
+    /// of them (measured with the benchmark `scan_speed`).
     const WHOLE_BLOCK_ROWS: usize;
 
-    /// Returns the cost of a chunk in bytes, or a lower bound of it: its size, and [`decode_penalty`](choose::decode_penalty)
-    /// for a codec that is slower to decode than bit-packed offsets. `None` if the offsets cannot be stored this way.
+    /// Returns the cost of a chunk in bytes, or a lower bound of it: its size, and
+    /// [`decode_penalty`](choose::decode_penalty) for a codec that is slower to decode than bit-packed
+    /// offsets. `None` if the offsets cannot be stored this way.
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize>;
 
-    /// Encodes the chunk that the statistics describe to words, for which [`estimate`](Self::estimate) returned a cost.
-    /// `None` if the exact cost turns out to be `limit` or more.
+    /// Encodes the chunk that the statistics describe to words, for which [`estimate`](Self::estimate)
+    /// returned a cost. `None` if the exact cost turns out to be `limit` or more.
     fn encode(stats: &ChunkStats<'_>, limit: usize) -> Option<Vec<u64>>;
 
     /// Opens a chunk of `rows` offsets of `width` bits. `None` if the length of `bytes` does not match.
@@ -87,7 +88,8 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
         predicate
     }
 
-    /// Evaluates a [translated](Self::translate) predicate for the rows of a block. `scratch` holds a block of 64-bit lanes.
+    /// Evaluates a [translated](Self::translate) predicate for the rows of a block. `scratch` holds a block
+    /// of 64-bit lanes.
     fn evaluate<L: Lane>(&self, block: usize, predicate: &ChunkPredicate, scratch: &mut [u64]) -> BlockMask;
 
     /// Adds to a map from offsets to codes what this codec looks up instead.
@@ -104,8 +106,8 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
         codes: &mut [C; BLOCK],
     );
 
-    /// Decodes the codes of a few rows, counted from `block` on, that lie in `blocks` blocks. Returns false, with nothing
-    /// done, if [`read_block_rows`](Self::read_block_rows) or whole blocks are better.
+    /// Decodes the codes of a few rows, counted from `block` on, that lie in `blocks` blocks. Returns false,
+    /// with nothing done, if [`read_block_rows`](Self::read_block_rows) or whole blocks are better.
     fn read_rows<L: Lane, C: Code>(
         &self,
         chunk: &KeyChunk<'_>,
@@ -118,8 +120,8 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
         false
     }
 
-    /// Decodes the codes of some rows of one block, whatever block they are counted from. Returns false, with nothing done,
-    /// if decoding the whole block is better.
+    /// Decodes the codes of some rows of one block, whatever block they are counted from. Returns false, with
+    /// nothing done, if decoding the whole block is better.
     fn read_block_rows<L: Lane, C: Code>(
         &self,
         block: usize,
@@ -131,14 +133,15 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
         false
     }
 
-    /// Translates a set of slots, which `map` maps to, to a set of the numbers that the codec stores for each row.
+    /// Translates a set of slots, which `map` maps to, to a set of the numbers that the codec stores for each
+    /// row.
     fn translate_slots(&self, map: &CodeMap<u32>, slots: &Bitset) -> Option<Bitset> {
         let _ = (map, slots);
         None
     }
 
-    /// Returns the rows of a block whose slot, the stored number plus `shift`, is in the [translated](Self::translate_slots)
-    /// set. `None` if the block has to be decoded for that.
+    /// Returns the rows of a block whose slot, the stored number plus `shift`, is in the
+    /// [translated](Self::translate_slots) set. `None` if the block has to be decoded for that.
     fn probe<L: Lane>(&self, block: usize, shift: u32, slots: &Bitset) -> Option<BlockMask> {
         let _ = (block, shift, slots);
         None
@@ -153,7 +156,8 @@ pub(crate) struct Encoder {
     encode: fn(&ChunkStats<'_>, usize) -> Option<Vec<u64>>,
 }
 
-/// Generates [`KeyCodec`] and the list of encoders from the list of codecs. Two codecs may share a number if their widths differ.
+/// Generates [`KeyCodec`] and the list of encoders from the list of codecs. Two codecs may share a number if
+/// their widths differ.
 macro_rules! codecs {
     ($($name:ident($codec:ty) if $accepts:expr),* $(,)?) => {
         /// An opened codec.

@@ -1,8 +1,9 @@
 //! Runs of equal offsets: what stays the same for several rows, as all lines of an order have one customer.
 //!
-//! A run ends with its block, and after 256 rows. Sections: the index of the first run of each block and of the end (u32);
-//! where runs start; the offset of each run, in lanes of the chunk's width. Two codecs differ in the middle section:
-//! [`Lengths`] stores the length of each run (less one, u8), [`Starts`] a bit for each row, which is smaller for short runs.
+//! A run ends with its block, and after 256 rows. Sections: the index of the first run of each block and of
+//! the end (u32); where runs start; the offset of each run, in lanes of the chunk's width. Two codecs differ
+//! in the middle section: [`Lengths`] stores the length of each run (less one, u8), [`Starts`] a bit for each
+//! row, which is smaller for short runs.
 
 use super::choose::{ChunkStats, decode_penalty};
 use super::run_starts::{lengths_of, starts_of};
@@ -138,8 +139,8 @@ impl<'a, I: RunIndex<'a>> Runs<'a, I> {
         typed(self.values)
     }
 
-    /// Returns the rows of a block at which a run starts, and the offsets of its runs, 1024 at most. In damaged chunks
-    /// there may be fewer or more offsets than starts.
+    /// Returns the rows of a block at which a run starts, and the offsets of its runs, 1024 at most. In
+    /// damaged chunks there may be fewer or more offsets than starts.
     #[inline]
     fn block<L: Lane>(&self, block: usize) -> (BlockMask, &'a [L]) {
         let values = self.values::<L>().get(self.runs(block..block + 1));
@@ -155,7 +156,8 @@ impl<'a, I: RunIndex<'a>> Runs<'a, I> {
     }
 }
 
-/// Writes the mapped value of each run to all of its rows. Rows that damaged runs do not cover get the default.
+/// Writes the mapped value of each run to all of its rows. Rows that damaged runs do not cover get the
+/// default.
 #[inline(always)]
 fn spread<V: Copy, T: Copy + Default>(
     lengths: impl Iterator<Item = u8>,
@@ -276,7 +278,8 @@ impl<'a, I: RunIndex<'a>> Codec<'a> for Runs<'a, I> {
         self.map_runs::<L, C>(block, codes, |value| map.code(value.widen()));
     }
 
-    /// A few rows are looked up in two steps, so that what all of them read first is fetched side by side, and then the rest.
+    /// A few rows are looked up in two steps, so that what all of them read first is fetched side by side,
+    /// and then the rest.
     fn read_rows<L: Lane, C: Code>(
         &self,
         chunk: &KeyChunk<'_>,

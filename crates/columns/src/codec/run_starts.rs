@@ -3,10 +3,12 @@
 use crate::format::BLOCK;
 use crate::read::select::BlockMask;
 
-/// Returns the rows at which runs of these lengths (less one) start. Runs behind the last row of the block are ignored.
+/// Returns the rows at which runs of these lengths (less one) start. Runs behind the last row of the block
+/// are ignored.
 pub(crate) fn starts_of(lengths: &[u8]) -> BlockMask {
     let mut starts = [0; BLOCK / 64];
-    // The word at hand stays in a register: runs are short, and a word that is read right after it was written is slow.
+    // The word at hand stays in a register: runs are short, and a word that is read right after it was
+    // written is slow.
     let (mut at, mut number, mut word) = (0, 0, 0);
     for &length in lengths {
         if at / 64 != number {
@@ -23,8 +25,8 @@ pub(crate) fn starts_of(lengths: &[u8]) -> BlockMask {
     starts
 }
 
-/// Returns the lengths (less one) of the runs that start at these rows, of which the last ends with the block. Runs of more
-/// than 256 rows, which only damage makes, are cut off.
+/// Returns the lengths (less one) of the runs that start at these rows, of which the last ends with the
+/// block. Runs of more than 256 rows, which only damage makes, are cut off.
 pub(crate) fn lengths_of(starts: &BlockMask) -> impl Iterator<Item = u8> + '_ {
     let mut rows = (0..).step_by(64).zip(starts).flat_map(|(first, word)| {
         let mut word = *word;

@@ -1,4 +1,5 @@
-//! Estimates of the number of distinct keys of a column in 4 KiB of DRAM (HyperLogLog, and linear counting for few).
+//! Estimates of the number of distinct keys of a column in 4 KiB of DRAM (HyperLogLog, and linear counting
+//! for few).
 
 /// A HyperLogLog sketch with 4096 registers: standard error 1.6 %.
 #[derive(Debug, Clone)]

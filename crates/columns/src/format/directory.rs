@@ -1,4 +1,5 @@
-//! The directory extent of a segment: its header, the headers of its columns, and the chunk entries of all of them.
+//! The directory extent of a segment: its header, the headers of its columns, and the chunk entries of all of
+//! them.
 
 use crate::Result;
 use crate::error::damaged;

@@ -1,6 +1,7 @@
 //! A table's durable description: the metadata of its pool object, JSON.
 //!
-//! Invariants: segment ids are distinct and below `next_segment`, so that no id is ever given twice; the uid is not 0.
+//! Invariants: segment ids are distinct and below `next_segment`, so that no id is ever given twice; the uid
+//! is not 0.
 
 use crate::error::damaged;
 use crate::format::{FORMAT_MARKED, FORMAT_PACKED, FORMAT_WIDE};
@@ -18,8 +19,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The newest version this program reads: that of tables with decimals of more than 64 bits, in segments of the fourth
-/// format or as a default.
+/// The newest version this program reads: that of tables with decimals of more than 64 bits, in segments of
+/// the fourth format or as a default.
 pub(crate) const VERSION: u32 = 6;
 /// Version of other tables with segments of the third format.
 const MARKED: u32 = 5;
@@ -70,7 +71,8 @@ pub(crate) struct SegmentMeta {
     #[serde(default)]
     pub(crate) id: u64,
     pub(crate) rows: u64,
-    /// Extents of the object that are this segment's: its directory, its parts, and its deleted rows if there are any.
+    /// Extents of the object that are this segment's: its directory, its parts, and its deleted rows if
+    /// there are any.
     pub(crate) extents: usize,
     /// Rows that are deleted.
     #[serde(default)]
@@ -184,8 +186,9 @@ impl TableMeta {
         Ok(meta)
     }
 
-    /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults would lose
-    /// them, one that does not know an encoding, or decimals as strings, would take it for damage.
+    /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults
+    /// would lose them, one that does not know an encoding, or decimals as strings, would take it for
+    /// damage.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
         let has_default = self.columns.iter().any(|column| column.default.is_some());
         let defaults = self.columns.iter().filter_map(|column| column.default.as_ref());
@@ -229,8 +232,8 @@ impl TableMeta {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// The default of each column, as [`Table::default_value`](crate::Table::default_value) gives it. `schema` is the
-    /// table's own.
+    /// The default of each column, as [`Table::default_value`](crate::Table::default_value) gives it.
+    /// `schema` is the table's own.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -292,8 +295,8 @@ fn extents_hash(object: &Object) -> u64 {
     hash.digest()
 }
 
-/// The identity of a table that a version 1 program wrote: `hash` is the xxh3 over length and checksum of each of its
-/// extents, as the indexes of version 1 have it.
+/// The identity of a table that a version 1 program wrote: `hash` is the xxh3 over length and checksum of
+/// each of its extents, as the indexes of version 1 have it.
 pub fn uid_of_version_1(name: &str, hash: u64) -> u64 {
     let bytes = [name.as_bytes(), &hash.to_le_bytes()].concat();
     crate::format::checksum(&bytes).max(1)

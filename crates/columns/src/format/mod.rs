@@ -1,9 +1,10 @@
-//! The bytes of a segment: one directory extent (header, column headers, chunk entries) and part extents (chunks
-//! and dictionaries). docs/format.md has the same tables; a test compares them.
+//! The bytes of a segment: one directory extent (header, column headers, chunk entries) and part extents
+//! (chunks and dictionaries). docs/format.md has the same tables; a test compares them.
 //!
-//! Which fields are trusted when: opening a table checks the magic, the version, the header checksums and that the
-//! chunk entries lie within the directory extent. A chunk entry is checked when its chunk is read; chunk bytes are
-//! covered by the pool's extent checksum and by `ChunkEntry::checksum`, which only `Table::check` verifies.
+//! Which fields are trusted when: opening a table checks the magic, the version, the header checksums and
+//! that the chunk entries lie within the directory extent. A chunk entry is checked when its chunk is read;
+//! chunk bytes are covered by the pool's extent checksum and by `ChunkEntry::checksum`, which only
+//! `Table::check` verifies.
 
 pub(crate) mod directory;
 #[cfg(test)]
@@ -101,8 +102,8 @@ pub(crate) struct ChunkEntry {
     pub min: u64,
     /// Largest key.
     pub max: u64,
-    /// Packed value that means NULL, if there are NULLs: 0, and values are packed from 1 up; or, when 64 bits leave
-    /// no room for that, a value that no row has, and values are packed from 0 up.
+    /// Packed value that means NULL, if there are NULLs: 0, and values are packed from 1 up; or, when 64
+    /// bits leave no room for that, a value that no row has, and values are packed from 0 up.
     pub null_marker: u64,
     /// xxh3-64 of the chunk's bytes.
     pub checksum: u64,
@@ -126,7 +127,8 @@ pub(crate) const CODEC_BIT_PACKED: u8 = 0;
 pub(crate) const CODEC_RAW_STRINGS: u8 = 1;
 /// Strings, compressed one by one with the chunk's symbol table (FSST).
 pub(crate) const CODEC_FSST: u8 = 2;
-/// Local values in lanes, in the order of the rows, in blocks of [`BLOCK`]. This one and those up to 6 are of format 2.
+/// Local values in lanes, in the order of the rows, in blocks of [`BLOCK`]. This one and those up to 6 are of
+/// format 2.
 pub(crate) const CODEC_PLAIN: u8 = 3;
 /// Positions in a sorted list of the chunk's local values.
 pub(crate) const CODEC_DICTIONARY: u8 = 4;
@@ -146,7 +148,8 @@ pub(crate) const FORMAT_MARKED: u32 = 3;
 /// Segments with any encoding, and with decimals that are stored like strings.
 pub(crate) const FORMAT_WIDE: u32 = 4;
 
-/// Start of a chunk of keys with a list, steps or runs; its sections follow, each starting at a multiple of [`ALIGN`].
+/// Start of a chunk of keys with a list, steps or runs; its sections follow, each starting at a multiple of
+/// [`ALIGN`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub(crate) struct KeysHeader {
@@ -160,7 +163,8 @@ pub(crate) struct KeysHeader {
     pub reserved: [u64; 6],
 }
 
-/// Start of a chunk of strings; sections follow in the order of the fields, each starting at a multiple of [`ALIGN`].
+/// Start of a chunk of strings; sections follow in the order of the fields, each starting at a multiple of
+/// [`ALIGN`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub(crate) struct StringsHeader {
@@ -168,7 +172,8 @@ pub(crate) struct StringsHeader {
     pub symbols: u32,
     /// Bits per offset; offsets are packed in blocks and count from the block's base.
     pub offset_width: u32,
-    /// Offset of the block bases in the chunk: one u64 per block and one for the end, counted from `bytes_at`.
+    /// Offset of the block bases in the chunk: one u64 per block and one for the end, counted from
+    /// `bytes_at`.
     pub bases_at: u64,
     /// Offset of the packed string starts.
     pub offsets_at: u64,

@@ -1,9 +1,9 @@
 //! Decimals of more than 64 bits: values without a key, stored as byte strings that sort like them.
 //!
-//! A column of decimals has keys (`physical.rs`) in every segment whose values all fit an i64. In any other segment all
-//! of its values are stored like strings: a dictionary with ranks, or strings as they are. Such a string is the
-//! unscaled value, 16 bytes with the highest first and the sign bit flipped, so that comparing the bytes compares the
-//! numbers. Which of the two a segment has, the kind of its column says.
+//! A column of decimals has keys (`physical.rs`) in every segment whose values all fit an i64. In any other
+//! segment all of its values are stored like strings: a dictionary with ranks, or strings as they are. Such a
+//! string is the unscaled value, 16 bytes with the highest first and the sign bit flipped, so that comparing
+//! the bytes compares the numbers. Which of the two a segment has, the kind of its column says.
 //!
 //! The codes of such a column are ranks, or missing; `integer_base` is missing, so the star join falls back
 //! to the general plan. Filters, zone maps, indexes and sorting work on ranks and bytes, as for strings. A
@@ -46,8 +46,8 @@ pub(crate) fn may_be_wide(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal128(..))
 }
 
-/// Returns true if an array, or the values of a dictionary array, are decimals of which one, NULL slots apart, has more
-/// than 64 bits.
+/// Returns true if an array, or the values of a dictionary array, are decimals of which one, NULL slots
+/// apart, has more than 64 bits.
 pub fn holds_wide_decimals(array: &dyn Array) -> bool {
     let Ok(plain) = unpack_dictionary(array) else {
         return false;
@@ -63,8 +63,8 @@ pub fn holds_wide_decimals(array: &dyn Array) -> bool {
     any && decimals.iter().flatten().any(is_wide)
 }
 
-/// The array of decimals whose strings end at `ends` in `bytes`; the first of `ends` is where they begin. A NULL takes
-/// no bytes.
+/// The array of decimals whose strings end at `ends` in `bytes`; the first of `ends` is where they begin. A
+/// NULL takes no bytes.
 ///
 /// # Errors
 /// A string has another length (damaged).

@@ -62,9 +62,9 @@ fn prefix_xor(mut word: u64) -> u64 {
     word
 }
 
-/// Gives every bit between two marks that of their run: bit i of the result is bit r of `runs`, where r + 1 is the number
-/// of bits of `marks` up to i; 0 before the first mark. Bits that differ from the one before are put where their runs
-/// begin, then each row takes the parity of those up to it.
+/// Gives every bit between two marks that of their run: bit i of the result is bit r of `runs`, where r + 1
+/// is the number of bits of `marks` up to i; 0 before the first mark. Bits that differ from the one before
+/// are put where their runs begin, then each row takes the parity of those up to it.
 #[inline(always)]
 fn spread_body(
     marks: &[u64; BLOCK / 64],
@@ -113,7 +113,8 @@ fn spread_bmi2(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLO
     )
 }
 
-/// Gives every bit between two marks that of their run, the bits before the first mark 0; with BMI2 and PCLMULQDQ where the machine has them.
+/// Gives every bit between two marks that of their run, the bits before the first mark 0; with BMI2 and
+/// PCLMULQDQ where the machine has them.
 pub(crate) fn spread_bits(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLOCK / 64] {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("bmi2")
@@ -126,8 +127,8 @@ pub(crate) fn spread_bits(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -
     spread_body(marks, runs, deposit, prefix_xor)
 }
 
-/// The run of each of some rows: how many of `marks` there are up to it, less one (0 before the first). Rows count from the start of
-/// some block, here all the same which; with POPCNT where the machine has it.
+/// The run of each of some rows: how many of `marks` there are up to it, less one (0 before the first). Rows
+/// count from the start of some block, here all the same which; with POPCNT where the machine has it.
 ///
 /// # Panics
 /// If there are not as many `runs` as `rows`.

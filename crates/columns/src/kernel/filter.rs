@@ -1,4 +1,5 @@
-//! Which rows of a block match, told while its values are unpacked: nothing but a bit for each row is written.
+//! Which rows of a block match, told while its values are unpacked: nothing but a bit for each row is
+//! written.
 #![allow(unsafe_code, reason = "loops that are built for AVX2")]
 
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +18,8 @@ pub(crate) enum Values<'a, L> {
     Lanes(&'a [L]),
 }
 
-/// The rows with `lo <= value <= lo + span`, wrapping; with AVX2 where the machine has it. No bits behind the last value.
+/// The rows with `lo <= value <= lo + span`, wrapping; with AVX2 where the machine has it. No bits behind the
+/// last value.
 ///
 /// # Panics
 /// If packed values are not exactly a block, or there are more than one has.
@@ -31,8 +33,8 @@ pub(crate) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
     each(values, |value| value.within(lo, span))
 }
 
-/// The rows with a bit at the place `value + add`, wrapping at 32 bits; with AVX2 where the machine has it. No bits behind
-/// the last value.
+/// The rows with a bit at the place `value + add`, wrapping at 32 bits; with AVX2 where the machine has it.
+/// No bits behind the last value.
 ///
 /// # Panics
 /// As [`within`].

@@ -1,5 +1,5 @@
-//! The filters of `filter.rs` with AVX2, by *rows of lanes*: 128 bytes, whose 128, 64, 32 or 16 values lie side by side in the
-//! block, so that a test of them makes bits that do too.
+//! The filters of `filter.rs` with AVX2, by *rows of lanes*: 128 bytes, whose 128, 64, 32 or 16 values lie
+//! side by side in the block, so that a test of them makes bits that do too.
 #![allow(clippy::wildcard_imports, reason = "names of instructions")]
 
 use std::arch::x86_64::*;
@@ -45,7 +45,8 @@ fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(Row) -> u128) -> BlockM
             }
         }
         Values::Packed(width, packed) => {
-            // A shift moves bits of the neighbouring lane into some that are not the value's; masks take them out.
+            // A shift moves bits of the neighbouring lane into some that are not the value's; masks take them
+            // out.
             let all = _mm256_set1_epi64x(in_lanes::<L>(width) as i64);
             for number in 0..L::BITS {
                 let (at, shift) = (number * width / L::BITS, number * width % L::BITS);

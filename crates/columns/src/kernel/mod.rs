@@ -1,11 +1,12 @@
-//! The one folder of this crate with `unsafe`: bit packing (fastlanes), string decompression (FSST) and the loops that are
-//! built for AVX2 too. Every function here is safe to call; what the crates demand is asserted first.
+//! The one folder of this crate with `unsafe`: bit packing (fastlanes), string decompression (FSST) and the
+//! loops that are built for AVX2 too. Every function here is safe to call; what the crates demand is asserted
+//! first.
 //!
-//! A block is 1024 values. It is packed in lanes of the smallest width that holds its values ([`Lane`]): a block of
-//! width w takes `128 * w` bytes whatever the lane.
+//! A block is 1024 values. It is packed in lanes of the smallest width that holds its values ([`Lane`]): a
+//! block of width w takes `128 * w` bytes whatever the lane.
 //!
-//! fastlanes is compiled for the baseline of the target, whatever the machine has. With AVX2 blocks are unpacked here, in
-//! 64-bit words that hold several lanes each, so that one loop serves every lane and width.
+//! fastlanes is compiled for the baseline of the target, whatever the machine has. With AVX2 blocks are
+//! unpacked here, in 64-bit words that hold several lanes each, so that one loop serves every lane and width.
 #![allow(
     unsafe_code,
     reason = "the packing crates take run-time widths and lengths unchecked"
@@ -151,8 +152,8 @@ fn in_lanes<L: Lane>(bits: usize) -> u64 {
     (0..64 / L::BITS).fold(0, |word, at| word | lane << (at * L::BITS))
 }
 
-/// Unpacks a block: rows of 128 bytes, in each of which every lane has its next value at the same bits. A shift moves bits
-/// of the neighbouring lane into some that are not the value's; the masks take them out.
+/// Unpacks a block: rows of 128 bytes, in each of which every lane has its next value at the same bits. A
+/// shift moves bits of the neighbouring lane into some that are not the value's; the masks take them out.
 #[inline(always)]
 fn unpack_body<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) {
     let packed = packed.as_bytes();
@@ -211,8 +212,9 @@ pub(crate) fn unpack_one<L: Lane>(width: usize, packed: &[L], index: usize) -> L
     unsafe { L::unchecked_unpack_single(width, packed, index) }
 }
 
-/// A block of lanes that starts at a cache line. Wide stores then do not cross lines, and the loads that follow get what was
-/// stored without waiting for it to reach the cache (scans of 64-bit integers are up to 1.5 times as fast).
+/// A block of lanes that starts at a cache line. Wide stores then do not cross lines, and the loads that
+/// follow get what was stored without waiting for it to reach the cache (scans of 64-bit integers are up to
+/// 1.5 times as fast).
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct AlignedBlock<L>(pub(crate) [L; BLOCK]);

@@ -7,12 +7,12 @@ use super::{Lane, ROW, packed_len};
 use crate::format::BLOCK;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// For each row the value, plus `add` (wrapping), but `most` at most. Rows count from the first block of `packed`, which has
-/// blocks that follow each other.
+/// For each row the value, plus `add` (wrapping), but `most` at most. Rows count from the first block of
+/// `packed`, which has blocks that follow each other.
 ///
 /// # Panics
-/// If `packed` is not whole blocks of `width` bits, a row is behind them (there are always as many as are asked for if
-/// `width` is 0), or `codes` has not the length of `rows`.
+/// If `packed` is not whole blocks of `width` bits, a row is behind them (there are always as many as are
+/// asked for if `width` is 0), or `codes` has not the length of `rows`.
 pub(crate) fn unpack_rows<L: Lane, C: Lane>(
     width: usize,
     packed: &[L],
@@ -70,8 +70,8 @@ pub(crate) fn places_of<L: Lane>(width: usize, row: usize) -> [usize; 2] {
     [bit, last].map(|bit| bit / L::BITS * ROW + lane)
 }
 
-/// The row of lanes that a row of a block is in: row r of lanes has the values from `FL_ORDER[r / 8] * 16 + r % 8 * 128` on,
-/// and the order is its own inverse.
+/// The row of lanes that a row of a block is in: row r of lanes has the values from `FL_ORDER[r / 8] * 16 + r
+/// % 8 * 128` on, and the order is its own inverse.
 #[inline(always)]
 fn row_of_lane<L: Lane>(row: usize) -> usize {
     let sixteenths = BLOCK / L::BITS / 16;

@@ -15,8 +15,8 @@ pub(crate) const ROOM: usize = 8;
 /// As many rows of 64 are written one by one.
 const FEW: usize = 4;
 
-/// Writes `first` and more for each bit that is set to the start of `rows`: `first + i` for bit i % 64 of word i / 64, in order.
-/// Returns how many there are. What is behind them means nothing.
+/// Writes `first` and more for each bit that is set to the start of `rows`: `first + i` for bit i % 64 of
+/// word i / 64, in order. Returns how many there are. What is behind them means nothing.
 ///
 /// # Panics
 /// If there may be no room for all rows of a block and [`ROOM`] more.
@@ -33,8 +33,8 @@ pub(crate) fn rows_of(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
     rows_each(mask, first, rows)
 }
 
-/// Moves those of `rows` to the front, in order, whose place has a bit; `places` has one for each. Returns how many there are. What
-/// is behind them means nothing.
+/// Moves those of `rows` to the front, in order, whose place has a bit; `places` has one for each. Returns
+/// how many there are. What is behind them means nothing.
 ///
 /// # Panics
 /// If the lengths differ.

@@ -10,7 +10,8 @@ use fsst::{Decompressor, ESCAPE_CODE};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Appends the string that `codes` stand for. Returns false, and appends nothing, if the codes end within an escape.
+/// Appends the string that `codes` stand for. Returns false, and appends nothing, if the codes end within an
+/// escape.
 ///
 /// Symbol lengths must be at most 8 (checked when a chunk is opened, see `strings.rs`, and asserted there).
 pub(crate) fn fsst_decode(decompressor: &SafeDecompressor<'_>, codes: &[u8], out: &mut Vec<u8>) -> bool {
@@ -76,8 +77,8 @@ pub(crate) fn string_views(bytes: Vec<u8>, ends: &[i64], nulls: Option<NullBuffe
     } else {
         vec![Buffer::from_vec(bytes)]
     };
-    // SAFETY: each view was just made of a piece of the buffer (at its place there) that is valid UTF-8, and the
-    // buffer is there if a view points into it; `nulls` has their number, or the call panics.
+    // SAFETY: each view was just made of a piece of the buffer (at its place there) that is valid UTF-8, and
+    // the buffer is there if a view points into it; `nulls` has their number, or the call panics.
     let array = unsafe { StringViewArray::new_unchecked(views.into(), buffers, nulls) };
     Ok(Arc::new(array))
 }

@@ -1,6 +1,7 @@
 //! Sets of places, a bit for each: what probes look up.
 
-/// Bits by place; places behind the last have none. As many as a power of two may share one: it is set then if that of any of them is.
+/// Bits by place; places behind the last have none. As many as a power of two may share one: it is set then
+/// if that of any of them is.
 #[derive(Debug, Clone)]
 pub struct Bitset {
     /// One bit for each place, or each that share it, and one at least behind the last, which is 0.
@@ -21,7 +22,8 @@ impl Bitset {
         }
     }
 
-    /// The same places, of which `1 << shift` share a bit; their number is rounded up to whole bits. O(places / 64 + bits set).
+    /// The same places, of which `1 << shift` share a bit; their number is rounded up to whole bits. O(places
+    /// / 64 + bits set).
     ///
     /// # Panics
     /// If some of them share one already, there are more than 2^31, or `shift` is more than 31.

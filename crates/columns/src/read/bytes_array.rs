@@ -1,8 +1,8 @@
-//! Building string and binary arrays of any of their six Arrow types, and decimals that are stored like strings
-//! (`wide.rs`).
+//! Building string and binary arrays of any of their six Arrow types, and decimals that are stored like
+//! strings (`wide.rs`).
 //!
-//! Values are collected one after the other with their ends, whatever the type; views are made of that at the end, so
-//! that UTF-8 is verified once for all bytes instead of string by string.
+//! Values are collected one after the other with their ends, whatever the type; views are made of that at the
+//! end, so that UTF-8 is verified once for all bytes instead of string by string.
 
 use crate::format::wide;
 use crate::kernel::{string_views, view};
@@ -61,8 +61,9 @@ impl BytesBuilder {
     /// The array.
     ///
     /// # Errors
-    /// [`ColumnsError::TooLarge`] if the values pass 2 GiB and the type counts in 32 bits; [`ColumnsError::Arrow`] if
-    /// the bytes are not the UTF-8, or decimals, that the type promises (damaged).
+    /// [`ColumnsError::TooLarge`] if the values pass 2 GiB and the type counts in 32 bits;
+    /// [`ColumnsError::Arrow`] if the bytes are not the UTF-8, or decimals, that the type promises
+    /// (damaged).
     pub(crate) fn finish(mut self) -> Result<ArrayRef> {
         let nulls = self.nulls.finish();
         if wide::may_be_wide(&self.data_type) {
@@ -111,7 +112,8 @@ impl BytesBuilder {
     }
 }
 
-/// Calls `each` with every value (or NULL) of a string or binary array, in order, or with the strings of decimals.
+/// Calls `each` with every value (or NULL) of a string or binary array, in order, or with the strings of
+/// decimals.
 ///
 /// # Errors
 /// The first error of `each`.

@@ -68,8 +68,8 @@ pub struct ChunkInfo {
     pub bytes: u64,
 }
 
-/// Reads the codes of a column in blocks of 1024 rows, as `C`. Keeps a block of room, and of a chunk that has one the
-/// list of its codes; for one thread.
+/// Reads the codes of a column in blocks of 1024 rows, as `C`. Keeps a block of room, and of a chunk that has
+/// one the list of its codes; for one thread.
 ///
 /// ```
 /// # use arrow_array::{ArrayRef, Int32Array, RecordBatch};
@@ -122,7 +122,8 @@ impl Column {
     /// Returns the statistics of a chunk, without reading it. O(1).
     ///
     /// # Errors
-    /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes), [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes),
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
     ///
     /// # Panics
     /// If there is no such chunk.
@@ -156,8 +157,9 @@ impl Column {
         self.reader_with(0, CodeMap::new(most, C::default()))
     }
 
-    /// Reads places in an array instead of codes: `min(code + add, most)`, where the sum wraps at the width of `C`, and
-    /// `most` for NULL. What lies at `most` is then what is out of range, and every number that is read is a place.
+    /// Reads places in an array instead of codes: `min(code + add, most)`, where the sum wraps at the width
+    /// of `C`, and `most` for NULL. What lies at `most` is then what is out of range, and every number
+    /// that is read is a place.
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes).
@@ -186,8 +188,9 @@ impl Column {
 }
 
 impl<'a, C: Code> CodeReader<'a, C> {
-    /// Reads the codes of a block of a chunk; returns how many rows it has, from the first of `codes` on. What is behind
-    /// them means nothing. No code exceeds the column's `max_code`, nor any other number that is read its `most`.
+    /// Reads the codes of a block of a chunk; returns how many rows it has, from the first of `codes` on.
+    /// What is behind them means nothing. No code exceeds the column's `max_code`, nor any other number
+    /// that is read its `most`.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
@@ -208,14 +211,16 @@ impl<'a, C: Code> CodeReader<'a, C> {
         Ok(rows)
     }
 
-    /// Reads the codes of some rows, counted from the start of a block and ascending; they may lie in blocks behind it too.
-    /// Few of a block are read one by one, many with their block. `codes` gets one for each.
+    /// Reads the codes of some rows, counted from the start of a block and ascending; they may lie in blocks
+    /// behind it too. Few of a block are read one by one, many with their block. `codes` gets one for
+    /// each.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
     ///
     /// # Panics
-    /// If there is no such chunk or block, or a row is outside of the chunk; if `codes` has not the length of `rows`.
+    /// If there is no such chunk or block, or a row is outside of the chunk; if `codes` has not the length of
+    /// `rows`.
     pub fn read_rows(&mut self, chunk: usize, block: usize, rows: &[u16], codes: &mut [C]) -> Result<()> {
         assert_eq!(rows.len(), codes.len(), "one code for each row");
         self.open(chunk)?;
@@ -271,7 +276,8 @@ impl<'a, C: Code> CodeReader<'a, C> {
         }
     }
 
-    /// Returns true if a row of a chunk may match, by its smallest and largest code. O(1), O(log n) for a set.
+    /// Returns true if a row of a chunk may match, by its smallest and largest code. O(1), O(log n) for a
+    /// set.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).

@@ -121,19 +121,20 @@ impl Column {
         self.inner.parts.field.data_type()
     }
 
-    /// The map between values and codes. `None` for strings stored as they are, decimals of more than 64 bits stored in
-    /// the same way, and a column that has NULLs beside values at both ends of 64 bits.
+    /// The map between values and codes. `None` for strings stored as they are, decimals of more than 64 bits
+    /// stored in the same way, and a column that has NULLs beside values at both ends of 64 bits.
     pub fn code_space(&self) -> Option<&CodeSpace> {
         self.inner.space.as_ref()
     }
 
-    /// Returns true if [`rank_strings`](crate::rank_strings) can give it codes: a column of strings or of decimals.
+    /// Returns true if [`rank_strings`](crate::rank_strings) can give it codes: a column of strings or of
+    /// decimals.
     pub fn is_rankable(&self) -> bool {
         is_rankable(self.data_type())
     }
 
-    /// Returns true if its values are decimals that are stored like strings, as some of them have, or once had, more
-    /// than 64 bits.
+    /// Returns true if its values are decimals that are stored like strings, as some of them have, or once
+    /// had, more than 64 bits.
     pub fn is_wide(&self) -> bool {
         self.inner.physical == Physical::Bytes && wide::may_be_wide(self.data_type())
     }
@@ -210,8 +211,9 @@ impl Column {
         Ok(())
     }
 
-    /// This column for whoever stores what it reads of it: chunks, their entries and the dictionary are verified when they are
-    /// first read through the result or its clones, even if they were before, and if verification is off.
+    /// This column for whoever stores what it reads of it: chunks, their entries and the dictionary are
+    /// verified when they are first read through the result or its clones, even if they were before, and
+    /// if verification is off.
     #[must_use]
     pub fn for_copying(&self) -> Self {
         Self {
@@ -220,7 +222,8 @@ impl Column {
         }
     }
 
-    /// Where the strings of a small dictionary are kept; nowhere for who copies, as that is to read them again.
+    /// Where the strings of a small dictionary are kept; nowhere for who copies, as that is to read them
+    /// again.
     pub(crate) fn kept_strings(&self) -> Option<&OnceLock<ArrayRef>> {
         (!self.verified.is_own()).then_some(&self.inner.kept_strings)
     }
@@ -356,7 +359,8 @@ impl Column {
         Ok(Some((part, bytes_of(entry, part.as_slice(), place)?)))
     }
 
-    /// A chunk of keys or ranks, verified and checked. What is read of it is told to the medium block by block.
+    /// A chunk of keys or ranks, verified and checked. What is read of it is told to the medium block by
+    /// block.
     pub(crate) fn packed(&self, chunk: usize) -> Result<KeyChunk<'_>> {
         let entry = self.keys_entry(chunk)?;
         let place = self.part_of(chunk, entry)?;

@@ -1,9 +1,9 @@
 //! A sorted dictionary of distinct strings; the rank of a string is its code.
 //!
-//! Bytes: [`DictionaryHeader`], the strings one after the other in byte order, padding to 8, `count + 1` offsets of
-//! 4 or 8 bytes. Any string is found without decoding another, and nothing is read when it is opened but the header.
-//! Of an extent with checksums of its blocks, blocks are verified before they are read. Damaged offsets in others give wrong or missing
-//! strings, never a read outside of the dictionary.
+//! Bytes: [`DictionaryHeader`], the strings one after the other in byte order, padding to 8, `count + 1`
+//! offsets of 4 or 8 bytes. Any string is found without decoding another, and nothing is read when it is
+//! opened but the header. Of an extent with checksums of its blocks, blocks are verified before they are
+//! read. Damaged offsets in others give wrong or missing strings, never a read outside of the dictionary.
 
 use crate::error::damaged;
 use crate::format::{DICTIONARY_MAGIC, DictionaryHeader};
@@ -50,8 +50,9 @@ impl fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    /// The bytes of a dictionary, to be put into an extent. `strings` must be in strictly ascending byte order.
-    /// O(total bytes); the result takes the strings' bytes plus 4 (beyond 4 GiB of strings 8) per string.
+    /// The bytes of a dictionary, to be put into an extent. `strings` must be in strictly ascending byte
+    /// order. O(total bytes); the result takes the strings' bytes plus 4 (beyond 4 GiB of strings 8) per
+    /// string.
     ///
     /// # Panics
     /// If the strings are not strictly ascending.

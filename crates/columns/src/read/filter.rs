@@ -1,4 +1,5 @@
-//! Rows of a block by what their codes are found to be in a set of places: the probe of a join on packed codes.
+//! Rows of a block by what their codes are found to be in a set of places: the probe of a join on packed
+//! codes.
 //!
 //! Packed codes are looked up as they are unpacked, runs once each, and codes of a chunk with a dictionary by
 //! their position there.
@@ -11,8 +12,9 @@ use crate::read::select::BlockMask;
 use crate::{BLOCK_ROWS, Encoding, Result};
 use std::ops::Range;
 
-/// Keeps rows whose code, and a number added to it, is the place of a bit; for one thread. NULL has none. Codes are looked up as they
-/// are unpacked, those of a run once, and those of a chunk with a list of its codes by their position there.
+/// Keeps rows whose code, and a number added to it, is the place of a bit; for one thread. NULL has none.
+/// Codes are looked up as they are unpacked, those of a run once, and those of a chunk with a list of its
+/// codes by their position there.
 #[derive(Debug)]
 pub struct CodeFilter<'a> {
     column: &'a Column,

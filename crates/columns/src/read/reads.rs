@@ -1,7 +1,7 @@
 //! Reports of the reads of a chunk to the observer of its medium, and prefetches.
 //!
-//! Without an observer a report is one predictable branch. An emulated device charges what is reported to it, so that a
-//! reader reports ranges of blocks and lines of single rows before it reads them.
+//! Without an observer a report is one predictable branch. An emulated device charges what is reported to it,
+//! so that a reader reports ranges of blocks and lines of single rows before it reads them.
 
 use crate::codec::chunk::KeyChunk;
 use crate::format::{BLOCK, KeysHeader};
@@ -9,8 +9,8 @@ use halocline_media::{Bytes, LINE, prefetch};
 use halocline_pool::ExtentBytes;
 use std::ops::Range;
 
-/// Lines of blocks for each row from which on only the lines of the rows are reported. Fewer arrive anyway when reading on, as the
-/// unit of a medium has several lines and the next unit comes sooner.
+/// Lines of blocks for each row from which on only the lines of the rows are reported. Fewer arrive anyway
+/// when reading on, as the unit of a medium has several lines and the next unit comes sooner.
 const FEW: u64 = 8;
 
 impl<'a> KeyChunk<'a> {

@@ -54,8 +54,9 @@ impl Column {
         self.scan_ranges(&[rows])
     }
 
-    /// The values of several ranges of rows, in the order given. Each is decoded from front to back, so that long ones cost as
-    /// much as a [`scan`](Self::scan); for many short ones [`gather`](Self::gather) is quicker.
+    /// The values of several ranges of rows, in the order given. Each is decoded from front to back, so that
+    /// long ones cost as much as a [`scan`](Self::scan); for many short ones [`gather`](Self::gather) is
+    /// quicker.
     ///
     /// # Errors
     /// As [`scan`](Self::scan).
@@ -66,8 +67,8 @@ impl Column {
         self.read(ranges.iter().map(Range::len).sum(), wanted)
     }
 
-    /// The values of single rows, in the order given; they may repeat. Quickest when sorted: a block with many of
-    /// them is unpacked once.
+    /// The values of single rows, in the order given; they may repeat. Quickest when sorted: a block with
+    /// many of them is unpacked once.
     ///
     /// # Errors
     /// As [`scan`](Self::scan).
@@ -228,7 +229,8 @@ impl Column {
         Ok(take(&strings, &UInt32Array::new(ranks.into(), nulls), None)?)
     }
 
-    /// The strings of the dictionary as an array: kept, if it is small; made for `rows` to be read, if they are many.
+    /// The strings of the dictionary as an array: kept, if it is small; made for `rows` to be read, if they
+    /// are many.
     fn dictionary_values(&self, dictionary: &Dictionary, rows: usize) -> Result<Option<ArrayRef>> {
         let kept = self.kept_strings();
         if let Some(strings) = kept.and_then(OnceLock::get) {

@@ -1,9 +1,9 @@
 //! The scan kernel: conjunctions of conditions on codes, evaluated on packed chunks.
 //!
-//! Per chunk, zone maps decide what they can; the rest goes by stripes of some blocks, the most selective condition first, and
-//! a block is left as soon as no row of it is kept. What a column's condition reads at once is long enough to come while the
-//! one before is compared. Invariant: rows outside of the range asked for and deleted rows are never
-//! kept.
+//! Per chunk, zone maps decide what they can; the rest goes by stripes of some blocks, the most selective
+//! condition first, and a block is left as soon as no row of it is kept. What a column's condition reads at
+//! once is long enough to come while the one before is compared. Invariant: rows outside of the range asked
+//! for and deleted rows are never kept.
 
 use crate::codec::chunk::KeyChunk;
 use crate::codec::chunk_predicate::ChunkPredicate;
@@ -31,8 +31,8 @@ pub(crate) enum Found<'a> {
 }
 
 impl Segment {
-    /// Rows within `rows` that match all of `predicates` (pairs of column and condition) and are not deleted. Threads may
-    /// each take a range of their own, at best whole chunks.
+    /// Rows within `rows` that match all of `predicates` (pairs of column and condition) and are not deleted.
+    /// Threads may each take a range of their own, at best whole chunks.
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes) for a condition on a column without codes,
@@ -163,8 +163,8 @@ impl Segment {
     }
 }
 
-/// Clears the bits of rows that do not match, of a stripe of blocks from one on. Blocks of the next stripe of `next` are fetched
-/// meanwhile.
+/// Clears the bits of rows that do not match, of a stripe of blocks from one on. Blocks of the next stripe of
+/// `next` are fetched meanwhile.
 fn keep(
     chunk: &KeyChunk<'_>,
     local: &ChunkPredicate,
@@ -266,8 +266,8 @@ impl Collector {
         if !self.bits.is_empty() {
             let first = (self.container * CONTAINER) as u32;
             let mut found = RoaringBitmap::from_lsb0_bytes(first, self.bits.as_bytes());
-            // The library (0.11.5) keeps exactly this number of rows as a bitmap here. Its format takes them for an array, so
-            // that they would be read back as other rows.
+            // The library (0.11.5) keeps exactly this number of rows as a bitmap here. Its format takes them
+            // for an array, so that they would be read back as other rows.
             if found.len() == ARRAY_ROWS {
                 found = found.iter().collect();
             }

@@ -1,12 +1,13 @@
 //! The order-preserving map between the values of one column (in one segment) and its codes.
 //!
-//! Invariants: codes sort like the values; NULL is code 0 iff the column holds NULLs, and then values start at 1;
-//! the smallest value has the smallest code of a value; `max_code` belongs to the largest value. For fixed-size
-//! types a code is `key - smallest key` (+ 1), so values that lie between the column's own have codes too; for
-//! strings, and decimals that are stored like strings, a code is the rank in the sorted dictionary (+ 1).
+//! Invariants: codes sort like the values; NULL is code 0 iff the column holds NULLs, and then values start
+//! at 1; the smallest value has the smallest code of a value; `max_code` belongs to the largest value. For
+//! fixed-size types a code is `key - smallest key` (+ 1), so values that lie between the column's own have
+//! codes too; for strings, and decimals that are stored like strings, a code is the rank in the sorted
+//! dictionary (+ 1).
 //!
-//! Decided: all NaNs are one value, the largest; -0.0 and 0.0 have two neighbouring codes, so the sign is kept, and
-//! predicates treat them as equal (`equal(0.0)` is a range of both).
+//! Decided: all NaNs are one value, the largest; -0.0 and 0.0 have two neighbouring codes, so the sign is
+//! kept, and predicates treat them as equal (`equal(0.0)` is a range of both).
 
 use crate::format::wide;
 use crate::read::bytes_array::{BytesBuilder, for_each_bytes};
@@ -31,8 +32,8 @@ pub struct CodeSpace {
 }
 
 impl CodeSpace {
-    /// The space of a fixed-size column with these smallest and largest keys; `None` if 64 bits cannot number its
-    /// values and NULL.
+    /// The space of a fixed-size column with these smallest and largest keys; `None` if 64 bits cannot number
+    /// its values and NULL.
     pub(crate) fn of_keys(
         data_type: &DataType,
         physical: Physical,
@@ -53,8 +54,9 @@ impl CodeSpace {
         })
     }
 
-    /// The space of a string or binary column of `data_type`, or of one of decimals that are stored like strings, whose
-    /// values are those of `dictionary`: how an index gives codes to a column that has none.
+    /// The space of a string or binary column of `data_type`, or of one of decimals that are stored like
+    /// strings, whose values are those of `dictionary`: how an index gives codes to a column that has
+    /// none.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] if `data_type` is another type.
@@ -99,13 +101,14 @@ impl CodeSpace {
         self.has_null.then_some(0)
     }
 
-    /// Distinct values, NULL not counted: exact where there is a dictionary, else estimated (to a few percent).
+    /// Distinct values, NULL not counted: exact where there is a dictionary, else estimated (to a few
+    /// percent).
     pub fn distinct_estimate(&self) -> u64 {
         self.distinct
     }
 
-    /// For columns of whole numbers (also dates and times, and decimals without their point, if those of the segment
-    /// all have 64 bits): what to add to a code, wrapping, to get its value. O(1).
+    /// For columns of whole numbers (also dates and times, and decimals without their point, if those of the
+    /// segment all have 64 bits): what to add to a code, wrapping, to get its value. O(1).
     pub fn integer_base(&self) -> Option<i64> {
         const SIGN: u64 = 1 << 63;
         let base = self.key_to_code().wrapping_neg();
@@ -147,8 +150,8 @@ impl CodeSpace {
         self.keys.map_or(0, |(min, _)| min)
     }
 
-    /// `values` in the column's own type: dictionary arrays are unpacked, and the six string and binary types stand
-    /// for each other.
+    /// `values` in the column's own type: dictionary arrays are unpacked, and the six string and binary types
+    /// stand for each other.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] for other types.
@@ -172,8 +175,9 @@ impl CodeSpace {
     /// Appends the code of each of `values`. O(1) per value, O(log n) in the dictionary for strings.
     ///
     /// # Errors
-    /// [`ColumnsError::TypeMismatch`]; [`ColumnsError::OutsideDomain`] for a value that is not between the column's
-    /// smallest and largest (for strings: not in the dictionary), or a NULL where the column has none.
+    /// [`ColumnsError::TypeMismatch`]; [`ColumnsError::OutsideDomain`] for a value that is not between the
+    /// column's smallest and largest (for strings: not in the dictionary), or a NULL where the column has
+    /// none.
     pub fn encode(&self, values: &dyn Array, codes: &mut Vec<u64>) -> Result<()> {
         let values = self.same_type(values)?;
         let values = values.get();

@@ -1,9 +1,9 @@
-//! Chunks of strings as they are: each string compressed by itself (FSST) with the symbol table of its chunk, or raw
-//! where that is smaller; bit-packed starts, so that any string is found without decoding another.
+//! Chunks of strings as they are: each string compressed by itself (FSST) with the symbol table of its chunk,
+//! or raw where that is smaller; bit-packed starts, so that any string is found without decoding another.
 //!
-//! Sections of a chunk, each at a multiple of 64: header, symbols and their lengths, block bases, packed starts (each
-//! counted from the base of its block), validity bitmap, bytes. A NULL takes no bytes. Damaged sections give errors
-//! or wrong strings, never a read outside of the chunk.
+//! Sections of a chunk, each at a multiple of 64: header, symbols and their lengths, block bases, packed
+//! starts (each counted from the base of its block), validity bitmap, bytes. A NULL takes no bytes. Damaged
+//! sections give errors or wrong strings, never a read outside of the chunk.
 
 use crate::format::{
     ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, CODEC_FSST, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader,

@@ -1,8 +1,9 @@
 //! Which chunks of a column have been verified: [`Verified`].
 //!
-//! Bits are those of the directory extent, in pieces of 64 bytes, which is one for each chunk entry; so all readers of the segment share
-//! them for as long as the pool is open. The column's own header, of two pieces, gives the first for its entries as a whole. Whoever copies
-//! rows has bits of its own instead: it verifies what it reads even if that was found intact before.
+//! Bits are those of the directory extent, in pieces of 64 bytes, which is one for each chunk entry; so all
+//! readers of the segment share them for as long as the pool is open. The column's own header, of two pieces,
+//! gives the first for its entries as a whole. Whoever copies rows has bits of its own instead: it verifies
+//! what it reads even if that was found intact before.
 //!
 //! The first read of a row reads its whole chunk (at most 512 KiB for 65,536 keys) of each column it needs.
 //! `for_copying` returns a table, segment or column whose reads are verified anew; merges, rankings and index
@@ -20,7 +21,8 @@ const _: () = assert!(
 /// Where the bits of a column are.
 #[derive(Debug, Clone)]
 pub(crate) enum Verified {
-    /// In what the pool knows of the directory: first the bit of the entries as a whole, then that of the first chunk.
+    /// In what the pool knows of the directory: first the bit of the entries as a whole, then that of the
+    /// first chunk.
     Shared { entries: usize, first_chunk: usize },
     /// Here: the first for the entries, then one for each chunk.
     Own(Arc<[AtomicU64]>),

@@ -1,5 +1,5 @@
-//! The values that a column takes: arrays of its type (any string type for strings), no NULL if it is NOT NULL. Errors name the
-//! column and the row.
+//! The values that a column takes: arrays of its type (any string type for strings), no NULL if it is NOT
+//! NULL. Errors name the column and the row.
 
 use crate::read::space::{Plain, unpack_dictionary};
 use crate::write::physical::Physical;
@@ -10,7 +10,8 @@ use arrow_schema::Field;
 /// `array` as values of the column, its dictionary unpacked. `first_row` is its first row, for errors.
 ///
 /// # Errors
-/// [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`], [`ColumnsError::Arrow`] for a corrupt dictionary.
+/// [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`], [`ColumnsError::Arrow`] for a corrupt
+/// dictionary.
 pub(crate) fn accept<'a>(field: &Field, array: &'a dyn Array, first_row: u64) -> Result<Plain<'a>> {
     let plain = unpack_dictionary(array)?;
     let array = plain.get();

@@ -1,7 +1,7 @@
 //! A new column of a table that has rows: the same value, or NULL, in all of them.
 //!
-//! Each segment gets a new directory with one column more, whose chunks are constant and take no bytes, and, for strings,
-//! a part with the dictionary. Its other parts are shared with the table of before.
+//! Each segment gets a new directory with one column more, whose chunks are constant and take no bytes, and,
+//! for strings, a part with the dictionary. Its other parts are shared with the table of before.
 
 use crate::codec::chunk::encode_packed;
 use crate::error::damaged;
@@ -22,8 +22,9 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Adds a column behind the others. Rows that are there hold `default`, an array of length 1 of the column's type (any
-/// string type for strings), or NULL. O(segments x columns x chunks), whatever the table's size in bytes.
+/// Adds a column behind the others. Rows that are there hold `default`, an array of length 1 of the column's
+/// type (any string type for strings), or NULL. O(segments x columns x chunks), whatever the table's size in
+/// bytes.
 ///
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::DuplicateColumn`], [`ColumnsError::UnsupportedType`],

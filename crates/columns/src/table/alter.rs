@@ -1,7 +1,7 @@
 //! Changing a table without writing rows: making, emptying and renaming it, deleting rows.
 //!
-//! Every function changes the transaction's table only; the commit publishes it. What a table keeps, it shares with
-//! its earlier versions: nothing is copied.
+//! Every function changes the transaction's table only; the commit publishes it. What a table keeps, it
+//! shares with its earlier versions: nothing is copied.
 
 use crate::error::damaged;
 use crate::format::meta::{TableMeta, object_name};
@@ -36,8 +36,8 @@ pub fn create_table(txn: &Txn, name: &str, schema: &Schema, properties: &TablePr
     edit.put(txn)
 }
 
-/// Sets or takes away the columns by which rows are sorted when they are written. Rows that are there stay where they
-/// are until a compaction.
+/// Sets or takes away the columns by which rows are sorted when they are written. Rows that are there stay
+/// where they are until a compaction.
 ///
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchColumn`], [`ColumnsError::DuplicateColumn`],
@@ -61,7 +61,8 @@ pub fn truncate(txn: &Txn, name: &str) -> Result<()> {
 /// Gives a table another name; its uid stays.
 ///
 /// # Errors
-/// [`ColumnsError::NoSuchTable`], [`ColumnsError::TableExists`], [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
+/// [`ColumnsError::NoSuchTable`], [`ColumnsError::TableExists`], [`ColumnsError::Damaged`],
+/// [`ColumnsError::Pool`].
 pub fn rename_table(txn: &Txn, from: &str, to: &str) -> Result<()> {
     let edit = TableEdit::load(txn, from)?;
     check_free(txn, to)?;
@@ -86,8 +87,8 @@ pub fn rename_column(txn: &Txn, table: &str, from: &str, to: &str) -> Result<()>
     edit.put(txn)
 }
 
-/// Deletes rows, given for each segment id. Returns how many were not deleted before. A segment without rows left goes.
-/// O(segments + deleted rows): the rows stay where they are until a compaction.
+/// Deletes rows, given for each segment id. Returns how many were not deleted before. A segment without rows
+/// left goes. O(segments + deleted rows): the rows stay where they are until a compaction.
 ///
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchSegment`], [`ColumnsError::NoSuchRow`],

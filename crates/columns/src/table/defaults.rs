@@ -1,5 +1,5 @@
-//! Defaults: what a column takes where a statement gives no value for it. A table only remembers them, for those who
-//! make its rows; rows that are written have all their values.
+//! Defaults: what a column takes where a statement gives no value for it. A table only remembers them, for
+//! those who make its rows; rows that are written have all their values.
 
 use crate::Result;
 use crate::error::damaged;
@@ -30,8 +30,8 @@ pub(crate) enum DefaultMeta {
     Bytes(Vec<u8>),
 }
 
-/// Sets the default of a column, an array of length 1 of the column's type (any string type for strings); none, or NULL,
-/// takes it away. Rows that are there stay as they are.
+/// Sets the default of a column, an array of length 1 of the column's type (any string type for strings);
+/// none, or NULL, takes it away. Rows that are there stay as they are.
 ///
 /// # Errors
 /// [`NoSuchTable`](crate::ColumnsError::NoSuchTable), [`NoSuchColumn`](crate::ColumnsError::NoSuchColumn),

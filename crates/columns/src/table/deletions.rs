@@ -1,7 +1,7 @@
 //! The rows of a segment that are deleted: a bitmap in the last of its extents, read when first asked for.
 //!
-//! Invariants: a segment without deleted rows has no bitmap; one whose rows are all deleted does not exist. Rows keep
-//! their numbers, so an index of the segment stays right as it is.
+//! Invariants: a segment without deleted rows has no bitmap; one whose rows are all deleted does not exist.
+//! Rows keep their numbers, so an index of the segment stays right as it is.
 
 use crate::Result;
 use crate::error::damaged;
@@ -34,7 +34,8 @@ struct Stored {
 }
 
 impl Deletions {
-    /// The `count` deleted rows that extent `extent` of `object` holds, of a segment of `rows`. Reads nothing.
+    /// The `count` deleted rows that extent `extent` of `object` holds, of a segment of `rows`. Reads
+    /// nothing.
     pub(crate) fn stored(place: String, object: Object, extent: usize, rows: u64, count: u64) -> Self {
         let stored = Stored {
             place,
@@ -46,7 +47,8 @@ impl Deletions {
         Self::new(count, Some(stored), OnceLock::new())
     }
 
-    /// The same for whoever stores what it makes of them; those that are in DRAM were verified when they were read.
+    /// The same for whoever stores what it makes of them; those that are in DRAM were verified when they were
+    /// read.
     pub(crate) fn for_copying(&self) -> Self {
         match (&self.inner.stored, self.inner.bitmap.get()) {
             (Some(stored), None) => {
@@ -85,7 +87,8 @@ impl Deletions {
     /// The deleted rows; verified and parsed the first time.
     ///
     /// # Errors
-    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged), [`ColumnsError::Pool`](crate::ColumnsError::Pool).
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged),
+    /// [`ColumnsError::Pool`](crate::ColumnsError::Pool).
     pub(crate) fn rows(&self) -> Result<&RoaringBitmap> {
         let Inner {
             count,

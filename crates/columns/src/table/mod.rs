@@ -1,7 +1,7 @@
 //! Reading tables: [`Table`].
 //!
-//! Opening reads the object's metadata, and of each segment the headers of its directory extent: a few cache lines
-//! per column, whatever the size of the table. Everything else is checked when it is read.
+//! Opening reads the object's metadata, and of each segment the headers of its directory extent: a few cache
+//! lines per column, whatever the size of the table. Everything else is checked when it is read.
 //!
 //! Damaged bytes give an error or a wrong value, never a panic, and codes never exceed `max_code`.
 //! `Table::check` verifies everything and names table, segment, column and chunk.
@@ -48,8 +48,8 @@ struct Inner {
     stored_bytes: u64,
 }
 
-/// The definition of a table and the number of its rows, read from the metadata of its object alone: it is there even if
-/// extents of the table are damaged.
+/// The definition of a table and the number of its rows, read from the metadata of its object alone: it is
+/// there even if extents of the table are damaged.
 #[derive(Debug, Clone)]
 pub struct TableHead {
     /// The table's [`uid`](Table::uid).
@@ -66,8 +66,8 @@ impl TableHead {
     /// Reads it from the object of a table.
     ///
     /// # Errors
-    /// [`ColumnsError::NoSuchTable`](crate::ColumnsError::NoSuchTable) if there is no object or it is something else,
-    /// [`ColumnsError::NewerFormat`](crate::ColumnsError::NewerFormat),
+    /// [`ColumnsError::NoSuchTable`](crate::ColumnsError::NoSuchTable) if there is no object or it is
+    /// something else, [`ColumnsError::NewerFormat`](crate::ColumnsError::NewerFormat),
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
     pub fn of_object(object: Option<Object>, name: &str) -> Result<Self> {
         let (_, meta) = TableMeta::of_object(object, name)?;
@@ -89,7 +89,8 @@ impl Table {
     /// # Errors
     /// [`ColumnsError::NoSuchTable`](crate::ColumnsError::NoSuchTable),
     /// [`ColumnsError::NewerFormat`](crate::ColumnsError::NewerFormat),
-    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged), [`ColumnsError::Pool`](crate::ColumnsError::Pool).
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged),
+    /// [`ColumnsError::Pool`](crate::ColumnsError::Pool).
     pub fn open(snapshot: &Snapshot, name: &str) -> Result<Self> {
         Self::of_object(snapshot.get(&object_name(name)), name)
     }
@@ -151,8 +152,9 @@ impl Table {
         &self.inner.name
     }
 
-    /// Returns the identifier that distinguishes it from every other table, also from an earlier one of its name. It is
-    /// assigned when the table is created; an append, a deletion, a compaction or another name do not change it.
+    /// Returns the identifier that distinguishes it from every other table, also from an earlier one of its
+    /// name. It is assigned when the table is created; an append, a deletion, a compaction or another
+    /// name do not change it.
     pub fn uid(&self) -> u64 {
         self.inner.uid
     }
@@ -162,7 +164,8 @@ impl Table {
         &self.inner.schema
     }
 
-    /// Returns the default of a column, for statements that give no value for it: an array of length 1 of its type, or `None` for NULL.
+    /// Returns the default of a column, for statements that give no value for it: an array of length 1 of its
+    /// type, or `None` for NULL.
     ///
     /// # Panics
     /// If there is no column of this number.
@@ -170,7 +173,8 @@ impl Table {
         self.inner.defaults[column].as_ref()
     }
 
-    /// Names of the columns by which the rows of a segment are sorted when they are written; `None`: as they come.
+    /// Names of the columns by which the rows of a segment are sorted when they are written; `None`: as they
+    /// come.
     pub fn cluster(&self) -> Option<&[String]> {
         self.inner.cluster.as_deref()
     }
@@ -200,7 +204,8 @@ impl Table {
         self.segments().iter().position(|segment| segment.id() == id)
     }
 
-    /// This table with other segments: for a reader who knows of rows that are deleted without the pool's knowing.
+    /// This table with other segments: for a reader who knows of rows that are deleted without the pool's
+    /// knowing.
     ///
     /// # Panics
     /// If there are not as many segments as before.

@@ -1,8 +1,9 @@
 //! How a writer shares out its memory.
 //!
-//! Whatever is written lies, one after the other, in the batch that is being encoded, in chunks that are not full yet, in
-//! full ones that wait for a part to be complete, and, if it is a string that may end up in a dictionary, in an interner. Each
-//! of these has its share; what is beyond goes to the pool or takes a form that needs less.
+//! Whatever is written lies, one after the other, in the batch that is being encoded, in chunks that are not
+//! full yet, in full ones that wait for a part to be complete, and, if it is a string that may end up in a
+//! dictionary, in an interner. Each of these has its share; what is beyond goes to the pool or takes a form
+//! that needs less.
 //!
 //! The shares: 3/8 for chunks that are not full, 1/4 for full chunks that wait for their part, 1/16 for
 //! numbers of strings, 3/16 for the strings themselves. Long rows make chunks of fewer rows. Strings that
@@ -42,8 +43,8 @@ impl Shares {
         }
     }
 
-    /// Rows of a chunk, at most `limit`: so few that the chunks of all columns fit, if the rows are like those of `batch`.
-    /// 1024 times a power of two, or `limit`. `columns` say how values are stored.
+    /// Rows of a chunk, at most `limit`: so few that the chunks of all columns fit, if the rows are like
+    /// those of `batch`. 1024 times a power of two, or `limit`. `columns` say how values are stored.
     pub(crate) fn chunk_rows(&self, limit: usize, columns: &[Physical], batch: &RecordBatch) -> usize {
         let (mut waiting, mut encoding) = (0, Vec::with_capacity(columns.len()));
         for (physical, array) in columns.iter().zip(batch.columns()) {

@@ -1,8 +1,9 @@
 //! From conditions on values to conditions on codes, and back into words.
 //!
-//! A value becomes the interval of keys that equal it: one key as a rule, two for a float zero, none (an empty
-//! interval at the right place) for what is not in the dictionary, and one beyond all keys for a decimal that does
-//! not fit 64 bits in a column with keys. Every builder works on these intervals; i128 leaves room at both ends.
+//! A value becomes the interval of keys that equal it: one key as a rule, two for a float zero, none (an
+//! empty interval at the right place) for what is not in the dictionary, and one beyond all keys for a
+//! decimal that does not fit 64 bits in a column with keys. Every builder works on these intervals; i128
+//! leaves room at both ends.
 
 use crate::read::bytes_array::for_each_bytes;
 use crate::read::space::CodeSpace;
@@ -33,8 +34,8 @@ impl Interval {
 const DESCRIBED: usize = 8;
 
 impl CodeSpace {
-    /// Rows equal to `value`, an array of length 1 of the column's type (any string type for strings). NULL equals
-    /// nothing; NaN equals NaN and -0.0 equals 0.0.
+    /// Rows equal to `value`, an array of length 1 of the column's type (any string type for strings). NULL
+    /// equals nothing; NaN equals NaN and -0.0 equals 0.0.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`].
@@ -45,8 +46,8 @@ impl CodeSpace {
         })
     }
 
-    /// Rows between two values, each an array of length 1 of the column's type. NULL is never between; a NULL bound
-    /// matches nothing; two open bounds match all that is not NULL.
+    /// Rows between two values, each an array of length 1 of the column's type. NULL is never between; a NULL
+    /// bound matches nothing; two open bounds match all that is not NULL.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`].

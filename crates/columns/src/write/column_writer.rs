@@ -1,9 +1,9 @@
 //! One column on its way into a segment: collects a chunk of rows, encodes it, hands it to the table writer.
 //!
-//! Strings start out interned (ids in order of appearance, packed like any other chunk and kept as *backlog*). When
-//! they turn out to have too many distinct values, the backlog is turned into chunks of plain strings; else, at the
-//! end, the ids are rewritten as ranks in the sorted dictionary. Both happen in steps of bounded memory, in any
-//! order, since every encoded chunk knows its number.
+//! Strings start out interned (ids in order of appearance, packed like any other chunk and kept as
+//! *backlog*). When they turn out to have too many distinct values, the backlog is turned into chunks of
+//! plain strings; else, at the end, the ids are rewritten as ranks in the sorted dictionary. Both happen in
+//! steps of bounded memory, in any order, since every encoded chunk knows its number.
 
 use crate::codec::chunk::{Encoded, KeyChunk, encode_keys, encode_packed, encode_plain};
 use crate::codec::sketch::Sketch;
@@ -309,7 +309,8 @@ impl ColumnWriter {
         }
     }
 
-    /// Returns true if a backlog is left; after [`end`](Self::end), call [`step`](Self::step) until there is none.
+    /// Returns true if a backlog is left; after [`end`](Self::end), call [`step`](Self::step) until there is
+    /// none.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
     }
@@ -369,8 +370,8 @@ impl ColumnWriter {
             .then(|| Dictionary::encode(self.interner.sorted().iter().map(|&id| self.interner.get(id))))
     }
 
-    /// Returns the column's part of the directory: the header (without the places of entries and dictionary) and the
-    /// entries. Every chunk must have been placed.
+    /// Returns the column's part of the directory: the header (without the places of entries and dictionary)
+    /// and the entries. Every chunk must have been placed.
     pub(crate) fn summary(&self) -> (ColumnHeader, &[ChunkEntry]) {
         let valued = || self.entries.iter().filter(|entry| entry.nulls < entry.rows);
         let (kind, distinct) = match self.state {

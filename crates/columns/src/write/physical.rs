@@ -1,9 +1,9 @@
 //! Keys: every value as a u64 that sorts like the value, whatever its type.
 //!
-//! A *key* is absolute (the same value has the same key in every chunk and column of its type); a *code* is a key
-//! counted from the column's smallest. Invariants: `key` is strictly monotonic and `value(key(v)) == v` bit for
-//! bit, with one exception: all NaNs share one key, right after +inf, and come back as the standard NaN.
-//! -0.0 and 0.0 have two adjacent keys (so the sign survives storage); predicates treat them as equal.
+//! A *key* is absolute (the same value has the same key in every chunk and column of its type); a *code* is a
+//! key counted from the column's smallest. Invariants: `key` is strictly monotonic and `value(key(v)) == v`
+//! bit for bit, with one exception: all NaNs share one key, right after +inf, and come back as the standard
+//! NaN. -0.0 and 0.0 have two adjacent keys (so the sign survives storage); predicates treat them as equal.
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
@@ -57,7 +57,8 @@ impl Physical {
 }
 
 impl Physical {
-    /// Bits of the lane that holds a value; of strings, a number of one. Decimals with keys have keys of 64 bits.
+    /// Bits of the lane that holds a value; of strings, a number of one. Decimals with keys have keys of 64
+    /// bits.
     pub(crate) fn bits(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 8,
@@ -156,7 +157,8 @@ float!(f16, u16);
 float!(f32, u32);
 float!(f64, u64);
 
-/// Runs `$body` with `$N` bound to the native type of a fixed-size physical form; `$other` for Bool and Bytes.
+/// Runs `$body` with `$N` bound to the native type of a fixed-size physical form; `$other` for Bool and
+/// Bytes.
 macro_rules! with_native {
     ($physical:expr, $N:ident => $body:expr, $other:expr) => {{
         use $crate::write::physical::Physical as P;

@@ -1,9 +1,10 @@
-//! Codes for a column of plain strings, or of decimals as strings: their ranks in a sorted dictionary, made within a
-//! memory budget.
+//! Codes for a column of plain strings, or of decimals as strings: their ranks in a sorted dictionary, made
+//! within a memory budget.
 //!
-//! Strings are numbered as they come. When their interner has used its memory, its strings go sorted to scratch space, a
-//! *run*, and the numbers of the rows since the run before, which are in scratch space anyway, become ranks within it. In the
-//! end the runs are merged into the dictionary; on the way each run learns which rank of the dictionary each of its own is.
+//! Strings are numbered as they come. When their interner has used its memory, its strings go sorted to
+//! scratch space, a *run*, and the numbers of the rows since the run before, which are in scratch space
+//! anyway, become ranks within it. In the end the runs are merged into the dictionary; on the way each run
+//! learns which rank of the dictionary each of its own is.
 
 use crate::error::damaged;
 use crate::read::bytes_array::for_each_bytes;
@@ -31,7 +32,8 @@ const LEAST: usize = 64 << 10;
 /// Bytes of sorted strings that are written at once.
 const BUFFER: usize = 256 << 10;
 
-/// The strings of a column in order, and the code of each row: its rank, plus one if there are NULLs, which are 0.
+/// The strings of a column in order, and the code of each row: its rank, plus one if there are NULLs, which
+/// are 0.
 pub struct RankedStrings<'t> {
     /// Returns true if a row is NULL.
     pub has_null: bool,
@@ -66,12 +68,12 @@ impl RankedStrings<'_> {
     }
 }
 
-/// Ranks the strings of a column without codes, using about `memory` bytes of DRAM; what is beyond is spilled to the pool.
-/// Setting `cancel` from anywhere ends it. O(n log n) in the bytes of the strings.
+/// Ranks the strings of a column without codes, using about `memory` bytes of DRAM; what is beyond is spilled
+/// to the pool. Setting `cancel` from anywhere ends it. O(n log n) in the bytes of the strings.
 ///
 /// # Errors
-/// [`ColumnsError::TypeMismatch`] if the column holds neither strings nor decimals; [`ColumnsError::RankingCancelled`],
-/// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
+/// [`ColumnsError::TypeMismatch`] if the column holds neither strings nor decimals;
+/// [`ColumnsError::RankingCancelled`], [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
 pub fn rank_strings<'t>(
     txn: &'t Txn,
     column: &Column,

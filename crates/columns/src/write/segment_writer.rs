@@ -1,11 +1,11 @@
 //! Writing one segment: batches in, extents out.
 //!
-//! Chunks that are complete wait in DRAM until they fill a *part*, one extent with the waiting chunks of all columns,
-//! column by column. Parts are allocated at their exact size, so a table has few extents (one per 64 MiB of encoded
-//! data, or per quarter of the memory, and one directory per segment) and no slack. What takes DRAM has its share of the
-//! memory (shares.rs); rows per chunk are chosen by the first rows of a segment. Invariants: an entry of the directory
-//! is written only after its chunk is in a finished extent; a column of decimals has keys in a segment only if all its
-//! values there have one.
+//! Chunks that are complete wait in DRAM until they fill a *part*, one extent with the waiting chunks of all
+//! columns, column by column. Parts are allocated at their exact size, so a table has few extents (one per 64
+//! MiB of encoded data, or per quarter of the memory, and one directory per segment) and no slack. What takes
+//! DRAM has its share of the memory (shares.rs); rows per chunk are chosen by the first rows of a segment.
+//! Invariants: an entry of the directory is written only after its chunk is in a finished extent; a column of
+//! decimals has keys in a segment only if all its values there have one.
 
 use crate::codec::chunk::Encoded;
 use crate::format::directory::{ColumnEntries, encode};
@@ -83,14 +83,14 @@ impl<'t> SegmentWriter<'t> {
         self.parts.iter().map(|part| part.len).sum()
     }
 
-    /// Notes that a column of decimals may have values without keys, so that segments do not have to end where these
-    /// begin.
+    /// Notes that a column of decimals may have values without keys, so that segments do not have to end
+    /// where these begin.
     pub(crate) fn expect_wide(&mut self, column: usize) {
         self.wide[column] = true;
     }
 
-    /// Returns true if the rows of `batch` cannot be in this segment, as columns have keys in it of which `batch` has a
-    /// decimal without one. The next segment can have them.
+    /// Returns true if the rows of `batch` cannot be in this segment, as columns have keys in it of which
+    /// `batch` has a decimal without one. The next segment can have them.
     pub(crate) fn must_end_before(&mut self, batch: &RecordBatch) -> bool {
         let mut more = false;
         let columns = self.schema.fields().iter().zip(batch.columns());
@@ -121,8 +121,8 @@ impl<'t> SegmentWriter<'t> {
             .collect();
     }
 
-    /// Returns true if rows have become so much longer than the first ones that chunks that are not full take more than
-    /// their share of memory. The writer then starts another segment.
+    /// Returns true if rows have become so much longer than the first ones that chunks that are not full take
+    /// more than their share of memory. The writer then starts another segment.
     pub(crate) fn is_overfull(&self) -> bool {
         self.sum(ColumnWriter::pending_strings) > self.shares.pending
     }
@@ -254,7 +254,8 @@ impl<'t> SegmentWriter<'t> {
             self.parts.push(writer.finish(at as u64)?);
         }
         for ((column, chunk, encoded), offset) in ready.iter().zip(offsets) {
-            // Chunks without bytes need no place; zeros keep their entries independent of what was written before.
+            // Chunks without bytes need no place; zeros keep their entries independent of what was written
+            // before.
             let entry = match encoded.entry.len {
                 0 => encoded.entry,
                 _ => ChunkEntry {
@@ -324,8 +325,8 @@ impl<'t> SegmentWriter<'t> {
     }
 }
 
-/// Chunks from so many units on begin with one, so that reading them touches as few as can be; for smaller ones the
-/// space between them would be too much.
+/// Chunks from so many units on begin with one, so that reading them touches as few as can be; for smaller
+/// ones the space between them would be too much.
 const UNITS_TO_ALIGN: usize = 16;
 /// Values from which on a batch is worth spreading over threads.
 const PARALLEL_VALUES: usize = 8192;

@@ -1,7 +1,7 @@
 //! Writing a table: Arrow batches in, segments out, published with the transaction.
 //!
-//! The rows become a table of their own, new segments behind those of a table, or take the place of some of them. If the
-//! table has a clustering, they are sorted first, all rows of one writer together.
+//! The rows become a table of their own, new segments behind those of a table, or take the place of some of
+//! them. If the table has a clustering, they are sorted first, all rows of one writer together.
 
 use crate::format::meta::TableMeta;
 use crate::table::cluster::Sorter;
@@ -13,8 +13,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use halocline_pool::Txn;
 
-/// Streams batches into a table of a pool. Nothing can be seen of it before [`finish`](Self::finish) and the commit
-/// of the transaction; dropped before, it leaves nothing behind.
+/// Streams batches into a table of a pool. Nothing can be seen of it before [`finish`](Self::finish) and the
+/// commit of the transaction; dropped before, it leaves nothing behind.
 pub struct TableWriter<'t> {
     txn: &'t Txn,
     schema: SchemaRef,
@@ -38,8 +38,8 @@ impl std::fmt::Debug for TableWriter<'_> {
 }
 
 impl<'t> TableWriter<'t> {
-    /// Starts a table `name`, which replaces one of that name when it is finished. Dictionary types of `schema` are
-    /// stored as their value types; metadata of schema and fields is not kept.
+    /// Starts a table `name`, which replaces one of that name when it is finished. Dictionary types of
+    /// `schema` are stored as their value types; metadata of schema and fields is not kept.
     ///
     /// # Errors
     /// [`ColumnsError::UnsupportedType`], [`ColumnsError::DuplicateColumn`].
@@ -64,8 +64,8 @@ impl<'t> TableWriter<'t> {
         Self::start(txn, edit, place, options)
     }
 
-    /// Starts new segments of table `name` that take the place of those with these ids (of the first of them, if they do
-    /// not follow each other). Written without a row, the old ones just go.
+    /// Starts new segments of table `name` that take the place of those with these ids (of the first of them,
+    /// if they do not follow each other). Written without a row, the old ones just go.
     ///
     /// # Errors
     /// As [`append`](Self::append); [`ColumnsError::NoSuchSegment`].
@@ -118,7 +118,8 @@ impl<'t> TableWriter<'t> {
         self.stats.rows
     }
 
-    /// Notes that a column of decimals will get values of more than 64 bits, so that no segment ends where they begin.
+    /// Notes that a column of decimals will get values of more than 64 bits, so that no segment ends where
+    /// they begin.
     pub(crate) fn expect_wide(&mut self, column: usize) {
         self.segment.expect_wide(column);
     }
@@ -128,8 +129,9 @@ impl<'t> TableWriter<'t> {
         self.stats.stored_bytes + self.segment.written_bytes()
     }
 
-    /// Appends the rows of a batch; columns go by position. Columns are encoded in parallel (rayon's global pool). If the
-    /// table has a clustering, rows wait, in DRAM and then in the pool, until all are there and sorted.
+    /// Appends the rows of a batch; columns go by position. Columns are encoded in parallel (rayon's global
+    /// pool). If the table has a clustering, rows wait, in DRAM and then in the pool, until all are there
+    /// and sorted.
     ///
     /// # Errors
     /// [`ColumnsError::ColumnCount`], [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`],

@@ -74,7 +74,8 @@ fn delete(txn: &Txn, model: &mut Model, seed: u64) {
     delete_rows(txn, "t", &rows).expect("rows of the table");
 }
 
-/// Kills `change`, which takes a table from one state to another, at every moment and with every flush and fence left out.
+/// Kills `change`, which takes a table from one state to another, at every moment and with every flush and
+/// fence left out.
 fn explore(properties: &TableProperties, to_name: &str, change: impl Fn(&Txn, &mut Model)) {
     // One handle for both: what a pool does when it is first written to after an open is tested there.
     let kept = RefCell::new(None);
@@ -119,7 +120,8 @@ fn explore(properties: &TableProperties, to_name: &str, change: impl Fn(&Txn, &m
     assert!(report.missed.is_empty(), "{report}");
 }
 
-/// Whether the table of a pool, opened after a crash, has these rows and nothing else is wrong with it; if not, why.
+/// Whether the table of a pool, opened after a crash, has these rows and nothing else is wrong with it; if
+/// not, why.
 fn holds(medium: &Arc<Tracked>, name: &str, (model, segments): &(Model, Vec<u64>)) -> Result<(), String> {
     let pool = Pool::open_on(Arc::clone(medium)).map_err(|error| error.to_string())?;
     let snapshot = pool.snapshot().map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! Tables whose bytes were changed behind the pool's back: errors or wrong values, never a panic; and `check` finds
-//! whatever makes a value wrong.
+//! Tables whose bytes were changed behind the pool's back: errors or wrong values, never a panic; and `check`
+//! finds whatever makes a value wrong.
 
 use crate::common::{Shape, batch, types, values};
 use arrow_schema::DataType;

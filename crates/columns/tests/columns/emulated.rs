@@ -71,7 +71,8 @@ fn a_whole_column_is_read_once() {
         let read = lines(&device, || {
             column.scan(0..ROWS as usize).expect("undamaged");
         });
-        // What is fetched ahead of the end of a chunk is the beginning of the next one, or of another column's.
+        // What is fetched ahead of the end of a chunk is the beginning of the next one, or of another
+        // column's.
         assert!(
             (all..all + all / 10 + 200).contains(&read),
             "{}: {read} of {all}",

@@ -327,7 +327,8 @@ fn only_what_needs_it_is_of_version_4_or_5() {
     assert_eq!(versions, ["{\"v\":2,", "{\"v\":4,", "{\"v\":5,"]);
 }
 
-/// Every value of a plain column takes the bytes of its type, however few values there are, and also after a merge.
+/// Every value of a plain column takes the bytes of its type, however few values there are, and also after a
+/// merge.
 #[test]
 fn plain_columns_are_as_wide_as_their_types() {
     const ROWS: usize = 70_000;
@@ -372,7 +373,8 @@ fn plain_columns_are_as_wide_as_their_types() {
     assert!(description.starts_with("{\"v\":4,"), "{description}");
 }
 
-/// The library's format decides by the number of rows how a container is stored: 4096 are the most that are an array.
+/// The library's format decides by the number of rows how a container is stored: 4096 are the most that are
+/// an array.
 #[test]
 fn selected_rows_come_back_from_their_serialized_form() {
     for found in [4095, 4096, 4097] {

@@ -1,4 +1,5 @@
-//! Large tables with any bit flipped: every read gives the right values or an error that names the place, and whoever copies rows stops.
+//! Large tables with any bit flipped: every read gives the right values or an error that names the place, and
+//! whoever copies rows stops.
 #![allow(clippy::print_stdout, reason = "a random test prints its seed")]
 
 use crate::common::{Shape, Value, batch, values};
@@ -163,7 +164,8 @@ fn no_flipped_bit_gives_a_wrong_answer_or_is_copied() {
             assert_eq!(pool.snapshot().expect("open").generation(), generation);
             let unused = merged.is_ok();
             if unused {
-                // Only what holds nothing of a row may be damaged: what stands between chunks, or behind deleted rows that are known.
+                // Only what holds nothing of a row may be damaged: what stands between chunks, or behind
+                // deleted rows that are known.
                 let found = pool.check(|_| ()).expect("readable");
                 assert!(!found.is_intact(), "flip {flip}");
                 let errors = whole.check();

@@ -1,5 +1,6 @@
-//! A table that an earlier build of this program wrote is read for ever: its description and its extents, in a file that
-//! is never made again. Packed segments (format 1) are in the golden pools of the crate `halocline`.
+//! A table that an earlier build of this program wrote is read for ever: its description and its extents, in
+//! a file that is never made again. Packed segments (format 1) are in the golden pools of the crate
+//! `halocline`.
 
 use crate::common::dram_pool;
 use crate::encodings::{KINDS, array, numbers, short_runs, table_of};
@@ -16,8 +17,8 @@ const ENCODED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/encoded
 /// Segments of format 3 (metadata version 5): runs that are marked, without NULLs and with.
 const MARKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/marked-v5.table");
 
-/// A segment of format 4 (metadata version 6): decimals of more than 64 bits in a dictionary, as they are, and none of
-/// them.
+/// A segment of format 4 (metadata version 6): decimals of more than 64 bits in a dictionary, as they are,
+/// and none of them.
 const WIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/wide-v6.table");
 
 /// The rows of the first file.
@@ -89,8 +90,8 @@ fn marked_segments_are_read_as_ever() {
     );
 }
 
-/// Compares a file with the columns that it was made of; returns the encodings of the first chunks of those that have
-/// codes.
+/// Compares a file with the columns that it was made of; returns the encodings of the first chunks of those
+/// that have codes.
 fn read(path: &str, columns: &[ArrayRef]) -> Vec<Encoding> {
     let file = std::fs::read(path).expect("a golden table");
     let mut rest = &file[..];

@@ -1,4 +1,5 @@
-//! Random tables, written, opened and read back; selections and predicates against brute force over the Arrow values.
+//! Random tables, written, opened and read back; selections and predicates against brute force over the Arrow
+//! values.
 
 use crate::common::{Shape, Value, assert_same, batch, dram_pool, types, values, write};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};

@@ -1,5 +1,5 @@
-//! Decimals of more than 64 bits: which segments have keys for them, and what of a table says so. That they come back
-//! from every operation is in the other tests, whose random decimals have up to 38 digits.
+//! Decimals of more than 64 bits: which segments have keys for them, and what of a table says so. That they
+//! come back from every operation is in the other tests, whose random decimals have up to 38 digits.
 
 use crate::common::{assert_same, dram_pool, values};
 use crate::model::read;

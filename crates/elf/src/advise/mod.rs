@@ -1,11 +1,11 @@
 //! Choice of a placement: every candidate is run on a model of the medium with a sample of the queries.
 //!
 //! # The prediction
-//! The time of a query is the sum of the CPU's work, measured with everything in its caches; the waits for the slow
-//! tier, on the virtual clock of an emulated device below a model of the CPU's cache; and the waits for the DRAM of the
-//! copies, taken from the same reads on an emulated DRAM. The work is spread between the reads, so that it overlaps
-//! with the waits as it would in reality. Half of the sample warms up the caches and the other half is measured, since
-//! a cache does not speed up the query that fills it.
+//! The time of a query is the sum of the CPU's work, measured with everything in its caches; the waits for
+//! the slow tier, on the virtual clock of an emulated device below a model of the CPU's cache; and the waits
+//! for the DRAM of the copies, taken from the same reads on an emulated DRAM. The work is spread between the
+//! reads, so that it overlaps with the waits as it would in reality. Half of the sample warms up the caches
+//! and the other half is measured, since a cache does not speed up the query that fills it.
 //!
 //! Nothing of the index changes, and its own medium is not charged.
 //!
@@ -37,7 +37,8 @@ const ABOUT: u64 = 10;
 pub struct AdviseOptions {
     /// Bytes of DRAM at most.
     pub dram: u64,
-    /// The slow tier, the cache above it and whether its times are relative to this host's; its clock does not matter.
+    /// The slow tier, the cache above it and whether its times are relative to this host's; its clock does
+    /// not matter.
     pub medium: EmulatedSpec,
     /// Average CPU time of a query; measured if `None`.
     pub cpu: Option<Duration>,
@@ -63,7 +64,8 @@ impl AdviseOptions {
 pub struct Advised {
     /// The placement.
     pub placement: Placement,
-    /// Bytes of DRAM that it takes, or may take while queries run; if it is not possible, the bytes that it would take.
+    /// Bytes of DRAM that it takes, or may take while queries run; if it is not possible, the bytes that it
+    /// would take.
     pub dram_bytes: u64,
     /// Lines that the slow tier serves.
     pub lines: f64,
@@ -134,15 +136,15 @@ impl<B: Bytes> Elf<B> {
     /// Predicts the cost of each placement for queries like these, and picks one.
     ///
     /// # Errors
-    /// [`ElfError::NoQueries`] for an empty sample; [`ElfError::WrongDimensions`] for a query of another index;
-    /// [`ElfError::Memory`], [`ElfError::Damaged`].
+    /// [`ElfError::NoQueries`] for an empty sample; [`ElfError::WrongDimensions`] for a query of another
+    /// index; [`ElfError::Memory`], [`ElfError::Damaged`].
     pub fn advise(&self, sample: &[Query], options: &AdviseOptions) -> Result<Advice> {
         advise(vec![IndexShare::new(self, sample, options.dram)?], 0, options)
     }
 }
 
-/// The placements to try beside slow-only, hybrid and volatile, in the order in which equally good ones are preferred.
-/// Hash tables of lists are left out, as their probes read DRAM that the model does not see.
+/// The placements to try beside slow-only, hybrid and volatile, in the order in which equally good ones are
+/// preferred. Hash tables of lists are left out, as their probes read DRAM that the model does not see.
 const CANDIDATES: [Placement; 4] = [
     Placement::Static(StaticLists::Probable),
     Placement::DualAccess,
@@ -150,8 +152,8 @@ const CANDIDATES: [Placement; 4] = [
     Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
 ];
 
-/// [`Elf::advise`] for several parts that each query searches. `beside` is the number of bytes that are stored beside
-/// the trees and would be in DRAM with them.
+/// [`Elf::advise`] for several parts that each query searches. `beside` is the number of bytes that are
+/// stored beside the trees and would be in DRAM with them.
 pub(crate) fn advise(mut parts: Vec<IndexShare<'_>>, beside: u64, options: &AdviseOptions) -> Result<Advice> {
     parts.retain(|part| part.elf.rows() > 0);
     if parts.is_empty() {
@@ -279,8 +281,8 @@ fn in_dram(placement: Placement, dram_bytes: u64, slow_only: &PlacementResult) -
     row(placement, &tried, slow_only)
 }
 
-/// Returns the placement with the least DRAM among those about as fast as the fastest; of several with about the same
-/// DRAM, the first. Never volatile, as only the user knows if an index may end with the process.
+/// Returns the placement with the least DRAM among those about as fast as the fastest; of several with about
+/// the same DRAM, the first. Never volatile, as only the user knows if an index may end with the process.
 fn pick(rows: &[Advised]) -> usize {
     let time = |row: &Advised| row.time.filter(|_| row.placement != Placement::Volatile);
     let fastest = rows.iter().filter_map(time).fold(f64::INFINITY, f64::min);

@@ -1,5 +1,5 @@
-//! Trial of one placement: copies are made within the budget, a part of the sample warms up, and the rest is measured
-//! on the clocks of the devices.
+//! Trial of one placement: copies are made within the budget, a part of the sample warms up, and the rest is
+//! measured on the clocks of the devices.
 
 use super::sample::MeasuredQuery;
 use super::watched::{Meter, Reading, Watched};
@@ -23,8 +23,8 @@ pub(super) struct PlacementResult {
     pub(super) units: u64,
 }
 
-/// Runs a trial of a placement. The inner error is the reason if the index cannot have the placement or there is no
-/// room for it.
+/// Runs a trial of a placement. The inner error is the reason if the index cannot have the placement or there
+/// is no room for it.
 pub(super) fn run(
     parts: &[IndexShare<'_>],
     asked: &[MeasuredQuery],
@@ -86,8 +86,8 @@ pub(super) fn run(
     }))
 }
 
-/// Splits the queries alternately, so that both halves have queries of every kind. A single query is in the measured
-/// half.
+/// Splits the queries alternately, so that both halves have queries of every kind. A single query is in the
+/// measured half.
 fn halves(asked: &[MeasuredQuery]) -> (Vec<MeasuredQuery>, Vec<MeasuredQuery>) {
     let every_other = |from: usize| asked.iter().copied().skip(from).step_by(2).collect();
     (every_other(1), every_other(0))
@@ -112,7 +112,8 @@ impl PlacementTrial<'_> {
         Ok(())
     }
 
-    /// Trains copies that follow the queries: first with as many as it takes to create the caches, then with all.
+    /// Trains copies that follow the queries: first with as many as it takes to create the caches, then with
+    /// all.
     fn learn(&self, queries: &[MeasuredQuery]) -> Result<()> {
         self.ask(&queries[..queries.len().min(2)])?;
         for elf in &self.elves {

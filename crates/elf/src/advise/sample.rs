@@ -85,8 +85,8 @@ pub(super) fn choose(parts: &[IndexShare<'_>], most: Duration) -> Result<Vec<usi
     Ok(spread(count.clamp(few, len)).collect())
 }
 
-/// Determines the CPU time of each query: `cpu` on average, or else measured with the lines that it reads in the
-/// caches. Queries of a kind are assumed to work equally long for each read.
+/// Determines the CPU time of each query: `cpu` on average, or else measured with the lines that it reads in
+/// the caches. Queries of a kind are assumed to work equally long for each read.
 pub(super) fn work(
     parts: &[IndexShare<'_>],
     chosen: &[usize],
@@ -130,7 +130,8 @@ pub(super) fn work(
     Ok(asked.collect())
 }
 
-/// Measures a query whose data is in the CPU's caches: the minimum of a few runs, each of which repeats a short query.
+/// Measures a query whose data is in the CPU's caches: the minimum of a few runs, each of which repeats a
+/// short query.
 fn hot(query: &Query, elf: &Elf<Watched>, tids: &mut Vec<Tid>) -> Result<Duration> {
     const SHORT: Duration = Duration::from_micros(20);
     let mut best = Duration::MAX;

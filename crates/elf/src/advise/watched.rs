@@ -1,5 +1,5 @@
-//! Index bytes whose reads are charged to two emulated devices, the slow tier and DRAM, with the CPU's work between the
-//! reads. The bytes are type-erased, so that the searches are compiled only once more.
+//! Index bytes whose reads are charged to two emulated devices, the slow tier and DRAM, with the CPU's work
+//! between the reads. The bytes are type-erased, so that the searches are compiled only once more.
 
 use crate::Result;
 use halocline_emulator::{ClockMode, Counts, Device, DeviceProfile, EmulatedSpec};
@@ -191,7 +191,8 @@ impl Meter {
         self.done.store(0, Relaxed);
     }
 
-    /// Ends the query, whose work is `all` picoseconds in total: adds the part that belongs to reads of copies.
+    /// Ends the query, whose work is `all` picoseconds in total: adds the part that belongs to reads of
+    /// copies.
     pub(super) fn end(&self, all: u64) {
         self.worked(all.saturating_sub(self.done.load(Relaxed)));
     }
@@ -201,8 +202,8 @@ impl Meter {
         self.touches.load(Relaxed)
     }
 
-    /// Fills the device's buffer and the modelled caches as other queries would have: with all units and lines of these
-    /// bytes, or with as many as there is room for, spread evenly.
+    /// Fills the device's buffer and the modelled caches as other queries would have: with all units and
+    /// lines of these bytes, or with as many as there is room for, spread evenly.
     pub(super) fn fill<'a>(&self, parts: impl Iterator<Item = &'a Watched> + Clone) {
         let Some(Devices { slow, dram }) = &self.devices else {
             return;

@@ -1,10 +1,10 @@
-//! Building an index: rows are packed into records (record.rs), sorted (sort.rs; merge.rs beyond the memory budget), and
-//! written as lists (packed/write.rs, published/write.rs).
+//! Building an index: rows are packed into records (record.rs), sorted (sort.rs; merge.rs beyond the memory
+//! budget), and written as lists (packed/write.rs, published/write.rs).
 //!
-//! Up to a quarter of the memory is for lists in progress; shortcuts take what they need. Sorted runs beyond the rest
-//! spill and are merged, and so do entries of open lists beyond a sixteenth of the memory. The bytes of an index do not
-//! depend on threads or memory. Where the rows already stand in the order of their tuples, the build notices and writes
-//! a clustered index.
+//! Up to a quarter of the memory is for lists in progress; shortcuts take what they need. Sorted runs beyond
+//! the rest spill and are merged, and so do entries of open lists beyond a sixteenth of the memory. The bytes
+//! of an index do not depend on threads or memory. Where the rows already stand in the order of their tuples,
+//! the build notices and writes a clustered index.
 
 mod merge;
 pub(crate) mod output;
@@ -28,11 +28,13 @@ pub struct BuildOptions {
     pub layout: Layout,
     /// Threads to sort and write with.
     pub threads: usize,
-    /// Keeps TIDs in lists even if layout `packed` could omit them, because the rows are in the order of their tuples.
+    /// Keeps TIDs in lists even if layout `packed` could omit them, because the rows are in the order of
+    /// their tuples.
     pub keep_tids: bool,
-    /// Bytes of DRAM for the sort, the open lists, the lists being written and the shortcuts; data beyond that is
-    /// spilled. A few MiB are always used, up to 40 for the shortcuts of many rows; in layout `published`, the open
-    /// lists on one path of the tree and the ranks of codes beyond 31 bits come on top.
+    /// Bytes of DRAM for the sort, the open lists, the lists being written and the shortcuts; data beyond
+    /// that is spilled. A few MiB are always used, up to 40 for the shortcuts of many rows; in layout
+    /// `published`, the open lists on one path of the tree and the ranks of codes beyond 31 bits come on
+    /// top.
     pub memory: usize,
 }
 
@@ -67,8 +69,9 @@ pub struct BuildStats {
     pub spilled_runs: usize,
 }
 
-/// Builds an index of `rows` into `out`, which must be empty. Without a `spill` everything is sorted in memory, whatever
-/// the budget. The same rows and layout give the same bytes for any number of threads and any budget.
+/// Builds an index of `rows` into `out`, which must be empty. Without a `spill` everything is sorted in
+/// memory, whatever the budget. The same rows and layout give the same bytes for any number of threads and
+/// any budget.
 ///
 /// O(n log n) time; memory as [`BuildOptions::memory`] says.
 ///
@@ -176,8 +179,8 @@ impl IndexBuild<'_> {
         (self.options.memory / 4 / TASK_BYTES).clamp(1, rayon::current_num_threads() * 4)
     }
 
-    /// Returns the bytes for records of `rows` rows that are sorted in memory and stay there while the lists are
-    /// written.
+    /// Returns the bytes for records of `rows` rows that are sorted in memory and stay there while the lists
+    /// are written.
     fn sort_memory(&self, rows: usize) -> usize {
         let memory = self.options.memory;
         let shortcuts = ShortcutBuilder::memory(rows);

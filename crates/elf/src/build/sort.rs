@@ -1,7 +1,8 @@
 //! Sorting rows: scattered by their highest bits while they are read, then each bucket on its own.
 //!
-//! Invariant: between the counting and the scattering pass, each (stripe of rows, bucket) owns its own range of the
-//! destination; a stripe never writes beyond its ranges, even if the source returns other codes the second time.
+//! Invariant: between the counting and the scattering pass, each (stripe of rows, bucket) owns its own range
+//! of the destination; a stripe never writes beyond its ranges, even if the source returns other codes the
+//! second time.
 #![allow(
     unsafe_code,
     reason = "threads write interleaved, disjoint places of one destination"
@@ -42,8 +43,8 @@ impl<'a, T: Copy> SharedSlice<'a, T> {
     #[inline(always)]
     unsafe fn put(&self, at: usize, value: T) {
         assert!(at < self.len);
-        // SAFETY: `at` is within the slice this was made from, which is borrowed mutably for 'a; the caller keeps other
-        // threads away from this place.
+        // SAFETY: `at` is within the slice this was made from, which is borrowed mutably for 'a; the caller
+        // keeps other threads away from this place.
         let place = unsafe { self.first.add(at) };
         // SAFETY: as above; a place of a slice is aligned and writable.
         unsafe { place.write(value) };
@@ -113,8 +114,9 @@ pub(crate) fn sort<R: Rows + ?Sized, const W: usize>(
                     return Err(ElfError::Write("the rows changed while they were read".into()));
                 }
                 next[bucket] = at + 1;
-                // SAFETY: places `starts..ends` of this stripe and bucket belong to this thread alone (the running sum above
-                // gives each stripe and bucket its own range), and `at` lies below the end.
+                // SAFETY: places `starts..ends` of this stripe and bucket belong to this thread alone (the
+                // running sum above gives each stripe and bucket its own range), and `at`
+                // lies below the end.
                 unsafe { shared.put(at, *record) };
                 Ok(())
             })

@@ -1,9 +1,10 @@
 //! Buckets: a depth of the tree whose values are the upper bits of the next dimension's codes.
 //!
-//! Where the dimensions of the shortcuts leave some dozens of rows for each place, the next one has too many codes to be
-//! among them. So its codes are taken together, a power of two of neighbours to a bucket, and the tree gets a depth for the
-//! buckets: the shortcuts then lead to short leaf lists there too, with one load instead of three that wait for
-//! each other. Points and predicates on dimensions are translated here to those on depths.
+//! Where the dimensions of the shortcuts leave some dozens of rows for each place, the next one has too many
+//! codes to be among them. So its codes are taken together, a power of two of neighbours to a bucket, and the
+//! tree gets a depth for the buckets: the shortcuts then lead to short leaf lists there too, with one load
+//! instead of three that wait for each other. Points and predicates on dimensions are translated here to
+//! those on depths.
 
 use crate::CodePredicate;
 use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
@@ -55,8 +56,8 @@ impl Buckets {
         }
     }
 
-    /// Returns the predicates with one for the buckets inserted: it holds for each bucket with a code that satisfies
-    /// the dimension's own predicate.
+    /// Returns the predicates with one for the buckets inserted: it holds for each bucket with a code that
+    /// satisfies the dimension's own predicate.
     pub(crate) fn predicates(self, predicates: &[CodePredicate]) -> Vec<CodePredicate> {
         let of = |code: u64| code >> self.shift;
         let buckets = match &predicates[self.depth] {

@@ -52,7 +52,8 @@ struct PackedCheck<'a, 's, B> {
 }
 
 impl<B: Bytes> PackedCheck<'_, '_, B> {
-    /// Checks the subtree whose top list is at `at` and whose first byte must be `start`. Returns its rows and its end.
+    /// Checks the subtree whose top list is at `at` and whose first byte must be `start`. Returns its rows
+    /// and its end.
     fn subtree(&mut self, at: usize, depth: usize, start: usize) -> Result<(u64, usize)> {
         let node = self.tree.node(at, depth)?;
         if self.tree.geometry().is_clustered() && self.tree.base(at) != self.rows {

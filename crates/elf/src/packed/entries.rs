@@ -29,12 +29,14 @@ pub(crate) struct EntryStack<'s> {
 }
 
 impl<'s> EntryStack<'s> {
-    /// Creates a stack for a build with a budget of `memory` bytes. Without a spill, everything stays in DRAM.
+    /// Creates a stack for a build with a budget of `memory` bytes. Without a spill, everything stays in
+    /// DRAM.
     pub(crate) fn new(spill: Option<&'s dyn Spill>, memory: usize) -> Self {
         Self::with_chunks(spill, CHUNK, most_chunks(memory))
     }
 
-    /// Returns the bytes of DRAM that the stack of a build of `rows` rows takes, with this budget and a spill.
+    /// Returns the bytes of DRAM that the stack of a build of `rows` rows takes, with this budget and a
+    /// spill.
     pub(crate) fn memory(memory: usize, rows: usize) -> usize {
         rows.div_ceil(CHUNK).min(most_chunks(memory)) * CHUNK * size_of::<EntryWords>()
     }

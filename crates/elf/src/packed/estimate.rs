@@ -14,8 +14,8 @@ const SAMPLED: usize = 8;
 /// Least rows per list below which its own values usually separate them, so that no list is below it.
 const LEAF_ROWS: f64 = 2.0;
 
-/// Estimates the rows that match and the lists that a selection visits; reads the heads of about [`LISTS`] lists at
-/// most.
+/// Estimates the rows that match and the lists that a selection visits; reads the heads of about [`LISTS`]
+/// lists at most.
 pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) -> Result<Estimate> {
     let header = tree.header;
     let mut sum = Estimate::default();
@@ -98,7 +98,8 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) ->
     Ok(sum)
 }
 
-/// Returns the estimated share of the rows that pass the test of a depth; of the rows in its buckets, if there are any.
+/// Returns the estimated share of the rows that pass the test of a depth; of the rows in its buckets, if
+/// there are any.
 fn selectivity<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan, depth: usize) -> f64 {
     let share = |depth: usize| tree.header.histograms[depth].selectivity(&plan.tests[depth]);
     match depth
@@ -129,8 +130,8 @@ fn share_below<B: Bytes>(tree: PackedTree<'_, B>, plan: &Plan, depth: usize) -> 
         .product()
 }
 
-/// Adds the estimate below `lists` lists of dimension `depth + 1` that hold `rows` rows and are not read. A level is
-/// assumed to have as many lists as there are combinations of values, until each has few rows.
+/// Adds the estimate below `lists` lists of dimension `depth + 1` that hold `rows` rows and are not read. A
+/// level is assumed to have as many lists as there are combinations of values, until each has few rows.
 fn add_below<B: Bytes>(
     tree: PackedTree<'_, B>,
     plan: &Plan,

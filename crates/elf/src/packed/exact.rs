@@ -24,7 +24,8 @@ const FEW: usize = 16;
 /// Consecutive records that equal the point; none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EqualRun {
-    /// The first record's place; without TIDs its position in the list, and its row after [`PackedTree::run_in`].
+    /// The first record's place; without TIDs its position in the list, and its row after
+    /// [`PackedTree::run_in`].
     pub(crate) at: usize,
     pub(crate) len: u32,
     pub(crate) count: u32,
@@ -85,8 +86,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }
     }
 
-    /// Returns the records with the point's code in a leaf list of up to 127 one-byte values; `None` if it is another
-    /// list. The first [`HEAD`] bytes have been touched.
+    /// Returns the records with the point's code in a leaf list of up to 127 one-byte values; `None` if it is
+    /// another list. The first [`HEAD`] bytes have been touched.
     #[inline(always)]
     pub(crate) fn short_leaf<K: Kernel>(
         &self,
@@ -122,8 +123,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }
         let len = self.geometry().levels[depth].record_len;
         let (values, records) = (at + 1, at + 1 + rows);
-        // The values ascend, so the record is likely near its proportional position: it is prefetched while they are
-        // compared.
+        // The values ascend, so the record is likely near its proportional position: it is prefetched while
+        // they are compared.
         let share = (rows as u64 * code / (self.geometry().max_codes[depth] + 1)) as usize;
         let guess = records + share.min(rows) * len;
         self.view.prefetch(guess);
@@ -137,8 +138,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         })
     }
 
-    /// Finds `code` among 33 to 127 values: returns the position of the first match and a mask from there on; `None` if
-    /// there are too many.
+    /// Finds `code` among 33 to 127 values: returns the position of the first match and a mask from there on;
+    /// `None` if there are too many.
     #[inline(always)]
     pub(crate) fn middle_values<K: Kernel>(
         &self,
@@ -186,7 +187,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         (self.view.u64(record + byte) >> shift) & bits == tail
     }
 
-    /// Returns the run of equal records among one or two hits, without a branch: both are compared, a single one twice.
+    /// Returns the run of equal records among one or two hits, without a branch: both are compared, a single
+    /// one twice.
     #[inline(always)]
     pub(crate) fn one_or_two<K: Kernel>(&self, hits: Hits, len: usize, bits: u64, tail: u64) -> EqualRun {
         let Hits { records, mask, .. } = hits;
@@ -238,8 +240,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         run
     }
 
-    /// Translates a run that was found among the records from `first` on of the list at `at`: without TIDs, positions
-    /// become rows.
+    /// Translates a run that was found among the records from `first` on of the list at `at`: without TIDs,
+    /// positions become rows.
     #[inline(always)]
     pub(crate) fn run_in<K: Kernel>(&self, at: usize, first: usize, run: EqualRun) -> EqualRun {
         if K::TIDS {
@@ -254,7 +256,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         }
     }
 
-    /// Performs one step from any list: returns the next list (0 for none), and the run found if there is none.
+    /// Performs one step from any list: returns the next list (0 for none), and the run found if there is
+    /// none.
     #[inline(always)]
     pub(crate) fn any_list<K: Kernel>(
         &self,

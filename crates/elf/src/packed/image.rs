@@ -1,10 +1,11 @@
 //! Copies of lists of layout `packed` in DRAM: those of some levels, or those with the most rows.
 //!
-//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before parents
-//! as everywhere, so a link is still the distance back to the child, whether that is a copy or not. A search that comes
-//! to a copy goes on in copies without looking anything up, and reads the index itself from the first list on that has
-//! none. The traversal probability of a list is its share of the rows (section 2.2 of the paper). A list never has more
-//! rows than its parent, so the lists above any least probability form a tree.
+//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before
+//! parents as everywhere, so a link is still the distance back to the child, whether that is a copy or not. A
+//! search that comes to a copy goes on in copies without looking anything up, and reads the index itself from
+//! the first list on that has none. The traversal probability of a list is its share of the rows (section 2.2
+//! of the paper). A list never has more rows than its parent, so the lists above any least probability form a
+//! tree.
 
 use crate::packed::node::{InnerList, LINK_LEN, LeafList, ListNode, PackedTree, SPLIT, SPLIT_HEADER};
 use crate::packed::point_batch::FieldCoefficients;
@@ -44,8 +45,8 @@ struct PackedCopier<'a, 'c, B> {
     direct: Option<Shortcuts>,
 }
 
-/// Returns the image of these lists and of the shortcuts; `None` if it exceeds `most` bytes or `control` does not
-/// approve it.
+/// Returns the image of these lists and of the shortcuts; `None` if it exceeds `most` bytes or `control` does
+/// not approve it.
 ///
 /// # Errors
 /// [`ElfError::Damaged`], [`ElfError::Memory`], [`ElfError::Cancelled`].
@@ -58,7 +59,8 @@ pub(crate) fn make<B: Bytes>(
     copy_lists(PackedCopier::new(tree, selection, most, control), control)
 }
 
-/// Returns the image of the most probable lists of at most `most` bytes; `None` if there is no room for the root.
+/// Returns the image of the most probable lists of at most `most` bytes; `None` if there is no room for the
+/// root.
 ///
 /// # Errors
 /// As [`make`].
@@ -80,9 +82,9 @@ pub(crate) fn probable<B: Bytes>(
     copy_most_probable(1.0 / tree.geometry().rows as f64, copier, control)
 }
 
-/// Returns the number of levels whose lists may be copied. Shortcuts that lead to copies have form direct and hold only
-/// offsets, whereas quartered ones also hold row counts of every list: these are not given up for copies of a few
-/// lists. (Finding the few would also read the whole index.)
+/// Returns the number of levels whose lists may be copied. Shortcuts that lead to copies have form direct and
+/// hold only offsets, whereas quartered ones also hold row counts of every list: these are not given up for
+/// copies of a few lists. (Finding the few would also read the whole index.)
 fn levels_worth<B: Bytes>(tree: PackedTree<'_, B>, most: u64) -> usize {
     let shortcuts = &tree.header.shortcuts;
     match shortcuts.form {
@@ -142,8 +144,8 @@ impl<'a, 'c, B: Bytes> PackedCopier<'a, 'c, B> {
         self.from + self.bytes.as_ref().map_or(0, |bytes| bytes.len())
     }
 
-    /// Copies the list at `at` after its descendants, if it is selected. Returns the offset of the copy, or else that
-    /// of the list. `place` is the slot index of its prefix among the shortcuts.
+    /// Copies the list at `at` after its descendants, if it is selected. Returns the offset of the copy, or
+    /// else that of the list. `place` is the slot index of its prefix among the shortcuts.
     fn list(&mut self, at: usize, depth: usize, place: u64) -> Result<usize, CopyStop> {
         let tree = self.tree;
         // Checked before the list is read, as most lists are below the last copied level.

@@ -27,8 +27,8 @@ pub(crate) struct PendingList {
     pub(crate) at: u64,
 }
 
-/// Writes the inner list that `list` describes. From time to time `part` receives the bytes so far and may drain them,
-/// so that a list of any length needs little memory.
+/// Writes the inner list that `list` describes. From time to time `part` receives the bytes so far and may
+/// drain them, so that a list of any length needs little memory.
 #[inline(always)]
 pub(crate) fn write<E>(
     geometry: &RecordGeometry,

@@ -1,18 +1,19 @@
 //! The nodes of layout `packed`, decoded.
 //!
-//! Nodes are stored in post-order: the children of a list directly before it, in the order of their values, so that a
-//! link is the distance back to the child and no subtree knows where in the file it lies. A node is one of
-//! - *leaf list*, `n` (1 byte, 1..=127) or `0x80, n` (u32): `n` values of its dimension, then `n` records; a value may
-//!   occur several times. Below the last dimension there are no values: only TIDs.
-//! - *inner list*, `0x81 | dense << 1 | (link length - 1) << 2`, entries (u32), rows below (u32); then either the
-//!   smallest value (dense: entry `k` stands for value `min + k`, link 0 says that no row has it) or the values; then
-//!   the links.
+//! Nodes are stored in post-order: the children of a list directly before it, in the order of their values,
+//! so that a link is the distance back to the child and no subtree knows where in the file it lies. A node is
+//! one of
+//! - *leaf list*, `n` (1 byte, 1..=127) or `0x80, n` (u32): `n` values of its dimension, then `n` records; a
+//!   value may occur several times. Below the last dimension there are no values: only TIDs.
+//! - *inner list*, `0x81 | dense << 1 | (link length - 1) << 2`, entries (u32), rows below (u32); then either
+//!   the smallest value (dense: entry `k` stands for value `min + k`, link 0 says that no row has it) or the
+//!   values; then the links.
 //!
-//! In an image (image.rs) there is also the *split leaf list*, `0xe0`, `n` (u32), the offset of its records (u64), and the
-//! values: a copy without the records.
+//! In an image (image.rs) there is also the *split leaf list*, `0xe0`, `n` (u32), the offset of its records
+//! (u64), and the values: a copy without the records.
 //!
-//! In a clustered index the number of its first row stands before each list, and records have no TIDs: below the last
-//! dimension a list is only its number of rows.
+//! In a clustered index the number of its first row stands before each list, and records have no TIDs: below
+//! the last dimension a list is only its number of rows.
 
 use crate::geometry::RecordGeometry;
 use crate::header::ElfHeader;
@@ -178,8 +179,8 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         if len == 0 { 0 } else { self.view.uint(from, len) }
     }
 
-    /// Returns the rows below the entries `first..end` of a list of dimension `depth` in a clustered index; reads two
-    /// children.
+    /// Returns the rows below the entries `first..end` of a list of dimension `depth` in a clustered index;
+    /// reads two children.
     pub(crate) fn rows_below(
         &self,
         inner: &InnerList,
@@ -224,7 +225,8 @@ fn beyond(at: usize) -> ElfError {
 }
 
 impl InnerList {
-    /// Returns the offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a node's).
+    /// Returns the offset of child `k`; 0 if a dense list has none there (0 is the header's offset, never a
+    /// node's).
     #[inline(always)]
     pub(crate) fn child<B: Bytes>(&self, view: View<'_, B>, k: usize) -> usize {
         let distance = view.uint(self.links + k * self.link_len, self.link_len) as usize;

@@ -3,8 +3,8 @@
 use crate::geometry::RecordGeometry;
 use crate::packed::shortcuts::{ShortcutForm, Shortcuts};
 
-/// Coefficients of one dimension, which map its code to a part of the point's slot index and to bits of its record
-/// tail.
+/// Coefficients of one dimension, which map its code to a part of the point's slot index and to bits of its
+/// record tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FieldCoefficient {
     /// Factor in the slot index, below 2^32; 0 for dimensions that the shortcuts do not cover.
@@ -43,8 +43,8 @@ pub(crate) struct PointBatch4 {
 }
 
 impl FieldCoefficients {
-    /// The coefficients of all dimensions; `None` if there are less than four, or if the lists behind the shortcuts are not of
-    /// one-byte values with records of up to 63 bits above the TID.
+    /// The coefficients of all dimensions; `None` if there are less than four, or if the lists behind the
+    /// shortcuts are not of one-byte values with records of up to 63 bits above the TID.
     pub(crate) fn all(geometry: &RecordGeometry, shortcuts: &Shortcuts) -> Option<Vec<Self>> {
         let (dims, depth) = (geometry.dims(), shortcuts.dims());
         let usual = dims >= 4

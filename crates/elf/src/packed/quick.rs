@@ -1,10 +1,11 @@
-//! The fast path of an exact match in layout `packed`: a quartered shortcut to a few records, or a shortcut to a leaf
-//! list of up to 127 one-byte values, of which one or two are equal.
+//! The fast path of an exact match in layout `packed`: a quartered shortcut to a few records, or a shortcut
+//! to a leaf list of up to 127 one-byte values, of which one or two are equal.
 //!
-//! The CPU overlaps the cache misses of one search with those of the next only as far as its reorder buffer reaches,
-//! and not beyond a branch that is mispredicted once its line has come. So the path has few instructions and no branch
-//! whose outcome depends on the point, and the result is returned in registers: a result written to memory in parts and
-//! read back whole would stall until the search retires. Everything irregular falls back to exact.rs.
+//! The CPU overlaps the cache misses of one search with those of the next only as far as its reorder buffer
+//! reaches, and not beyond a branch that is mispredicted once its line has come. So the path has few
+//! instructions and no branch whose outcome depends on the point, and the result is returned in registers: a
+//! result written to memory in parts and read back whole would stall until the search retires. Everything
+//! irregular falls back to exact.rs.
 
 use crate::header::ElfHeader;
 use crate::kernel::{Kernel, Records, WithKernel};
@@ -148,7 +149,8 @@ pub(crate) fn ask_for<B: Bytes>(tree: PackedTree<'_, B>, point: &[u64]) {
     }
 }
 
-/// Returns the first record of the list at `at` in the subrange of the point's code, and the number of records there.
+/// Returns the first record of the list at `at` in the subrange of the point's code, and the number of
+/// records there.
 #[inline(always)]
 fn quarter<B: Bytes>(tree: PackedTree<'_, B>, at: usize, counts: u16, point: &[u64]) -> (usize, usize) {
     let shortcuts = &tree.header.shortcuts;

@@ -1,11 +1,12 @@
 //! Range and partial match in layout `packed`.
 //!
-//! The tree is searched level by level: all matching children of a level's lists become the frontier of the next, and
-//! their lines are prefetched before the first of them is read. A frontier that grows past [`FRONTIER`] lists is
-//! searched depth first in ranges of that size, so that memory stays small and prefetched lines are still in the cache.
+//! The tree is searched level by level: all matching children of a level's lists become the frontier of the
+//! next, and their lines are prefetched before the first of them is read. A frontier that grows past
+//! [`FRONTIER`] lists is searched depth first in ranges of that size, so that memory stays small and
+//! prefetched lines are still in the cache.
 //!
-//! In a clustered index rows are emitted as ranges: below the last restricted dimension no list is visited, as the rows of
-//! neighbouring children are consecutive.
+//! In a clustered index rows are emitted as ranges: below the last restricted dimension no list is visited,
+//! as the rows of neighbouring children are consecutive.
 
 use crate::geometry::LevelFormat;
 use crate::kernel::{CodeRange, Kernel, Records, WithKernel, low_bits};
@@ -186,8 +187,8 @@ impl<B: Bytes, S: MatchSink> WithKernel for SplitSelect<'_, '_, B, S> {
     }
 }
 
-/// Lists of one level that are being searched: `frontier[next..end]` are still to do; their children are collected in
-/// `frontier[end..]`.
+/// Lists of one level that are being searched: `frontier[next..end]` are still to do; their children are
+/// collected in `frontier[end..]`.
 #[derive(Debug, Clone, Copy)]
 struct FrontierRange {
     start: usize,
@@ -223,13 +224,14 @@ pub(super) struct LevelQuery<'p> {
     any: bool,
     /// Restricted dimensions beyond this one.
     rest: &'p [u8],
-    /// Distance from the start of the next level's lists to the bytes that are read first: in a leaf list and in an
-    /// inner one.
+    /// Distance from the start of the next level's lists to the bytes that are read first: in a leaf list
+    /// and in an inner one.
     leaf_ahead: usize,
     inner_ahead: usize,
 }
 
-// Everything is inlined into `run`, and nothing recurses, so that all of it is compiled for the kernel's instructions.
+// Everything is inlined into `run`, and nothing recurses, so that all of it is compiled for the kernel's
+// instructions.
 impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
     #[inline(always)]
     fn levels<K: Kernel>(&mut self, ranges: &mut Vec<FrontierRange>, depth: usize) -> Result<()> {
@@ -262,9 +264,9 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// Prefetches lists after `next` that are read as a whole. The first line of each access unit is prefetched early;
-    /// the others follow when the medium has fetched the unit, as each of them then occupies one of the core's miss
-    /// buffers for a shorter time.
+    /// Prefetches lists after `next` that are read as a whole. The first line of each access unit is
+    /// prefetched early; the others follow when the medium has fetched the unit, as each of them then
+    /// occupies one of the core's miss buffers for a shorter time.
     #[inline(always)]
     fn ask_for_whole(&self, lists: &[usize], next: usize) {
         let view = self.tree.view;
@@ -298,8 +300,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
             Some(Test::Set(set)) => (set.bounds, Some(&**set)),
         };
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
-        // Of a leaf list only the values if they are tested, otherwise all; of an inner list the first link that may
-        // match.
+        // Of a leaf list only the values if they are tested, otherwise all; of an inner list the first link
+        // that may match.
         let (leaf_ahead, inner_ahead) = match self.plan.tests.get(depth + 1) {
             Some(Test::Range(next)) => (FEW, INNER_HEADER + 2 * (next.lo as usize).min(FAR)),
             Some(Test::Set(_)) => (FEW, 64),
@@ -368,8 +370,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         self.test_candidates::<K>(&query)
     }
 
-    /// Searches a leaf list of up to 32 one-byte values. If few of them match, their records are prefetched and tested
-    /// later.
+    /// Searches a leaf list of up to 32 one-byte values. If few of them match, their records are prefetched
+    /// and tested later.
     #[inline(always)]
     fn short_leaf<K: Kernel>(&mut self, at: usize, head: &[u8; PAD], query: &LevelQuery<'p>) -> Result<()> {
         let view = self.tree.view;
@@ -413,7 +415,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         Ok(())
     }
 
-    /// Adds the matching children to the frontier. Returns the entry at which to continue if it is full, otherwise 0.
+    /// Adds the matching children to the frontier. Returns the entry at which to continue if it is full,
+    /// otherwise 0.
     #[inline(always)]
     fn inner<K: Kernel>(
         &mut self,
@@ -478,8 +481,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         Ok(())
     }
 
-    /// Emits those of up to 64 neighbouring records that pass the remaining tests; those of `mask` have passed the
-    /// level's own test. In a clustered index `row` is the row of the first record.
+    /// Emits those of up to 64 neighbouring records that pass the remaining tests; those of `mask` have
+    /// passed the level's own test. In a clustered index `row` is the row of the first record.
     #[inline(always)]
     fn window<K: Kernel>(
         &mut self,

@@ -1,4 +1,5 @@
-//! Range matches behind quartered shortcuts: reads the records of a few subranges of each list and not its values.
+//! Range matches behind quartered shortcuts: reads the records of a few subranges of each list and not its
+//! values.
 
 use crate::Result;
 use crate::kernel::{CodeRange, Kernel, Records, low_bits};
@@ -13,8 +14,8 @@ const AHEAD: usize = 32;
 /// Bytes of a line.
 const LINE: usize = 64;
 
-/// The rows of a short leaf list whose codes lie between two bounds. The bounds have only those bits of a code that
-/// differ within a list: at most 8.
+/// The rows of a short leaf list whose codes lie between two bounds. The bounds have only those bits of a
+/// code that differ within a list: at most 8.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SubrangeSlice {
     /// The list.
@@ -80,8 +81,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// Returns a mask of the records with a code of the slice: all records of inner subranges, and in the subrange of
-    /// each bound those whose low bits are within it.
+    /// Returns a mask of the records with a code of the slice: all records of inner subranges, and in the
+    /// subrange of each bound those whose low bits are within it.
     #[inline(always)]
     fn between<K: Kernel>(&self, slice: &SubrangeSlice, records: Records, part: SubrangeRows) -> u64 {
         let quarters = &self.tree.header.shortcuts.quarters;
@@ -131,8 +132,8 @@ mod tests {
     }
 
     impl Table {
-        /// Creates random rows, one in eight of which is a copy of another one; those with first code 0 have the same
-        /// third one as a rule, so their lists have many rows in a quarter.
+        /// Creates random rows, one in eight of which is a copy of another one; those with first code 0 have
+        /// the same third one as a rule, so their lists have many rows in a quarter.
         fn new(max: [u64; DIMS], rows: usize, rng: &mut StdRng) -> Self {
             let mut table = Self { max, rows: vec![] };
             for row in 0..rows {

@@ -1,7 +1,8 @@
 //! Construction of the array of [`Shortcuts`].
 //!
-//! The array of a bucketed tree has many slots and never has form direct, so its slots are set in ascending order and
-//! its lines are encoded one after the other. The same holds for an array that will have form quartered.
+//! The array of a bucketed tree has many slots and never has form direct, so its slots are set in ascending
+//! order and its lines are encoded one after the other. The same holds for an array that will have form
+//! quartered.
 
 use crate::geometry::RecordGeometry;
 use crate::packed::shortcuts::{
@@ -146,8 +147,8 @@ impl ShortcutBuilder {
         }
     }
 
-    /// Returns the shape of the array behind lists that end at `nodes_end`, and its bytes with the zeros before it.
-    /// Unless the array is quartered, it gets form near if nearly all lines allow it.
+    /// Returns the shape of the array behind lists that end at `nodes_end`, and its bytes with the zeros
+    /// before it. Unless the array is quartered, it gets form near if nearly all lines allow it.
     pub(crate) fn finish(&mut self, geometry: &RecordGeometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
         let dims = self.dims;
         let shape = |form| Shortcuts::new(geometry, dims, form, nodes_end).unwrap_or_default();
@@ -166,8 +167,8 @@ impl ShortcutBuilder {
         (direct, bytes)
     }
 
-    /// Returns the bytes of an array of this shape with the zeros before it, and the number of lines with a list that
-    /// is too far away.
+    /// Returns the bytes of an array of this shape with the zeros before it, and the number of lines with a
+    /// list that is too far away.
     pub(crate) fn bytes(&mut self, shape: &Shortcuts, nodes_end: u64) -> (Vec<u8>, usize) {
         let mut bytes = vec![0; shape.at.saturating_sub(nodes_end as usize)];
         if let Some(lines) = &mut self.lines {
@@ -195,8 +196,8 @@ impl ShortcutBuilder {
     }
 }
 
-/// Appends a line of form near. Returns false if one of its lists is too far from the first; searches for it start at
-/// the root.
+/// Appends a line of form near. Returns false if one of its lists is too far from the first; searches for it
+/// start at the root.
 fn line(places: &[PlaceContent], bytes: &mut Vec<u8>) -> bool {
     let end = bytes.len() + LINE;
     let base = lowest(places);
@@ -215,7 +216,8 @@ fn line(places: &[PlaceContent], bytes: &mut Vec<u8>) -> bool {
     !far
 }
 
-/// Appends a line of form quartered; searches for a list that is too far from the first one start at the root.
+/// Appends a line of form quartered; searches for a list that is too far from the first one start at the
+/// root.
 fn quartered_line(places: &[PlaceContent], bytes: &mut Vec<u8>) {
     let end = bytes.len() + LINE;
     let base = lowest(places) / LINE as u64;

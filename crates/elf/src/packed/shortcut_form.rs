@@ -1,5 +1,5 @@
-//! Choice of the form of a new index's shortcuts: records are written before all lists are known, so a sample of the
-//! rows decides whether the shortcuts become quartered.
+//! Choice of the form of a new index's shortcuts: records are written before all lists are known, so a sample
+//! of the rows decides whether the shortcuts become quartered.
 
 use crate::build::record::{SortRecord, code};
 use crate::geometry::RecordGeometry;
@@ -12,8 +12,9 @@ const SAMPLE: usize = 1024;
 /// Most rows of a line whose lists usually have counts.
 const MOST_ROWS: usize = QUARTERED * 32;
 
-/// Returns the subranges of the array of `dims` depths; `None` if it cannot be quartered, or if too many of its lists
-/// are long. `records` are sorted and in geometry `geometry`; the lists will be in geometry `lists`.
+/// Returns the subranges of the array of `dims` depths; `None` if it cannot be quartered, or if too many of
+/// its lists are long. `records` are sorted and in geometry `geometry`; the lists will be in geometry
+/// `lists`.
 pub(crate) fn quarters<const W: usize>(
     geometry: &RecordGeometry,
     lists: &RecordGeometry,

@@ -1,15 +1,17 @@
-//! Shortcuts into layout `packed`: the lists below the first dimensions, found in one array instead of list by list.
+//! Shortcuts into layout `packed`: the lists below the first dimensions, found in one array instead of list
+//! by list.
 //!
-//! Behind the lists is an array with one slot, a *place*, for each combination of codes of the first `dims` dimensions,
-//! in the order of the tuples. It holds the location of the list of the next dimension, or says that no row has these
-//! codes, or that their rows are in a leaf list on a level above. Exact matches start here: one load instead of a chain
-//! of dependent loads, one for each level. The array is so short ([`PLACES`]) that it stays in the CPU's caches, and
-//! small beside the lists ([`ROWS`]).
+//! Behind the lists is an array with one slot, a *place*, for each combination of codes of the first `dims`
+//! dimensions, in the order of the tuples. It holds the location of the list of the next dimension, or says
+//! that no row has these codes, or that their rows are in a leaf list on a level above. Exact matches start
+//! here: one load instead of a chain of dependent loads, one for each level. The array is so short
+//! ([`PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`ROWS`]).
 //!
-//! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of neighbouring
-//! places are near each other; a line of [`NEAR`] places holds the offset of the nearest to the start, and each place
-//! two bytes to add to it. Half of the bytes, and still two loads from one line. *Quartered*: a line has [`QUARTERED`]
-//! such places, each followed by two bytes of row counts, which locate a code in the list (subranges.rs).
+//! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of
+//! neighbouring places are near each other; a line of [`NEAR`] places holds the offset of the nearest to the
+//! start, and each place two bytes to add to it. Half of the bytes, and still two loads from one line.
+//! *Quartered*: a line has [`QUARTERED`] such places, each followed by two bytes of row counts, which locate
+//! a code in the list (subranges.rs).
 
 use crate::geometry::{LevelFormat, RecordGeometry};
 use crate::packed::subranges::SubrangeScheme;
@@ -34,12 +36,13 @@ pub(crate) const QUARTERED: usize = 15;
 pub(crate) const QUARTERED_BASE: usize = 4;
 /// A near or quartered place without a list: no row has its codes.
 pub(crate) const NEAR_NOWHERE: u16 = u16::MAX;
-/// A near or quartered place whose rows are in a leaf list on a level above, or in a list that is too far away.
+/// A near or quartered place whose rows are in a leaf list on a level above, or in a list that is too far
+/// away.
 pub(crate) const NEAR_ABOVE: u16 = u16::MAX - 1;
 /// Value in place of an offset: no row has these codes.
 pub(crate) const NOWHERE: u64 = 0;
-/// Value in place of an offset: the rows are in a leaf list on a level above, or in a list that the place cannot
-/// encode.
+/// Value in place of an offset: the rows are in a leaf list on a level above, or in a list that the place
+/// cannot encode.
 pub(crate) const ABOVE: u64 = 1;
 
 const _: () = assert!(LINE == 64 && QUARTERED_BASE + 4 * QUARTERED == LINE);
@@ -121,8 +124,8 @@ impl Shortcuts {
         geometry.max_codes.iter().take_while(within).count()
     }
 
-    /// Returns the shape of the array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it is
-    /// impossible.
+    /// Returns the shape of the array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it
+    /// is impossible.
     pub(crate) fn new(
         geometry: &RecordGeometry,
         dims: usize,
@@ -227,8 +230,8 @@ impl Shortcuts {
         })
     }
 
-    /// Decodes the place at an offset: returns the offset of its list, or one of [`NOWHERE`] and [`ABOVE`], which are
-    /// smaller than any offset.
+    /// Decodes the place at an offset: returns the offset of its list, or one of [`NOWHERE`] and [`ABOVE`],
+    /// which are smaller than any offset.
     #[inline(always)]
     pub(crate) fn word<B: Bytes>(&self, view: View<'_, B>, at: usize) -> u64 {
         if self.form == ShortcutForm::Quartered {
@@ -249,7 +252,8 @@ impl Shortcuts {
         }
     }
 
-    /// Decodes the place at an offset in form quartered: as [`word`](Self::word), with the row counts if it has a list.
+    /// Decodes the place at an offset in form quartered: as [`word`](Self::word), with the row counts if it
+    /// has a list.
     #[inline(always)]
     pub(crate) fn quartered<B: Bytes>(&self, view: View<'_, B>, at: usize) -> (u64, u16) {
         let line = at & !(LINE - 1);
@@ -349,7 +353,8 @@ mod tests {
         assert!(Elf::open(Arc::<[u8]>::from(damaged)).unwrap().check().is_err());
     }
 
-    /// Some ten rows for each pair of first codes; more second codes than a line has places; some pairs without a row.
+    /// Some ten rows for each pair of first codes; more second codes than a line has places; some pairs
+    /// without a row.
     struct Even;
 
     fn even(row: usize) -> [u64; 3] {

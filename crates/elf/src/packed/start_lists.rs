@@ -1,7 +1,8 @@
 //! Start of selections in layout `packed`: at the root, or at the lists to which the shortcuts lead.
 //!
-//! The shortcuts lead to the lists below a few combinations of first codes without a chain of dependent misses on the
-//! levels above. They are not used for so many combinations that descending from the root is less work.
+//! The shortcuts lead to the lists below a few combinations of first codes without a chain of dependent
+//! misses on the levels above. They are not used for so many combinations that descending from the root is
+//! less work.
 
 use crate::kernel::CodeRange;
 use crate::packed::node::PackedTree;
@@ -11,22 +12,23 @@ use crate::packed::subranges::IRREGULAR;
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
-/// Number of combinations up to which shortcuts are always used, and the largest for which they are used at all.
+/// Number of combinations up to which shortcuts are always used, and the largest for which they are used at
+/// all.
 const FEW: u64 = 256;
 const MOST: u64 = 1 << 14;
 /// Least estimated matches per combination between the two.
 const ROWS: f64 = 4.0;
 /// Distance, in combinations, at which places are prefetched.
 const AHEAD: usize = 64;
-/// Subranges are used if a range has at least this part of their codes: with fewer, reading the values of a list avoids
-/// reading most of its records.
+/// Subranges are used if a range has at least this part of their codes: with fewer, reading the values of a
+/// list avoids reading most of its records.
 const WIDE: u64 = 4;
 /// Bytes of a place's line.
 const LINE: usize = 64;
 
-/// Appends the lists of dimension [`Shortcuts::dims`](crate::packed::shortcuts::Shortcuts::dims) from which a selection
-/// continues, as slices where the row counts suffice. Returns false, and appends nothing, if it has to start at the
-/// root.
+/// Appends the lists of dimension [`Shortcuts::dims`](crate::packed::shortcuts::Shortcuts::dims) from which a
+/// selection continues, as slices where the row counts suffice. Returns false, and appends nothing, if it has
+/// to start at the root.
 pub(crate) fn starts<B: Bytes>(
     tree: PackedTree<'_, B>,
     plan: &Plan,

@@ -1,12 +1,12 @@
-//! Subranges: row counts in the shortcuts that locate the rows of a code in a short leaf list without reading its
-//! values.
+//! Subranges: row counts in the shortcuts that locate the rows of a code in a short leaf list without reading
+//! its values.
 //!
-//! In shortcuts of form quartered a place holds, beside the distance to its list, the number of the list's rows in each
-//! quarter of the codes that the list can have, four bits for each. Rows are in the order of their codes, so those of a
-//! quarter are neighbours whose records follow from the counts. A row's code within the quarter is in its record: the
-//! lowest bits of the code are right above the fields that a record of that depth needs anyway, and its last byte has
-//! room for them if the index has this form. So a search for one tuple goes from the shortcut's line directly to a few
-//! records, which are a line or two.
+//! In shortcuts of form quartered a place holds, beside the distance to its list, the number of the list's
+//! rows in each quarter of the codes that the list can have, four bits for each. Rows are in the order of
+//! their codes, so those of a quarter are neighbours whose records follow from the counts. A row's code
+//! within the quarter is in its record: the lowest bits of the code are right above the fields that a record
+//! of that depth needs anyway, and its last byte has room for them if the index has this form. So a search
+//! for one tuple goes from the shortcut's line directly to a few records, which are a line or two.
 
 use crate::geometry::{Field, RecordGeometry, bits_of};
 

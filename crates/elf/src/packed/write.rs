@@ -1,8 +1,8 @@
 //! Writing layout `packed` from sorted records.
 //!
-//! Lists are written after their children and link back to them by distance, so a subtree's bytes do not depend on where
-//! they are put: threads write subtrees into buffers of their own, and these are appended in order. The same records give
-//! the same bytes, whatever the number of threads.
+//! Lists are written after their children and link back to them by distance, so a subtree's bytes do not
+//! depend on where they are put: threads write subtrees into buffers of their own, and these are appended in
+//! order. The same records give the same bytes, whatever the number of threads.
 
 use crate::build::output::Buffered;
 use crate::build::record::{Differ, SortRecord, code};
@@ -24,8 +24,8 @@ const LEAF_RUN: usize = 3;
 /// Rows that one task writes.
 const TASK_ROWS: usize = 1 << 16;
 
-/// Writes all lists, in geometry `lists`, with up to `wave` tasks at a time, and sets the content of the shortcuts.
-/// Returns the position of the root. `entries` is an empty stack.
+/// Writes all lists, in geometry `lists`, with up to `wave` tasks at a time, and sets the content of the
+/// shortcuts. Returns the position of the root. `entries` is an empty stack.
 pub(crate) fn write<const W: usize>(
     geometry: &RecordGeometry,
     lists: &RecordGeometry,
@@ -186,8 +186,8 @@ impl<const W: usize> SubtreeSource<'_, W> {
         code(&self.records[row], self.geometry.fields[dim])
     }
 
-    /// Calls `note` with the contents of the shortcuts that follow from a list of dimension `depth` at `at` with these
-    /// rows.
+    /// Calls `note` with the contents of the shortcuts that follow from a list of dimension `depth` at `at`
+    /// with these rows.
     #[inline(always)]
     fn shortcuts(
         &self,
@@ -213,8 +213,8 @@ impl<const W: usize> SubtreeSource<'_, W> {
         }
     }
 
-    /// Returns the first row after `start` whose code in `depth` differs; rows `start..end` share all dimensions before
-    /// it.
+    /// Returns the first row after `start` whose code in `depth` differs; rows `start..end` share all
+    /// dimensions before it.
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
         let mut step = 1;
         while start + step < end && self.same(start, start + step, depth) {
@@ -280,7 +280,8 @@ impl<const W: usize> SubtreeSource<'_, W> {
         }
     }
 
-    /// Writes the children that a list of dimension `depth` has in these rows; positions count from the buffer's start.
+    /// Writes the children that a list of dimension `depth` has in these rows; positions count from the
+    /// buffer's start.
     fn subtrees(&self, start: usize, end: usize, depth: usize) -> WrittenSubtrees {
         let records = &self.records[start..end];
         let source = SubtreeSource { records, ..*self };

@@ -1,7 +1,7 @@
 //! The caches of an index whose copies follow the queries, and how they share a budget.
 //!
-//! Invariant: cached copies are immutable and replaced as a whole, by the thread that holds `renewing`. They never
-//! exceed the budget: old copies are freed before their successors are made. Readers take no lock.
+//! Invariant: cached copies are immutable and replaced as a whole, by the thread that holds `renewing`. They
+//! never exceed the budget: old copies are freed before their successors are made. Readers take no lock.
 
 use crate::header::ElfHeader;
 use crate::place::strategy::{StrategySelector, TupleState};
@@ -151,7 +151,8 @@ impl Caches {
         self.renewing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the copies and returns the old caches, which may still have readers. The caller holds `renewing`.
+    /// Replaces the copies and returns the old caches, which may still have readers. The caller holds
+    /// `renewing`.
     pub(super) fn replace(&self, copies: Option<Arc<ListCopies>>) -> Arc<CachedCopies> {
         let tuples = self.cached.load().tuples.clone();
         self.cached.swap(Arc::new(CachedCopies { copies, tuples }))
@@ -162,8 +163,8 @@ impl Caches {
         self.wants_tuples.load(Relaxed)
     }
 
-    /// Called by each exact match. The first one creates the tuple cache if the lists leave room for it; otherwise the
-    /// next renewal does.
+    /// Called by each exact match. The first one creates the tuple cache if the lists leave room for it;
+    /// otherwise the next renewal does.
     #[inline]
     pub(crate) fn want_tuples(&self) {
         if !self.wants_tuples() {

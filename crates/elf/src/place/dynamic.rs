@@ -1,22 +1,23 @@
 //! Copies that follow the queries.
 //!
-//! Two caches share the budget. *Tuples*: a [`TupleCache`] holds the results of exact matches, so that a repeated query
-//! reads no list. *Lists*: one query in some dozens is a sample, which runs in the slow tier and counts the lists it
-//! visits; from time to time, the lists with the highest benefit by these counts and by their traversal probability
-//! ("LLA with real accesses") are copied into a new [`Image`](crate::view::Image). Links within an image are swizzled:
-//! they lead from copy to copy, so that a hit probes no hash table. The link to a list that is no longer copied is an
-//! offset in the slow tier. Readers take no lock: images are immutable and freed after their last reader.
+//! Two caches share the budget. *Tuples*: a [`TupleCache`] holds the results of exact matches, so that a
+//! repeated query reads no list. *Lists*: one query in some dozens is a sample, which runs in the slow tier
+//! and counts the lists it visits; from time to time, the lists with the highest benefit by these counts and
+//! by their traversal probability ("LLA with real accesses") are copied into a new
+//! [`Image`](crate::view::Image). Links within an image are swizzled: they lead from copy to copy, so that a
+//! hit probes no hash table. The link to a list that is no longer copied is an offset in the slow tier.
+//! Readers take no lock: images are immutable and freed after their last reader.
 //!
-//! A background thread selects and copies the lists. It holds the index's bytes, so dropping the caches cancels it and
-//! waits for it; it checks for cancellation before each list.
+//! A background thread selects and copies the lists. It holds the index's bytes, so dropping the caches
+//! cancels it and waits for it; it checks for cancellation before each list.
 //!
 //! The alternative, which the paper describes, is a hash table of lists with a replacement policy
 //! ([`Hashed`](super::hashed::Hashed)).
 //!
-//! One query in 64 is a sample. The first image is made after 64 samples, later ones at growing distances. After
-//! [`Elf::copy_alone`](crate::Elf::copy_alone), the query at which an image is due makes it itself and nothing is
-//! timed, for tests and for advice. Exact matches beside the image use a [`TupleCache`]: a row takes 13 bytes where its
-//! tuple fits one word.
+//! One query in 64 is a sample. The first image is made after 64 samples, later ones at growing distances.
+//! After [`Elf::copy_alone`](crate::Elf::copy_alone), the query at which an image is due makes it itself and
+//! nothing is timed, for tests and for advice. Exact matches beside the image use a [`TupleCache`]: a row
+//! takes 13 bytes where its tuple fits one word.
 
 use crate::Result;
 use crate::header::ElfHeader;
@@ -30,12 +31,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
-/// Samples before the first image; each later image is due after four times as many, at most [`SAMPLES`] later.
+/// Samples before the first image; each later image is due after four times as many, at most [`SAMPLES`]
+/// later.
 const FIRST: u64 = 64;
 /// Most samples between two images.
 const SAMPLES: u64 = 1 << 14;
-/// Most threads of this process that copy at the same time. The indexes of a table's segments are due together, so that
-/// without a limit there would be a thread for each segment.
+/// Most threads of this process that copy at the same time. The indexes of a table's segments are due
+/// together, so that without a limit there would be a thread for each segment.
 const THREADS: usize = 4;
 
 static COPYING: AtomicUsize = AtomicUsize::new(0);
@@ -126,13 +128,14 @@ impl Dynamic {
         self.samples.load(Relaxed) >= self.due.load(Relaxed)
     }
 
-    /// From now on, the query at which an image is due makes it, so that the caches depend on the queries alone.
+    /// From now on, the query at which an image is due makes it, so that the caches depend on the queries
+    /// alone.
     pub(crate) fn copy_alone(&self) {
         self.alone.store(true, Relaxed);
     }
 
-    /// Starts a renewal by `make`, which receives the counters and the bytes available. Does nothing if one is running,
-    /// or if the pause after the last one is not over.
+    /// Starts a renewal by `make`, which receives the counters and the bytes available. Does nothing if one
+    /// is running, or if the pause after the last one is not over.
     pub(crate) fn renew(
         &self,
         make: impl FnOnce(&AgedCounts, u64, &dyn CopyControl) -> Result<Option<ImageParts>> + Send + 'static,

@@ -26,7 +26,8 @@ impl Hashed {
             lists = (lists * histogram.distinct.max(1) as f64).min(rows.max(1.0));
         }
         rows = rows.max(1.0);
-        // Most lists are on the lower levels and have few entries, so their size determines the number of slots.
+        // Most lists are on the lower levels and have few entries, so their size determines the number of
+        // slots.
         let entries = header.histograms.iter().map(|histogram| histogram.distinct);
         let mut below = 1.0;
         let mut average = 12.0;

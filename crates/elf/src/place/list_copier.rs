@@ -1,8 +1,9 @@
 //! The procedure by which both layouts copy lists of an index into an [`Image`] in DRAM.
 //!
-//! A [`ListCopier`] traverses the selected lists twice. The first pass only adds up the bytes of the copies and stops as
-//! soon as they exceed the budget, so that no memory is mapped for an image that does not fit; the second pass writes
-//! them. Copying a large index takes seconds, so each list is preceded by a cancellation check ([`CopyControl`]).
+//! A [`ListCopier`] traverses the selected lists twice. The first pass only adds up the bytes of the copies
+//! and stops as soon as they exceed the budget, so that no memory is mapped for an image that does not fit;
+//! the second pass writes them. Copying a large index takes seconds, so each list is preceded by a
+//! cancellation check ([`CopyControl`]).
 
 use crate::header::ElfHeader;
 use crate::view::Image;
@@ -46,7 +47,8 @@ pub(crate) trait CopyControl {
     /// [`ElfError::Cancelled`] if they are not.
     fn check(&self) -> Result<()>;
 
-    /// Prepares for copies of the selected lists, which `fingerprint` identifies. Returns false if they are not to be made.
+    /// Prepares for copies of the selected lists, which `fingerprint` identifies. Returns false if they are
+    /// not to be made.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -120,8 +122,8 @@ pub(crate) fn copy_lists<C: ListCopier>(
     }
 }
 
-/// Returns the image of the most probable lists that fits the budget; `None` if not even the root list does. `copier`
-/// makes a copier for a least probability, which is not lowered below `floor`.
+/// Returns the image of the most probable lists that fits the budget; `None` if not even the root list does.
+/// `copier` makes a copier for a least probability, which is not lowered below `floor`.
 ///
 /// # Errors
 /// As [`copy_lists`].
@@ -141,8 +143,8 @@ pub(crate) fn copy_most_probable<C: ListCopier>(
     }
 }
 
-/// Returns the least probability whose lists fit, down to `floor`, at which all lists are selected; `None` if not even
-/// lists as probable as the root fit.
+/// Returns the least probability whose lists fit, down to `floor`, at which all lists are selected; `None` if
+/// not even lists as probable as the root fit.
 fn least_probability(floor: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<Option<f64>> {
     let (mut small, mut large) = (1.0, None);
     while fits(small)? {

@@ -1,8 +1,8 @@
 //! Copies of an index in DRAM.
 //!
-//! A placed index is the same [`Elf`] with copies in DRAM, made from the durable bytes when it is placed and dropped with
-//! it; answers do not depend on them. Placing does not change the index it starts from, so searches that run meanwhile
-//! go on as they were.
+//! A placed index is the same [`Elf`] with copies in DRAM, made from the durable bytes when it is placed and
+//! dropped with it; answers do not depend on them. Placing does not change the index it starts from, so
+//! searches that run meanwhile go on as they were.
 
 pub(crate) mod caches;
 mod copies;
@@ -78,12 +78,12 @@ pub(crate) fn possible(layout: Layout, placement: Placement) -> Result<()> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// Returns the index with the requested copies in DRAM. If the budget has no room for the root list, nothing is
-    /// copied, and [`PlacementStatus::fallback`] says so. O(bytes copied).
+    /// Returns the index with the requested copies in DRAM. If the budget has no room for the root list,
+    /// nothing is copied, and [`PlacementStatus::fallback`] says so. O(bytes copied).
     ///
     /// # Errors
-    /// [`ElfError::Placement`] if this layout has no such placement; [`ElfError::Memory`]; [`ElfError::Damaged`] if the
-    /// copying meets damage.
+    /// [`ElfError::Placement`] if this layout has no such placement; [`ElfError::Memory`];
+    /// [`ElfError::Damaged`] if the copying meets damage.
     pub fn place(&self, options: &PlaceOptions) -> Result<Self> {
         let PlaceOptions { placement, dram } = *options;
         possible(self.layout(), placement)?;

@@ -1,8 +1,8 @@
 //! Renewal of the copies by the accesses counted so far.
 //!
-//! Selecting the lists takes longest; the old copies remain in use meanwhile. They are freed after their last reader
-//! and before the new ones are made, so that the budget is never exceeded; until the new copies exist, queries read the
-//! slow tier. If the same lists are selected again, the old copies are kept.
+//! Selecting the lists takes longest; the old copies remain in use meanwhile. They are freed after their last
+//! reader and before the new ones are made, so that the budget is never exceeded; until the new copies exist,
+//! queries read the slow tier. If the same lists are selected again, the old copies are kept.
 
 use crate::place::caches::{Caches, ListCopies};
 use crate::place::list_copier::{CopyControl, ImageParts};
@@ -91,8 +91,8 @@ impl Drop for ListsAbsent<'_> {
 }
 
 impl Caches {
-    /// Renews the copies by `make`, which receives the counters and the bytes available. Errors are logged and
-    /// recorded.
+    /// Renews the copies by `make`, which receives the counters and the bytes available. Errors are logged
+    /// and recorded.
     pub(super) fn renew_or_say(
         &self,
         readers: Readers,

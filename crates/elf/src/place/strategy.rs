@@ -1,13 +1,14 @@
-//! Selection of the caches that a query uses: those with which queries of its kind were measured to be fastest.
+//! Selection of the caches that a query uses: those with which queries of its kind were measured to be
+//! fastest.
 //!
-//! On an emulated medium, time is that of the medium's clock. Exact matches are timed in blocks, by each thread for
-//! itself: reading the clock between two of them would keep their cache misses from overlapping.
+//! On an emulated medium, time is that of the medium's clock. Exact matches are timed in blocks, by each
+//! thread for itself: reading the clock between two of them would keep their cache misses from overlapping.
 //!
-//! Exact matches, batches and selections are decided separately. A trial runs each available strategy (neither cache,
-//! lists, tuples, both) for 48 Ki queries, three times; the last third of each run is timed. The strategy of the least
-//! median is then used for 16 to 64 times as many queries; of two within a hundredth, the one with fewer copies. One
-//! query in 17 at first, and one in 65 later, belongs to a trial. A placement whose copies do not pay says so in
-//! `fallback`, and keeps its copies for the next trial.
+//! Exact matches, batches and selections are decided separately. A trial runs each available strategy
+//! (neither cache, lists, tuples, both) for 48 Ki queries, three times; the last third of each run is timed.
+//! The strategy of the least median is then used for 16 to 64 times as many queries; of two within a
+//! hundredth, the one with fewer copies. One query in 17 at first, and one in 65 later, belongs to a trial. A
+//! placement whose copies do not pay says so in `fallback`, and keeps its copies for the next trial.
 
 use halocline_cache::{AdaptiveSelector, StrategyChoice};
 use halocline_media::Bytes;
@@ -124,7 +125,8 @@ impl StrategySelector {
             (false, TupleState::Dominant) => &[TUPLES],
             (true, TupleState::Dominant) => &[TUPLES, LISTS | TUPLES],
         };
-        // The hit rate may move back and forth across the limit: that extends a trial instead of starting a new one.
+        // The hit rate may move back and forth across the limit: that extends a trial instead of starting a
+        // new one.
         let filling = |there: u8| there >> 1 == TupleState::Filling as u8;
         if before & 1 == there & 1 && !filling(before) && !filling(there) {
             return exact.offer(strategies);
@@ -203,8 +205,8 @@ impl StrategySelector {
         });
     }
 
-    /// Calls `answer` with the strategy of `queries` queries, and times it if a trial asks for that. Not for single
-    /// exact matches, which are timed in blocks.
+    /// Calls `answer` with the strategy of `queries` queries, and times it if a trial asks for that. Not for
+    /// single exact matches, which are timed in blocks.
     pub(crate) fn answer<B: Bytes, R>(
         &self,
         kind: QueryKind,
@@ -233,7 +235,8 @@ impl StrategySelector {
 }
 
 /// Returns the time of this thread on the clock of the bytes' medium: see
-/// [`AccessObserver::thread_time`](halocline_media::AccessObserver::thread_time). Without an observer it is real time.
+/// [`AccessObserver::thread_time`](halocline_media::AccessObserver::thread_time). Without an observer it is
+/// real time.
 fn thread_time<B: Bytes>(bytes: &B) -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     match bytes.observer() {

@@ -34,8 +34,8 @@ impl<'a, B: Bytes> PublishedTree<'a, B> {
         list.ok_or_else(|| ElfError::damaged(at, "a list reaches beyond the nodes"))
     }
 
-    /// Reads the list of dimension `depth` at `at` from the cache. On a miss it is read from the index and offered to
-    /// the cache.
+    /// Reads the list of dimension `depth` at `at` from the cache. On a miss it is read from the index and
+    /// offered to the cache.
     pub(crate) fn cached<R>(
         &self,
         hashed: &Hashed,

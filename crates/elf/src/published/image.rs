@@ -1,8 +1,8 @@
 //! Copies of lists of layout `published` in DRAM: those of some levels, or the most probable ones.
 //!
-//! As in layout `packed` (packed/image.rs) an image continues the index's offsets, and a link in a copy leads to a copy
-//! where there is one. A list does not say how many rows are below it, so its probability is its parent's divided by the
-//! parent's entries, as if rows were spread evenly.
+//! As in layout `packed` (packed/image.rs) an image continues the index's offsets, and a link in a copy leads
+//! to a copy where there is one. A list does not say how many rows are below it, so its probability is its
+//! parent's divided by the parent's entries, as if rows were spread evenly.
 
 use crate::place::list_copier::{
     CopyControl, CopySelection, CopyStop, ImageParts, ListCopier, copy_lists, copy_most_probable, fingerprint,
@@ -42,7 +42,8 @@ pub(crate) fn make<B: Bytes>(
     copy_lists(PublishedCopier::new(lists, selection, most, control), control)
 }
 
-/// Returns the image of the most probable lists of no more than `most` bytes; `None` if there is no room for the root.
+/// Returns the image of the most probable lists of no more than `most` bytes; `None` if there is no room for
+/// the root.
 ///
 /// # Errors
 /// As [`make`].

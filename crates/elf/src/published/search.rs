@@ -1,5 +1,5 @@
-//! Exact matches in layout `published` as its authors describe them: lists are scanned from the front. Selections are
-//! in select.rs.
+//! Exact matches in layout `published` as its authors describe them: lists are scanned from the front.
+//! Selections are in select.rs.
 
 use crate::header::{ElfHeader, Ranks};
 use crate::kernel::CodeRange;
@@ -30,8 +30,8 @@ impl<B> Clone for PublishedTree<'_, B> {
 impl<B> Copy for PublishedTree<'_, B> {}
 
 impl<'a, B: Bytes> PublishedTree<'a, B> {
-    /// Returns the first rank whose code is at least `code`, and true if it is equal. Without ranks, codes stand for
-    /// themselves.
+    /// Returns the first rank whose code is at least `code`, and true if it is equal. Without ranks, codes
+    /// stand for themselves.
     fn rank(&self, ranks: Ranks, code: u64) -> (u64, bool) {
         if ranks.len == 0 {
             return (code, true);

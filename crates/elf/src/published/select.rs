@@ -1,7 +1,8 @@
-//! Range and partial match in layout `published`, as its authors do: depth first, MonoLists compared value by value.
+//! Range and partial match in layout `published`, as its authors do: depth first, MonoLists compared value by
+//! value.
 //!
-//! The result of a step fits a register (`None`: damage, whose error is stored in the traversal), and the bounds of a
-//! dimension are compared as stored, in 32 bits.
+//! The result of a step fits a register (`None`: damage, whose error is stored in the traversal), and the
+//! bounds of a dimension are compared as stored, in 32 bits.
 
 use crate::ElfError;
 use crate::Result;
@@ -148,8 +149,8 @@ impl<'p, B: Bytes, S: MatchSink> ListTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// Searches a list through the hash table. Its links are collected first and followed afterwards, as reading it
-    /// holds a lock.
+    /// Searches a list through the hash table. Its links are collected first and followed afterwards, as
+    /// reading it holds a lock.
     #[inline(never)]
     fn cached_list(&mut self, hashed: &Hashed, at: usize, depth: usize) -> Option<()> {
         let Some(&bound) = self.bounds.get(depth) else {

@@ -7,7 +7,8 @@ use crate::published::{ENTRY, LAST, MONO};
 use crate::{ElfError, Result};
 use rayon::prelude::*;
 
-/// Writes all lists. Returns the position of the root and, for each dimension that holds ranks, its sorted codes.
+/// Writes all lists. Returns the position of the root and, for each dimension that holds ranks, its sorted
+/// codes.
 pub(crate) fn write<const W: usize>(
     geometry: &RecordGeometry,
     records: &[SortRecord<W>],
@@ -71,7 +72,8 @@ impl<const W: usize> PublishedWriter<'_, '_, W> {
         }
     }
 
-    /// Returns the first row after `start` that differs from the one before it in `depth` or an earlier dimension.
+    /// Returns the first row after `start` that differs from the one before it in `depth` or an earlier
+    /// dimension.
     fn group_end(&self, start: usize, end: usize, depth: usize) -> usize {
         let differs = |pair: &[SortRecord<W>]| self.differ.first(&pair[0], &pair[1]) <= depth;
         self.records[start..end]
@@ -97,7 +99,8 @@ impl<const W: usize> PublishedWriter<'_, '_, W> {
         Ok(())
     }
 
-    /// Writes the subtree of an entry whose rows share all dimensions before `depth`, and returns the link to it.
+    /// Writes the subtree of an entry whose rows share all dimensions before `depth`, and returns the link to
+    /// it.
     fn child(&mut self, start: usize, end: usize, depth: usize) -> Result<u64> {
         let dims = self.geometry.dims();
         // The rows are sorted: if the first and the last are equal, all are.

@@ -5,9 +5,9 @@ use crate::table::TableIndex;
 use crate::{Advice, AdviseOptions, ElfError, Query, Result};
 
 impl TableIndex {
-    /// Predicts what each placement would cost for queries like these, and picks one. `sample` has the same queries for each
-    /// of the [segments](Self::segments), in its codes; the DRAM is shared among them as [`place`](Self::place) does. See
-    /// [`Elf::advise`](crate::Elf::advise).
+    /// Predicts what each placement would cost for queries like these, and picks one. `sample` has the same
+    /// queries for each of the [segments](Self::segments), in its codes; the DRAM is shared among them as
+    /// [`place`](Self::place) does. See [`Elf::advise`](crate::Elf::advise).
     ///
     /// # Errors
     /// As [`Elf::advise`](crate::Elf::advise); [`ElfError::NoQueries`] also if a segment has none.

@@ -17,8 +17,9 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The order of the table's clustering, if it begins with these columns: clustered segments then need no TIDs.
-    /// Otherwise by ascending number of distinct values in the first segment, so that most prefixes are shared.
+    /// The order of the table's clustering, if it begins with these columns: clustered segments then need no
+    /// TIDs. Otherwise by ascending number of distinct values in the first segment, so that most prefixes
+    /// are shared.
     #[default]
     Auto,
     /// As the columns are listed.
@@ -79,14 +80,14 @@ impl IndexStats {
     }
 }
 
-/// Indexes `columns` (positions in the schema) of a table of `txn`, and puts the index into the transaction: it is
-/// published when that commits. An index of the same name is replaced. Setting `cancel` from any thread ends the build.
-/// O(n log n).
+/// Indexes `columns` (positions in the schema) of a table of `txn`, and puts the index into the transaction:
+/// it is published when that commits. An index of the same name is replaced. Setting `cancel` from any thread
+/// ends the build. O(n log n).
 ///
 /// # Errors
-/// [`ElfError::TooLarge`] and [`ElfError::NotIndexable`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
-/// for none; [`ElfError::Cancelled`], [`ElfError::Pool`], [`ElfError::Columns`], [`ElfError::Write`]. The transaction may
-/// then hold extents, which go with it.
+/// [`ElfError::TooLarge`] and [`ElfError::NotIndexable`] for columns that cannot be indexed,
+/// [`ElfError::WrongDimensions`] for none; [`ElfError::Cancelled`], [`ElfError::Pool`],
+/// [`ElfError::Columns`], [`ElfError::Write`]. The transaction may then hold extents, which go with it.
 pub fn index_table(
     txn: &Txn,
     table: &Table,
@@ -144,8 +145,8 @@ pub(super) struct WrittenTree<O> {
     pub(super) spilled_runs: usize,
 }
 
-/// Indexes a segment and adds it to `meta`. With `choose_order`, which is allowed for the first segment only, it
-/// decides the order of the dimensions.
+/// Indexes a segment and adds it to `meta`. With `choose_order`, which is allowed for the first segment only,
+/// it decides the order of the dimensions.
 pub(super) fn index_segment(
     txn: &Txn,
     table: &Table,
@@ -174,9 +175,9 @@ pub(super) fn index_segment(
     })
 }
 
-/// Writes the tree of a segment to an output created by `out`, which receives the estimated bytes of the tree and the
-/// bytes of the dictionaries. Spills and dictionaries go to the transaction. Of `meta` only the order changes, as for
-/// [`index_segment`].
+/// Writes the tree of a segment to an output created by `out`, which receives the estimated bytes of the tree
+/// and the bytes of the dictionaries. Spills and dictionaries go to the transaction. Of `meta` only the order
+/// changes, as for [`index_segment`].
 #[allow(clippy::too_many_arguments, reason = "what a build takes, and where it goes")]
 pub(super) fn write_segment<O: Output + Send>(
     txn: &Txn,
@@ -241,8 +242,8 @@ pub(super) fn write_segment<O: Output + Send>(
     })
 }
 
-/// Returns the columns in the order of the table's clustering, as positions in `columns`; `None` if it begins with
-/// others.
+/// Returns the columns in the order of the table's clustering, as positions in `columns`; `None` if it begins
+/// with others.
 fn clustering(table: &Table, columns: &[usize]) -> Option<Vec<usize>> {
     let names = table.cluster()?.get(..columns.len())?;
     let fields = table.schema().fields();

@@ -3,8 +3,8 @@
 use crate::{ElfError, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that the caller sets to cancel a build. Once a set flag was seen the cancellation is permanent, so that an
-/// incomplete build is never mistaken for a complete one.
+/// A flag that the caller sets to cancel a build. Once a set flag was seen the cancellation is permanent, so
+/// that an incomplete build is never mistaken for a complete one.
 pub(super) struct CancellationToken<'a> {
     wanted: &'a AtomicBool,
     heard: AtomicBool,

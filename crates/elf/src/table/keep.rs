@@ -1,8 +1,8 @@
 //! IndexReuse of copies in the next version of an index.
 //!
-//! Invariants: a copy is reused only for the same bytes (same segment, extent and checksum); all copies of an index
-//! together never exceed its options and the budget; copies that are still read when they are replaced count against
-//! the budget until the last reader is gone.
+//! Invariants: a copy is reused only for the same bytes (same segment, extent and checksum); all copies of an
+//! index together never exceed its options and the budget; copies that are still read when they are replaced
+//! count against the budget until the last reader is gone.
 
 use crate::Result;
 use crate::place::{IndexCopies, PlaceOptions};
@@ -11,8 +11,8 @@ use halocline_cache::Budget;
 use halocline_pool::ExtentRef;
 use std::sync::Arc;
 
-/// The copies of the last version of an index that was placed. It does not keep the index itself: the pool may free the
-/// bytes that the copies were made of.
+/// The copies of the last version of an index that was placed. It does not keep the index itself: the pool
+/// may free the bytes that the copies were made of.
 #[derive(Debug, Default)]
 pub struct KeptCopies {
     options: PlaceOptions,
@@ -29,10 +29,10 @@ struct SegmentCopies {
 }
 
 impl KeptCopies {
-    /// Returns the index with the requested copies in DRAM; the limit is shared among its segments by their size.
-    /// Existing copies are reused, so that a version with a few more segments costs copies of these only; copies that
-    /// exceed their share by more than a quarter are made anew. `index` itself does not change, so queries may run on
-    /// it meanwhile.
+    /// Returns the index with the requested copies in DRAM; the limit is shared among its segments by their
+    /// size. Existing copies are reused, so that a version with a few more segments costs copies of these
+    /// only; copies that exceed their share by more than a quarter are made anew. `index` itself does not
+    /// change, so queries may run on it meanwhile.
     ///
     /// # Errors
     /// As [`TableIndex::place`]; nothing is kept then.

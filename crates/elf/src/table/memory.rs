@@ -64,8 +64,8 @@ impl AsRef<[u8]> for ReservedBytes {
     }
 }
 
-/// Writes an index into DRAM of an estimated length. If the index turns out longer, it is written again, unless there
-/// is no room for it.
+/// Writes an index into DRAM of an estimated length. If the index turns out longer, it is written again,
+/// unless there is no room for it.
 pub(super) struct MemoryOutput<'a> {
     cancel: &'a CancellationToken<'a>,
     room: &'a MemoryRoom<'a>,

@@ -1,9 +1,10 @@
 //! Indexes of tables, as objects of a pool.
 //!
-//! An index is one object `index/NAME`: JSON metadata and extents. Each segment of the table has an Elf in an extent of
-//! its own, followed by one extent for each of its columns that is stored without codes (plain strings): their sorted
-//! dictionary. The other columns' code spaces are the table's own. Segments are identified by their ids, so an index
-//! stays correct when its table gains or loses segments: it then lacks some, or has some that are ignored.
+//! An index is one object `index/NAME`: JSON metadata and extents. Each segment of the table has an Elf in an
+//! extent of its own, followed by one extent for each of its columns that is stored without codes (plain
+//! strings): their sorted dictionary. The other columns' code spaces are the table's own. Segments are
+//! identified by their ids, so an index stays correct when its table gains or loses segments: it then lacks
+//! some, or has some that are ignored.
 //!
 //! The object of a volatile index has no extents; its trees are in DRAM (volatile.rs).
 
@@ -94,8 +95,8 @@ impl TableIndex {
     /// Opens index `name` with its table. Reads headers only: O(segments * columns).
     ///
     /// # Errors
-    /// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Stale`] if the table
-    /// was replaced since, [`ElfError::Damaged`], [`ElfError::Pool`], [`ElfError::Columns`].
+    /// [`ElfError::NoSuchIndex`], [`ElfError::DamagedMeta`], [`ElfError::NewerVersion`], [`ElfError::Stale`]
+    /// if the table was replaced since, [`ElfError::Damaged`], [`ElfError::Pool`], [`ElfError::Columns`].
     pub fn open(snapshot: &Snapshot, name: &str) -> Result<Self> {
         let (object, meta) = IndexMeta::of_object(snapshot.get(&object_name(name)), name)?;
         let table = Table::open(snapshot, &meta.table)?;
@@ -177,7 +178,8 @@ impl TableIndex {
         self.inner.layout
     }
 
-    /// Returns the rows of all indexed segments (of all segments, if the index is volatile), including deleted rows.
+    /// Returns the rows of all indexed segments (of all segments, if the index is volatile), including
+    /// deleted rows.
     pub fn rows(&self) -> u64 {
         self.inner.rows
     }
@@ -187,20 +189,21 @@ impl TableIndex {
         self.inner.stored_bytes
     }
 
-    /// Returns true if every segment of the table is indexed. A volatile index is complete once its trees are built.
+    /// Returns true if every segment of the table is indexed. A volatile index is complete once its trees are
+    /// built.
     pub fn is_complete(&self) -> bool {
         self.inner.complete
     }
 
-    /// Returns true if the rows of every indexed segment are in the order of the index, so that selections are ranges
-    /// of rows.
+    /// Returns true if the rows of every indexed segment are in the order of the index, so that selections
+    /// are ranges of rows.
     pub fn is_clustered(&self) -> bool {
         let mut segments = self.segments().iter();
         !self.segments().is_empty() && segments.all(|segment| segment.elf.is_clustered())
     }
 
-    /// Returns the indexes of the table's segments in the order of the table: one for each of [`Table::segments`] if
-    /// the index [is complete](Self::is_complete).
+    /// Returns the indexes of the table's segments in the order of the table: one for each of
+    /// [`Table::segments`] if the index [is complete](Self::is_complete).
     pub fn segments(&self) -> &[IndexSegment] {
         &self.inner.segments
     }
@@ -260,8 +263,8 @@ impl IndexSegment {
         Self::of_tree(name, of_table, &meta.columns, elf, own, extent)
     }
 
-    /// Creates the index of a segment from its tree and, for each dimension, the dictionary made for it, if there is
-    /// one.
+    /// Creates the index of a segment from its tree and, for each dimension, the dictionary made for it, if
+    /// there is one.
     fn of_tree(
         name: &str,
         of_table: &Segment,

@@ -6,8 +6,8 @@ use crate::{Elf, Result};
 use halocline_pool::ExtentBytes;
 
 impl TableIndex {
-    /// Returns the index with the requested copies in DRAM; the budget is shared among the segments by their size. The
-    /// index itself does not change, so queries may run on it meanwhile. See [`Elf::place`].
+    /// Returns the index with the requested copies in DRAM; the budget is shared among the segments by their
+    /// size. The index itself does not change, so queries may run on it meanwhile. See [`Elf::place`].
     ///
     /// # Errors
     /// As [`Elf::place`].
@@ -29,8 +29,8 @@ impl TableIndex {
         Ok(self.with_segments(segments))
     }
 
-    /// Returns the placement in effect: the sum over the segments, and the first reason why one is not placed as
-    /// requested.
+    /// Returns the placement in effect: the sum over the segments, and the first reason why one is not placed
+    /// as requested.
     pub fn placed(&self) -> PlacementStatus {
         let mut all = PlacementStatus::default();
         for placed in self.segments().iter().map(|segment| segment.elf().placed()) {

@@ -27,8 +27,8 @@ impl IndexMeta {
 }
 
 impl TableIndex {
-    /// Returns the placement stored by [`place_index`]; slow-only by default. Opening an index copies nothing to DRAM:
-    /// [`place`](Self::place) does.
+    /// Returns the placement stored by [`place_index`]; slow-only by default. Opening an index copies nothing
+    /// to DRAM: [`place`](Self::place) does.
     ///
     /// # Errors
     /// [`CacheError`] if a newer program stored a placement that this one does not know.
@@ -36,8 +36,8 @@ impl TableIndex {
         self.inner.wanted.clone()
     }
 
-    /// Returns true if only its definition is stored: then its only [segments](Self::segments) are those built by
-    /// [`KeptTrees`](crate::KeptTrees).
+    /// Returns true if only its definition is stored: then its only [segments](Self::segments) are those
+    /// built by [`KeptTrees`](crate::KeptTrees).
     pub fn is_volatile(&self) -> bool {
         matches!(self.inner.wanted, Ok(wanted) if wanted.placement == Placement::Volatile)
     }
@@ -45,9 +45,9 @@ impl TableIndex {
 
 /// Stores the placement of index `name`. It survives refreshes and renames of the table.
 ///
-/// An index that becomes [`Placement::Volatile`] loses its trees: only its definition is stored from then on, and
-/// [`KeptTrees`](crate::KeptTrees) build them in DRAM. One that was volatile and becomes another is incomplete until
-/// [`refresh_index`](crate::refresh_index) has built and stored its trees.
+/// An index that becomes [`Placement::Volatile`] loses its trees: only its definition is stored from then on,
+/// and [`KeptTrees`](crate::KeptTrees) build them in DRAM. One that was volatile and becomes another is
+/// incomplete until [`refresh_index`](crate::refresh_index) has built and stored its trees.
 ///
 /// # Errors
 /// [`Placement`](crate::ElfError::Placement) for a placement that the index's layout cannot have;

@@ -31,16 +31,17 @@ pub struct RefreshStats {
     pub spilled_runs: usize,
 }
 
-/// Completes index `name`: indexes the segments of its table that it lacks, and removes those that the table no longer
-/// has. A volatile index stores no trees, so none are built. `table` is the table as the transaction sees it; layout
-/// and order are the index's own, not those of `options`. Deletions change no index. Setting `cancel` from any thread
-/// ends the refresh and leaves the index unchanged. O(n log n) in the rows of the new segments, whatever the others
-/// have.
+/// Completes index `name`: indexes the segments of its table that it lacks, and removes those that the table
+/// no longer has. A volatile index stores no trees, so none are built. `table` is the table as the
+/// transaction sees it; layout and order are the index's own, not those of `options`. Deletions change no
+/// index. Setting `cancel` from any thread ends the refresh and leaves the index unchanged. O(n log n) in the
+/// rows of the new segments, whatever the others have.
 ///
 /// # Errors
-/// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
-/// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion); [`ElfError::Stale`](crate::ElfError::Stale) if `table` is
-/// another one than the index was made for; else as [`index_table`](crate::index_table).
+/// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex),
+/// [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
+/// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion); [`ElfError::Stale`](crate::ElfError::Stale) if
+/// `table` is another one than the index was made for; else as [`index_table`](crate::index_table).
 pub fn refresh_index(
     txn: &Txn,
     table: &Table,
@@ -90,8 +91,8 @@ pub fn refresh_index(
     Ok(stats)
 }
 
-/// Rebuilds the whole index `name` from its definition, without reading its trees, which may be damaged. `table` is the
-/// table as the transaction sees it. O(n log n) in its rows.
+/// Rebuilds the whole index `name` from its definition, without reading its trees, which may be damaged.
+/// `table` is the table as the transaction sees it. O(n log n) in its rows.
 ///
 /// # Errors
 /// As [`refresh_index`].
@@ -108,12 +109,13 @@ pub fn rebuild_index(
     refresh_index(txn, table, name, options, cancel)
 }
 
-/// Returns the name of an index's table, read from the metadata of the index's object alone, so that it is available
-/// even if extents of the index, or its table, are damaged.
+/// Returns the name of an index's table, read from the metadata of the index's object alone, so that it is
+/// available even if extents of the index, or its table, are damaged.
 ///
 /// # Errors
 /// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex) if there is no object or it is something else,
-/// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta).
+/// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion),
+/// [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta).
 pub fn indexed_table(object: Option<Object>, name: &str) -> Result<String> {
     IndexMeta::of_object(object, name).map(|(_, meta)| meta.table)
 }
@@ -135,7 +137,8 @@ fn refresh_definition(txn: &Txn, table: &Table, name: &str, mut meta: IndexMeta)
 /// Changes the table name in index `name` after a rename of its table.
 ///
 /// # Errors
-/// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex), [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
+/// [`ElfError::NoSuchIndex`](crate::ElfError::NoSuchIndex),
+/// [`ElfError::DamagedMeta`](crate::ElfError::DamagedMeta),
 /// [`ElfError::NewerVersion`](crate::ElfError::NewerVersion), [`ElfError::Pool`](crate::ElfError::Pool).
 pub fn rename_index_table(txn: &Txn, name: &str, table: &str) -> Result<()> {
     let (object, mut meta) = IndexMeta::of_object(txn.get(&object_name(name)), name)?;

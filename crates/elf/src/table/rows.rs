@@ -52,8 +52,8 @@ impl<'a> DimensionSource<'a> {
     }
 }
 
-/// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot report: the first error is
-/// stored.
+/// A segment's dimensions, in the order of the tree. Reading can fail, which [`Rows`] cannot report: the
+/// first error is stored.
 pub(super) struct SegmentRows<'a> {
     rows: usize,
     sources: Vec<&'a DimensionSource<'a>>,

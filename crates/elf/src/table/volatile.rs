@@ -1,13 +1,13 @@
-//! Volatile indexes: only the definition is stored; the trees are in DRAM (Jibril et al., section 4). They are built
-//! from the table and end with the process.
+//! Volatile indexes: only the definition is stored; the trees are in DRAM (Jibril et al., section 4). They
+//! are built from the table and end with the process.
 //!
-//! Invariants: a tree is reused only for the segment that it was built from, whose rows never change (same table,
-//! columns and layout, same id); trees hold no bytes of the pool, so that they keep no version of it alive; their
-//! memory is reserved before it is mapped, and released with the last index that reads them.
+//! Invariants: a tree is reused only for the segment that it was built from, whose rows never change (same
+//! table, columns and layout, same id); trees hold no bytes of the pool, so that they keep no version of it
+//! alive; their memory is reserved before it is mapped, and released with the last index that reads them.
 //!
-//! A build writes into memory of an estimated length and only counts the bytes beyond it; if there are any, it either
-//! writes again into memory of the exact length, or reports that length if there is no room. An index has all of its
-//! trees or none. Sizes are remembered, so that trees without room are not built twice.
+//! A build writes into memory of an estimated length and only counts the bytes beyond it; if there are any,
+//! it either writes again into memory of the exact length, or reports that length if there is no room. An
+//! index has all of its trees or none. Sizes are remembered, so that trees without room are not built twice.
 
 use crate::geometry::MAX_DIMS;
 use crate::place::PlacementStatus;
@@ -23,11 +23,12 @@ use halocline_pool::{ExtentBytes, Txn};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// Puts the definition of a volatile index of `table` into a transaction; builds nothing. O(segments * columns).
+/// Puts the definition of a volatile index of `table` into a transaction; builds nothing. O(segments *
+/// columns).
 ///
 /// # Errors
-/// [`ElfError::NotIndexable`] and [`ElfError::TooLarge`] for columns that cannot be indexed, [`ElfError::WrongDimensions`]
-/// for none; [`ElfError::Pool`].
+/// [`ElfError::NotIndexable`] and [`ElfError::TooLarge`] for columns that cannot be indexed,
+/// [`ElfError::WrongDimensions`] for none; [`ElfError::Pool`].
 pub fn define_index(
     txn: &Txn,
     table: &Table,
@@ -153,11 +154,12 @@ impl KeptTrees {
         Some(index.with_trees(&self.columns, segments))
     }
 
-    /// Returns the volatile index with all of its trees in DRAM. Builds those of segments that have none yet, so that a
-    /// version with a few more segments costs the trees of these only, and drops those of segments that the table no
-    /// longer has. Of `options`, layout and order are ignored: they are the index's own. Spills go to transactions
-    /// returned by `begin`, one for each segment, of any pool; they end without a commit. Setting `cancel` from any
-    /// thread ends the build; trees that are complete stay. O(n log n) in the rows of the new segments.
+    /// Returns the volatile index with all of its trees in DRAM. Builds those of segments that have none yet,
+    /// so that a version with a few more segments costs the trees of these only, and drops those of
+    /// segments that the table no longer has. Of `options`, layout and order are ignored: they are the
+    /// index's own. Spills go to transactions returned by `begin`, one for each segment, of any pool;
+    /// they end without a commit. Setting `cancel` from any thread ends the build; trees that are
+    /// complete stay. O(n log n) in the rows of the new segments.
     ///
     /// # Errors
     /// [`ElfError::Placement`] if the index is not volatile; [`ElfError::Cancelled`]; else as
@@ -351,8 +353,8 @@ impl TableIndex {
         }
     }
 
-    /// Estimates the bytes of the trees of an index of `table` with these columns and this layout, without the
-    /// dictionaries made for it. For a volatile index this is the DRAM that a build may need.
+    /// Estimates the bytes of the trees of an index of `table` with these columns and this layout, without
+    /// the dictionaries made for it. For a volatile index this is the DRAM that a build may need.
     pub fn bytes_about(&self, table: &Table) -> u64 {
         let of_segment = |segment: &Segment| {
             let most = (segment.rows() as u64).saturating_sub(1);

@@ -21,7 +21,8 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Each dimension: (largest code, about how many distinct codes). A third of the rows repeats another row's prefix.
+    /// Each dimension: (largest code, about how many distinct codes). A third of the rows repeats another
+    /// row's prefix.
     pub(crate) fn random(dims: &[(u64, u64)], rows: usize, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let values: Vec<Vec<u64>> = dims

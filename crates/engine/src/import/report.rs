@@ -38,8 +38,8 @@ pub struct ImportReport {
     pub elapsed: Duration,
     /// The dialect of each CSV file.
     pub dialects: Vec<DialectReport>,
-    /// Columns whose types were inferred from values, in order; empty if all types were given or are those of
-    /// the files.
+    /// Columns whose types were inferred from values, in order; empty if all types were given or are those
+    /// of the files.
     pub columns: Vec<InferredColumn>,
 }
 

@@ -26,7 +26,8 @@ const SORTING: u64 = 4;
 pub struct CompactOptions {
     /// DRAM it may use, in bytes; by default what the database may use.
     pub memory: Option<usize>,
-    /// Bytes it may write per second on average, to leave the medium to others; by default as fast as it can.
+    /// Bytes it may write per second on average, to leave the medium to others; by default as fast as it
+    /// can.
     pub bandwidth: Option<u64>,
     /// Write all segments anew, also those that are good as they are: sorts the rows of a table after
     /// `CLUSTER BY`.

@@ -1,13 +1,13 @@
-//! Damaged and hostile pool files in bulk: the right answer or an error that names the object or the file, and nothing
-//! else: no wrong answer, panic, abort, endless loop, or memory beyond a limit.
+//! Damaged and hostile pool files in bulk: the right answer or an error that names the object or the file,
+//! and nothing else: no wrong answer, panic, abort, endless loop, or memory beyond a limit.
 //!
-//! A small pool with tables, indexes, a log and trees is made once. Each case is a number, its *seed*, from which one
-//! change to a copy of the file and the statements that follow are drawn. Cases run in a worker, another process of
-//! this program with limited memory, which a watchdog ends when a case takes too long; it says each seed before it
-//! begins, so that no case can fail unseen.
+//! A small pool with tables, indexes, a log and trees is made once. Each case is a number, its *seed*, from
+//! which one change to a copy of the file and the statements that follow are drawn. Cases run in a worker,
+//! another process of this program with limited memory, which a watchdog ends when a case takes too long; it
+//! says each seed before it begins, so that no case can fail unseen.
 //!
-//! `HALOCLINE_DAMAGED` and `HALOCLINE_HOSTILE` set the numbers of cases, `HALOCLINE_SOAK` that of statements of the
-//! soak test; `HALOCLINE_SEED` runs one case only.
+//! `HALOCLINE_DAMAGED` and `HALOCLINE_HOSTILE` set the numbers of cases, `HALOCLINE_SOAK` that of statements
+//! of the soak test; `HALOCLINE_SEED` runs one case only.
 
 #![allow(clippy::print_stdout, reason = "worker and watchdog talk by lines")]
 

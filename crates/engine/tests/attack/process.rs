@@ -1,7 +1,9 @@
-//! Workers and their watchdog: cases run in other processes, so that an abort or an endless loop is one case's failure.
+//! Workers and their watchdog: cases run in other processes, so that an abort or an endless loop is one
+//! case's failure.
 //!
-//! Lines that a worker prints: `@seed N` before a case, `@bad N CLASS: TEXT` for what is wrong with it, `@done` at its
-//! end. A worker that dies or is ended is followed by another one, which goes on behind the case.
+//! Lines that a worker prints: `@seed N` before a case, `@bad N CLASS: TEXT` for what is wrong with it,
+//! `@done` at its end. A worker that dies or is ended is followed by another one, which goes on behind the
+//! case.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -150,8 +152,8 @@ fn run_lane(name: &str, from: u64, to: u64, step: u64, directory: &Path) -> Bad 
     bad
 }
 
-/// Reads what a worker says until it ends, or ends it: the last case it began, whether it came to the end, and how it
-/// ended.
+/// Reads what a worker says until it ends, or ends it: the last case it began, whether it came to the end,
+/// and how it ended.
 fn watch(child: &mut Child, bad: &mut Bad) -> (Option<u64>, bool, String) {
     let lines = lines_of(child);
     let (mut last, mut done) = (None, false);

@@ -1,4 +1,5 @@
-//! Statement after statement, by writers that take turns, with readers of older generations: the file stays small.
+//! Statement after statement, by writers that take turns, with readers of older generations: the file stays
+//! small.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,8 @@
 //! Which answers to a damaged pool are right.
 //!
-//! A right answer always is. An error is right if it names the file or what is damaged, and if what was asked needs
-//! damaged bytes: damage to one object does not affect another one. What `check` calls intact gives no errors.
+//! A right answer always is. An error is right if it names the file or what is damaged, and if what was asked
+//! needs damaged bytes: damage to one object does not affect another one. What `check` calls intact gives no
+//! errors.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Literals with a point are decimals, those with an exponent floats; what decimals, floats and integers are together.
+//! Literals with a point are decimals, those with an exponent floats; what decimals, floats and integers are
+//! together.
 
 use super::support::{error, new_pool, query, run};
 

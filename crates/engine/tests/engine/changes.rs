@@ -338,7 +338,8 @@ async fn files_are_copied_into_tables() {
     assert_eq!(query(&db, "SELECT count(*) FROM t").await, ["9"]);
 }
 
-/// The most rows that a container of a serialized bitmap stores as an array: one less, exactly these, and one more.
+/// The most rows that a container of a serialized bitmap stores as an array: one less, exactly these, and one
+/// more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_rows_are_the_same_after_a_reopen() {
     for deleted in [4095_u64, 4096, 4097] {

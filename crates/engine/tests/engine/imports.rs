@@ -222,7 +222,8 @@ async fn what_a_table_cannot_hold_is_told_with_its_column() {
     ));
 }
 
-/// A sort on import is that of the table, however little memory there is; plain columns give the same answers.
+/// A sort on import is that of the table, however little memory there is; plain columns give the same
+/// answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn imports_are_sorted_and_stored_as_asked() {
     let (dir, db) = new_pool();

@@ -1,5 +1,5 @@
-//! The engine as a user sees it: SQL answers against plain DataFusion over the same Parquet files, statements,
-//! imports, and what happens when something is wrong.
+//! The engine as a user sees it: SQL answers against plain DataFusion over the same Parquet files,
+//! statements, imports, and what happens when something is wrong.
 
 mod agree;
 mod answers;

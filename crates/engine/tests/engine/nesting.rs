@@ -1,5 +1,5 @@
-//! Statements whose trees are deep: those of a reasonable size are answered on threads with stacks of the usual size, and
-//! larger ones are refused with an error.
+//! Statements whose trees are deep: those of a reasonable size are answered on threads with stacks of the
+//! usual size, and larger ones are refused with an error.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! The reference in `docs/` lists what the engine has: every statement, every type, every setting with its default.
+//! The reference in `docs/` lists what the engine has: every statement, every type, every setting with its
+//! default.
 
 use std::fs;
 use std::path::Path;

@@ -155,7 +155,8 @@ async fn changes_are_seen() {
     for change in [
         // Deleted rows are gone from the segments.
         "DELETE FROM fact WHERE y = 7",
-        // Rows in the log are in no segment: with keys that are NULL, far off, in a dimension; one of them is beyond all keys so far.
+        // Rows in the log are in no segment: with keys that are NULL, far off, in a dimension; one of them
+        // is beyond all keys so far.
         "INSERT INTO fact VALUES (4, 0, 1, 1)",
         "INSERT INTO fact VALUES (NULL, NULL, 3, 1), (5, 100000007, NULL, 49), (2000000000, 0, 1, 1), (-7, -9, 2147483647, 3)",
         "INSERT INTO fact VALUES (40, -9, 2147483647, 3), (40, -9, 2147483647, 3), (3, 1, -2147483648, NULL)",

@@ -40,7 +40,8 @@ pub(crate) fn import(db: &Database, table: &str, files: &[PathBuf]) -> ImportRep
     .unwrap()
 }
 
-/// Writes batches to a Parquet file, without statistics: they leave NaN out, and DataFusion then loses rows that are NaN.
+/// Writes batches to a Parquet file, without statistics: they leave NaN out, and DataFusion then loses rows
+/// that are NaN.
 pub(crate) fn write_parquet(path: &Path, batches: impl IntoIterator<Item = RecordBatch>) {
     let mut batches = batches.into_iter().peekable();
     let schema = batches.peek().unwrap().schema();
@@ -68,8 +69,8 @@ pub(crate) async fn plain(tables: &[(&str, &Path)]) -> SessionContext {
     context
 }
 
-/// The rows as text, a line each, as they came. Floats are rounded to ten digits, since sums of them depend on the
-/// order of the rows.
+/// The rows as text, a line each, as they came. Floats are rounded to ten digits, since sums of them depend
+/// on the order of the rows.
 pub(crate) fn lines(batches: &[RecordBatch]) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
     let mut lines = Vec::new();

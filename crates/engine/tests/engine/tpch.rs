@@ -1,4 +1,5 @@
-//! The 22 queries of TPC-H, over pool tables and over the Parquet files they came from: the answers are the same.
+//! The 22 queries of TPC-H, over pool tables and over the Parquet files they came from: the answers are the
+//! same.
 //!
 //! `HALOCLINE_TPCH_SF` sets the scale factor (0.01).
 

@@ -1,5 +1,5 @@
-//! Decimals of up to 38 digits, of which some fit 64 bits and some do not: random changes and queries beside a model in
-//! plain Rust.
+//! Decimals of up to 38 digits, of which some fit 64 bits and some do not: random changes and queries beside
+//! a model in plain Rust.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -437,8 +437,8 @@ async fn decimals_of_a_parquet_file_keep_all_their_digits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_finds_wide_decimals_with_and_without_a_dictionary() {
     let (_dir, db) = new_pool();
-    // In the first table 20,000 different values, which have no dictionary; in the second 50; in the third none that is
-    // wide.
+    // In the first table 20,000 different values, which have no dictionary; in the second 50; in the third
+    // none that is wide.
     for (name, of_row) in [
         ("many", "v * 3"),
         ("few", "v % 50"),

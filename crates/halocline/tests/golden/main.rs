@@ -1,4 +1,5 @@
-//! Golden pools: files written by the program of each version of the format give the answers they always gave.
+//! Golden pools: files written by the program of each version of the format give the answers they always
+//! gave.
 //!
 //! The files are part of this test (`include_bytes`); it works on copies and has no way to change them.
 

@@ -48,8 +48,8 @@ pub struct StarStats {
     pub passed: Vec<u64>,
     /// The probes in the order of execution.
     pub order: Vec<usize>,
-    /// Bytes of the fact table that were read: whole chunks of columns with conditions, and of the others the
-    /// blocks ([`BLOCK_ROWS`](halocline_columns::BLOCK_ROWS)) that had remaining rows.
+    /// Bytes of the fact table that were read: whole chunks of columns with conditions, and of the others
+    /// the blocks ([`BLOCK_ROWS`](halocline_columns::BLOCK_ROWS)) that had remaining rows.
     pub bytes: u64,
     /// The same in access units of the medium.
     pub units: u64,

@@ -15,9 +15,9 @@ pub(crate) struct Choices {
     pub(crate) exhaustive: bool,
 }
 
-/// Returns all combinations if they are at most `limit`. Otherwise returns the extremes (nothing arrived, everything
-/// arrived, each line alone arrived, each line alone missing; the lines are drawn if twice their number exceeds
-/// `limit`), filled up to `limit` with drawn combinations. All draws are determined by `seed`.
+/// Returns all combinations if they are at most `limit`. Otherwise returns the extremes (nothing arrived,
+/// everything arrived, each line alone arrived, each line alone missing; the lines are drawn if twice their
+/// number exceeds `limit`), filled up to `limit` with drawn combinations. All draws are determined by `seed`.
 ///
 /// `states` holds the number of states of each line, at least 1.
 pub(crate) fn choose(states: &[u32], limit: usize, seed: u64) -> Choices {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::model::{CrashModel, LineBytes};
 use crate::{LINE, MediaError, MediumAccess, Tracked};
 
-/// A source of media that hold crash images. Images differ from the durable bytes in few lines, so one medium is reused
-/// and only those lines are rewritten.
+/// A source of media that hold crash images. Images differ from the durable bytes in few lines, so one medium
+/// is reused and only those lines are rewritten.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     kept: Option<Arc<Tracked>>,

@@ -26,9 +26,9 @@
 //! # Ok::<(), Box<halocline_media::explore::Violation>>(())
 //! ```
 //!
-//! The workload runs once and is recorded. Images are derived from the recording, so a flush or fence can be left out
-//! without running the workload again. The states at a fence include those of every moment since the previous fence,
-//! because each of these is a state in which less has arrived.
+//! The workload runs once and is recorded. Images are derived from the recording, so a flush or fence can be
+//! left out without running the workload again. The states at a fence include those of every moment since the
+//! previous fence, because each of these is a state in which less has arrived.
 
 mod choices;
 mod images;
@@ -53,9 +53,9 @@ use crate::trace::{Trace, TraceEvent};
 /// Options of an exploration. By default up to 4096 images are tried at each crash point.
 #[derive(Debug, Clone)]
 pub struct Explorer {
-    /// Number of images at one crash point up to which all are tried. Beyond it, a sample of about this size is drawn
-    /// that always includes the extremes: nothing pending arrived, all arrived, each line alone arrived, each line
-    /// alone missing.
+    /// Number of images at one crash point up to which all are tried. Beyond it, a sample of about this size
+    /// is drawn that always includes the extremes: nothing pending arrived, all arrived, each line alone
+    /// arrived, each line alone missing.
     pub limit: usize,
     /// The seed of the sample.
     pub seed: u64,
@@ -74,12 +74,13 @@ impl Default for Explorer {
 }
 
 impl Explorer {
-    /// Prepares an empty medium with `setup`, runs `workload` on it, and calls `check` with every image (or a sample,
-    /// see [`limit`](Explorer::limit)) that a crash may leave at any moment of the workload.
+    /// Prepares an empty medium with `setup`, runs `workload` on it, and calls `check` with every image (or a
+    /// sample, see [`limit`](Explorer::limit)) that a crash may leave at any moment of the workload.
     ///
     /// The result of `setup` counts as durable. The workload marks its operations with [`Tracked::begin`] and
-    /// [`Tracked::acknowledge`]. The check gets a fresh medium that it may change, as recovery does, and fails by an
-    /// error or by a panic. Workloads of several threads are explored in the recorded order of their calls.
+    /// [`Tracked::acknowledge`]. The check gets a fresh medium that it may change, as recovery does, and
+    /// fails by an error or by a panic. Workloads of several threads are explored in the recorded order
+    /// of their calls.
     ///
     /// # Errors
     /// The first image that the check rejects.
@@ -104,8 +105,9 @@ impl Explorer {
         walk.end()
     }
 
-    /// Explores the workload like [`run`](Explorer::run), and then once more for each of its flushes and fences with
-    /// that one left out. For an adequate crash test, none is [`missed`](MutantReport::missed).
+    /// Explores the workload like [`run`](Explorer::run), and then once more for each of its flushes and
+    /// fences with that one left out. For an adequate crash test, none is
+    /// [`missed`](MutantReport::missed).
     ///
     /// # Errors
     /// The first image of the unchanged workload that the check rejects.
@@ -124,7 +126,8 @@ impl Explorer {
             ..self.clone()
         };
         let mut walk = TraceWalk::new(&explorer, &trace, &mut check);
-        // Signatures at each fence: a mutant that reaches the same state as the original has nothing new to show.
+        // Signatures at each fence: a mutant that reaches the same state as the original has nothing new to
+        // show.
         let mut known = Vec::new();
         for event in &trace.events {
             if matches!(event, TraceEvent::Fence) {

@@ -4,8 +4,8 @@
 //! - The stores to one line arrive in order: a prefix of them is present, the rest is not.
 //! - Lines arrive in any order, flushed or not, so each line has a prefix of its own.
 //! - A fence makes durable what was stored to a line before that line's last flush.
-//! - A change of length is durable on return; a crash within the call leaves the old or the new length. New bytes are
-//!   zero.
+//! - A change of length is durable on return; a crash within the call leaves the old or the new length. New
+//!   bytes are zero.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,15 +31,16 @@ impl WordStore {
     }
 }
 
-/// Stores to one line that may or may not have arrived, oldest first. The first `flushed` of them are flushed.
+/// Stores to one line that may or may not have arrived, oldest first. The first `flushed` of them are
+/// flushed.
 #[derive(Debug, Clone, Default, Hash)]
 struct PendingStores {
     stores: Vec<WordStore>,
     flushed: usize,
 }
 
-/// The distinct contents that a line may have after a crash, in the order of arrival, starting with the durable
-/// contents.
+/// The distinct contents that a line may have after a crash, in the order of arrival, starting with the
+/// durable contents.
 #[derive(Debug, Clone)]
 pub(crate) struct LineStates {
     /// The line number: its offset divided by [`LINE`].
@@ -79,8 +80,8 @@ impl CrashModel {
         contents
     }
 
-    /// Returns the lines in which the durable bytes may differ from the other model's, including those that only one
-    /// has.
+    /// Returns the lines in which the durable bytes may differ from the other model's, including those that
+    /// only one has.
     pub(crate) fn durable_differs(&self, other: &CrashModel) -> impl Iterator<Item = u64> {
         let (own, _) = self.durable.as_chunks::<{ LINE as usize }>();
         let (others, _) = other.durable.as_chunks::<{ LINE as usize }>();
@@ -90,7 +91,8 @@ impl CrashModel {
         differ.map(|(line, _)| line).chain(both as u64..all as u64)
     }
 
-    /// Applies an event; returns the lines whose durable contents it may have changed, with their old contents.
+    /// Applies an event; returns the lines whose durable contents it may have changed, with their old
+    /// contents.
     pub(crate) fn apply(&mut self, event: &TraceEvent) -> Vec<(u64, LineBytes)> {
         match event {
             TraceEvent::Store { offset, bytes } => self.store(*offset, bytes),
@@ -131,8 +133,8 @@ impl CrashModel {
         states.filter(|states| states.contents.len() > 1).collect()
     }
 
-    /// Returns a hash of the pending stores. Two models with equal durable bytes and equal hashes behave alike from
-    /// then on.
+    /// Returns a hash of the pending stores. Two models with equal durable bytes and equal hashes behave
+    /// alike from then on.
     pub(crate) fn pending_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.pending.hash(&mut hasher);
@@ -205,8 +207,8 @@ impl CrashModel {
     }
 }
 
-/// A hash of a whole image that can be updated line by line: the sum of the hashes of its lines, in which zeroed lines
-/// count as 0.
+/// A hash of a whole image that can be updated line by line: the sum of the hashes of its lines, in which
+/// zeroed lines count as 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct ImageHash(u128);
 

@@ -44,8 +44,8 @@ impl<'a> CrashRecorder<'a> {
         Self(medium)
     }
 
-    /// Stops recording and returns the image of a crash at a moment drawn by `seed`: at the end in one of four cases,
-    /// otherwise at any moment.
+    /// Stops recording and returns the image of a crash at a moment drawn by `seed`: at the end in one of
+    /// four cases, otherwise at any moment.
     pub fn crash(self, seed: u64) -> CrashImage {
         let trace = self.0.stop_recording();
         let mut rng = StdRng::seed_from_u64(seed);

@@ -195,11 +195,11 @@ pub struct MutantReport {
     pub images: usize,
     /// Mutants that the check rejected.
     pub caught: usize,
-    /// Mutants that the check accepted, with a description of the call: either the flush or fence is not needed, or the
-    /// check is too weak.
+    /// Mutants that the check accepted, with a description of the call: either the flush or fence is not
+    /// needed, or the check is too weak.
     pub missed: Vec<(Mutation, String)>,
-    /// Flushes of lines without new stores and fences without a flush before them. They have no effect in this
-    /// workload, so leaving them out cannot be detected.
+    /// Flushes of lines without new stores and fences without a flush before them. They have no effect in
+    /// this workload, so leaving them out cannot be detected.
     pub idle: Vec<(Mutation, String)>,
 }
 

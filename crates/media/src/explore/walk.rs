@@ -38,7 +38,8 @@ impl WalkState {
     }
 }
 
-/// A summary of a state. Two states with equal signatures at the same event have the same crash points from there on.
+/// A summary of a state. Two states with equal signatures at the same event have the same crash points from
+/// there on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signature {
     durable: ImageHash,
@@ -136,9 +137,9 @@ where
         self.go_to(WalkState::new(trace.start.clone()));
     }
 
-    /// Continues with the first of `events` left out, until the end or until the signature at a fence equals the
-    /// `known` one of the unchanged workload; then returns to the present state. Also returns the number of images
-    /// opened.
+    /// Continues with the first of `events` left out, until the end or until the signature at a fence equals
+    /// the `known` one of the unchanged workload; then returns to the present state. Also returns the
+    /// number of images opened.
     pub(super) fn fork(
         &mut self,
         left_out: Mutation,
@@ -182,7 +183,8 @@ where
         self.state = state;
     }
 
-    /// Tries the images of a crash at this point. If `resized` is given, the image may have that length instead.
+    /// Tries the images of a crash at this point. If `resized` is given, the image may have that length
+    /// instead.
     fn crash(&mut self, point: CrashPoint, resized: Option<u64>) -> Result<(), Box<Violation>> {
         let model = &self.state.model;
         let lens: Vec<u64> = std::iter::once(model.durable().len() as u64)
@@ -257,7 +259,8 @@ where
             Ok(Err(error)) => error.to_string(),
             Err(panic) => panic_message(panic.as_ref()),
         };
-        // A mutant may fail with an image that the unchanged workload never leaves, so do not remember it as passed.
+        // A mutant may fail with an image that the unchanged workload never leaves, so do not remember it as
+        // passed.
         self.passed.remove(&image);
         let mut image = model.durable().to_vec();
         image.resize(len as usize, 0);

@@ -1,8 +1,8 @@
 //! Durable layout of a node: the head, then the entries in ascending order of their keys.
 //!
-//! A node has no entries unless its head says that there is a first one. Otherwise the entries are the first one, if
-//! its key belongs to the node, and all that follow it up to the first key that is 0 or greater than the node's
-//! greatest key. All keys behind that position are also 0 or greater than the node's greatest key.
+//! A node has no entries unless its head says that there is a first one. Otherwise the entries are the first
+//! one, if its key belongs to the node, and all that follow it up to the first key that is 0 or greater than
+//! the node's greatest key. All keys behind that position are also 0 or greater than the node's greatest key.
 
 use std::mem::offset_of;
 

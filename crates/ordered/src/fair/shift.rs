@@ -1,12 +1,12 @@
 //! FAST: entries are shifted by stores of 8 bytes. After each store the node holds either its contents
 //! before the change or those after it.
 //!
-//! Shifting to the right starts at the last entry. An entry is copied, value first, to the slot on its right and is
-//! duplicated from the moment its key is stored. The right copy is the valid one, so the left one can be overwritten.
-//! The insert takes effect when its key is stored. Shifting to the left stores the key of the next entry over that of
-//! the removed one. The removed entry becomes invalid at that moment, because the right one of two entries with the
-//! same key is valid; then the value is stored. In both directions a line is durable before the next one is touched,
-//! so a copy is never lost before its original.
+//! Shifting to the right starts at the last entry. An entry is copied, value first, to the slot on its right
+//! and is duplicated from the moment its key is stored. The right copy is the valid one, so the left one can
+//! be overwritten. The insert takes effect when its key is stored. Shifting to the left stores the key of the
+//! next entry over that of the removed one. The removed entry becomes invalid at that moment, because the
+//! right one of two entries with the same key is valid; then the value is stored. In both directions a line
+//! is durable before the next one is touched, so a copy is never lost before its original.
 
 use crate::persistent::{NodeHead, NodeRef, NodeWriter};
 

@@ -97,7 +97,8 @@ impl<'a> FpLeafRef<'a> {
         })
     }
 
-    /// Inserts an entry into a free slot, if there is one, and atomically removes the entries in the bitmap `instead`.
+    /// Inserts an entry into a free slot, if there is one, and atomically removes the entries in the bitmap
+    /// `instead`.
     ///
     /// # Errors
     /// Fails if the medium does. The entry is then absent, or present but perhaps not durable.

@@ -1,4 +1,5 @@
-//! Micro-logs: one line each in the tree's root. They make a change of both the bitmap and the link of a leaf atomic.
+//! Micro-logs: one line each in the tree's root. They make a change of both the bitmap and the link of a leaf
+//! atomic.
 //!
 //! The word that names the leaf is stored last and validates the log. The log is durable before the
 //! leaf is changed, and durably cleared before any other thread changes the leaf. After a crash there
@@ -80,7 +81,8 @@ impl MicroLogGuard<'_> {
         }
         medium.store_u64(at + LOG_RIGHT, right);
         medium.store_u64(at + LOG_BITMAP, leaf.head().used());
-        // Last, because this word makes the log valid. All words are in one line, whose stores arrive in order.
+        // Last, because this word makes the log valid. All words are in one line, whose stores arrive in
+        // order.
         medium.store_u64(at, leaf.0.offset | change as u64);
         medium.flush(at, LINE);
     }

@@ -50,7 +50,8 @@ impl FpTree {
         HybridTree::open(pool, name, OpenMode::Write, FpLeafFormat::default()).map(FpTree)
     }
 
-    /// Opens a tree read-only, alongside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+    /// Opens a tree read-only, alongside other readers; see
+    /// [`open_tree_read_only`](crate::open_tree_read_only).
     ///
     /// # Errors
     /// As [`open`](FpTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).

@@ -1,6 +1,8 @@
-//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses overlap.
+//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses
+//! overlap.
 //!
-//! `get_batch` follows 16 keys at a time. It prefetches a leaf's header before the line that the header selects.
+//! `get_batch` follows 16 keys at a time. It prefetches a leaf's header before the line that the header
+//! selects.
 
 use crate::TreeError;
 use crate::inner::LeafLocation;

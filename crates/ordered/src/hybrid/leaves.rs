@@ -30,8 +30,8 @@ pub(crate) enum InsertOutcome<S> {
     Full,
 }
 
-/// A layout of leaves and the operations that change them. A change of one leaf is atomic, and durable when the method
-/// returns. If the medium fails, readers see the leaf as it was before or after the change.
+/// A layout of leaves and the operations that change them. A change of one leaf is atomic, and durable when
+/// the method returns. If the medium fails, readers see the leaf as it was before or after the change.
 ///
 /// The caller holds the locks of the leaves it changes. A reader may get parts of different states of a
 /// leaf until it has validated the version, so implementations must tolerate inconsistent data.
@@ -138,8 +138,9 @@ pub(crate) trait LeafFormat: fmt::Debug + Send + Sync + Sized + 'static {
     /// Changes the live link of a leaf by one store and flushes it. The caller issues the fence.
     fn set_next(at: LeafRef<'_>, next: u64);
 
-    /// Stores and flushes a new leaf that is not referenced yet, with at most [`ENTRIES`](LeafFormat::ENTRIES)
-    /// entries. The caller issues the fence. `filled` is true in a bulk load and false in a split.
+    /// Stores and flushes a new leaf that is not referenced yet, with at most
+    /// [`ENTRIES`](LeafFormat::ENTRIES) entries. The caller issues the fence. `filled` is true in a bulk
+    /// load and false in a split.
     fn write_new(at: LeafRef<'_>, entries: impl Iterator<Item = (u64, u64)>, next: u64, filled: bool);
 
     /// Splits a full leaf.
@@ -153,7 +154,8 @@ pub(crate) trait LeafFormat: fmt::Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Removes entries with keys from `least` on, which a split has moved to the next leaf. Called at opening.
+    /// Removes entries with keys from `least` on, which a split has moved to the next leaf. Called at
+    /// opening.
     fn clear_from(_at: LeafRef<'_>, _least: u64) -> Result<(), MediaError> {
         Ok(())
     }

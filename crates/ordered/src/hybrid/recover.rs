@@ -1,11 +1,11 @@
 //! Opening a tree: the leaves are traversed by their links, and the inner nodes are built from them.
 //!
-//! One thread follows the links, the only step that is sequential; other threads read the leaves it has passed.
-//! Changes that a crash has left unfinished are completed: entries that a split has moved are cleared, and empty
-//! leaves are unlinked. Each of these changes is one store, so another crash does no harm.
+//! One thread follows the links, the only step that is sequential; other threads read the leaves it has
+//! passed. Changes that a crash has left unfinished are completed: entries that a split has moved are
+//! cleared, and empty leaves are unlinked. Each of these changes is one store, so another crash does no harm.
 //!
-//! A tree with damaged leaves can be opened. Operations that need a damaged leaf fail, and `check` reports all of
-//! them. A bad link is distinguished from a damaged target by where the target's own keys belong.
+//! A tree with damaged leaves can be opened. Operations that need a damaged leaf fail, and `check` reports
+//! all of them. A bad link is distinguished from a damaged target by where the target's own keys belong.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -213,8 +213,8 @@ fn settle<L: LeafFormat>(
             && leaves[at].summary.greatest >= leaves[next].summary.least
         {
             let least = leaves[next].summary.least;
-            // An unfinished split or merge leaves only entries that the next leaf has too. Other entries out of
-            // order are damage.
+            // An unfinished split or merge leaves only entries that the next leaf has too. Other entries out
+            // of order are damage.
             let (left, right) = (leaf(leaves[at].number), leaf(leaves[next].number));
             if slab.sums().is_none() && are_copies::<L>(left, right, least) {
                 begin_repair(slab)?;

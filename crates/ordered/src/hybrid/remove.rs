@@ -1,8 +1,8 @@
 //! Removing entries, and freeing leaves that become empty.
 //!
-//! An empty leaf is unlinked by one store to the live link of the leaf before it if both have the same parent. The
-//! first leaf of a parent takes over its right neighbour instead ([`LeafFormat::take_over`]). The version of a freed
-//! leaf has changed, so readers that still hold its number notice.
+//! An empty leaf is unlinked by one store to the live link of the leaf before it if both have the same
+//! parent. The first leaf of a parent takes over its right neighbour instead ([`LeafFormat::take_over`]). The
+//! version of a freed leaf has changed, so readers that still hold its number notice.
 //!
 //! As in the LB+-Tree, the wB+-Tree and the FPTree, only empty leaves are freed; leaves with entries
 //! are never merged. Inner nodes with at most a quarter of their entries are merged with a neighbour.

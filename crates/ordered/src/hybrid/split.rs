@@ -88,8 +88,8 @@ impl<L: LeafFormat> HybridTree<L> {
         let old = self.at(place.leaf);
         let head = L::head(old);
         let next = L::next(old);
-        // A key greater than all others is probably the next of an ascending sequence: nothing moves, so leaves
-        // stay full.
+        // A key greater than all others is probably the next of an ascending sequence: nothing moves, so
+        // leaves stay full.
         let upper = if next == 0 && is_greatest::<L>(old, &head, key) {
             UpperHalf {
                 bits: 0,
@@ -114,8 +114,8 @@ impl<L: LeafFormat> HybridTree<L> {
             value,
             right: key >= bound,
         };
-        // Before the leaf is split: stores behind a fence would stall. Readers do not see this before the lock
-        // is released.
+        // Before the leaf is split: stores behind a fence would stall. Readers do not see this before the
+        // lock is released.
         let right = (node / UNIT) as u32;
         parent.insert(place.slot as usize, bound, right, self.inner.vectors());
         let result = L::split(self, &split);

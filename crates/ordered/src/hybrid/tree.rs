@@ -104,7 +104,8 @@ impl<L: LeafFormat> HybridTree<L> {
         self.read_leaf(place, key)
     }
 
-    /// Reads the value of a key from a leaf whose lines were prefetched, or returns `None` if validation fails.
+    /// Reads the value of a key from a leaf whose lines were prefetched, or returns `None` if validation
+    /// fails.
     #[inline(always)]
     pub(super) fn read_leaf(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
         let at = self.at(place.leaf);

@@ -1,7 +1,8 @@
 //! Inserts and updates.
 //!
-//! A node is allocated before anything is stored, so an insert into a full pool changes nothing. After a failed fence,
-//! the current change is completed in memory so that readers see a consistent tree, and all later writes fail.
+//! A node is allocated before anything is stored, so an insert into a full pool changes nothing. After a
+//! failed fence, the current change is completed in memory so that readers see a consistent tree, and all
+//! later writes fail.
 
 use halocline_media::MediaError;
 

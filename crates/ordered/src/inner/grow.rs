@@ -11,7 +11,8 @@ impl InnerNodes {
     /// Makes room for another leaf in the lowest inner node above a key. Other threads may use it up.
     ///
     /// # Errors
-    /// [`MediaError::OutOfMemory`]. Some nodes may have been split; the mapping of keys to leaves is unchanged.
+    /// [`MediaError::OutOfMemory`]. Some nodes may have been split; the mapping of keys to leaves is
+    /// unchanged.
     pub(crate) fn make_room(&self, key: u64) -> Result<(), MediaError> {
         let mut backoff = Backoff::default();
         loop {

@@ -1,8 +1,8 @@
 //! Compression of keys to short pieces, so that the pieces of all keys of a node fit in two lines.
 //!
-//! A [`KeyWindow`] defines which bits of a key form its piece: the distance from the window's start, without the
-//! lowest bits. For every window, a greater key never has a lesser piece. Different pieces therefore order their keys,
-//! and equal pieces do not. A window that does not match a node's keys costs only time.
+//! A [`KeyWindow`] defines which bits of a key form its piece: the distance from the window's start, without
+//! the lowest bits. For every window, a greater key never has a lesser piece. Different pieces therefore
+//! order their keys, and equal pieces do not. A window that does not match a node's keys costs only time.
 
 /// Filler behind the last piece; greater than the piece of any key.
 pub(crate) const NONE: u16 = 0x7FFF;
@@ -41,7 +41,8 @@ impl KeyWindow {
         KeyWindow(start & !SHIFT | u64::from(shift))
     }
 
-    /// Returns true if the key's piece is neither the lowest nor the highest, which all keys outside the window share.
+    /// Returns true if the key's piece is neither the lowest nor the highest, which all keys outside the
+    /// window share.
     pub(crate) fn tells_apart(self, key: u64) -> bool {
         (1..NONE - 1).contains(&self.piece(key))
     }

@@ -1,6 +1,7 @@
 //! Changes of a locked inner node.
 //!
-//! Between the stores, readers may see a mixture of old and new contents. Validation of the version rejects it.
+//! Between the stores, readers may see a mixture of old and new contents. Validation of the version rejects
+//! it.
 
 use std::sync::atomic::Ordering;
 

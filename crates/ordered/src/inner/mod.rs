@@ -336,7 +336,8 @@ impl InnerNodes {
         Ok((index, node))
     }
 
-    /// Frees a node that has been removed from the tree. Its version has changed since it was part of the tree.
+    /// Frees a node that has been removed from the tree. Its version has changed since it was part of the
+    /// tree.
     fn free(&self, index: u32) {
         self.spare
             .lock()

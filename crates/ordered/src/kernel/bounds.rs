@@ -18,9 +18,9 @@ pub(crate) fn has_vectors() -> bool {
     imp::available()
 }
 
-/// Returns the number of pieces that are not greater than `piece`. The pieces are in ascending order and less than
-/// 2^15, and `piece` is less than the greatest possible one. If the pieces are not in order, the result is any number
-/// up to [`BOUNDS`]. `vectors` is the result of [`has_vectors`], or false.
+/// Returns the number of pieces that are not greater than `piece`. The pieces are in ascending order and less
+/// than 2^15, and `piece` is less than the greatest possible one. If the pieces are not in order, the result
+/// is any number up to [`BOUNDS`]. `vectors` is the result of [`has_vectors`], or false.
 #[inline(always)]
 pub(crate) fn not_greater(pieces: &[AtomicU16; BOUNDS], piece: u16, vectors: bool) -> usize {
     debug_assert!(piece < MOST);

@@ -70,8 +70,8 @@ pub(crate) struct UpperHalf {
     pub(crate) least: u64,
 }
 
-/// Finds the upper half of the first `count` keys, and the `highest` keys of it, at most half of all. The keys must be
-/// distinct and not empty. `vectors` is as for [`append_to`](UnsortedEntries::append_to).
+/// Finds the upper half of the first `count` keys, and the `highest` keys of it, at most half of all. The
+/// keys must be distinct and not empty. `vectors` is as for [`append_to`](UnsortedEntries::append_to).
 ///
 /// # Panics
 /// Panics if there are fewer than `count` keys.

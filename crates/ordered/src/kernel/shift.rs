@@ -1,7 +1,8 @@
 //! Shifting part of an array of an inner node up by one position.
 //!
-//! Readers may run concurrently; validation rejects what they find. The portable implementation moves one atomic at a
-//! time. The other one uses vector instructions in assembly, which the rules for non-atomic accesses do not apply to.
+//! Readers may run concurrently; validation rejects what they find. The portable implementation moves one
+//! atomic at a time. The other one uses vector instructions in assembly, which the rules for non-atomic
+//! accesses do not apply to.
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};

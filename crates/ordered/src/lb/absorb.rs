@@ -1,9 +1,9 @@
 //! Merging an empty leaf with its right neighbour.
 //!
-//! Order: (1) the entries and the link that is not live; (2) in leaves of several blocks, all headers but the first;
-//! (3) one store to the first header, which makes its entries and the new link live. Until (3), recovery clears the
-//! entries of (2), because the next leaf is still linked. There is a fence between (1) and (2) or (3) if an entry is
-//! not in the same line as the header that makes it valid.
+//! Order: (1) the entries and the link that is not live; (2) in leaves of several blocks, all headers but the
+//! first; (3) one store to the first header, which makes its entries and the new link live. Until (3),
+//! recovery clears the entries of (2), because the next leaf is still linked. There is a fence between (1)
+//! and (2) or (3) if an entry is not in the same line as the header that makes it valid.
 
 use crate::TreeError;
 use crate::hybrid::StoreWords;
@@ -43,8 +43,8 @@ pub(super) fn take_over<W: StoreWords, const B: usize>(
     };
     if several {
         for block in 1..B {
-            // Until the first header is switched, these entries also belong to the next leaf, and recovery clears
-            // them here.
+            // Until the first header is switched, these entries also belong to the next leaf, and recovery
+            // clears them here.
             left.store_header(block, own[block].replaced_by(others[block]));
             left.flush_line(block, 0);
         }

@@ -8,17 +8,19 @@ use super::leaf::LbLeafRef;
 use super::mistake::{Mistake, made};
 use super::put::home;
 
-/// Slot order for a leaf of which only the lines with entries are flushed: first the line of the links, which is
-/// flushed anyway, then another line, then the header's, so that the fourth stays free as long as possible. A split
-/// writes the lower keys first, so entries of one line are neighbours in key order. The next split then frees whole
-/// lines, and later inserts can move more entries out of the header's line (1.636 lines per insert instead of 1.663).
+/// Slot order for a leaf of which only the lines with entries are flushed: first the line of the links, which
+/// is flushed anyway, then another line, then the header's, so that the fourth stays free as long as
+/// possible. A split writes the lower keys first, so entries of one line are neighbours in key order. The
+/// next split then frees whole lines, and later inserts can move more entries out of the header's line (1.636
+/// lines per insert instead of 1.663).
 const COMPACT: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 0, 1, 2, 7, 8, 9, 10];
 
 /// Slot order for a bulk load: the header's line last, because later inserts are cheapest there.
 const FULL: [usize; SLOTS] = [11, 12, 13, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2];
 
 impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
-    /// Stores and flushes a new leaf, except for lines without entries. Entries beyond its capacity are ignored.
+    /// Stores and flushes a new leaf, except for lines without entries. Entries beyond its capacity are
+    /// ignored.
     pub(crate) fn write_new(
         self,
         entries: impl Iterator<Item = (u64, u64)>,

@@ -1,8 +1,9 @@
 //! Durable layout of a leaf, and its header.
 //!
-//! A leaf consists of one or more blocks of 256 bytes. Line 0 of a block has the header and entries 0 to 2, lines 1
-//! and 2 have four entries each, and line 3 has three entries and two links. Only the links of the first block are
-//! used: the one selected by the header's `alt` bit leads to the next leaf, the other one is free.
+//! A leaf consists of one or more blocks of 256 bytes. Line 0 of a block has the header and entries 0 to 2,
+//! lines 1 and 2 have four entries each, and line 3 has three entries and two links. Only the links of the
+//! first block are used: the one selected by the header's `alt` bit leads to the next leaf, the other one is
+//! free.
 
 use std::mem::offset_of;
 

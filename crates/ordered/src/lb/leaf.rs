@@ -2,8 +2,9 @@
 //!
 //! Invariant: the words of a header are stored with the one holding the bitmap last.
 //!
-//! In a leaf of several blocks, the hash of a key selects its home block, where it is stored if there is room and
-//! looked up first. A lookup therefore prefetches only that block. No durable state depends on home blocks.
+//! In a leaf of several blocks, the hash of a key selects its home block, where it is stored if there is room
+//! and looked up first. A lookup therefore prefetches only that block. No durable state depends on home
+//! blocks.
 
 use halocline_media::{Mapped, MediaError};
 
@@ -101,7 +102,8 @@ impl<W: LoadWords, const B: usize> LbLeafRef<W, B> {
         (0..B).find_map(|block| self.find_in(block, headers[block], key))
     }
 
-    /// Returns the position of a key, reading the headers of other blocks only if the key is not in its home block.
+    /// Returns the position of a key, reading the headers of other blocks only if the key is not in its home
+    /// block.
     #[inline(always)]
     pub(crate) fn locate(self, key: u64) -> Option<BlockSlot> {
         let home = home::<B>(key);

@@ -35,7 +35,8 @@ impl<const B: usize> LbLeafFormat<B> {
 }
 
 impl<const B: usize> LbLeafFormat<B> {
-    /// Inserts through the medium. A separate function keeps this slower path out of the code for mapped leaves.
+    /// Inserts through the medium. A separate function keeps this slower path out of the code for mapped
+    /// leaves.
     #[inline(never)]
     fn put_by_calls(
         &self,

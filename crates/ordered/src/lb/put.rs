@@ -113,8 +113,8 @@ pub(crate) fn home<const B: usize>(key: u64) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % B
 }
 
-/// Selects the block and line for an insert: the home block, or the block with the most room if that is full; in it
-/// the header's line, or else the line with the most room. Returns `None` if the leaf is full.
+/// Selects the block and line for an insert: the home block, or the block with the most room if that is full;
+/// in it the header's line, or else the line with the most room. Returns `None` if the leaf is full.
 #[inline(always)]
 fn best_line<const B: usize>(headers: &[LbHeader; B], home: usize) -> Option<(usize, usize)> {
     let mut block = home;

@@ -1,10 +1,11 @@
 //! Logless split of a full leaf.
 //!
-//! Order: (1) the whole new leaf, and the link to it in the link of the old leaf that is not live; (2) one store to
-//! the first header of the old leaf, which makes that link live and frees the moved entries of the first block; (3) in
-//! leaves of several blocks, the other headers. A crash before (2) leaves the old leaf unchanged and the new one
-//! unreferenced. A crash after (2) may leave moved entries in other blocks of the old leaf. All of them are also in
-//! the new leaf and not below its least key, so recovery recognizes and clears them.
+//! Order: (1) the whole new leaf, and the link to it in the link of the old leaf that is not live; (2) one
+//! store to the first header of the old leaf, which makes that link live and frees the moved entries of the
+//! first block; (3) in leaves of several blocks, the other headers. A crash before (2) leaves the old leaf
+//! unchanged and the new one unreferenced. A crash after (2) may leave moved entries in other blocks of the
+//! old leaf. All of them are also in the new leaf and not below its least key, so recovery recognizes and
+//! clears them.
 
 use crate::hybrid::{FailedSplit, LeafSplit, StoreWords};
 use crate::kernel::fingerprint;

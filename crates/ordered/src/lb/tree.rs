@@ -13,8 +13,9 @@ use super::leaves::LbLeafFormat;
 /// Options of an [`LbTree`]. None of them is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LbOptions {
-    /// If true, an insert prefers the header's line and moves entries out of it to make room. If false, it takes any
-    /// free slot and writes the entry's line and the header's, which is useful only for comparisons.
+    /// If true, an insert prefers the header's line and moves entries out of it to make room. If false, it
+    /// takes any free slot and writes the entry's line and the header's, which is useful only for
+    /// comparisons.
     pub moving: bool,
     /// Minimum number of bytes that a new tree allocates from the pool at a time.
     pub chunk: u64,
@@ -55,7 +56,8 @@ impl<const B: usize> LbTree<B> {
         HybridTree::open(pool, name, OpenMode::Write, LbLeafFormat::new(options)).map(LbTree)
     }
 
-    /// Opens a tree read-only, alongside other readers; see [`open_tree_read_only`](crate::open_tree_read_only).
+    /// Opens a tree read-only, alongside other readers; see
+    /// [`open_tree_read_only`](crate::open_tree_read_only).
     ///
     /// # Errors
     /// As [`open`](LbTree::open), and [`TreeError::NeedsRecovery`](crate::TreeError::NeedsRecovery).

@@ -1,4 +1,5 @@
-//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses overlap.
+//! Batched lookups. The paths of several keys are followed level by level, so that their cache misses
+//! overlap.
 
 use crate::TreeError;
 

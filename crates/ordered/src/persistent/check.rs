@@ -114,8 +114,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         if summary.unfinished {
             return Err(wrong("it contains an unfinished change"));
         }
-        // If the parent has no further child, the sibling is the first child of the parent's sibling. Both are
-        // checked later; if they are inconsistent, this node is not at fault.
+        // If the parent has no further child, the sibling is the first child of the parent's sibling. Both
+        // are checked later; if they are inconsistent, this node is not at fault.
         let next = match due.next_child {
             None if due.parent_sibling == 0 => Some(0),
             None => self

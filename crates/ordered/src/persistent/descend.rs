@@ -140,7 +140,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Visits a leaf for the first time since the tree was opened. Returns `None`, so that the caller descends again.
+    /// Visits a leaf for the first time since the tree was opened. Returns `None`, so that the caller
+    /// descends again.
     #[cold]
     fn first_visit(
         &self,

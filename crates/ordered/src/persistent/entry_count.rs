@@ -76,7 +76,8 @@ impl<F: NodeFormat> PersistentTree<F> {
             while !entry_count.complete.load(Ordering::Acquire) {
                 let passed = entry_count.passed.load(Ordering::Relaxed);
                 if self.count_siblings(passed).is_err() {
-                    // An inner node is damaged. The entries below it cannot be counted, and they cannot change.
+                    // An inner node is damaged. The entries below it cannot be counted, and they cannot
+                    // change.
                     entry_count.pass(self.damage_ends(passed));
                 }
             }
@@ -89,7 +90,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         matches!(self.visit(leaf), Ok(()) | Err(TreeError::NeedsRecovery { .. }))
     }
 
-    /// Counts the leaves of one parent, beginning with the key `from`. Ends early if a concurrent change interferes.
+    /// Counts the leaves of one parent, beginning with the key `from`. Ends early if a concurrent change
+    /// interferes.
     fn count_siblings(&self, from: u64) -> Result<(), TreeError> {
         let snapshot = self.parent_snapshot(from)?;
         let first = snapshot.entries.child(from);

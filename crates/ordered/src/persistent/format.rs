@@ -18,7 +18,8 @@ pub(crate) struct NodeSummary {
     pub(crate) unfinished: bool,
 }
 
-/// A split of a full node. The caller holds the locks of the node, the new node and the parent, which has room.
+/// A split of a full node. The caller holds the locks of the node, the new node and the parent, which has
+/// room.
 #[derive(Debug)]
 pub(crate) struct NodeSplit<'a, 'm> {
     pub(crate) parent: NodeRef<'m>,

@@ -114,7 +114,8 @@ impl<F: NodeFormat> PersistentTree<F> {
             return Ok(false);
         }
         let entries = SortedEntries::of::<F>(node);
-        // At the right end, ascending keys are likely to follow: move as little as possible, so that nodes stay full.
+        // At the right end, ascending keys are likely to follow: move as little as possible, so that nodes
+        // stay full.
         let last = node.high() == u64::MAX && entries.last().is_some_and(|last| last.0 <= key);
         let middle = match (last, level) {
             (false, _) => entries.len() / 2,

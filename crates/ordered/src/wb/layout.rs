@@ -1,7 +1,7 @@
 //! Durable layout of a node and of a redo log.
 //!
-//! The head's first word also holds the bitmap of the used entries and the bit that validates the slot array. The slot
-//! array is in the head's line: its byte `i` is the number of the entry with the `i`-th least key.
+//! The head's first word also holds the bitmap of the used entries and the bit that validates the slot array.
+//! The slot array is in the head's line: its byte `i` is the number of the entry with the `i`-th least key.
 
 use std::mem::offset_of;
 

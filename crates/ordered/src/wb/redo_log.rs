@@ -75,7 +75,8 @@ impl RedoLogs {
         if !made(Mistake::LogClearedEarly) {
             out.fence();
         }
-        // Cleared while the nodes are still locked: a later replay must not undo newer changes of the same words.
+        // Cleared while the nodes are still locked: a later replay must not undo newer changes of the same
+        // words.
         out.store(log, 0);
         if !made(Mistake::LogNotCleared) {
             out.flush(log);

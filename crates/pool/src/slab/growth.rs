@@ -1,7 +1,7 @@
 //! Growth of a slab by a further chunk.
 //!
-//! Invariant: a chunk belongs to the slab once a generation that names it is published. That publish changes nothing
-//! else: logs and their records stay unchanged. The owner stores to the chunk only afterwards.
+//! Invariant: a chunk belongs to the slab once a generation that names it is published. That publish changes
+//! nothing else: logs and their records stay unchanged. The owner stores to the chunk only afterwards.
 
 use std::sync::PoisonError;
 use std::time::Duration;

@@ -1,14 +1,16 @@
 //! Slabs: many small nodes of one size that are changed in place, for trees: [`Slab`].
 //!
-//! A slab is an object whose extents, its *chunks*, are divided into nodes. Besides the chunks that the pool's
-//! directory lists, only a head of one block is durable: the owner's own links determine which nodes are in use. A node
-//! belongs to the owner as soon as a durable link leads to it, and is free otherwise. So allocating and freeing a node
-//! writes no line and waits for no fence, and no crash can leak a node or assign it twice.
+//! A slab is an object whose extents, its *chunks*, are divided into nodes. Besides the chunks that the
+//! pool's directory lists, only a head of one block is durable: the owner's own links determine which nodes
+//! are in use. A node belongs to the owner as soon as a durable link leads to it, and is free otherwise. So
+//! allocating and freeing a node writes no line and waits for no fence, and no crash can leak a node or
+//! assign it twice.
 //!
-//! Invariants: at most one handle, in any process, has a slab open for writing, and then no other has it open;
-//! otherwise any number may read it. [`Slab::alloc`] does not return a node again before [`Slab::free`]. The owner
-//! frees a node only when no durable link leads to it any more, and links it only when it is durable. At opening the
-//! owner follows its links and reports every node that it meets ([`SlabRecovery::keep`]); all others are free.
+//! Invariants: at most one handle, in any process, has a slab open for writing, and then no other has it
+//! open; otherwise any number may read it. [`Slab::alloc`] does not return a node again before
+//! [`Slab::free`]. The owner frees a node only when no durable link leads to it any more, and links it only
+//! when it is durable. At opening the owner follows its links and reports every node that it meets
+//! ([`SlabRecovery::keep`]); all others are free.
 
 mod growth;
 mod node_sums;
@@ -89,8 +91,8 @@ impl Slab {
         &self.medium
     }
 
-    /// Returns the offset of the owner's root: [`ROOT_LEN`](Slab::ROOT_LEN) bytes at a fixed place, initially zero,
-    /// from which the owner finds everything else.
+    /// Returns the offset of the owner's root: [`ROOT_LEN`](Slab::ROOT_LEN) bytes at a fixed place, initially
+    /// zero, from which the owner finds everything else.
     #[inline]
     pub fn root(&self) -> u64 {
         self.head + SLAB_ROOT
@@ -115,11 +117,11 @@ impl Slab {
         self.node_size
     }
 
-    /// Allocates a node; returns its offset, a multiple of 256. Its contents are undefined. Nothing durable changes:
-    /// until a durable link leads to it, a crash frees it again.
+    /// Allocates a node; returns its offset, a multiple of 256. Its contents are undefined. Nothing durable
+    /// changes: until a durable link leads to it, a crash frees it again.
     ///
-    /// If no node is free, the pool adds a chunk, published as a generation of its own. No log needs to be folded for
-    /// that, but the call waits up to ten seconds for another writer of the pool.
+    /// If no node is free, the pool adds a chunk, published as a generation of its own. No log needs to be
+    /// folded for that, but the call waits up to ten seconds for another writer of the pool.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Locked`] (also if the calling thread itself has a transaction),
@@ -133,7 +135,8 @@ impl Slab {
         }
     }
 
-    /// Allocates a node like [`alloc`](Slab::alloc) if the pool need not grow, and so never waits for another writer.
+    /// Allocates a node like [`alloc`](Slab::alloc) if the pool need not grow, and so never waits for another
+    /// writer.
     pub fn alloc_ready(&self) -> Option<u64> {
         self.nodes().take()
     }

@@ -1,11 +1,11 @@
 //! Node checksums, which are valid from the closing of a slab until its next write.
 //!
-//! Each chunk ends with a checksum per node. While a slab is being written they are invalid. When its owner closes it
-//! ([`Slab::seal`]), those of changed nodes are computed, and the head records durably that all are valid. The next
-//! writer first records durably that they are not ([`Slab::begin_writing`]).
+//! Each chunk ends with a checksum per node. While a slab is being written they are invalid. When its owner
+//! closes it ([`Slab::seal`]), those of changed nodes are computed, and the head records durably that all are
+//! valid. The next writer first records durably that they are not ([`Slab::begin_writing`]).
 //!
-//! Invariant: as long as the head says that the slab is closed, every node in use and the first line of the root match
-//! their checksums.
+//! Invariant: as long as the head says that the slab is closed, every node in use and the first line of the
+//! root match their checksums.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,8 @@ pub enum NodeAtRest {
     Current,
     /// Not stored to since the slab was opened: keeps its checksum if that was valid then.
     Untouched,
-    /// Damaged or in doubt: keeps its checksum if that was valid when the slab was opened, otherwise gets none.
+    /// Damaged or in doubt: keeps its checksum if that was valid when the slab was opened, otherwise gets
+    /// none.
     Damaged,
 }
 
@@ -56,7 +57,8 @@ impl Clone for NodeSums {
 }
 
 impl NodeSums {
-    /// Returns true if a node has not changed since the slab was closed, or has no checksum. Reads the whole node.
+    /// Returns true if a node has not changed since the slab was closed, or has no checksum. Reads the whole
+    /// node.
     pub fn matches(&self, offset: u64) -> bool {
         match self.sum_offset(offset) {
             Some(at) => match load_sum(&self.medium, at) {
@@ -82,14 +84,14 @@ impl Slab {
         self.read_only
     }
 
-    /// Returns the node checksums if the slab was closed cleanly after its last write. In that case its owner has
-    /// nothing to finish, and a mismatch is damage.
+    /// Returns the node checksums if the slab was closed cleanly after its last write. In that case its owner
+    /// has nothing to finish, and a mismatch is damage.
     pub fn sums(&self) -> Option<&NodeSums> {
         self.at_rest.as_ref()
     }
 
-    /// Records durably that checksums are no longer valid. The owner calls it before its first store to a node or the
-    /// root; later calls cost a load.
+    /// Records durably that checksums are no longer valid. The owner calls it before its first store to a
+    /// node or the root; later calls cost a load.
     ///
     /// # Errors
     /// [`PoolError::ReadOnly`], [`PoolError::Media`]: nothing may be stored.
@@ -110,7 +112,8 @@ impl Slab {
         let at = self.head + SlabHead::STATE;
         let medium = &self.medium;
         if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !made(Mistake::KeepSlabClosed) {
-            // Durable before the first store, or a crash could leave changed nodes in a slab that looks closed.
+            // Durable before the first store, or a crash could leave changed nodes in a slab that looks
+            // closed.
             medium.store_u64(at, SLAB_OPEN);
             medium.persist(at, 8)?;
             if !medium.fence_is_durable() {
@@ -121,10 +124,10 @@ impl Slab {
         Ok(())
     }
 
-    /// Closes the slab cleanly: computes the checksums of all nodes in use, according to `at_rest`, and records durably
-    /// in the head that they are valid. Nobody may store to the slab any more. A slab that has not been written since
-    /// it was last closed is left unchanged. One that an earlier program created has no room for checksums and gets
-    /// none. `at_rest` must not call the slab.
+    /// Closes the slab cleanly: computes the checksums of all nodes in use, according to `at_rest`, and
+    /// records durably in the head that they are valid. Nobody may store to the slab any more. A slab
+    /// that has not been written since it was last closed is left unchanged. One that an earlier program
+    /// created has no room for checksums and gets none. `at_rest` must not call the slab.
     ///
     /// # Errors
     /// [`PoolError::Media`]: the slab counts as not closed.
@@ -235,8 +238,8 @@ impl Slab {
         Ok(())
     }
 
-    /// Compares the first line of the root with its checksum, if the slab was closed. The owner calls it before it
-    /// relies on anything else in the root, once it knows that its links lead to nodes.
+    /// Compares the first line of the root with its checksum, if the slab was closed. The owner calls it
+    /// before it relies on anything else in the root, once it knows that its links lead to nodes.
     ///
     /// # Errors
     /// [`PoolError::DamagedSlab`].
@@ -261,8 +264,8 @@ impl Slab {
         }
     }
 
-    /// Returns the head to store now, without the mark against power loss. A closed slab that is not written stays
-    /// closed, even if opening it ends in an error.
+    /// Returns the head to store now, without the mark against power loss. A closed slab that is not written
+    /// stays closed, even if opening it ends in an error.
     pub(super) fn head_now(&self) -> SlabHead {
         match self.has_sums {
             true if self.at_rest.is_some() && !self.written.load(Ordering::Acquire) => {

@@ -41,7 +41,8 @@ impl ChunkLayout {
         }
     }
 
-    /// Returns the offset of a node's checksum, or `None` if there is no node at `offset` or no room for checksums.
+    /// Returns the offset of a node's checksum, or `None` if there is no node at `offset` or no room for
+    /// checksums.
     pub(super) fn sum_of(&self, offset: u64, node_size: u64) -> Option<u64> {
         let distance = offset.checked_sub(self.start)?;
         let index = distance / node_size;

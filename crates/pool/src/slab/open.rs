@@ -41,8 +41,9 @@ impl Pool {
     /// Creates and publishes an empty slab. Does not wait for other writers.
     ///
     /// # Errors
-    /// [`PoolError::AlreadyThere`] if an object has this name, [`PoolError::InvalidSlab`], [`PoolError::InvalidName`],
-    /// [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and [`Txn::commit`](crate::Txn::commit).
+    /// [`PoolError::AlreadyThere`] if an object has this name, [`PoolError::InvalidSlab`],
+    /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and
+    /// [`Txn::commit`](crate::Txn::commit).
     pub fn create_slab(&self, name: &str, options: &SlabOptions) -> Result<Slab, PoolError> {
         check_name(name)?;
         let SlabOptions {
@@ -85,30 +86,31 @@ impl Pool {
         Ok(self.open_slab(name, owner)?.finish())
     }
 
-    /// Opens a slab for its owner, who then reports the nodes in use. Until it is closed, no other handle can open it
-    /// and it cannot be removed.
+    /// Opens a slab for its owner, who then reports the nodes in use. Until it is closed, no other handle can
+    /// open it and it cannot be removed.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it belongs to another owner,
-    /// [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`] if the machine went down
-    /// before the last stores were synced, [`PoolError::ReadOnly`], and all of [`snapshot`](Pool::snapshot).
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], [`PoolError::WrongSlab`] if it belongs to
+    /// another owner, [`PoolError::SlabInUse`], [`PoolError::DamagedSlab`], [`PoolError::SlabUnsynced`]
+    /// if the machine went down before the last stores were synced, [`PoolError::ReadOnly`], and all of
+    /// [`snapshot`](Pool::snapshot).
     pub fn open_slab(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, SlabOpenMode::Write)
     }
 
-    /// Opens a slab for reading, by any number of handles at once, also in a pool that is opened read-only. Until it is
-    /// closed, no handle can write it and it cannot be removed. Stores nothing: unfinished work of a crash stays
-    /// unfinished.
+    /// Opens a slab for reading, by any number of handles at once, also in a pool that is opened read-only.
+    /// Until it is closed, no handle can write it and it cannot be removed. Stores nothing: unfinished
+    /// work of a crash stays unfinished.
     ///
     /// # Errors
-    /// Fails like [`open_slab`](Pool::open_slab), except for [`PoolError::ReadOnly`]; [`PoolError::SlabInUse`] if
-    /// another handle has it open for writing.
+    /// Fails like [`open_slab`](Pool::open_slab), except for [`PoolError::ReadOnly`];
+    /// [`PoolError::SlabInUse`] if another handle has it open for writing.
     pub fn open_slab_read_only(&self, name: &str, owner: [u8; 8]) -> Result<SlabRecovery, PoolError> {
         self.open_slab_as(name, owner, SlabOpenMode::Read)
     }
 
-    /// Opens a slab like [`open_slab`](Pool::open_slab) even if the machine went down before everything was synced. Any
-    /// part of the stores since the last sync may be missing, which the owner has to detect.
+    /// Opens a slab like [`open_slab`](Pool::open_slab) even if the machine went down before everything was
+    /// synced. Any part of the stores since the last sync may be missing, which the owner has to detect.
     ///
     /// # Errors
     /// Fails like [`open_slab`](Pool::open_slab), except for [`PoolError::SlabUnsynced`].
@@ -201,8 +203,9 @@ impl Pool {
         Ok(SlabRecovery { slab })
     }
 
-    /// Returns true if a slab was closed cleanly after its last write, so that opening it finds nothing unfinished.
-    /// False for slabs of earlier programs, which did not record it. Another handle may write the slab at any time.
+    /// Returns true if a slab was closed cleanly after its last write, so that opening it finds nothing
+    /// unfinished. False for slabs of earlier programs, which did not record it. Another handle may write
+    /// the slab at any time.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], and all of [`snapshot`](Pool::snapshot).
@@ -243,7 +246,8 @@ impl SlabRecovery {
     /// Marks a node that a link leads to as in use.
     ///
     /// # Errors
-    /// [`PoolError::NotANode`] if there is no node at this offset or it was reported before: the link is damaged.
+    /// [`PoolError::NotANode`] if there is no node at this offset or it was reported before: the link is
+    /// damaged.
     pub fn keep(&mut self, offset: u64) -> Result<(), PoolError> {
         let nodes = self.nodes();
         if nodes.set(offset) {
@@ -278,8 +282,8 @@ impl SlabRecovery {
 }
 
 impl Slab {
-    /// Makes sure that torn nodes are detected after a power loss: where fences are not durable, the head records that
-    /// the slab is being written before anything is stored to a node. Readers store nothing.
+    /// Makes sure that torn nodes are detected after a power loss: where fences are not durable, the head
+    /// records that the slab is being written before anything is stored to a node. Readers store nothing.
     fn mark(&mut self, opening: SlabOpenMode) -> Result<(), PoolError> {
         let medium = self.medium.clone();
         let medium = &medium;

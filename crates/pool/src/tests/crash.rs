@@ -10,8 +10,9 @@ use super::model::{
 };
 use crate::{Pool, PoolError};
 
-/// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if losing a
-/// superblock copy costs at most the newest generation and never yields a wrong byte, and if writing can continue.
+/// Accepts an image if it holds what was acknowledged (the operation in flight wholly or not at all), if
+/// losing a superblock copy costs at most the newest generation and never yields a wrong byte, and if writing
+/// can continue.
 fn check(
     medium: &Arc<Tracked>,
     crash: &Crash<'_>,
@@ -188,8 +189,8 @@ fn freed_space_waits_for_snapshots() {
             PoolStep::Put("a", 3, &[100]),
             PoolStep::Put("a", 4, &[60]),
             PoolStep::Unpin,
-            // Use all free space, including that of the previous generation: without its superblock, a lost synced copy
-            // shows.
+            // Use all free space, including that of the previous generation: without its superblock, a lost
+            // synced copy shows.
             PoolStep::Put("a", 5, &[120; 7]),
             PoolStep::Sync,
             PoolStep::Put("a", 6, &[120; 3]),

@@ -14,7 +14,8 @@ use crate::layout::{
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
 
-/// Returns the cells of the first table after a heading or line that starts with `start`, without the table's head.
+/// Returns the cells of the first table after a heading or line that starts with `start`, without the table's
+/// head.
 fn table(start: &str) -> Vec<Vec<String>> {
     let section = DOCUMENT.lines().skip_while(|line| !line.starts_with(start));
     let rows = section

@@ -1,5 +1,6 @@
-//! The size of a pool under alternating writers, with pinned generations and after writers have died. It must stay
-//! below twice the size of what the newest and the pinned generations name, and no visible byte may be overwritten.
+//! The size of a pool under alternating writers, with pinned generations and after writers have died. It must
+//! stay below twice the size of what the newest and the pinned generations name, and no visible byte may be
+//! overwritten.
 //!
 //! The steps are random. A failure names its seed; `HALOCLINE_GROWTH_SEED` replays it.
 
@@ -87,8 +88,8 @@ fn needed(pool: &Pool, pinned: &[Snapshot]) -> u64 {
     (all.len() as u64 + directories) * BLOCK + DATA_START
 }
 
-/// Publishes many times, by alternating handles, with some snapshots held and some short-lived. `medium` returns the
-/// medium of the file after all processes have died.
+/// Publishes many times, by alternating handles, with some snapshots held and some short-lived. `medium`
+/// returns the medium of the file after all processes have died.
 fn many_publishes<B: MediumBackend>(
     seed: u64,
     publishes: u64,

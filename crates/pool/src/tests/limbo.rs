@@ -1,5 +1,5 @@
-//! Handles that take over from each other by the limbo list: every crash between them, and each way for the list to be
-//! wrong.
+//! Handles that take over from each other by the limbo list: every crash between them, and each way for the
+//! list to be wrong.
 
 use std::sync::Arc;
 
@@ -128,8 +128,8 @@ fn the_list_of_a_generation_that_was_published_again_is_not_trusted() {
     assert!(broken.is_err());
 }
 
-/// Checks an extent that is read after its transaction was dropped, across publishes that fail at each of their fences
-/// and later ones that succeed.
+/// Checks an extent that is read after its transaction was dropped, across publishes that fail at each of
+/// their fences and later ones that succeed.
 fn unpublished_and_read() {
     let mut fences = 0;
     while unpublished_and_read_through(fences) {

@@ -80,8 +80,8 @@ fn records_that_a_log_begins_with_but_a_crash_takes() {
     crash::explore_work(&setup, &steps).unwrap();
 }
 
-/// Loses a record that was not synced in a power failure, while later records survive, and stores another record of its
-/// length in its place.
+/// Loses a record that was not synced in a power failure, while later records survive, and stores another
+/// record of its length in its place.
 fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
     const LEN: usize = 40;
     let before = [

@@ -84,7 +84,8 @@ fn space_used_again_under_a_snapshot() {
     assert!(broken.is_err());
 }
 
-/// Lets a writer die between the store of the superblock and its flush; the next one builds on the visible state.
+/// Lets a writer die between the store of the superblock and its flush; the next one builds on the visible
+/// state.
 fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String> {
     let before = [PoolStep::Put("a", 1, &[100]), PoolStep::Put("a", 2, &[100])];
     let dying = [PoolStep::Put("a", 3, &[100])];

@@ -26,8 +26,8 @@ pub(crate) const LOG_SEED: u8 = 0x1C;
 /// Objects by name, with their seeds and the lengths of their extents.
 pub(crate) type ExpectedObjects = BTreeMap<&'static str, (u8, Vec<usize>)>;
 
-/// A step of a workload. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin`, `Vacuum` and `Turn` publishes a
-/// generation.
+/// A step of a workload. Each but `Append`, `Sync`, `Rollback`, `Pin`, `Unpin`, `Vacuum` and `Turn` publishes
+/// a generation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PoolStep {
     Put(&'static str, u8, &'static [usize]),
@@ -248,7 +248,8 @@ pub(crate) fn counts(pool: &Pool, state: &ExpectedObjects, but: usize) -> Result
     }
 }
 
-/// Checks that work can continue after a crash: space is found again, a publish succeeds, and nothing else is harmed.
+/// Checks that work can continue after a crash: space is found again, a publish succeeds, and nothing else is
+/// harmed.
 pub(crate) fn goes_on(pool: &Pool, states: &[ExpectedObjects], at: usize) -> Result<(), String> {
     const NEW: (u8, [usize; 2]) = (0x77, [100, 5000]);
     let fail = |error: PoolError| error.to_string();

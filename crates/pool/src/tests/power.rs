@@ -1,5 +1,5 @@
-//! Power loss without durable fences: the last synced state always survives, later changes only if they are intact, and
-//! nothing is returned silently.
+//! Power loss without durable fences: the last synced state always survives, later changes only if they are
+//! intact, and nothing is returned silently.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::wrapped::Wrapped;
 use crate::mistake::{self, Mistake};
 use crate::{Pool, PoolError};
 
-/// Accepts an image that opens, or that reports the need for repair and then opens, with a state that is not older than
-/// the last acknowledged sync.
+/// Accepts an image that opens, or that reports the need for repair and then opens, with a state that is not
+/// older than the last acknowledged sync.
 fn check(
     medium: &Arc<Tracked>,
     crash: &Crash<'_>,

@@ -1,4 +1,5 @@
-//! Slabs under crashes: a list of nodes that are added and removed, whose owner loses nothing and finds nothing twice.
+//! Slabs under crashes: a list of nodes that are added and removed, whose owner loses nothing and finds
+//! nothing twice.
 
 use std::sync::Arc;
 
@@ -146,7 +147,8 @@ fn nodes_are_reused_and_added() {
         },
     );
     let report = report.unwrap_or_else(|violation| panic!("{violation}"));
-    // The fence after the superblock that names a chunk is redundant: the one after its first node replaces it.
+    // The fence after the superblock that names a chunk is redundant: the one after its first node replaces
+    // it.
     let missed: Vec<_> = report.missed.iter().map(|(mutation, _)| *mutation).collect();
     assert!(matches!(missed[..], [Mutation::SkipFence(_)]), "{report}");
 }
@@ -359,8 +361,8 @@ fn a_full_pool_changes_nothing() {
     list.push(pushed).unwrap();
 }
 
-/// Explores every crash of a list that is closed, written and closed again: where the slab is marked closed, all nodes
-/// match their checksums.
+/// Explores every crash of a list that is closed, written and closed again: where the slab is marked closed,
+/// all nodes match their checksums.
 fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
     let explorer = Explorer {
         limit: 300,

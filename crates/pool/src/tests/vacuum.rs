@@ -106,7 +106,8 @@ fn a_vacuum_under_a_snapshot() {
     assert!(std::panic::catch_unwind(|| mistake::with(Mistake::VacuumLimbo, work)).is_err());
 }
 
-/// Lets two handles write alternately; each vacuums, and stores to space that the other has left without blocks.
+/// Lets two handles write alternately; each vacuums, and stores to space that the other has left without
+/// blocks.
 fn in_turns() {
     let tracked = Arc::new(Tracked::new(0).unwrap());
     let medium = Wrapped::new(&tracked);

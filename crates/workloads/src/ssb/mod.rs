@@ -1,7 +1,7 @@
 //! The tables of the Star Schema Benchmark (O'Neil et al., TPCTC 2009) as streams of Arrow batches.
 //!
-//! Invariant: each row is drawn from its own stream of random numbers (an order and all its lines from one), so any
-//! range of rows can be generated separately, and the data do not depend on the partitioning.
+//! Invariant: each row is drawn from its own stream of random numbers (an order and all its lines from one),
+//! so any range of rows can be generated separately, and the data do not depend on the partitioning.
 
 mod calendar;
 mod lineorder;

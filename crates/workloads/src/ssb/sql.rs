@@ -9,7 +9,8 @@ pub struct SsbQuery {
     pub sql: &'static str,
 }
 
-/// Returns the queries in order. All of them are valid in the SQL of the pool, of DataFusion and of PostgreSQL.
+/// Returns the queries in order. All of them are valid in the SQL of the pool, of DataFusion and of
+/// PostgreSQL.
 #[must_use]
 pub fn ssb_queries() -> &'static [SsbQuery] {
     &QUERIES

@@ -1,9 +1,9 @@
 //! `churn`: what a hundred appends cost, what they do to queries, and what compaction does to readers.
 //!
-//! TPC-H lineitem with an Elf over four columns, twice: loaded at once, and in a hundred appends of 1 % each, which gives
-//! as many segments. The same queries are asked of both, before and after the hundred segments are compacted. Then one
-//! reader for each thread asks selections all the time: undisturbed, and while the whole table is written anew, as fast
-//! as it goes and with a limit on what is written per second.
+//! TPC-H lineitem with an Elf over four columns, twice: loaded at once, and in a hundred appends of 1 % each,
+//! which gives as many segments. The same queries are asked of both, before and after the hundred segments
+//! are compacted. Then one reader for each thread asks selections all the time: undisturbed, and while the
+//! whole table is written anew, as fast as it goes and with a limit on what is written per second.
 
 mod load;
 mod queries;

@@ -122,7 +122,8 @@ fn record(
     Ok(samples.median())
 }
 
-/// Readers at work for a while; a compaction beside them begins before the first query and lasts until the end.
+/// Readers at work for a while; a compaction beside them begins before the first query and lasts until the
+/// end.
 fn round(
     database: &Database,
     beside: Beside,

@@ -1,7 +1,9 @@
-//! `elf-layout`: the layouts of the Elf against each other, on a uniform table in DRAM or on an emulated medium.
+//! `elf-layout`: the layouts of the Elf against each other, on a uniform table in DRAM or on an emulated
+//! medium.
 //!
-//! Queries run on one thread; query points are rows drawn with Zipf skew 0.5. The builds are those one would compare:
-//! `packed` on all threads asked for, `published` on one, in DRAM in any case. The bars are for DRAM.
+//! Queries run on one thread; query points are rows drawn with Zipf skew 0.5. The builds are those one would
+//! compare: `packed` on all threads asked for, `published` on one, in DRAM in any case. The bars are for
+//! DRAM.
 
 mod data;
 mod measure;

@@ -1,4 +1,5 @@
-//! What the advisor picks for each question, and how far that is from the best placement measured within the same DRAM.
+//! What the advisor picks for each question, and how far that is from the best placement measured within the
+//! same DRAM.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub(super) struct Pick {
     best: (String, f64),
 }
 
-/// Asks the advisor about every kind of query that it knows; where no measured system is what it picks, measures that
-/// beside the best one. Nothing on a medium that is not emulated.
+/// Asks the advisor about every kind of query that it knows; where no measured system is what it picks,
+/// measures that beside the best one. Nothing on a medium that is not emulated.
 pub(super) fn ask(
     settings: &Settings,
     table: &Table,

@@ -1,5 +1,6 @@
-//! `elf-media`: the placements of an index over two tiers beside each other, one thread (figure 3 of the selective-caching
-//! paper): build, three query types, DRAM taken, and a hybrid's reopening against a rebuild.
+//! `elf-media`: the placements of an index over two tiers beside each other, one thread (figure 3 of the
+//! selective-caching paper): build, three query types, DRAM taken, and a hybrid's reopening against a
+//! rebuild.
 
 mod advisor;
 mod bars;

@@ -1,4 +1,5 @@
-//! The paper's figures: time over the index in DRAM, in percent, on 100 M rows and Optane (Jibril et al., 2022).
+//! The paper's figures: time over the index in DRAM, in percent, on 100 M rows and Optane (Jibril et al.,
+//! 2022).
 
 use super::Question;
 

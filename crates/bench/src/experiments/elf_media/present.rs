@@ -213,7 +213,8 @@ fn memory(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError
     )
 }
 
-/// Figure 3: times in proportion to that of the index in DRAM; lines of the device where there is no real time.
+/// Figure 3: times in proportion to that of the index in DRAM; lines of the device where there is no real
+/// time.
 pub(super) fn figure(
     report: &mut Reporter<'_>,
     settings: &Settings,

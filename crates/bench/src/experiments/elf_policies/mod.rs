@@ -1,5 +1,5 @@
-//! `elf-policies`: policies of a dynamic cache by its capacity, warm, between the two baselines (figure 4 of the
-//! selective-caching paper).
+//! `elf-policies`: policies of a dynamic cache by its capacity, warm, between the two baselines (figure 4 of
+//! the selective-caching paper).
 
 mod bars;
 mod present;
@@ -59,7 +59,8 @@ impl Results {
         self.rate(placement, Some(budget)) / self.rate("slow-only", None)
     }
 
-    /// A capacity as a part of the index, in percent: the paper has parts of the lists, which are not all as long.
+    /// A capacity as a part of the index, in percent: the paper has parts of the lists, which are not all as
+    /// long.
     fn percent(&self, capacity: u64) -> f64 {
         (capacity as f64 / self.size.max(1) as f64 * 1e4).round() / 1e2
     }
@@ -137,7 +138,8 @@ impl Chosen {
     fn of(settings: &Settings, layout: Layout, theta: f64) -> Self {
         let tiers = &settings.tiers;
         let whole = theta == THETA || !tiers.thetas.is_empty();
-        // The paper's way belongs to its layout; links that point at what they lead to follow the queries by one policy.
+        // The paper's way belongs to its layout; links that point at what they lead to follow the queries by
+        // one policy.
         let hashed = match layout {
             Layout::Published => &PolicyKind::ALL[..],
             Layout::Packed => &[],

@@ -15,8 +15,8 @@ pub(super) struct Chosen {
     pub(super) selectivity: f64,
 }
 
-/// The selections of TPC-H and `random` conjunctions, as many from each decade that the table is large enough for, with
-/// one to five predicates in turn.
+/// The selections of TPC-H and `random` conjunctions, as many from each decade that the table is large enough
+/// for, with one to five predicates in turn.
 pub(super) fn choose(
     systems: &Systems,
     scale_factor: f64,
@@ -37,7 +37,8 @@ pub(super) fn choose(
     for i in 0..random {
         let decade = decades[i % decades.len()];
         let predicates = 1 + (i / decades.len()) % 5;
-        // A target is hit to within a factor of two or so: draw until the actual selectivity lies in the decade.
+        // A target is hit to within a factor of two or so: draw until the actual selectivity lies in the
+        // decade.
         for _ in 0..ATTEMPTS {
             let target = 10f64.powf(f64::from(decade) + rng.unit());
             let candidate = counted(systems, generator.draw(predicates, target))?;

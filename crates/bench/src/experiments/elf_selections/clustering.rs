@@ -1,8 +1,9 @@
-//! What clustering does: the same selections on rows in the order of an index's columns, and on rows as they came.
+//! What clustering does: the same selections on rows in the order of an index's columns, and on rows as they
+//! came.
 //!
-//! Both tables have one index over the same columns. Asked for are the rows' number (`count`, through the index's own API) and
-//! sums over a packed and over a text column that are not indexed (`sum`, `sum_text`; in SQL, with the index, without it, and
-//! as the engine chooses), for which the rows must be fetched.
+//! Both tables have one index over the same columns. Asked for are the rows' number (`count`, through the
+//! index's own API) and sums over a packed and over a text column that are not indexed (`sum`, `sum_text`; in
+//! SQL, with the index, without it, and as the engine chooses), for which the rows must be fetched.
 
 use std::path::Path;
 use std::time::Instant;

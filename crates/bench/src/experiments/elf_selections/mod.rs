@@ -1,14 +1,15 @@
-//! `elf-selections`: selections over TPC-H lineitem, answered by the Elf, by our own scan, and by plain DataFusion over
-//! the same columns in memory.
+//! `elf-selections`: selections over TPC-H lineitem, answered by the Elf, by our own scan, and by plain
+//! DataFusion over the same columns in memory.
 //!
-//! The selections are those of Q1, Q6, Q10, Q14 and Q19 and random conjunctions of one to five predicates, spread evenly
-//! over the decades of selectivity from 1e-6 to 0.1. Each is asked for the number of its rows (`count`), by all systems,
-//! and for a sum over another column (`sum`), which needs the rows themselves, by the two that speak SQL. All counts must
-//! agree. Times are medians of interleaved repetitions.
+//! The selections are those of Q1, Q6, Q10, Q14 and Q19 and random conjunctions of one to five predicates,
+//! spread evenly over the decades of selectivity from 1e-6 to 0.1. Each is asked for the number of its rows
+//! (`count`), by all systems, and for a sum over another column (`sum`), which needs the rows themselves, by
+//! the two that speak SQL. All counts must agree. Times are medians of interleaved repetitions.
 //!
-//! An Elf is quick when its first dimensions are restricted. So two ways to have it are measured: `elf` is one index over
-//! all columns, few values first, as the papers build it; `elf-set` is that one and seven more, each with another column
-//! of many values first, from which the best for a selection is taken. SQL has all of them to choose from.
+//! An Elf is quick when its first dimensions are restricted. So two ways to have it are measured: `elf` is
+//! one index over all columns, few values first, as the papers build it; `elf-set` is that one and seven
+//! more, each with another column of many values first, from which the best for a selection is taken. SQL has
+//! all of them to choose from.
 //!
 //! At the end selections on a clustered table are compared with the same on one that is not (`clustering`).
 

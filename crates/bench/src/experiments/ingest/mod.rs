@@ -1,9 +1,10 @@
 //! `ingest`: how fast rows come in, durable when they are counted.
 //!
-//! *Import*: TPC-H lineitem, all 16 columns, from Parquet, without and with an Elf over four of them, each followed by a
-//! sync. *Rows*: a few rows at a time, by the Rust API and by SQL text, one by one and several in a call, by one thread and by several at once (group commit),
-//! on the page cache (default: survives the process), in strict mode (survives power loss), and on a file taken for
-//! persistent memory, in `/dev/shm` where there is one.
+//! *Import*: TPC-H lineitem, all 16 columns, from Parquet, without and with an Elf over four of them, each
+//! followed by a sync. *Rows*: a few rows at a time, by the Rust API and by SQL text, one by one and several
+//! in a call, by one thread and by several at once (group commit), on the page cache (default: survives the
+//! process), in strict mode (survives power loss), and on a file taken for persistent memory, in `/dev/shm`
+//! where there is one.
 
 mod import;
 mod rows;

@@ -194,7 +194,8 @@ fn insert(
     Ok(seconds)
 }
 
-/// The same by several threads, each with a session of its own, row by row; the seconds that all of them took.
+/// The same by several threads, each with a session of its own, row by row; the seconds that all of them
+/// took.
 fn insert_at_once(
     database: &Database,
     runtime: &Runtime,

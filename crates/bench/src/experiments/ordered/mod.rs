@@ -1,4 +1,5 @@
-//! The experiments on ordered trees, and what they share: which trees, which keys, whether they hold what they should.
+//! The experiments on ordered trees, and what they share: which trees, which keys, whether they hold what
+//! they should.
 
 mod keys;
 mod ops;

@@ -1,4 +1,5 @@
-//! Where the trees of an experiment lie: a directory for the files of one run, or an emulated device for each tree.
+//! Where the trees of an experiment lie: a directory for the files of one run, or an emulated device for each
+//! tree.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,8 +96,8 @@ impl Place {
         }
     }
 
-    /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a medium on a device
-    /// with the figures of this host's DRAM.
+    /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a
+    /// medium on a device with the figures of this host's DRAM.
     pub(super) fn make_twins(&self, name: &str) -> Result<Option<(Medium, OnDevice)>, BenchError> {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.clock == ClockMode::Delay) else {
             return Ok(None);

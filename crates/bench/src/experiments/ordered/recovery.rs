@@ -1,5 +1,5 @@
-//! `tree-recovery`: how long it takes to open a tree, by kind and size: its volatile nodes are built anew, and what a crash
-//! could have left half done is looked for. The file is in DRAM or on the page cache, warm.
+//! `tree-recovery`: how long it takes to open a tree, by kind and size: its volatile nodes are built anew,
+//! and what a crash could have left half done is looked for. The file is in DRAM or on the page cache, warm.
 
 use std::time::Instant;
 

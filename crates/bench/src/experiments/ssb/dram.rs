@@ -1,5 +1,5 @@
-//! How much DRAM the queries take: the peak of anonymous resident pages of a process that opens the pool and runs them, which the
-//! mapped pages of the pool are not among.
+//! How much DRAM the queries take: the peak of anonymous resident pages of a process that opens the pool and
+//! runs them, which the mapped pages of the pool are not among.
 
 use std::ffi::OsString;
 

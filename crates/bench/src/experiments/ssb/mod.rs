@@ -1,9 +1,11 @@
-//! `ssb`: the Star Schema Benchmark (O'Neil et al.), its 13 queries as SQL through a session, planning included and the result
-//! fetched, on media, encodings and orders side by side (figure 4 of Shanbhag et al., DaMoN 2020).
+//! `ssb`: the Star Schema Benchmark (O'Neil et al.), its 13 queries as SQL through a session, planning
+//! included and the result fetched, on media, encodings and orders side by side (figure 4 of Shanbhag et al.,
+//! DaMoN 2020).
 //!
-//! Every list of the settings is crossed with the others; what comes of it are the *variants*, which are asked each query in turn,
-//! after one run each to warm up and to compare the answers. Tables are generated and imported once for each scale
-//! factor, encoding and order; with `--dir` they stay there, and a later run imports nothing.
+//! Every list of the settings is crossed with the others; what comes of it are the *variants*, which are
+//! asked each query in turn, after one run each to warm up and to compare the answers. Tables are generated
+//! and imported once for each scale factor, encoding and order; with `--dir` they stay there, and a later run
+//! imports nothing.
 
 mod bars;
 mod data;

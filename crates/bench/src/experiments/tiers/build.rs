@@ -23,7 +23,8 @@ pub(in crate::experiments) struct Built {
     pub(in crate::experiments) slow: Samples,
 }
 
-/// Builds `rounds` times into DRAM and onto `slow`, after once to warm up; without rounds once, and nothing is timed.
+/// Builds `rounds` times into DRAM and onto `slow`, after once to warm up; without rounds once, and nothing
+/// is timed.
 pub(in crate::experiments) fn build(
     table: &Table,
     layout: Layout,

@@ -1,9 +1,10 @@
 //! What the emulation costs its callers, so that it is not taken for work of the modelled core.
 //!
-//! A look at the clock has to wait for what came before, so a call of the model costs its caller more than the model
-//! computes. How much depends on what the caller does. So the same queries are asked of the index in DRAM and of one on a
-//! device of the host's own figures, which adds nothing else; the difference, by calls, is charged to the devices. With the
-//! charge the second must take what the first does: how far it is off is a result too.
+//! A look at the clock has to wait for what came before, so a call of the model costs its caller more than
+//! the model computes. How much depends on what the caller does. So the same queries are asked of the index
+//! in DRAM and of one on a device of the host's own figures, which adds nothing else; the difference, by
+//! calls, is charged to the devices. With the charge the second must take what the first does: how far it is
+//! off is a result too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,8 @@ const CLOSE: f64 = 0.02;
 pub(in crate::experiments) struct Calibration {
     /// Nanoseconds that a call is charged.
     pub(in crate::experiments) call_ns: f64,
-    /// How much longer an emulation of this host's DRAM, with the charge, takes than the DRAM itself: a share of its time.
+    /// How much longer an emulation of this host's DRAM, with the charge, takes than the DRAM itself: a
+    /// share of its time.
     pub(in crate::experiments) off: f64,
 }
 

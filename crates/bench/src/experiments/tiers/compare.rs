@@ -26,8 +26,8 @@ pub(in crate::experiments) struct Measured {
     pub(in crate::experiments) queries: usize,
 }
 
-/// Asks every system the same queries: once to warm up, then `rounds` times in turn. As many of them as the first system
-/// answers in `seconds`; when there are not so many, all of them several times.
+/// Asks every system the same queries: once to warm up, then `rounds` times in turn. As many of them as the
+/// first system answers in `seconds`; when there are not so many, all of them several times.
 ///
 /// # Errors
 /// The systems answer differently.

@@ -40,8 +40,8 @@ pub(in crate::experiments) fn lockstep(
     Ok(seconds)
 }
 
-/// Warms the systems up with the next `count` queries, and adds the DRAM that each has taken meanwhile to what it took
-/// before.
+/// Warms the systems up with the next `count` queries, and adds the DRAM that each has taken meanwhile to
+/// what it took before.
 ///
 /// # Errors
 /// As [`lockstep`].

@@ -1,4 +1,5 @@
-//! What the experiments on an index over two tiers share: tables, queries, the slow tier, placements side by side.
+//! What the experiments on an index over two tiers share: tables, queries, the slow tier, placements side by
+//! side.
 
 mod build;
 mod calibrate;
@@ -51,8 +52,8 @@ pub(super) fn thetas(settings: &Settings, default: &[f64]) -> Vec<f64> {
     if asked.is_empty() { default } else { asked }.to_vec()
 }
 
-/// Those of the placements, without the baselines, that an index of this layout has; of each of the others a line says why
-/// it is left out.
+/// Those of the placements, without the baselines, that an index of this layout has; of each of the others a
+/// line says why it is left out.
 pub(super) fn possible(
     placements: &[Placement],
     tier: &Tier,

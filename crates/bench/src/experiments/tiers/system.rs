@@ -173,7 +173,8 @@ pub(in crate::experiments) struct System {
 pub(in crate::experiments) struct Asked {
     /// Real ones without `overrun`, or those of the device's own clock.
     pub(in crate::experiments) seconds: f64,
-    /// Seconds that the emulation itself was late and never caught up with: of the thread that had most of it.
+    /// Seconds that the emulation itself was late and never caught up with: of the thread that had most of
+    /// it.
     pub(in crate::experiments) overrun: f64,
     /// Seconds, part of the others, that cores waited for the device.
     pub(in crate::experiments) waited: f64,

@@ -1,4 +1,5 @@
-//! The tables as an index sees them: columns of order-preserving codes, each as narrow as its largest code allows.
+//! The tables as an index sees them: columns of order-preserving codes, each as narrow as its largest code
+//! allows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type};

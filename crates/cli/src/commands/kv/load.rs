@@ -1,7 +1,7 @@
 //! `kv load`: entries of files into a tree.
 //!
-//! Invariant: what was read before the load ended, for whatever reason, is in the tree; the one exception is an error of the
-//! pool in bulk loading, which leaves the tree as it was.
+//! Invariant: what was read before the load ended, for whatever reason, is in the tree; the one exception is
+//! an error of the pool in bulk loading, which leaves the tree as it was.
 
 use std::io::{self, Write};
 use std::time::Instant;

@@ -1,9 +1,10 @@
 //! `kv`: trees of a pool from a shell.
 //!
-//! Invariant: what a command has acknowledged by its exit code 0 survives power loss, as it syncs before it ends.
+//! Invariant: what a command has acknowledged by its exit code 0 survives power loss, as it syncs before it
+//! ends.
 //!
-//! A tree that was not closed is opened for writing where that is possible, because that finishes what a crash
-//! left half done.
+//! A tree that was not closed is opened for writing where that is possible, because that finishes what a
+//! crash left half done.
 
 mod answer;
 mod entries;
@@ -189,8 +190,8 @@ fn open(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
     Ok((pool, tree))
 }
 
-/// Opens the tree that the command line names to read it, beside other readers. One that was not closed is opened for
-/// writing, if that is possible, so that what a crash has left half done is finished.
+/// Opens the tree that the command line names to read it, beside other readers. One that was not closed is
+/// opened for writing, if that is possible, so that what a crash has left half done is finished.
 fn open_to_read(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
     let pool = opening::pool_to_read(args)?;
     let name = object_name(&pool, &args.name)?;

@@ -1,8 +1,8 @@
 //! The trees of a pool for `info` and `check`.
 //!
-//! A tree that was closed is opened to be read, beside other readers. One that was not is opened for writing, as that
-//! finishes what a crash has left half done, or else to be read. Where neither is possible, because another process
-//! writes it, it is named with the reason.
+//! A tree that was closed is opened to be read, beside other readers. One that was not is opened for writing,
+//! as that finishes what a crash has left half done, or else to be read. Where neither is possible, because
+//! another process writes it, it is named with the reason.
 
 use std::path::Path;
 

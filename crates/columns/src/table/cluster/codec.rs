@@ -1,11 +1,11 @@
 //! Rows as byte records, and back.
 //!
-//! A record is its length (u32), the length of its key (u32), the key, then for every column a byte (0 = NULL) and, if it
-//! is not NULL, its key (u64) or the length (u32) and bytes of its string. The byte is 2 for a decimal without a key,
-//! of which the 16 bytes of `wide.rs` follow. In the sort key a column is a byte (0 = NULL) if it may be NULL, and its
-//! key, highest byte first, or its string, in which 0 becomes 0 255, ended by 0 0. A decimal has another byte first: 1
-//! if it has a key, else 0 or 2, by its sign, and its 16 bytes. No such column is the start of another, so comparing
-//! the bytes compares the columns in turn.
+//! A record is its length (u32), the length of its key (u32), the key, then for every column a byte (0 =
+//! NULL) and, if it is not NULL, its key (u64) or the length (u32) and bytes of its string. The byte is 2 for
+//! a decimal without a key, of which the 16 bytes of `wide.rs` follow. In the sort key a column is a byte (0
+//! = NULL) if it may be NULL, and its key, highest byte first, or its string, in which 0 becomes 0 255, ended
+//! by 0 0. A decimal has another byte first: 1 if it has a key, else 0 or 2, by its sign, and its 16 bytes.
+//! No such column is the start of another, so comparing the bytes compares the columns in turn.
 
 use crate::Result;
 use crate::format::wide::{self, WIDE_BYTES};

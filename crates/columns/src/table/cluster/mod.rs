@@ -1,8 +1,9 @@
 //! Rows in the order of the clustering columns: an external sort within a memory budget.
 //!
-//! Rows become byte records ([`RowCodec`]) that start with a key which sorts bytewise like the clustering columns'
-//! codes, so that NULL is first and NaN last. They are collected in DRAM; beyond the budget, sorted runs go to scratch
-//! space of the pool and are merged in the end. Rows with equal keys stay in the order in which they came.
+//! Rows become byte records ([`RowCodec`]) that start with a key which sorts bytewise like the clustering
+//! columns' codes, so that NULL is first and NaN last. They are collected in DRAM; beyond the budget, sorted
+//! runs go to scratch space of the pool and are merged in the end. Rows with equal keys stay in the order in
+//! which they came.
 
 mod codec;
 mod run;

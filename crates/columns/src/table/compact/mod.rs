@@ -1,7 +1,7 @@
 //! Compaction: segments merged into fewer, without their deleted rows.
 //!
-//! [`plan`] says which segments are worth it, [`merge`] writes one group anew. Readers of earlier versions are not
-//! disturbed; the new segments have ids of their own, so indexes are refreshed after it.
+//! [`plan`] says which segments are worth it, [`merge`] writes one group anew. Readers of earlier versions
+//! are not disturbed; the new segments have ids of their own, so indexes are refreshed after it.
 
 mod plan;
 mod throttle;
@@ -24,8 +24,8 @@ use throttle::Throttle;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct MergeOptions<'a> {
-    /// Bytes of DRAM, for all of it; see [`TableOptions::memory`]. What a clustering sorts beyond it is spilled to the pool.
-    /// Default 128 MiB.
+    /// Bytes of DRAM, for all of it; see [`TableOptions::memory`]. What a clustering sorts beyond it is
+    /// spilled to the pool. Default 128 MiB.
     pub memory: usize,
     /// Bytes to write per second at most, on average. Default: no limit.
     pub bandwidth: Option<u64>,
@@ -101,8 +101,9 @@ const BATCH_ROWS: usize = 8192;
 /// The share of the memory for rows in flight: the batch, and copies of it.
 const BATCH_SHARE: usize = 16;
 
-/// Writes the live rows of the segments with these ids anew, in their order or in that of the clustering columns, into
-/// segments that take their place. The transaction's table changes only if that succeeds. O(n), O(n log n) with a clustering.
+/// Writes the live rows of the segments with these ids anew, in their order or in that of the clustering
+/// columns, into segments that take their place. The transaction's table changes only if that succeeds. O(n),
+/// O(n log n) with a clustering.
 ///
 /// # Errors
 /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NoSuchSegment`], [`ColumnsError::Cancelled`],
@@ -175,9 +176,9 @@ pub fn merge(txn: &Txn, table: &str, ids: &[u64], options: &MergeOptions<'_>) ->
     })
 }
 
-/// Returns true if one of the live values of a column is a decimal without a key: then the merged rows are stored
-/// without keys from the first on, as another segment would begin there otherwise, and be merged again. O(1) unless a
-/// segment has the column so, of which it reads rows up to the first such value.
+/// Returns true if one of the live values of a column is a decimal without a key: then the merged rows are
+/// stored without keys from the first on, as another segment would begin there otherwise, and be merged
+/// again. O(1) unless a segment has the column so, of which it reads rows up to the first such value.
 fn has_wide(segments: &[&Segment], column: usize, cancel: &AtomicBool) -> Result<bool> {
     for segment in segments.iter().filter(|segment| segment.column(column).is_wide()) {
         for start in (0..segment.rows()).step_by(BATCH_ROWS) {

@@ -1,7 +1,7 @@
 //! Batches where leaf lists have a dozen rows or more.
 //!
-//! Such a list is longer than a line or two, so only its values are prefetched; one more stage compares them and
-//! prefetches the candidate records.
+//! Such a list is longer than a line or two, so only its values are prefetched; one more stage compares them
+//! and prefetches the candidate records.
 
 use crate::header::ElfHeader;
 use crate::kernel::{CodeRange, Kernel, WithKernel};

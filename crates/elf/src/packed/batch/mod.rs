@@ -1,9 +1,9 @@
 //! Batches of exact matches in layout `packed`: a software pipeline over groups of points.
 //!
-//! A group passes four stages, each of which prefetches the cache lines that the next one reads. In every round each
-//! stage processes another group, a few rounds behind the stage before it, so that a line has arrived by the time it is
-//! read and about as many misses as possible are in flight all the time. The stage sets differ in what a shortcut tells
-//! about the records ([`BatchStages`]); the pipeline is the same.
+//! A group passes four stages, each of which prefetches the cache lines that the next one reads. In every
+//! round each stage processes another group, a few rounds behind the stage before it, so that a line has
+//! arrived by the time it is read and about as many misses as possible are in flight all the time. The stage
+//! sets differ in what a shortcut tells about the records ([`BatchStages`]); the pipeline is the same.
 
 mod general;
 mod middle;
@@ -49,8 +49,8 @@ pub(crate) trait BatchStages {
     const RING: usize = RING;
     /// Rounds by which the stages after [`locate`](Self::locate) lag behind it.
     const DELAYS: [usize; 3];
-    /// True if the last group may have fewer points. Otherwise the points after the last whole group are searched one by
-    /// one.
+    /// True if the last group may have fewer points. Otherwise the points after the last whole group are
+    /// searched one by one.
     const PARTIAL: bool = false;
     /// Intermediate results of a group.
     type Group;
@@ -144,8 +144,9 @@ impl<B: Bytes> Batch<'_, '_, B> {
         Ok(())
     }
 
-    /// Appends the matches of a group each of whose points has one at most: the first `found` of `tids`, of which those of
-    /// point `i` end at `ends[i]`. If the group is irregular, its points are searched one by one instead.
+    /// Appends the matches of a group each of whose points has one at most: the first `found` of `tids`, of
+    /// which those of point `i` end at `ends[i]`. If the group is irregular, its points are searched one
+    /// by one instead.
     #[inline(always)]
     fn emit<K: Kernel>(
         &mut self,

@@ -1,7 +1,7 @@
 //! The usual batch: shortcuts lead to short leaf lists.
 //!
-//! Whatever is irregular (a long list, a list without a shortcut, more than two candidates, equal rows) is searched point
-//! by point.
+//! Whatever is irregular (a long list, a list without a shortcut, more than two candidates, equal rows) is
+//! searched point by point.
 
 use crate::Tid;
 use crate::kernel::{CodeRange, Kernel};
@@ -34,13 +34,15 @@ impl LocatedGroup {
         }
     }
 
-    /// Replaces the offsets of the shortcuts by those of the lists, and prefetches the lines at these distances from each.
+    /// Replaces the offsets of the shortcuts by those of the lists, and prefetches the lines at these
+    /// distances from each.
     #[inline(always)]
     pub(super) fn follow<B: Bytes, const N: usize>(&mut self, batch: &Batch<'_, '_, B>, ahead: [usize; N]) {
         let (header, view) = (batch.tree.header, batch.tree.view);
         let empty = header.len as usize - PAD;
         for at in &mut self.at {
-            // The padding reads as an empty list, and offset 0 (the magic number) as a list that is not regular.
+            // The padding reads as an empty list, and offset 0 (the magic number) as a list that is not
+            // regular.
             *at = match header.shortcuts.word(view, *at) {
                 NOWHERE => empty,
                 ABOVE => 0,

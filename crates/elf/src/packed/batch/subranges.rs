@@ -1,8 +1,8 @@
 //! Batches behind quartered shortcuts.
 //!
-//! The shortcut tells which few records may equal the point (subranges.rs): only their lines are prefetched, and the values
-//! of the list are not read. Groups with something irregular (a list without counts or without a shortcut, equal rows) are
-//! searched point by point.
+//! The shortcut tells which few records may equal the point (subranges.rs): only their lines are prefetched,
+//! and the values of the list are not read. Groups with something irregular (a list without counts or without
+//! a shortcut, equal rows) are searched point by point.
 
 use crate::kernel::{Kernel, Records};
 use crate::packed::batch::quick::LocatedGroup;

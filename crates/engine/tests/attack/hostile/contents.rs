@@ -1,4 +1,5 @@
-//! Lies of extents: headers of segments, columns, chunks, strings, dictionaries, indexes, bitmaps, and any other word.
+//! Lies of extents: headers of segments, columns, chunks, strings, dictionaries, indexes, bitmaps, and any
+//! other word.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Lies of the directory: counts, ranges, extents that overlap each other or what is none, names out of order, and
-//! thousands of objects.
+//! Lies of the directory: counts, ranges, extents that overlap each other or what is none, names out of
+//! order, and thousands of objects.
 
 use std::ops::Range;
 
@@ -135,7 +135,8 @@ fn is_mutable(name: &str) -> bool {
     name == "log" || name.starts_with("tree/")
 }
 
-/// A directory of thousands of objects, each like the one at `entry` but for its name, at the end of a longer file.
+/// A directory of thousands of objects, each like the one at `entry` but for its name, at the end of a longer
+/// file.
 fn many(draft: &mut Draft<'_>, entry: usize, rng: &mut SplitMix64) {
     let image = draft.image;
     let count = MANY >> rng.below(4);

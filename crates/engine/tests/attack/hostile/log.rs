@@ -1,5 +1,5 @@
-//! Lies of the log: records whose changes are none, of tables that are not there, with Arrow messages and bitmaps that
-//! lie about their lengths.
+//! Lies of the log: records whose changes are none, of tables that are not there, with Arrow messages and
+//! bitmaps that lie about their lengths.
 
 use halocline_workloads::SplitMix64;
 use xxhash_rust::xxh3::xxh3_64_with_seed;

@@ -83,7 +83,8 @@ fn number(rng: &mut SplitMix64, honest: u64) -> u64 {
     }
 }
 
-/// Stores such a number in one of the fields of a structure: pairs of an offset from its start and a width in bytes.
+/// Stores such a number in one of the fields of a structure: pairs of an offset from its start and a width in
+/// bytes.
 fn lie_in(bytes: &mut [u8], at: usize, fields: &[(usize, usize)], rng: &mut SplitMix64) -> String {
     let (offset, width) = fields[rng.below(fields.len() as u64) as usize];
     let field = &mut bytes[at + offset..at + offset + width];

@@ -1,8 +1,9 @@
-//! `tree-ops`: how many operations of each kind a tree does in a second, beside a B-tree in DRAM and, with the feature
-//! `peers`, beside other stores.
+//! `tree-ops`: how many operations of each kind a tree does in a second, beside a B-tree in DRAM and, with
+//! the feature `peers`, beside other stores.
 //!
-//! All systems of a medium are loaded first; then, round by round, each does the same operations with the same keys, one
-//! system after the other, so that a slow moment of the machine hits all. They must agree on what they find.
+//! All systems of a medium are loaded first; then, round by round, each does the same operations with the
+//! same keys, one system after the other, so that a slow moment of the machine hits all. They must agree on
+//! what they find.
 
 mod paper;
 #[cfg(feature = "peers")]

@@ -1,5 +1,6 @@
-//! Rates of public programs, in millions of operations a second: one thread, a file in /dev/shm with `clwb` really executed,
-//! 10 M random keys of 8 bytes loaded by inserts, on another machine with two cores. They are printed beside ours for scale.
+//! Rates of public programs, in millions of operations a second: one thread, a file in /dev/shm with `clwb`
+//! really executed, 10 M random keys of 8 bytes loaded by inserts, on another machine with two cores. They
+//! are printed beside ours for scale.
 
 use super::Operation;
 

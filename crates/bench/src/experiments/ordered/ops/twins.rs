@@ -1,10 +1,10 @@
 //! What the emulation costs a tree, so that it is not taken for work of the modelled core.
 //!
-//! A look at the clock has to wait for what came before, so a call of the model costs its caller more than the model
-//! computes. How much depends on the operation. So it is done part by part, each first by a tree in a file in DRAM, whose
-//! flushes are executed, and by one on a device of the host's own figures, which adds nothing else; the difference, by
-//! calls, is charged to the device before it does its part. With the charge the second must take what the first does: how
-//! far it is off is a result too.
+//! A look at the clock has to wait for what came before, so a call of the model costs its caller more than
+//! the model computes. How much depends on the operation. So it is done part by part, each first by a tree in
+//! a file in DRAM, whose flushes are executed, and by one on a device of the host's own figures, which adds
+//! nothing else; the difference, by calls, is charged to the device before it does its part. With the charge
+//! the second must take what the first does: how far it is off is a result too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,14 +96,15 @@ impl Charge {
         });
     }
 
-    /// How much longer an emulation of this host's DRAM, with the charge, takes than the DRAM itself: a share of its time.
+    /// How much longer an emulation of this host's DRAM, with the charge, takes than the DRAM itself: a share
+    /// of its time.
     pub(super) fn off(self) -> Option<f64> {
         (self.plain > 0.0).then(|| self.emulated / self.plain - 1.0)
     }
 }
 
-/// Has a contender do it with all keys; the sum of what was found, and millions a second, without the first of all parts where
-/// the charge is learned.
+/// Has a contender do it with all keys; the sum of what was found, and millions a second, without the first
+/// of all parts where the charge is learned.
 pub(super) fn timed(
     operation: Operation,
     threads: usize,

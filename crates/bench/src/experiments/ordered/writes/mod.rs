@@ -1,7 +1,9 @@
-//! `tree-writes`: what changes of a tree cost, in lines flushed and fences waited for. Both are the same on every machine.
+//! `tree-writes`: what changes of a tree cost, in lines flushed and fences waited for. Both are the same on
+//! every machine.
 //!
-//! Each tree is loaded by inserts of random keys, then kept at its size: a random entry is removed and a new one inserted,
-//! half as often as it has entries so that its nodes become as full as they stay, then as often as is counted.
+//! Each tree is loaded by inserts of random keys, then kept at its size: a random entry is removed and a new
+//! one inserted, half as often as it has entries so that its nodes become as full as they stay, then as often
+//! as is counted.
 
 mod paper;
 mod present;

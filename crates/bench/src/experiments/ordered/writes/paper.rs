@@ -1,4 +1,5 @@
-//! Figures of the public programs: lines and fences per insert of 10 M random keys, splits included, counted in them.
+//! Figures of the public programs: lines and fences per insert of 10 M random keys, splits included, counted
+//! in them.
 
 use halocline_ordered::TreeKind;
 

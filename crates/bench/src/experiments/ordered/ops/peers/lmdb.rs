@@ -29,8 +29,8 @@ impl Lmdb {
             std::fs::create_dir_all(path)?;
             let mut options = EnvOpenOptions::new();
             options.map_size((rows * MAP.0).max(MAP.1).next_multiple_of(1 << 20));
-            // SAFETY: the directory was just made for this store, under a random name; nobody else opens its files or
-            // changes them while they are mapped.
+            // SAFETY: the directory was just made for this store, under a random name; nobody else opens its
+            // files or changes them while they are mapped.
             let environment = unsafe { options.open(path)? };
             let environment: &'static Env = Box::leak(Box::new(environment));
             let entries = environment

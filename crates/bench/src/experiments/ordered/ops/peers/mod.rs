@@ -1,6 +1,7 @@
 //! Other stores, in files beside ours: changes are committed 1000 at a time, each commit durable.
 //!
-//! Keys are their bytes with the highest first where a store knows bytes only, so that they sort as numbers do.
+//! Keys are their bytes with the highest first where a store knows bytes only, so that they sort as numbers
+//! do.
 
 mod fjall;
 mod lmdb;
