@@ -2,8 +2,8 @@
 
 use halocline_engine::TableEncoding;
 
-/// What the caller of the Star Schema Benchmark decides. Of each list every value is measured beside those of
-/// the other lists, all in one run.
+/// Options of the Star Schema Benchmark. Every value of a list is combined with those of the other lists, all
+/// in one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ssb {
     /// How the tables are stored; as chosen by default.

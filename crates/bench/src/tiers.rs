@@ -1,4 +1,4 @@
-//! What the experiments on an index over two tiers of memory are run with.
+//! Options of the experiments on an index over two tiers of memory.
 
 use std::fmt;
 use std::path::PathBuf;

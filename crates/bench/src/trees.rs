@@ -1,4 +1,4 @@
-//! What the experiments on ordered trees are run with.
+//! Options of the experiments on ordered trees.
 
 use halocline_ordered::TreeKind;
 

@@ -394,7 +394,7 @@ pub(crate) struct BenchArgs {
     /// files there, and uses those it finds
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// What trees (or the pools of ssb) lie on, separated by commas: dram (ssb only), dax (a file in
+    /// Media of the trees (or of the pools of ssb), separated by commas: dram (ssb only), dax (a file in
     /// /dev/shm, taken for one), page-cache (a file in --dir), emulated (as --medium says, in DRAM)
     /// [default: all for trees, page-cache for ssb]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

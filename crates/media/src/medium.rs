@@ -138,8 +138,8 @@ impl Medium {
     ///
     /// # Errors
     /// [`MediaError::ReadOnly`], [`MediaError::Truncated`] if another process has truncated it,
-    /// [`MediaError::OutOfMemory`] or [`MediaError::Io`]: the length is unchanged, or the medium uses less of the file
-    /// than there is.
+    /// [`MediaError::OutOfMemory`] or [`MediaError::Io`]: the length is unchanged, or the medium uses less of
+    /// the file than there is.
     pub fn truncate(&self, len: u64) -> Result<u64, MediaError> {
         forward!(self, medium => medium.truncate(len))
     }

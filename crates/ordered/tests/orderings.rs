@@ -29,9 +29,9 @@ mod sched {
     use loom::sync::atomic::{AtomicU64, Ordering};
 
     loom::lazy_static! {
-        /// A word that is stored to and never loaded, so that it imposes no order, while loom tries both orders
-        /// of two stores to it. Without it, loom does not try both orders of a thread's load and another
-        /// thread's store if the latter has loaded the word in between.
+        /// A word that is stored to and never loaded, so that it imposes no order, while loom tries both
+        /// orders of two stores to it. Without it, loom does not try both orders of a thread's load and
+        /// another thread's store if the latter has loaded the word in between.
         static ref POINT: AtomicU64 = AtomicU64::new(0);
     }
 

@@ -115,8 +115,8 @@ impl Txn {
     ///
     /// # Errors
     /// [`PoolError::LogFull`]: fold the log and create an empty one. [`PoolError::NoSuchObject`],
-    /// [`PoolError::NotALog`], [`PoolError::DamagedLog`]: nothing is stored. [`PoolError::Media`]: whether the record
-    /// is present may be unknown until the pool is opened again.
+    /// [`PoolError::NotALog`], [`PoolError::DamagedLog`]: nothing is stored. [`PoolError::Media`]: whether
+    /// the record is present may be unknown until the pool is opened again.
     pub fn log_append(&self, name: &str, record: &[u8]) -> Result<u64, PoolError> {
         let end = self.log_store(name, record)?;
         self.base().log_persist(name, end)?;

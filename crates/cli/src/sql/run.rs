@@ -69,8 +69,9 @@ impl Session {
                 () = building.watch() => continue,
                 () = guard.wait() => {
                     query.abort();
-                    // Wait for what stops soon, so that the next statement finds the pool at rest. An operator that is
-                    // in the middle of a large batch is left behind: it ends when it next gives way, unseen.
+                    // Wait for what stops soon, so that the next statement finds the pool at rest. An
+                    // operator that is in the middle of a large batch is left behind: it ends when it next
+                    // gives way, unseen.
                     let _ = timeout(PATIENCE, query).await;
                     return Err(CliError::Interrupted);
                 }

@@ -9,10 +9,10 @@ use crate::common::Home;
 /// Rows of a table beyond which it is deleted from rather than added to.
 const MANY_ROWS: u64 = 30_000;
 
-/// What a table holds, as far as it is compared: rows, the sum of `id`, columns.
+/// The compared contents of a table: rows, the sum of `id`, columns.
 pub(crate) type Contents = (u64, i64, usize);
 
-/// What a pool holds.
+/// The contents of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) tables: BTreeMap<String, Contents>,
@@ -25,7 +25,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) arguments: Vec<String>,
-    /// What kind it is: commands of one kind take about the same time.
+    /// The kind of the command; commands of one kind take about the same time.
     pub(crate) kind: usize,
     after: State,
     /// Entries that a load puts into the tree one by one.
@@ -50,7 +50,7 @@ impl Command {
         }
     }
 
-    /// Whether a pool may be in this state after the command was killed, or has finished.
+    /// Returns true if a pool may be in this state after the command was killed, or has finished.
     pub(crate) fn allows(&self, before: &State, found: &State, finished: bool) -> bool {
         if *found == self.after {
             return true;
@@ -166,7 +166,7 @@ fn csv(home: &Home, first: u64, rows: u64, columns: usize) {
     home.write("rows.csv", text);
 }
 
-/// What must not be accepted is not.
+/// States that must not be accepted are refused.
 #[test]
 fn lost_and_torn_commands_are_noticed() {
     let with = |entries: &[(u64, u64)]| State {

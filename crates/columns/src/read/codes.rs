@@ -188,9 +188,8 @@ impl Column {
 }
 
 impl<'a, C: Code> CodeReader<'a, C> {
-    /// Reads the codes of a block of a chunk; returns how many rows it has, from the first of `codes` on.
-    /// What is behind them means nothing. No code exceeds the column's `max_code`, nor any other number
-    /// that is read its `most`.
+    /// Reads the codes of a block of a chunk and returns the number of its rows. Elements of `codes` behind
+    /// them are unspecified. No code exceeds the column's `max_code`, and no slot its `most`.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).

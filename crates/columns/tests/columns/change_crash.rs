@@ -120,8 +120,8 @@ fn explore(properties: &TableProperties, to_name: &str, change: impl Fn(&Txn, &m
     assert!(report.missed.is_empty(), "{report}");
 }
 
-/// Whether the table of a pool, opened after a crash, has these rows and nothing else is wrong with it; if
-/// not, why.
+/// Checks that the table of a pool, opened after a crash, has these rows and is intact; the error says why
+/// not.
 fn holds(medium: &Arc<Tracked>, name: &str, (model, segments): &(Model, Vec<u64>)) -> Result<(), String> {
     let pool = Pool::open_on(Arc::clone(medium)).map_err(|error| error.to_string())?;
     let snapshot = pool.snapshot().map_err(|error| error.to_string())?;

@@ -66,7 +66,7 @@ pub struct ImportOptions {
     pub append: bool,
     /// Columns by which the rows of the table are sorted, those of this import and of all later ones, each
     /// by itself; none: they stay as they come. Of a table that is there it must be its own, or none.
-    /// What exceeds the memory is sorted in scratch space of the pool.
+    /// Rows that exceed the memory are sorted in scratch space of the pool.
     pub cluster: Vec<String>,
     /// Encoding of the values of a new table.
     pub encoding: TableEncoding,

@@ -70,8 +70,8 @@ mod imp {
                 start = in(reg) cells.as_ptr(),
                 left = inout(reg) size_of_val(cells) - size_of::<T>() => left,
                 size = const size_of::<T>(),
-                // `vzeroupper` clears the upper halves of all vector registers, in which code compiled for AVX may
-                // hold values.
+                // `vzeroupper` clears the upper halves of all vector registers, in which code compiled for
+                // AVX may hold values.
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
                 out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
                 out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,

@@ -182,8 +182,8 @@ macro_rules! stored_tree {
         );
 
         impl $tree {
-            /// Creates an empty tree as an object with this name. It allocates at least `chunk` bytes of the pool
-            /// at a time, rounded up to whole blocks of 4 KiB.
+            /// Creates an empty tree as an object with this name. It allocates at least `chunk` bytes of the
+            /// pool at a time, rounded up to whole blocks of 4 KiB.
             ///
             /// # Errors
             /// [`TreeError::Pool`](crate::TreeError::Pool), as
@@ -196,18 +196,19 @@ macro_rules! stored_tree {
                 Ok($tree($crate::persistent::PersistentTree::create(pool, name, chunk)?))
             }
 
-            /// Opens a tree: reads its inner nodes, about a twentieth of it, and completes changes of several nodes
-            /// that a crash has interrupted. Leaves are checked when they are first visited. Entries are counted,
-            /// which reads all leaves once, when their number is first requested
+            /// Opens a tree: reads its inner nodes, about a twentieth of it, and completes changes of several
+            /// nodes that a crash has interrupted. Leaves are checked when they are first visited. Entries
+            /// are counted, which reads all leaves once, when their number is first requested
             /// ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)).
             ///
-            /// A tree with a damaged inner node or a bad link can be opened. Operations that need a node below it
-            /// fail ([`TreeError::Damaged`](crate::TreeError::Damaged)). All others succeed and use only newly
-            /// allocated nodes.
+            /// A tree with a damaged inner node or a bad link can be opened. Operations that need a node
+            /// below it fail ([`TreeError::Damaged`](crate::TreeError::Damaged)). All others succeed and use
+            /// only newly allocated nodes.
             ///
             /// # Errors
-            /// [`TreeError::Pool`](crate::TreeError::Pool), as [`Pool::open_slab`](halocline_pool::Pool::open_slab),
-            /// and if there is no root; [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is damaged.
+            /// [`TreeError::Pool`](crate::TreeError::Pool), as
+            /// [`Pool::open_slab`](halocline_pool::Pool::open_slab), and if there is no root;
+            /// [`TreeError::Damaged`](crate::TreeError::Damaged) if a log is damaged.
             pub fn open(pool: &halocline_pool::Pool, name: &str) -> Result<Self, $crate::TreeError> {
                 Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Write)?))
             }
@@ -224,9 +225,10 @@ macro_rules! stored_tree {
                 Ok($tree($crate::persistent::PersistentTree::open(pool, name, $crate::open_mode::OpenMode::Read)?))
             }
 
-            /// Opens a tree like [`open`](Self::open) even if the machine went down before the tree was synced
-            /// ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)). Any part of what was written
-            /// since the last sync may be missing; [`check`](crate::OrderedIndex::check) the tree.
+            /// Opens a tree like [`open`](Self::open) even if the machine went down before the tree was
+            /// synced ([`PoolError::SlabUnsynced`](halocline_pool::PoolError::SlabUnsynced)). Any part of
+            /// what was written since the last sync may be missing; [`check`](crate::OrderedIndex::check) the
+            /// tree.
             ///
             /// # Errors
             /// As [`open`](Self::open).

@@ -19,8 +19,8 @@ is_persistent! {
         loads: 2,
         // Opening adds what is missing from the parent.
         splits: 5,
-        // Unlinking the leaf also makes the removal of its last entry durable. A takeover becomes visible only
-        // when it is complete.
+        // Unlinking the leaf also makes the removal of its last entry durable. A takeover becomes visible
+        // only when it is complete.
         empty_leaves: 6,
         ..Needless::NONE
     },

@@ -1,5 +1,5 @@
-//! What the advisor picks for each question, and how far that is from the best placement measured within the
-//! same DRAM.
+//! The placement that the advisor picks for each kind of query, beside the best one measured with the same
+//! DRAM.
 
 use std::sync::Arc;
 

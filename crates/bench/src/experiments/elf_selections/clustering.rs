@@ -1,5 +1,5 @@
-//! What clustering does: the same selections on rows in the order of an index's columns, and on rows as they
-//! came.
+//! The effect of clustering: the same selections on rows in the order of an index's columns, and on rows in
+//! the order of arrival.
 //!
 //! Both tables have one index over the same columns. Asked for are the rows' number (`count`, through the
 //! index's own API) and sums over a packed and over a text column that are not indexed (`sum`, `sum_text`; in
