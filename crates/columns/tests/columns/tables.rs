@@ -197,7 +197,11 @@ proptest! {
         prop_assert_eq!(stats.rows, rows as u64);
         prop_assert_eq!(stats.stored_bytes, table.stored_bytes());
         prop_assert_eq!(table.schema(), &all.schema());
-        prop_assert_eq!(table.segments().len(), rows.div_ceil(options.segment_rows as usize));
+        // A segment also ends where the first decimal of a column that does not fit 64 bits comes in a later
+        // batch than the segment's first.
+        let full = rows.div_ceil(options.segment_rows as usize);
+        let wide = columns.iter().filter(|(data_type, _)| matches!(data_type, DataType::Decimal128(19.., _)));
+        prop_assert!((full..=full + wide.count()).contains(&table.segments().len()));
         let mut first = 0;
         for segment in table.segments() {
             check_segment(segment, &all, first, pick);
