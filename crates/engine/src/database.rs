@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
+use datafusion::common::ScalarValue;
 use halocline_elf::PlaceOptions;
 use halocline_emulator::{Device, EmulatedSpec};
 use halocline_media::{Dram, Medium, MediumAccess, MediumBackend, keep_little_heap};
@@ -231,9 +232,42 @@ impl Database {
     /// The statement cannot be parsed, planned, is not supported, or failed; the pool (or the transaction) is
     /// then as it was.
     pub async fn sql(&self, text: &str) -> Result<QueryResult, EngineError> {
+        self.run(text, &[]).await
+    }
+
+    /// Runs one statement as [`sql`](Self::sql) does, with values for its parameters `$1`, `$2` and so on.
+    /// The values are never read as SQL text. [`params!`](crate::params) makes values of several types.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use halocline_engine::{Database, DatabaseOptions, params};
+    /// # let db = Database::in_memory(&DatabaseOptions::default())?;
+    /// db.sql("CREATE TABLE stock (item TEXT, pieces INT)").await?;
+    /// db.sql_with("INSERT INTO stock VALUES ($1, $2)", params!["6\" nails; DROP TABLE stock", 40])
+    ///     .await?;
+    /// let rows = db.sql_with("SELECT item FROM stock WHERE pieces < $1", [50]).await?;
+    /// assert_eq!(rows.collect().await?[0].num_rows(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`sql`](Self::sql), and [`EngineError::Parameter`]: a parameter has no value, or a value no
+    /// parameter.
+    pub async fn sql_with<V: Into<ScalarValue>>(
+        &self,
+        text: &str,
+        values: impl IntoIterator<Item = V>,
+    ) -> Result<QueryResult, EngineError> {
+        let values: Vec<ScalarValue> = values.into_iter().map(Into::into).collect();
+        self.run(text, &values).await
+    }
+
+    async fn run(&self, text: &str, values: &[ScalarValue]) -> Result<QueryResult, EngineError> {
         let stack = StackSize::for_text(text);
         let run = async {
-            let statement = statement::parse(text)?;
+            let statement = statement::parse(text, values)?;
             statement::run(&self.session, &self.engine, statement, stack).await
         };
         OnLargeStack::new(stack, run).await

@@ -40,6 +40,14 @@ pub enum EngineError {
     /// The query could not be parsed, planned or run; the text is DataFusion's, without its prefixes.
     #[error("{0}")]
     Query(String),
+    /// The parameters of a statement and the values given for them do not match.
+    #[error("parameter {name}: {reason}")]
+    Parameter {
+        /// The parameter, as it is written in the statement.
+        name: String,
+        /// The reason, with a hint on what to do.
+        reason: String,
+    },
     /// The statement is understood but not offered.
     #[error("{what} is not supported; {instead}")]
     Unsupported {

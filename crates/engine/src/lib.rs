@@ -30,8 +30,10 @@ mod info;
 mod memory;
 mod nesting;
 mod options;
+mod params;
 mod placements;
 mod plan;
+mod providers;
 mod query_memory;
 #[doc(hidden)]
 pub mod reference;
@@ -45,6 +47,7 @@ mod stack;
 mod star;
 mod statement;
 mod storable;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -57,6 +60,7 @@ pub use advise::IndexAdvice;
 pub use builder::DatabaseBuilder;
 pub use config::{Compaction, IndexMode};
 pub use database::Database;
+pub use datafusion::common::ScalarValue;
 pub use duration::parse_duration;
 pub use error::EngineError;
 pub use halocline_cache::Placement;

@@ -9,9 +9,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SetExpr, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SetExpr, Value, VisitorMut};
 
 use crate::EngineError;
+use crate::syntax::visit_mut;
 
 /// Levels of an expression.
 const EXPRESSION: usize = 2_000;
@@ -56,17 +57,7 @@ impl Nesting {
     /// # Errors
     /// It nests too deeply.
     pub(crate) fn bound(statement: &mut Parsed) -> Result<(), EngineError> {
-        let mut bounds = NestingBounds::default();
-        let visited = match statement {
-            Parsed::Statement(statement) => statement.visit(&mut bounds),
-            Parsed::Explain(explain) => return Self::bound(&mut explain.statement),
-            Parsed::CopyTo(copy) => match &mut copy.source {
-                datafusion::sql::parser::CopyToSource::Query(query) => query.visit(&mut bounds),
-                datafusion::sql::parser::CopyToSource::Relation(_) => ControlFlow::Continue(()),
-            },
-            _ => ControlFlow::Continue(()),
-        };
-        match visited {
+        match visit_mut(statement, &mut NestingBounds::default()) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(error),
         }

@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn each_example_is_a_statement_of_its_kind() {
         for statement in STATEMENTS {
-            let parsed = parse(statement.example).unwrap();
+            let parsed = parse(statement.example, &[]).unwrap();
             assert_eq!(name(&parsed), statement.name, "{}", statement.example);
         }
         let names: BTreeSet<_> = STATEMENTS.iter().map(|statement| statement.name).collect();

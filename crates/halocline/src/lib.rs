@@ -27,11 +27,25 @@
 //! ```
 //!
 //! The crates beneath are modules here: [`pool`] for the file, [`columns`] for tables, [`elf`] for the index
-//! alone, [`ordered`] for ordered trees, [`media`] for the memory it all lies on.
+//! alone, [`ordered`] for ordered trees, [`media`] for the memory it all lies on, [`emulator`] for emulated
+//! slow tiers. [`datafusion`] is the version of DataFusion, and with it of Arrow, that the interface uses.
+//!
+//! The directory `examples` of the repository has a program for each part of the interface.
 
+pub use datafusion;
 pub use halocline_columns as columns;
 pub use halocline_elf as elf;
-pub use halocline_engine::*;
+pub use halocline_emulator as emulator;
+#[doc(inline)]
+pub use halocline_engine::{
+    Advice, Advised, BatchStream, ColumnInfo, CompactOptions, CompactProgress, CompactReport, Compaction,
+    DamagedKind, DamagedObject, Database, DatabaseBuilder, DatabaseCheckProgress, DatabaseCheckReport,
+    DatabaseInfo, DatabaseOptions, DecidingValue, DialectReport, EmulatedSpec, EngineError, ImportError,
+    ImportFault, ImportFormat, ImportOptions, ImportProgress, ImportReport, IndexAdvice, IndexInfo,
+    IndexMode, IndexSpec, InferredColumn, Layout, Order, OrderedIndex, PlaceOptions, Placement, PoolFileInfo,
+    QueryResult, QuoteOption, ScalarValue, SourceLocation, TableEncoding, TableInfo, TreeKind, params,
+    parse_duration, parse_size,
+};
 pub use halocline_media as media;
 pub use halocline_ordered as ordered;
 pub use halocline_pool as pool;

@@ -149,7 +149,7 @@ async fn record(
     for (number, text) in statements.iter().enumerate() {
         let wrong = |error: EngineError| EngineError::Query(format!("query {}: {error}", number + 1));
         recorder.next_statement();
-        if let Statement::Plan(parsed) = statement::parse(text).map_err(wrong)? {
+        if let Statement::Plan(parsed) = statement::parse(text, &[]).map_err(wrong)? {
             session
                 .plan_only(catalog, parsed, &recorder)
                 .await

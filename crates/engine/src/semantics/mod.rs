@@ -21,13 +21,14 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::sql::parser::{CopyToSource, Statement};
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 
 pub(crate) use arithmetic::arithmetic;
 pub(crate) use floats::{is_canonical, without_sign_of_zero};
 pub(crate) use numbers::decimals_to_floats;
 
 use crate::EngineError;
+use crate::syntax::visit_mut;
 
 /// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
@@ -75,18 +76,10 @@ pub(crate) fn check(statement: &Statement) -> Result<(), EngineError> {
 
 /// Rewrites the numbers of an expression that DataFusion would read otherwise.
 pub(crate) fn refine_expression(expression: &mut Expr) {
-    numbers::refine(expression);
+    let _ = expression.visit(&mut numbers::NumberRewriter);
 }
 
 /// Rewrites a statement such that DataFusion reads it as it is meant.
 pub(crate) fn refine(statement: &mut Statement) {
-    match statement {
-        Statement::Statement(inner) => numbers::refine(&mut **inner),
-        Statement::Explain(explain) => refine(&mut explain.statement),
-        Statement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => numbers::refine(&mut **query),
-            CopyToSource::Relation(_) => {}
-        },
-        Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
-    }
+    let _ = visit_mut(statement, &mut numbers::NumberRewriter);
 }

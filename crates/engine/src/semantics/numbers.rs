@@ -16,12 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 /// Digits of a decimal.
 const MOST_DIGITS: usize = 38;
 
-/// Rewrites the numbers of a statement or query that DataFusion would read otherwise.
-pub(super) fn refine<N: VisitMut>(node: &mut N) {
-    let _ = node.visit(&mut NumberRewriter);
-}
-
-struct NumberRewriter;
+/// Rewrites the numbers of a tree that DataFusion would read otherwise.
+pub(super) struct NumberRewriter;
 
 impl VisitorMut for NumberRewriter {
     type Break = ();

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_cast::display::array_value_to_string;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
+use arrow_schema::{Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value};
 use halocline_columns::Table;
 
+use super::literal_expr::literal_expr;
 use crate::EngineError;
 use crate::storable::storable_type;
 use crate::write::{BatchFitter, arrange, is_default, literals};
@@ -53,28 +52,12 @@ pub(crate) fn spelled_out(
         for (at, expr) in row.content.iter_mut().enumerate() {
             let column = from.iter().position(|from| *from == Some(at));
             if let (Some(column), true) = (column, is_default(expr)) {
-                *expr = expression(table.default_value(column))?;
+                *expr = match table.default_value(column) {
+                    Some(value) => literal_expr(&ScalarValue::try_from_array(value, 0)?)?,
+                    None => Expr::value(Value::Null),
+                };
             }
         }
     }
     Ok(query)
-}
-
-/// Returns a SQL expression with the value and the type of a default.
-fn expression(default: Option<&ArrayRef>) -> Result<Expr, EngineError> {
-    let wrong = |error: &dyn std::fmt::Display| EngineError::Query(error.to_string());
-    let sql = match default {
-        None => "NULL".to_string(),
-        Some(value) => {
-            let text = array_value_to_string(value, 0).map_err(|error| wrong(&error))?;
-            match value.data_type() {
-                DataType::Binary | DataType::BinaryView => format!("X'{text}'"),
-                other => format!("arrow_cast('{}', '{other}')", text.replace('\'', "''")),
-            }
-        }
-    };
-    let parser = Parser::new(&GenericDialect {}).try_with_sql(&sql);
-    parser
-        .and_then(|mut parser| parser.parse_expr())
-        .map_err(|error| wrong(&error))
 }

@@ -2,8 +2,12 @@
 
 use halocline_columns::TableEncoding;
 
-use super::parse::{InsertSource, Statement, parse};
-use crate::{ImportFormat, IndexSpec, Layout, Order, QuoteOption};
+use super::parse::{self, InsertSource, Statement};
+use crate::{EngineError, ImportFormat, IndexSpec, Layout, Order, QuoteOption};
+
+fn parse(text: &str) -> Result<Statement, EngineError> {
+    parse::parse(text, &[])
+}
 
 fn error(text: &str) -> String {
     parse(text).unwrap_err().to_string()

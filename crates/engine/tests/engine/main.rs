@@ -14,6 +14,8 @@ mod explain;
 mod imports;
 mod nesting;
 mod parallel;
+mod parameters;
+mod providers;
 mod random;
 mod reference;
 mod star;

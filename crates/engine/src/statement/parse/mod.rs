@@ -7,15 +7,20 @@ mod rows;
 mod table;
 
 use arrow_schema::SchemaRef;
+use datafusion::common::ScalarValue;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType, Query, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 pub(crate) use copy::CopyFrom;
 pub(crate) use rows::{Delete, Insert, InsertSource, Update};
 pub(crate) use table::{Alter, Alteration};
 
 use super::create_table::TableSpec;
+use super::parameters;
 use super::place_index::PlacementSpec;
 use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
@@ -115,20 +120,15 @@ pub(crate) enum Statement {
     },
 }
 
-/// Parses one statement.
+/// Parses one statement, with `values` in place of its parameters.
 ///
 /// # Errors
-/// It is not SQL, is none or several statements, or is not supported.
-pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
+/// It is not SQL, is none or several statements, or is not supported; values and parameters do not match.
+pub(crate) fn parse(text: &str, values: &[ScalarValue]) -> Result<Statement, EngineError> {
     Nesting::check_text(text)?;
-    if is_abort(text) {
-        return Ok(Statement::Rollback);
-    }
-    if let Some(copy) = copy::copy_from(text)? {
-        return Ok(copy);
-    }
-    if let Some(alter) = index::alter(text)? {
-        return Ok(alter);
+    if let Some(statement) = extension(text)? {
+        parameters::refuse(values)?;
+        return Ok(statement);
     }
     let mut statements = DFParserBuilder::new(text)
         .with_dialect(&GenericDialect {})
@@ -138,6 +138,7 @@ pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
         (Some(mut statement), 0) => {
             Nesting::bound(&mut statement)?;
             semantics::check(&statement)?;
+            parameters::bind(&mut statement, values)?;
             classify(statement)
         }
         (None, _) => Err(EngineError::Query("there is no statement in the text".into())),
@@ -148,17 +149,31 @@ pub(crate) fn parse(text: &str) -> Result<Statement, EngineError> {
     }
 }
 
+/// Parses the statements that the parser does not support; none if it is another one.
+///
+/// # Errors
+/// Something in it is not offered.
+fn extension(text: &str) -> Result<Option<Statement>, EngineError> {
+    if is_abort(text) {
+        return Ok(Some(Statement::Rollback));
+    }
+    match copy::copy_from(text)? {
+        Some(copy) => Ok(Some(copy)),
+        None => index::alter(text),
+    }
+}
+
 /// Returns true for `ABORT`, which the parser does not support.
 fn is_abort(text: &str) -> bool {
-    let words: Vec<String> = text
-        .trim_end_matches(|c: char| c == ';' || c.is_whitespace())
-        .split_whitespace()
-        .map(str::to_lowercase)
-        .collect();
-    matches!(
-        words.iter().map(String::as_str).collect::<Vec<_>>().as_slice(),
-        ["abort"] | ["abort", "work" | "transaction"]
-    )
+    let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
+        return false;
+    };
+    if !parser.parse_keyword(Keyword::ABORT) {
+        return false;
+    }
+    let _word = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
+    while parser.consume_token(&Token::SemiColon) {}
+    parser.peek_token() == Token::EOF
 }
 
 fn classify(statement: Parsed) -> Result<Statement, EngineError> {
