@@ -37,9 +37,17 @@ pub enum EngineError {
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The query could not be parsed, planned or run; the text is DataFusion's, without its prefixes.
+    /// The statement could not be parsed, planned or run.
     #[error("{0}")]
     Query(String),
+    /// DataFusion could not parse, plan or run the statement.
+    #[error("{text}")]
+    DataFusion {
+        /// DataFusion's text, without its prefixes.
+        text: String,
+        /// Its error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The parameters of a statement and the values given for them do not match.
     #[error("parameter {name}: {reason}")]
     Parameter {
@@ -289,6 +297,12 @@ impl From<DataFusionError> for EngineError {
     }
 }
 
+impl From<ArrowError> for EngineError {
+    fn from(error: ArrowError) -> Self {
+        from_datafusion(error.into())
+    }
+}
+
 /// Finds our own error inside DataFusion's wrappers, or strips the wrappers' prefixes.
 fn from_datafusion(error: DataFusionError) -> EngineError {
     use DataFusionError as E;
@@ -297,37 +311,41 @@ fn from_datafusion(error: DataFusionError) -> EngineError {
     {
         return spill;
     }
-    match error {
-        DataFusionError::External(inner) => match inner.downcast::<EngineError>() {
-            Ok(own) => *own,
+    let text = match error {
+        E::External(inner) => match inner.downcast::<EngineError>() {
+            Ok(own) => return *own,
             Err(other) => match other.downcast::<DataFusionError>() {
-                Ok(wrapped) => from_datafusion(*wrapped),
-                Err(other) => EngineError::Query(other.to_string()),
+                Ok(wrapped) => return from_datafusion(*wrapped),
+                Err(source) => {
+                    let text = source.to_string();
+                    return EngineError::DataFusion { text, source };
+                }
             },
         },
-        DataFusionError::Context(_, inner) => from_datafusion(*inner),
-        DataFusionError::Diagnostic(_, inner) => from_datafusion(*inner),
-        DataFusionError::ResourcesExhausted(text) => EngineError::Query(format!(
-            "the query needs more DRAM than the database may use; give it more (--memory): {text}"
-        )),
-        DataFusionError::SQL(inner, _) if matches!(*inner, ParserError::RecursionLimitExceeded) => {
-            EngineError::TooDeep {
+        E::Context(_, inner) | E::Diagnostic(_, inner) => return from_datafusion(*inner),
+        E::SQL(inner, _) if matches!(*inner, ParserError::RecursionLimitExceeded) => {
+            return EngineError::TooDeep {
                 what: "the statement",
                 limit: PARSER_LEVELS,
                 instead: "use fewer parentheses, functions and subqueries within each other",
-            }
+            };
         }
-        DataFusionError::ArrowError(inner, _) => match *inner {
+        E::ResourcesExhausted(ref text) => {
+            format!("the query needs more DRAM than the database may use; give it more (--memory): {text}")
+        }
+        E::ArrowError(ref inner, _) => match &**inner {
             ArrowError::ArithmeticOverflow(text) => {
-                let operation = text.strip_prefix("Overflow happened on: ").unwrap_or(&text);
-                EngineError::Query(format!(
+                let operation = text.strip_prefix("Overflow happened on: ").unwrap_or(text);
+                format!(
                     "{operation} is not a value of its type; cast to decimal(38, 0) or double where values are that large"
-                ))
+                )
             }
-            other => EngineError::Query(plain_text(&other.to_string())),
+            other => plain_text(&other.to_string()),
         },
-        other => EngineError::Query(plain_text(&other.strip_backtrace())),
-    }
+        ref other => plain_text(&other.strip_backtrace()),
+    };
+    let source = Box::new(error);
+    EngineError::DataFusion { text, source }
 }
 
 /// Returns the error for temporary files, the only files that a query writes, if an error of the system about
@@ -401,7 +419,7 @@ mod tests {
             assert!(text.contains("cannot write temporary files in /"), "{text}");
         }
         let other = DataFusionError::IoError(io::ErrorKind::NotFound.into());
-        assert!(matches!(EngineError::from(other), EngineError::Query(_)));
+        assert!(matches!(EngineError::from(other), EngineError::DataFusion { .. }));
     }
 
     #[test]

@@ -200,7 +200,7 @@ impl OutputFiles {
 /// Converts a path of the object store of local files to a path of the file system.
 fn local_path(path: &ObjectPath) -> Result<PathBuf, EngineError> {
     let found = LocalFileSystem::new().path_to_filesystem(path);
-    found.map_err(|error| EngineError::Query(error.to_string()))
+    found.map_err(|error| DataFusionError::from(error).into())
 }
 
 /// Returns the error for a file that cannot be written.

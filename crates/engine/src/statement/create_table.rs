@@ -132,7 +132,7 @@ async fn feed(
     writing: &TableWriteTask,
 ) -> Result<(), EngineError> {
     while let Some(batch) = rows.next().await {
-        let batch = to_schema(&batch?, schema).map_err(|e| EngineError::Query(e.to_string()))?;
+        let batch = to_schema(&batch?, schema)?;
         if !writing.send(batch).await {
             break;
         }

@@ -170,5 +170,5 @@ fn live_rows(delta: &TableDelta, start: usize, batch: &RecordBatch) -> Result<Re
         return Ok(batch.clone());
     }
     let live: BooleanArray = rows.map(|row| Some(!delta.is_gone(row))).collect();
-    filter_record_batch(batch, &live).map_err(|error| EngineError::Query(error.to_string()))
+    filter_record_batch(batch, &live).map_err(EngineError::from)
 }

@@ -65,7 +65,7 @@ impl BatchFitter {
         self.rows += rows as u64;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
-            .map_err(|error| EngineError::Query(error.to_string()))
+            .map_err(EngineError::from)
     }
 
     /// Returns the values of a column that the batches lack.
@@ -73,8 +73,9 @@ impl BatchFitter {
         match self.defaults.get(column).and_then(Option::as_ref) {
             None => Ok(new_null_array(data_type, rows)),
             Some(default) if rows == 1 => Ok(Arc::clone(default)),
-            Some(default) => take(default, &UInt32Array::from(vec![0; rows]), None)
-                .map_err(|error| EngineError::Query(error.to_string())),
+            Some(default) => {
+                take(default, &UInt32Array::from(vec![0; rows]), None).map_err(EngineError::from)
+            }
         }
     }
 

@@ -54,8 +54,7 @@ pub(crate) fn literals(
     let fields = fields.map(|(values, field)| Field::new(field.name(), values.data_type().clone(), true));
     let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(schema, columns, &options)
-        .map_err(|error| EngineError::Query(error.to_string()))
+    RecordBatch::try_new_with_options(schema, columns, &options).map_err(EngineError::from)
 }
 
 fn column_of(
