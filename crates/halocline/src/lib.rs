@@ -49,3 +49,8 @@ pub use halocline_engine::{
 pub use halocline_media as media;
 pub use halocline_ordered as ordered;
 pub use halocline_pool as pool;
+
+/// Compiles the programs of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

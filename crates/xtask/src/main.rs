@@ -10,7 +10,8 @@ const HELP: &str = "\
 Usage: cargo xtask TASK [ARGUMENT...]
 
   fmt       Check the format of all sources; `fmt --fix` rewrites them
-  check     Run the lints, build the documentation, and check licences where cargo-deny is installed
+  check     Run the lints, build the documentation, package the crates, and check licences where cargo-deny is
+            installed
   test      Run all tests; arguments are passed on to `cargo test`
   bench     Run the benchmarks; arguments are passed on to `cargo bench`
   docs      Build the API documentation, and the book where mdbook is installed
@@ -66,6 +67,15 @@ fn check() -> Result<(), String> {
     ];
     cargo("lints", &lints, &[])?;
     api_docs()?;
+    let package = [
+        "package",
+        "--workspace",
+        "--no-verify",
+        "--allow-dirty",
+        "--locked",
+        "--quiet",
+    ];
+    cargo("packages", &package, &[])?;
     if is_installed("cargo-deny") {
         let deny = ["deny", "--locked", "check", "bans", "licenses", "sources"];
         cargo("licences, bans, sources", &deny, &[])?;
@@ -93,6 +103,15 @@ fn test(arguments: &[String]) -> Result<(), String> {
 
 fn docs() -> Result<(), String> {
     api_docs()?;
+    let package = [
+        "package",
+        "--workspace",
+        "--no-verify",
+        "--allow-dirty",
+        "--locked",
+        "--quiet",
+    ];
+    cargo("packages", &package, &[])?;
     if is_installed("mdbook") {
         run("book", Command::new("mdbook").args(["build", "docs"]))
     } else {
