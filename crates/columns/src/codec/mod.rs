@@ -20,6 +20,7 @@ mod run_length;
 mod run_starts;
 mod sections;
 pub(crate) mod sketch;
+pub(crate) mod strings;
 
 pub(crate) use code_map::CodeMap;
 

@@ -1,6 +1,7 @@
 //! One column of one segment: its chunks, zone maps and codes. Reading values is in `scan.rs`.
 
 use crate::codec::chunk::{KeyChunk, bytes_of};
+use crate::codec::strings::chunk::StringsChunk;
 use crate::error::damaged;
 use crate::format::wide;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS, checksum};
@@ -8,7 +9,6 @@ use crate::kernel::{Lane, with_lane};
 use crate::read::dictionary::Dictionary;
 use crate::read::segment::check_rows;
 use crate::read::space::{CodeSpace, is_rankable};
-use crate::read::strings::StringsChunk;
 use crate::read::verified::{Unverified, Verified};
 use crate::write::physical::Physical;
 use crate::{ColumnsError, Result};

@@ -13,5 +13,4 @@ pub(crate) mod segment;
 pub(crate) mod select;
 pub(crate) mod selection;
 pub(crate) mod space;
-pub(crate) mod strings;
 pub(crate) mod verified;

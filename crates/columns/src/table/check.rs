@@ -1,5 +1,6 @@
 //! Verifying every invariant of a table, with names for what is wrong.
 
+use crate::codec::strings::pending::prefix_key;
 use crate::error::damaged;
 use crate::format::wide::WIDE_BYTES;
 use crate::format::{ChunkEntry, KIND_STRINGS, checksum};
@@ -7,7 +8,6 @@ use crate::kernel::{Lane, with_lane};
 use crate::read::bytes_array::{BytesBuilder, for_each_bytes};
 use crate::read::column::Column;
 use crate::write::physical::is_text;
-use crate::write::strings_writer::prefix_key;
 use crate::{ColumnsError, Result, Segment, Table};
 use rayon::prelude::*;
 use std::convert::Infallible;

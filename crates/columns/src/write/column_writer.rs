@@ -7,6 +7,7 @@
 
 use crate::codec::chunk::{Encoded, KeyChunk, encode_keys, encode_packed, encode_plain};
 use crate::codec::sketch::Sketch;
+use crate::codec::strings::pending::PendingStrings;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
 use crate::kernel::{Lane, with_lane};
 use crate::read::bytes_array::for_each_bytes;
@@ -14,7 +15,6 @@ use crate::read::dictionary::Dictionary;
 use crate::table::accept::accept;
 use crate::write::interner::Interner;
 use crate::write::physical::{Physical, append_keys};
-use crate::write::strings_writer::PendingStrings;
 use crate::{Result, TableEncoding};
 use arrow_array::Array;
 use arrow_schema::Field;

@@ -8,5 +8,4 @@ pub(crate) mod interner;
 pub(crate) mod physical;
 pub(crate) mod ranking;
 pub(crate) mod segment_writer;
-pub(crate) mod strings_writer;
 pub(crate) mod writer;

@@ -1,17 +1,14 @@
-//! Writing chunks of strings as they are; `strings.rs` has the layout and reads them.
+//! Strings on their way into a [chunk](super::chunk), and the layout of its sections.
 
+use super::{StoredStrings, StringList, encode};
 use crate::codec::bit_packed::pack_block;
 use crate::codec::chunk::{Encoded, width_of};
 use crate::format::{
-    BLOCK, BLOCK_BYTES_PER_BIT, CODEC_FSST, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader, align_up, checksum,
+    BLOCK, BLOCK_BYTES_PER_BIT, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader, align_up, checksum,
 };
-use fsst::{Compressor, Symbol};
 use zerocopy::IntoBytes;
 
 const HEADER: usize = size_of::<StringsHeader>();
-
-/// Chunks with fewer bytes than this are stored raw: the symbol table would outweigh what it saves.
-const WORTH_COMPRESSING: usize = 4096;
 
 /// The first eight bytes as a big-endian number: sorts like the strings as far as it goes.
 pub(crate) fn prefix_key(string: &[u8]) -> u64 {
@@ -51,14 +48,6 @@ impl PendingStrings {
         self.ends.push(self.bytes.len() as u64);
     }
 
-    fn strings(&self) -> Vec<&[u8]> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts
-            .zip(&self.ends)
-            .map(|(&start, &end)| &self.bytes[start as usize..end as usize])
-            .collect()
-    }
-
     /// Encodes the strings as one chunk and empties this.
     ///
     /// # Panics
@@ -78,25 +67,14 @@ impl PendingStrings {
                 words: Vec::new(),
             };
         }
-        let strings = self.strings();
-        (entry.min, entry.max) = prefix_bounds(&strings, &self.nulls);
-        let compressed = if self.bytes.len() >= WORTH_COMPRESSING {
-            compress(&strings)
-        } else {
-            None
+        let list = StringList {
+            bytes: &self.bytes,
+            ends: &self.ends,
         };
-        let words = match &compressed {
-            Some((compressor, bytes, ends)) => {
-                entry.encoding = CODEC_FSST;
-                self.lay_out(
-                    compressor.symbol_table(),
-                    compressor.symbol_lengths(),
-                    bytes,
-                    ends,
-                )
-            }
-            None => self.lay_out(&[], &[], &self.bytes, &self.ends),
-        };
+        (entry.min, entry.max) = prefix_bounds(&list.strings(), &self.nulls);
+        let (codec, stored) = encode(&list);
+        entry.encoding = codec;
+        let words = self.lay_out(&stored);
         entry.len = (words.len() * 8) as u64;
         entry.checksum = checksum(words.as_bytes());
         self.clear();
@@ -109,7 +87,9 @@ impl PendingStrings {
         self.nulls.clear();
     }
 
-    fn lay_out(&self, symbols: &[Symbol], lengths: &[u8], bytes: &[u8], ends: &[u64]) -> Vec<u64> {
+    /// Returns the sections of a chunk.
+    fn lay_out(&self, stored: &StoredStrings<'_>) -> Vec<u64> {
+        let (table, bytes, ends) = (&stored.table, &stored.bytes, &stored.ends);
         let rows = ends.len();
         let blocks = rows.div_ceil(BLOCK);
         let start = |row: usize| if row == 0 { 0 } else { ends[row - 1] };
@@ -120,13 +100,13 @@ impl PendingStrings {
         let longest = bases.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
         let width = width_of(longest);
 
-        let bases_at = HEADER + align_up(symbols.len() * 9);
+        let bases_at = HEADER + align_up(table.len());
         let offsets_at = bases_at + align_up(bases.len() * 8);
         let validity_at = offsets_at + align_up(blocks * width * BLOCK_BYTES_PER_BIT);
         let has_nulls = !self.nulls.is_empty();
         let bytes_at = validity_at + if has_nulls { align_up(rows.div_ceil(8)) } else { 0 };
         let header = StringsHeader {
-            symbols: symbols.len() as u32,
+            symbols: stored.symbols as u32,
             offset_width: width as u32,
             bases_at: bases_at as u64,
             offsets_at: offsets_at as u64,
@@ -139,10 +119,7 @@ impl PendingStrings {
         let mut words = vec![0u64; offsets_at / 8];
         let out = words.as_mut_bytes();
         out[..HEADER].copy_from_slice(header.as_bytes());
-        for (symbol, at) in symbols.iter().zip((HEADER..).step_by(8)) {
-            out[at..at + 8].copy_from_slice(&symbol.to_u64().to_le_bytes());
-        }
-        out[HEADER + symbols.len() * 8..][..lengths.len()].copy_from_slice(lengths);
+        out[HEADER..][..table.len()].copy_from_slice(table);
         out[bases_at..][..bases.len() * 8].copy_from_slice(bases.as_bytes());
         let mut starts = [0; BLOCK];
         for (block, base) in bases[..blocks].iter().enumerate() {
@@ -177,13 +154,4 @@ fn prefix_bounds(strings: &[&[u8]], nulls: &[u32]) -> (u64, u64) {
         }
     }
     (min, max)
-}
-
-/// The strings compressed one by one and the end of each, if that saves anything.
-fn compress(strings: &Vec<&[u8]>) -> Option<(Compressor, Vec<u8>, Vec<u64>)> {
-    let compressor = Compressor::train(strings);
-    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-    compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(strings, &mut bytes, &mut ends);
-    let raw: usize = strings.iter().map(|string| string.len()).sum();
-    (bytes.len() + compressor.n_symbols() * 9 < raw).then_some((compressor, bytes, ends))
 }

@@ -1,27 +1,19 @@
-//! Chunks of strings as they are: each string compressed by itself (FSST) with the symbol table of its chunk,
-//! or raw where that is smaller; bit-packed starts, so that any string is found without decoding another.
+//! Chunks of strings: bit-packed starts, so that any string is found without decoding another, and the bytes
+//! that a [codec](super) makes of the strings.
 //!
-//! Sections of a chunk, each at a multiple of 64: header, symbols and their lengths, block bases, packed
-//! starts (each counted from the base of its block), validity bitmap, bytes. A NULL takes no bytes. Damaged
-//! sections give errors or wrong strings, never a read outside of the chunk.
+//! Sections of a chunk, each at a multiple of 64: header, the codec's table, block bases, packed starts (each
+//! counted from the base of its block), validity bitmap, bytes. A NULL takes no bytes. Damaged sections give
+//! errors or wrong strings, never a read outside of the chunk.
 
-use crate::format::{
-    ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, CODEC_FSST, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader,
-};
-use crate::kernel::{Lane, SafeDecompressor, fsst_decode, unpack, unpack_one, with_lane};
+use super::{Defect, StringsCodec, StringsDecoder};
+use crate::format::{ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, ChunkEntry, StringsHeader};
+use crate::kernel::{Lane, unpack, unpack_one, with_lane};
 use crate::read::bytes_array::BytesBuilder;
-use fsst::Symbol;
 use std::ops::Range;
 use zerocopy::FromBytes;
 
 const HEADER: usize = size_of::<StringsHeader>();
-
-/// The decoder of the strings of one chunk.
-#[derive(Debug)]
-pub(crate) struct SymbolTable {
-    symbols: [Symbol; 255],
-    lengths: [u8; 255],
-}
+pub(super) const LENGTH: Defect = "a section of the chunk lies outside of it";
 
 /// A chunk of strings, checked and ready to be read.
 #[derive(Debug)]
@@ -32,11 +24,9 @@ pub(crate) struct StringsChunk<'a> {
     width: usize,
     validity: Option<&'a [u8]>,
     bytes: &'a [u8],
-    table: Option<Box<SymbolTable>>,
+    /// `None` if all rows are NULL.
+    codec: Option<StringsCodec>,
 }
-
-/// Why a chunk cannot be read.
-type Defect = &'static str;
 
 impl<'a> StringsChunk<'a> {
     /// Checks the header and the sections' places. O(1), and O(symbols) to load the symbol table.
@@ -44,7 +34,6 @@ impl<'a> StringsChunk<'a> {
     /// # Errors
     /// A text that says what is wrong with the chunk.
     pub(crate) fn new(entry: &'a ChunkEntry, chunk: &'a [u8]) -> Result<Self, Defect> {
-        const LENGTH: Defect = "a section of the chunk lies outside of it";
         let rows = entry.rows as usize;
         let mut this = Self {
             entry,
@@ -53,7 +42,7 @@ impl<'a> StringsChunk<'a> {
             width: 0,
             validity: None,
             bytes: &[],
-            table: None,
+            codec: None,
         };
         if entry.nulls >= entry.rows {
             return Ok(this);
@@ -77,11 +66,8 @@ impl<'a> StringsChunk<'a> {
         if entry.nulls > 0 {
             this.validity = Some(section(header.validity_at, rows.div_ceil(8)).ok_or(LENGTH)?);
         }
-        if entry.encoding == CODEC_FSST {
-            this.table = Some(load_symbols(header.symbols as usize, &chunk[HEADER..]).ok_or(LENGTH)?);
-        } else if entry.encoding != CODEC_RAW_STRINGS {
-            return Err("unknown encoding of strings");
-        }
+        let codec = StringsCodec::open(entry.encoding, header.symbols as usize, &chunk[HEADER..]);
+        this.codec = Some(codec?);
         Ok(this)
     }
 
@@ -167,7 +153,7 @@ impl<'a> StringsChunk<'a> {
     /// A text that says what is wrong with the chunk.
     pub(crate) fn read(&self, rows: Range<usize>, out: &mut BytesBuilder) -> Result<(), Defect> {
         let decoder = self.decoder()?;
-        self.for_each_stored(rows, |stored| push(&decoder, stored, out))
+        self.for_each_stored(rows, |stored| push(decoder.as_ref(), stored, out))
     }
 
     /// Appends the strings of single rows to `out`; `rows` are offset by `first`.
@@ -177,58 +163,33 @@ impl<'a> StringsChunk<'a> {
     pub(crate) fn gather(&self, rows: &[u32], first: usize, out: &mut BytesBuilder) -> Result<(), Defect> {
         let decoder = self.decoder()?;
         rows.iter()
-            .try_for_each(|&row| push(&decoder, self.stored_one(row as usize - first)?, out))
+            .try_for_each(|&row| push(decoder.as_ref(), self.stored_one(row as usize - first)?, out))
     }
 
-    fn decoder(&self) -> Result<Option<SafeDecompressor<'_>>, Defect> {
-        match &self.table {
-            None => Ok(None),
-            Some(table) => SafeDecompressor::new(&table.symbols, &table.lengths)
-                .map(Some)
-                .ok_or("a symbol is longer than 8 bytes"),
-        }
+    fn decoder(&self) -> Result<Option<StringsDecoder<'_>>, Defect> {
+        self.codec.as_ref().map(StringsCodec::decoder).transpose()
     }
 }
 
 fn push(
-    decoder: &Option<SafeDecompressor<'_>>,
+    decoder: Option<&StringsDecoder<'_>>,
     stored: Option<&[u8]>,
     out: &mut BytesBuilder,
 ) -> Result<(), Defect> {
-    match (stored, decoder) {
-        (None, _) => out.push_null(),
-        (Some(bytes), None) => out.push(bytes),
-        (Some(codes), Some(decoder)) => {
-            if !out.push_with(|bytes| fsst_decode(decoder, codes, bytes)) {
-                return Err("a compressed string ends within an escape");
-            }
+    match (decoder, stored) {
+        (Some(decoder), Some(stored)) => decoder.decode(stored, out),
+        _ => {
+            out.push_null();
+            Ok(())
         }
     }
-    Ok(())
-}
-
-fn load_symbols(count: usize, bytes: &[u8]) -> Option<Box<SymbolTable>> {
-    let symbols = bytes.get(..count.checked_mul(8)?)?;
-    let lengths = bytes.get(count * 8..count * 9)?;
-    let mut table = Box::new(SymbolTable {
-        symbols: [Symbol::ZERO; 255],
-        lengths: [1; 255],
-    });
-    if count > table.symbols.len() {
-        return None;
-    }
-    for (symbol, bytes) in table.symbols.iter_mut().zip(symbols.chunks_exact(8)) {
-        *symbol = Symbol::from_slice(bytes.try_into().ok()?);
-    }
-    table.lengths[..count].copy_from_slice(lengths);
-    Some(table)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::codec::chunk::Encoded;
-    use crate::write::strings_writer::PendingStrings;
+    use crate::codec::strings::pending::PendingStrings;
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
     use arrow_schema::DataType;
