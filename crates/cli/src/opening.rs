@@ -35,24 +35,24 @@ pub(crate) fn open(path: &Path, options: &DatabaseOptions) -> Result<Database, C
 }
 
 /// A pool that may be new.
-pub(crate) struct Opened {
+pub(crate) struct OpenedDatabase {
     pub(crate) database: Database,
     created: Option<PathBuf>,
 }
 
 /// Opens a pool, or creates it where there is no file.
-pub(crate) fn open_or_create(path: &Path, options: &DatabaseOptions) -> Result<Opened, CliError> {
+pub(crate) fn open_or_create(path: &Path, options: &DatabaseOptions) -> Result<OpenedDatabase, CliError> {
     if path.exists() {
-        return Ok(Opened::existing(open(path, options)?));
+        return Ok(OpenedDatabase::existing(open(path, options)?));
     }
     let database = Database::create(path, options)?;
-    Ok(Opened {
+    Ok(OpenedDatabase {
         database,
         created: Some(path.to_owned()),
     })
 }
 
-impl Opened {
+impl OpenedDatabase {
     /// A pool that was there before.
     pub(crate) fn existing(database: Database) -> Self {
         Self {

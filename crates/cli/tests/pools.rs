@@ -1,4 +1,4 @@
-//! What a pool holds, whether it is whole, and who may write it.
+//! `info`, `check`, and the locks of pools.
 
 mod common;
 

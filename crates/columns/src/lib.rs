@@ -27,7 +27,7 @@
 //!
 //! let table = Table::open(&pool.snapshot()?, "trips")?;
 //! let segment = &table.segments()[0];
-//! let codes = |column: usize| segment.column(column).code_space().expect("integers and few strings have codes");
+//! let codes = |column: usize| segment.column(column).code_space().expect("values with codes");
 //! let from_1995 = codes(0).range(Bound::Included(&Int32Array::from(vec![1995])), Bound::Unbounded)?;
 //! let by_air = codes(1).equal(&StringArray::from(vec!["AIR"]))?;
 //! assert_eq!(codes(0).describe(&from_1995), ">= 1995");

@@ -1,4 +1,5 @@
-//! Access for programs that use DataFusion themselves: [`Database::context`] and [`Database::table_provider`].
+//! Access for programs that use DataFusion themselves: [`Database::context`] and
+//! [`Database::table_provider`].
 
 use std::sync::Arc;
 

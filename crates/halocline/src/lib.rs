@@ -11,8 +11,8 @@
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("example.pool");
 //! let db = Database::create(&path, &DatabaseOptions::default())?;
-//! db.sql("CREATE TABLE orders AS
-//!         SELECT i AS id, i % 12 AS month, i * 7 % 500 AS amount FROM generate_series(1, 10000) AS s(i)").await?;
+//! db.sql("CREATE TABLE orders AS SELECT i AS id, i % 12 AS month, i * 7 % 500 AS amount
+//!         FROM generate_series(1, 10000) AS s(i)").await?;
 //! db.sql("CREATE INDEX by_month ON orders USING elf (month, amount)").await?;
 //!
 //! let answer = db.sql("SELECT count(*) FROM orders WHERE month = 3 AND amount BETWEEN 10 AND 20").await?;

@@ -30,9 +30,9 @@ pub(crate) struct AdviseArgs {
     /// SQL queries as the index is to answer, separated by semicolons
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
-    /// Medium of the pool, or the one planned for it: emulated:optane (or cxl, nvme, dram, FILE.json), then :absolute for
-    /// the times of that profile as they are, :cache=MIB for another cache above it, :ahead=LINES for
-    /// another prefetcher [default: its own medium]
+    /// Medium of the pool, or the one planned for it: emulated:optane (or cxl, nvme, dram, FILE.json), then
+    /// :absolute for the times of that profile as they are, :cache=MIB for another cache above it,
+    /// :ahead=LINES for another prefetcher [default: its own medium]
     #[arg(long, value_name = "MEDIUM", value_parser = medium)]
     pub(crate) medium: Option<Box<EmulatedSpec>>,
     /// How the advice is printed

@@ -14,7 +14,7 @@ use crate::size;
 pub(crate) struct TierArgs {
     /// The table [default: both]
     #[arg(long, value_enum)]
-    data: Option<Data>,
+    data: Option<DataArg>,
     /// The layout of the index
     #[arg(long, value_enum, default_value_t = Layouts::Both)]
     layout: Layouts,
@@ -35,12 +35,12 @@ pub(crate) struct TierArgs {
     /// Budgets of DRAM, as 64M or 3%, separated by commas
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = budget)]
     dram: Vec<Budget>,
-    /// Queries before those that count
+    /// QueriesArg before those that count
     #[arg(long, value_name = "N")]
     warm_up: Option<usize>,
     /// Kinds of queries, separated by commas [default: all that the experiment has]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
-    queries: Vec<Queries>,
+    queries: Vec<QueriesArg>,
     /// The paper's sizes: 100 million rows, scale factor 10
     #[arg(long)]
     full: bool,
@@ -50,7 +50,7 @@ pub(crate) struct TierArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Data {
+enum DataArg {
     /// Independent dimensions
     Uniform,
     /// TPC-H lineitem
@@ -68,7 +68,7 @@ enum Layouts {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Queries {
+enum QueriesArg {
     /// Exact matches, one at a time
     Exact,
     /// Exact matches, many at a time
@@ -83,15 +83,15 @@ enum Queries {
     WholePartial,
 }
 
-impl From<Queries> for Asked {
-    fn from(queries: Queries) -> Self {
+impl From<QueriesArg> for Asked {
+    fn from(queries: QueriesArg) -> Self {
         match queries {
-            Queries::Exact => Self::Exact,
-            Queries::Batch => Self::Batch,
-            Queries::Range => Self::Range,
-            Queries::Partial => Self::Partial,
-            Queries::WholeRange => Self::WholeRange,
-            Queries::WholePartial => Self::WholePartial,
+            QueriesArg::Exact => Self::Exact,
+            QueriesArg::Batch => Self::Batch,
+            QueriesArg::Range => Self::Range,
+            QueriesArg::Partial => Self::Partial,
+            QueriesArg::WholeRange => Self::WholeRange,
+            QueriesArg::WholePartial => Self::WholePartial,
         }
     }
 }
@@ -105,8 +105,8 @@ impl TierArgs {
     pub(crate) fn tiers(&self) -> Tiers {
         Tiers {
             data: self.data.map(|data| match data {
-                Data::Uniform => DataKind::Uniform,
-                Data::Lineitem => DataKind::Lineitem,
+                DataArg::Uniform => DataKind::Uniform,
+                DataArg::Lineitem => DataKind::Lineitem,
             }),
             layout: match self.layout {
                 Layouts::Packed => Some(Layout::Packed),

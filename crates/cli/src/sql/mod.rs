@@ -42,7 +42,7 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
     let opened = if creates && !args.read_only {
         opening::open_or_create(&args.pool, &options)?
     } else {
-        opening::Opened::existing(opening::open(&args.pool, &options)?)
+        opening::OpenedDatabase::existing(opening::open(&args.pool, &options)?)
     };
     // After the database: it decides, by its memory, how the threads that are started from here on allocate.
     let runtime = match runtime() {

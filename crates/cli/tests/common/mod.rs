@@ -56,7 +56,7 @@ impl Home {
         self.command(arguments).assert().code(code)
     }
 
-    /// What a SQL text answers as CSV.
+    /// Runs a SQL text and returns its rows as CSV.
     pub(crate) fn csv(&self, pool: &str, sql: &str) -> String {
         stdout(&self.ok(&["sql", pool, sql, "--output", "csv"]))
     }

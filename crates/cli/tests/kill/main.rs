@@ -228,7 +228,7 @@ fn spin(time: Duration) {
     }
 }
 
-/// Whether the program came to its end; an error of its own is one of the test.
+/// Returns true if the program ended by itself; an error of its own fails the test.
 fn ended_well(child: &mut Child) -> bool {
     let status = child.wait().unwrap();
     let mut text = String::new();

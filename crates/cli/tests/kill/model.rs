@@ -1,4 +1,4 @@
-//! What the tables should hold.
+//! A model of the tables.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ impl Model {
         &self.committed
     }
 
-    /// What the next statement sees.
+    /// The rows that the next statement sees.
     pub(crate) fn seen(&self) -> &Tables {
         self.open.as_ref().unwrap_or(&self.committed)
     }
@@ -130,7 +130,7 @@ fn change(tables: &mut Tables, statement: &Statement) {
     }
 }
 
-/// What is not the same, in a few lines.
+/// Describes the differences in a few lines.
 pub(crate) fn difference(expected: &Tables, found: &Tables) -> String {
     let mut text = format!(
         "tables {:?} expected, {:?} found\n",

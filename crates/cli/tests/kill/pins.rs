@@ -46,7 +46,8 @@ impl Pins {
         }
     }
 
-    /// Checks that pinned data is unchanged, and that the file is not much longer than what is pinned and in use.
+    /// Checks that pinned data is unchanged, and that the file is not much longer than what is pinned and in
+    /// use.
     pub(crate) fn judge(&self, home: &Home) -> Result<(), String> {
         let newest = self.pool.snapshot().map_err(|error| error.to_string())?;
         let mut extents = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What the pool holds after a kill, and how much space it takes.
+//! The contents of the pool after a kill, and the space that it takes.
 
 use std::sync::atomic::AtomicBool;
 

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// Appends the string that `codes` stand for. Returns false, and appends nothing, if the codes end within an
 /// escape.
 ///
-/// Symbol lengths must be at most 8 (checked when a chunk is opened, see [`SafeDecompressor`], and asserted there).
+/// Symbol lengths must be at most 8 (checked when a chunk is opened, see [`SafeDecompressor`], and asserted
+/// there).
 pub(crate) fn fsst_decode(decompressor: &SafeDecompressor<'_>, codes: &[u8], out: &mut Vec<u8>) -> bool {
     // A byte that is not an escape ends a token, so a run of escapes at the end pairs up from its start.
     let escapes = codes

@@ -1,4 +1,4 @@
-//! What an emulated medium is told of reads: what is read, and no more than that needs.
+//! Reads that an emulated medium is charged with: those that a query needs, and no others.
 
 use crate::common::write;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};

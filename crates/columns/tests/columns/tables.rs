@@ -129,7 +129,7 @@ fn check_codes(column: &Column, expected: &ArrayRef, range: Range<usize>) {
     }
 }
 
-/// What a predicate should say of a value.
+/// A predicate on values, the model of one on codes.
 type Matches = Box<dyn Fn(&Value) -> bool>;
 
 /// A random predicate on a column, and what it should match.

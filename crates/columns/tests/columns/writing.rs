@@ -1,4 +1,4 @@
-//! What the table writer refuses, spills and replaces; tables without rows; damage.
+//! The table writer: refused, spilled and replaced rows; tables without rows; damage.
 
 use crate::common::{assert_same, dram_pool, write};
 use arrow_array::types::Int32Type;

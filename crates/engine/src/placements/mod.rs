@@ -99,7 +99,7 @@ impl Placements {
 
 /// The result of placing an index.
 #[derive(Debug)]
-struct PlacementStatus {
+struct PlacedCopy {
     epoch: u64,
     index: Arc<TableIndex>,
     /// The reason why the index could not be placed at all.
@@ -114,7 +114,7 @@ pub(crate) struct IndexPlacement {
     placements: Arc<Placements>,
     /// True if it may make copies, false if it only uses existing ones.
     makes: bool,
-    slot: Arc<Mutex<Option<PlacementStatus>>>,
+    slot: Arc<Mutex<Option<PlacedCopy>>>,
 }
 
 impl IndexPlacement {
@@ -128,7 +128,7 @@ impl IndexPlacement {
         }
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<PlacementStatus>> {
+    fn slot(&self) -> MutexGuard<'_, Option<PlacedCopy>> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -248,9 +248,9 @@ impl IndexPlacement {
         index: &Arc<TableIndex>,
         table: &Table,
         kept: &mut BTreeMap<String, KeptCopies>,
-    ) -> Option<PlacementStatus> {
+    ) -> Option<PlacedCopy> {
         let epoch = self.placements.epoch.load(Ordering::Relaxed);
-        let in_place = |index: Arc<TableIndex>, failed, more_than| PlacementStatus {
+        let in_place = |index: Arc<TableIndex>, failed, more_than| PlacedCopy {
             epoch,
             index,
             failed,

@@ -20,7 +20,7 @@ use halocline_media::{FileMedium, FileOptions, Medium};
 use halocline_pool::{Pool, PoolError};
 use tempfile::NamedTempFile;
 
-use super::{IndexPlacement, PlacementStatus};
+use super::{IndexPlacement, PlacedCopy};
 use crate::EngineError;
 
 /// The trees of all volatile indexes of a database, by the name of the index.
@@ -196,7 +196,7 @@ impl IndexPlacement {
 
     fn put(&self, index: Arc<TableIndex>, failed: Option<String>, more_than: Option<u64>) {
         let epoch = self.placements.epoch.load(Ordering::Relaxed);
-        *self.slot() = Some(PlacementStatus {
+        *self.slot() = Some(PlacedCopy {
             epoch,
             index,
             failed,

@@ -13,7 +13,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 /// A scan that [`LeafExec`] makes a node of the physical plan.
-pub(crate) trait LeafScan: DisplayAs + fmt::Debug + Send + Sync + Sized + 'static {
+pub(crate) trait LeafPlan: DisplayAs + fmt::Debug + Send + Sync + Sized + 'static {
     /// Returns the name of the node.
     fn name(&self) -> &'static str;
 
@@ -51,13 +51,13 @@ pub(crate) trait LeafScan: DisplayAs + fmt::Debug + Send + Sync + Sized + 'stati
 #[derive(Debug, Clone)]
 pub(crate) struct LeafExec<S>(pub(crate) S);
 
-impl<S: LeafScan> DisplayAs for LeafExec<S> {
+impl<S: LeafPlan> DisplayAs for LeafExec<S> {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_as(format, f)
     }
 }
 
-impl<S: LeafScan> ExecutionPlan for LeafExec<S> {
+impl<S: LeafPlan> ExecutionPlan for LeafExec<S> {
     fn name(&self) -> &'static str {
         self.0.name()
     }

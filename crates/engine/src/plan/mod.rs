@@ -21,6 +21,6 @@ mod worker;
 
 pub(crate) use conditions::Filters;
 pub(crate) use delta_rows::DeltaRows;
-pub(crate) use leaf::{LeafExec, LeafScan};
+pub(crate) use leaf::{LeafExec, LeafPlan};
 pub(crate) use spec::external;
 pub(crate) use table::{ADDRESS, PoolTable};

@@ -14,7 +14,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, PlanProperties};
 use halocline_elf::TableIndex;
 
 use super::index_search::IndexSearch;
-use super::leaf::LeafScan;
+use super::leaf::LeafPlan;
 use super::morsels::{Executions, ScanMorsel};
 use super::spec::ScanSpec;
 use super::worker::ScanWorker;
@@ -121,7 +121,7 @@ impl DisplayAs for PoolScan {
     }
 }
 
-impl LeafScan for PoolScan {
+impl LeafPlan for PoolScan {
     fn name(&self) -> &'static str {
         match self.index {
             Some(_) => "ElfScan",

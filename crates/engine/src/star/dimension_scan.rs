@@ -18,7 +18,7 @@ use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segmen
 
 use super::fact::pool_table;
 use crate::catalog::OpenTable;
-use crate::plan::{LeafScan, PoolTable, external};
+use crate::plan::{LeafPlan, PoolTable, external};
 
 /// Most combinations of codes that are numbered by an array.
 const DENSE: u64 = 1 << 20;
@@ -369,7 +369,7 @@ impl DisplayAs for DimensionScan {
     }
 }
 
-impl LeafScan for DimensionScan {
+impl LeafPlan for DimensionScan {
     fn name(&self) -> &'static str {
         "DimensionScan"
     }

@@ -1,7 +1,7 @@
 //! Parameters of a statement, `$1`, `$2` and so on, and the values given for them.
 //!
-//! Values take the place of parameters in the syntax tree, so that no text of a value is ever read as SQL, and
-//! every statement can have parameters, not only a query.
+//! Values take the place of parameters in the syntax tree, so that no text of a value is ever read as SQL,
+//! and every statement can have parameters, not only a query.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! What EXPLAIN tells of the way to the rows.
+//! EXPLAIN: the access path that it shows, and the reason for it.
 
 use halocline_engine::Database;
 

@@ -12,7 +12,7 @@ use super::support::{new_pool, run};
 /// Queries tried per run.
 const QUERIES: usize = 60;
 
-/// What may be joined: tables with conditions, attributes, filters.
+/// The tables that random queries join, with their conditions, attributes and filters.
 const DIMENSIONS: [(&str, &[&str], &[&str]); 9] = [
     (
         "JOIN near n ON f.a = n.k",

@@ -115,7 +115,7 @@ pub(crate) async fn query(db: &Database, text: &str) -> Vec<String> {
     }
 }
 
-/// What a statement without rows says.
+/// Runs a statement without rows and returns its message.
 pub(crate) async fn run(db: &Database, text: &str) -> String {
     match db.sql(text).await {
         Ok(result) => result.message().unwrap_or_default().to_string(),

@@ -19,7 +19,7 @@ fn module(sources: &Sources, path: &[String], prefix: &str, lines: &mut Vec<Stri
             Item::Use(found) if is_public(&found.vis) && !is_hidden(&found.attrs) => {
                 for (from, name) in imports(&found.tree) {
                     match sources.follow(path, &from) {
-                        Some(Resolved::Item(item, _)) => describe(sources, item, &name, prefix, lines),
+                        Some(Resolved::Item(item)) => describe(sources, item, &name, prefix, lines),
                         Some(Resolved::Module(path)) => {
                             module(sources, &path, &format!("{prefix}{name}::"), lines);
                         }

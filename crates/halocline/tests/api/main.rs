@@ -1,7 +1,7 @@
 //! The public interface of the library crates, as a text: a change of it shows in `api.txt`.
 //!
-//! The text is made from the sources: what `lib.rs` of a crate exports, with its fields, variants, methods and
-//! traits. `HALOCLINE_UPDATE_API=1 cargo test -p halocline --test api` writes it anew.
+//! The text is made from the sources: what `lib.rs` of a crate exports, with its fields, variants, methods
+//! and traits. `HALOCLINE_UPDATE_API=1 cargo test -p halocline --test api` writes it anew.
 
 mod interface;
 mod sources;

@@ -14,9 +14,9 @@ pub(crate) struct Sources {
     modules: BTreeMap<ModulePath, Vec<Item>>,
 }
 
-/// An item and the module that has it, or the path of an item of another crate.
+/// An item or a module, or the path of an item of another crate.
 pub(crate) enum Resolved<'a> {
-    Item(&'a Item, ModulePath),
+    Item(&'a Item),
     Module(ModulePath),
     Foreign(String),
 }
@@ -79,7 +79,7 @@ impl Sources {
             .iter()
             .find(|item| name_of(item).is_some_and(|found| found == name))
         {
-            return Some(Resolved::Item(item, module.to_vec()));
+            return Some(Resolved::Item(item));
         }
         let mut uses = items.iter().filter_map(|item| match item {
             Item::Use(found) => Some(imports(&found.tree)),

@@ -305,7 +305,7 @@ const V3_ANSWERS: Answers = &[(
     &["501|125751|log|name 4"],
 )];
 
-/// What the trees of version 3 hold: of the one that was written to, and of the one that was loaded.
+/// The contents of the trees of version 3: one that was written to, and one that was loaded.
 fn trees() -> [(&'static str, BTreeMap<u64, u64>); 2] {
     let mut kv: BTreeMap<u64, u64> = (0..4001).map(|number| (number * 7919 % 4001, number)).collect();
     let third = |key: u64| (2000..=4000).contains(&key) && (key - 2000).is_multiple_of(3);

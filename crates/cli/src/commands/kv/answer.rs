@@ -16,14 +16,14 @@ use crate::size::{display, grouped};
 const BATCH: usize = 8192;
 
 /// Prints entries as they come.
-pub(super) struct Entries {
+pub(super) struct EntryPrinter {
     sink: Sink<BufWriter<Stdout>>,
     schema: SchemaRef,
     keys: Vec<u64>,
     values: Vec<u64>,
 }
 
-impl Entries {
+impl EntryPrinter {
     pub(super) fn new(style: Style) -> Self {
         let schema = schema(&["key", "value"]);
         Self {

@@ -18,7 +18,7 @@ const LONGEST: u64 = 4096;
 const STRIDE: u64 = 4096;
 
 /// The entries of some files, one after the other.
-pub(super) struct Source<'a> {
+pub(super) struct EntryReader<'a> {
     /// Those that are still to be read, the next one last.
     files: Vec<PathBuf>,
     open: Option<Open>,
@@ -35,7 +35,7 @@ struct Open {
     line: u64,
 }
 
-impl<'a> Source<'a> {
+impl<'a> EntryReader<'a> {
     /// All files must be there: it is no use to find that out after an hour.
     pub(super) fn new(files: &[PathBuf], cancel: &'a AtomicBool) -> Result<Self, CliError> {
         let mut total = Some(0);
@@ -99,7 +99,7 @@ impl<'a> Source<'a> {
     }
 }
 
-impl Drop for Source<'_> {
+impl Drop for EntryReader<'_> {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -13,12 +13,12 @@ use crate::error::CliError;
 use crate::interrupt::Guard;
 use crate::size::grouped;
 
-use super::entries::Source;
+use super::entries::EntryReader;
 use super::{finish, open};
 
 /// The progress of a load.
 #[derive(Default)]
-struct Loaded {
+struct LoadCounts {
     bulk: u64,
     added: u64,
     replaced: u64,
@@ -26,10 +26,10 @@ struct Loaded {
 
 pub(super) fn load(args: &KvArgs, load: &LoadArgs) -> Result<(), CliError> {
     let guard = Guard::new();
-    let mut source = Source::new(&load.files, guard.requested())?;
+    let mut source = EntryReader::new(&load.files, guard.requested())?;
     let (pool, mut tree) = open(args)?;
     let start = Instant::now();
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadCounts::default();
     let result = run(&mut *tree, &mut source, load.fill, &mut loaded);
     drop(source);
     let synced = finish(&pool, tree);
@@ -66,9 +66,9 @@ pub(super) fn load(args: &KvArgs, load: &LoadArgs) -> Result<(), CliError> {
 
 fn run(
     tree: &mut dyn OrderedIndex,
-    source: &mut Source<'_>,
+    source: &mut EntryReader<'_>,
     fill: f64,
-    loaded: &mut Loaded,
+    loaded: &mut LoadCounts,
 ) -> Result<(), CliError> {
     let mut held = None;
     if tree.is_empty() {
@@ -103,7 +103,7 @@ fn run(
 
 /// Entries as long as their keys ascend.
 struct Ascending<'a, 'b> {
-    source: &'a mut Source<'b>,
+    source: &'a mut EntryReader<'b>,
     last: Option<u64>,
     /// The first entry whose key does not.
     held: Option<(u64, u64)>,

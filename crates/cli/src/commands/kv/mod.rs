@@ -26,7 +26,7 @@ use crate::opening;
 use crate::output::Style;
 use crate::size::counted;
 
-use answer::Entries;
+use answer::EntryPrinter;
 
 pub(super) use trees::{TreeInfo, check_all, list};
 
@@ -36,7 +36,7 @@ const PREFIX: &str = "tree/";
 /// How long another process is waited for that has the tree open or writes the pool.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-type Tree = Box<dyn OrderedIndex>;
+type OpenTree = Box<dyn OrderedIndex>;
 
 pub(crate) fn kv(args: &KvArgs) -> Result<(), CliError> {
     match &args.command {
@@ -96,7 +96,7 @@ fn get(args: &KvArgs, keys: &[u64], output: OutputFormat) -> Result<(), CliError
     let (_, tree) = open_to_read(args)?;
     let mut values = vec![None; keys.len()];
     tree.get_batch(keys, &mut values)?;
-    let mut found = Entries::new(style(output, 0));
+    let mut found = EntryPrinter::new(style(output, 0));
     let mut missing = vec![];
     for (key, value) in keys.iter().zip(values) {
         match value {
@@ -119,7 +119,7 @@ fn scan(args: &KvArgs, scan: &ScanArgs) -> Result<(), CliError> {
         false => Box::new(range.take(limit)),
         true => Box::new(range.rev().take(limit)),
     };
-    let mut out = Entries::new(style(scan.output, scan.max_rows));
+    let mut out = EntryPrinter::new(style(scan.output, scan.max_rows));
     for entry in entries {
         let (key, value) = entry?;
         out.push(key, value)?;
@@ -183,7 +183,7 @@ fn style(format: OutputFormat, max_rows: usize) -> Style {
 }
 
 /// Opens the tree that the command line names.
-fn open(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
+fn open(args: &KvArgs) -> Result<(Pool, OpenTree), CliError> {
     let pool = opening::pool(args)?;
     let name = object_name(&pool, &args.name)?;
     let tree = patiently(|| open_tree(&pool, &name)).map_err(|error| explain(error, &pool, args))?;
@@ -192,7 +192,7 @@ fn open(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
 
 /// Opens the tree that the command line names to read it, beside other readers. One that was not closed is
 /// opened for writing, if that is possible, so that what a crash has left half done is finished.
-fn open_to_read(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
+fn open_to_read(args: &KvArgs) -> Result<(Pool, OpenTree), CliError> {
     let pool = opening::pool_to_read(args)?;
     let name = object_name(&pool, &args.name)?;
     // If there is no such tree, opening it says so.
@@ -211,7 +211,7 @@ fn open_to_read(args: &KvArgs) -> Result<(Pool, Tree), CliError> {
 }
 
 /// Makes all that was written survive power loss, and closes the tree.
-fn finish(pool: &Pool, tree: Tree) -> Result<(), CliError> {
+fn finish(pool: &Pool, tree: OpenTree) -> Result<(), CliError> {
     let synced = pool.sync();
     drop(tree);
     Ok(synced.map_err(TreeError::from)?)

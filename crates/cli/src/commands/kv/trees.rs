@@ -11,7 +11,7 @@ use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::error::CliError;
 
-use super::{PREFIX, Tree};
+use super::{OpenTree, PREFIX};
 
 /// The line of `info` on a tree.
 pub(in crate::commands) struct TreeInfo {
@@ -80,7 +80,7 @@ pub(in crate::commands) fn check_all(path: &Path, progress: impl Fn(&str)) -> Re
 /// Opens each tree in turn: its name, its kind, its bytes in the pool, and itself.
 fn each(
     path: &Path,
-    mut look: impl FnMut(&str, TreeKind, u64, Result<Tree, TreeError>),
+    mut look: impl FnMut(&str, TreeKind, u64, Result<OpenTree, TreeError>),
 ) -> Result<(), CliError> {
     let read_only = PoolOptions {
         read_only: true,

@@ -1,8 +1,8 @@
 //! Codecs of string chunks: how the bytes of the strings of a chunk are stored.
 //!
-//! All chunks of strings have the same [sections](chunk); a codec decides what is in the section of bytes, and
-//! in the table that decodes them. A codec is one file that implements [`StringCodec`], and one line in the
-//! list of [`string_codecs!`] below.
+//! All chunks of strings have the same [sections](chunk); a codec decides what is in the section of bytes,
+//! and in the table that decodes them. A codec is one file that implements [`StringCodec`], and one line in
+//! the list of [`string_codecs!`] below.
 
 pub(crate) mod chunk;
 mod fsst;
@@ -37,7 +37,7 @@ impl<'a> StringList<'a> {
 pub(crate) struct StoredStrings<'a> {
     /// Number of symbols in the table.
     pub(crate) symbols: usize,
-    /// What decodes the bytes.
+    /// The table that decodes the bytes.
     pub(crate) table: Vec<u8>,
     /// The stored strings, one after the other.
     pub(crate) bytes: Cow<'a, [u8]>,
@@ -50,7 +50,7 @@ pub(crate) trait StringCodec: Sized {
     /// The number of the codec in [`ChunkEntry::encoding`](crate::format::ChunkEntry::encoding).
     const ID: u8;
 
-    /// What decodes strings, made once for many of them.
+    /// A decoder of strings, made once for many of them.
     type Decoder<'a>
     where
         Self: 'a;
@@ -75,8 +75,8 @@ pub(crate) trait StringCodec: Sized {
     fn decode(decoder: &Self::Decoder<'_>, stored: &[u8], out: &mut BytesBuilder) -> Result<(), Defect>;
 }
 
-/// Generates [`StringsCodec`], [`StringsDecoder`] and [`encode`] from the list of codecs, the first of which that returns anything
-/// encodes a chunk.
+/// Generates [`StringsCodec`], [`StringsDecoder`] and [`encode`] from the list of codecs, the first of which
+/// that returns anything encodes a chunk.
 macro_rules! string_codecs {
     ($($name:ident($codec:ty)),* $(,)?) => {
         /// An opened codec.
@@ -112,7 +112,7 @@ macro_rules! string_codecs {
             encoded.expect("the last codec encodes everything")
         }
 
-        /// What decodes the strings of a chunk.
+        /// The decoder of the strings of a chunk.
         pub(crate) enum StringsDecoder<'a> {
             $($name(<$codec as StringCodec>::Decoder<'a>)),*
         }
