@@ -26,15 +26,17 @@ mod ssb;
 mod tiers;
 mod timing;
 mod trees;
+mod view;
 
 pub use backing::Backing;
 pub use error::BenchError;
 pub use experiments::{Experiment, experiments};
 pub(crate) use report::config;
-pub use report::{Config, Reporter};
+pub use report::{Config, Measurement, Reporter};
 pub use settings::Settings;
 pub use ssb::Ssb;
 pub use tiers::{Asked, Budget, DataKind, SlowTierMedium, Tiers};
 pub use timing::Samples;
 pub(crate) use timing::interleaved;
 pub use trees::Trees;
+pub use view::{Grid, View, quantity};

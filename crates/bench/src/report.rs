@@ -1,41 +1,59 @@
-//! Where measured values go: JSON Lines for programs, tables for people.
+//! Measured values: JSON Lines for programs, and tables for people.
 
 use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use comfy_table::{CellAlignment, Table, presets};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{BenchError, Samples, machine};
+use crate::{BenchError, Samples, View, machine};
 
-/// What is needed to measure a value again: names and values.
+/// The configuration of a measured value, by name: all that is needed to measure it again.
 pub type Config = Map<String, Value>;
 
 /// One measured value.
-#[derive(Debug, Serialize)]
-struct Measurement<'a> {
-    experiment: &'a str,
-    system: &'a str,
-    config: &'a Config,
-    metric: &'a str,
-    value: f64,
-    unit: &'a str,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// The experiment.
+    pub experiment: String,
+    /// The system that was measured.
+    pub system: String,
+    /// The configuration.
+    pub config: Config,
+    /// The metric.
+    pub metric: String,
+    /// The value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
 }
 
-/// Takes the measured values of one run of an experiment.
+/// A sink for the measured values of one run of an experiment.
 pub struct Reporter<'a> {
     experiment: &'static str,
     out: &'a mut dyn Write,
     json: Option<Box<dyn Write>>,
     base: Config,
+    measurements: Vec<Measurement>,
 }
 
 impl<'a> Reporter<'a> {
-    /// A reporter that prints for people to `out`.
+    /// Returns a reporter that prints tables to `out`.
     pub fn new(experiment: &'static str, out: &'a mut dyn Write) -> Self {
         let mut base = Config::new();
         base.insert("cpu".to_owned(), json!(machine::cpu()));
         base.insert("cpus".to_owned(), json!(machine::cpus()));
+        let command: Vec<String> = std::env::args().skip(1).collect();
+        base.insert(
+            "command".to_owned(),
+            json!(format!("halocline {}", command.join(" "))),
+        );
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        base.insert(
+            "unix_time".to_owned(),
+            json!(since.map_or(0, |since| since.as_secs())),
+        );
         // Unless an experiment says otherwise: pools are opened with the default.
         base.insert("verify".to_owned(), json!("lazy"));
         base.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
@@ -52,6 +70,7 @@ impl<'a> Reporter<'a> {
             out,
             json: None,
             base,
+            measurements: Vec::new(),
         }
     }
 
@@ -67,8 +86,8 @@ impl<'a> Reporter<'a> {
         self.base.insert(name.to_owned(), value.into());
     }
 
-    /// Takes one value. `config` is what is special to it; what [`Self::set`] was told and the machine are
-    /// added. What is no number is left out: a rate or a ratio of times on a virtual clock that are 0.
+    /// Records one value. The configuration of the run, as [`set`](Self::set), is added to `config`. A value
+    /// that is not a number is left out: a rate or a ratio of times on a virtual clock that are 0.
     ///
     /// # Errors
     /// The JSON file cannot be written.
@@ -80,25 +99,28 @@ impl<'a> Reporter<'a> {
         value: f64,
         unit: &str,
     ) -> Result<(), BenchError> {
-        let Some(json) = self.json.as_mut().filter(|_| value.is_finite()) else {
+        if !value.is_finite() {
             return Ok(());
-        };
+        }
         let mut all = self.base.clone();
         all.extend(config.clone());
         let measurement = Measurement {
-            experiment: self.experiment,
-            system,
-            config: &all,
-            metric,
+            experiment: self.experiment.to_owned(),
+            system: system.to_owned(),
+            config: all,
+            metric: metric.to_owned(),
             value,
-            unit,
+            unit: unit.to_owned(),
         };
-        serde_json::to_writer(&mut *json, &measurement).map_err(io::Error::from)?;
-        writeln!(json)?;
+        if let Some(json) = &mut self.json {
+            serde_json::to_writer(&mut *json, &measurement).map_err(io::Error::from)?;
+            writeln!(json)?;
+        }
+        self.measurements.push(measurement);
         Ok(())
     }
 
-    /// Takes the median of repeated measurements under `metric`, and their spread as `metric.min` and
+    /// Records the median of repeated measurements as `metric`, and the extremes as `metric.min` and
     /// `metric.max`.
     ///
     /// # Errors
@@ -144,11 +166,16 @@ impl<'a> Reporter<'a> {
         self.line(&table.to_string())
     }
 
-    /// Ends the run: everything is written.
+    /// Ends the run: prints the tables of the views.
     ///
     /// # Errors
     /// The JSON file or the output cannot be written.
-    pub fn finish(mut self) -> Result<(), BenchError> {
+    pub fn finish(mut self, views: &[View]) -> Result<(), BenchError> {
+        let measurements = std::mem::take(&mut self.measurements);
+        for grid in views.iter().flat_map(|view| view.grids(&measurements)) {
+            self.line(&grid.title)?;
+            self.line(&grid.to_text())?;
+        }
         if let Some(json) = &mut self.json {
             json.flush()?;
         }
@@ -198,7 +225,7 @@ mod tests {
         reporter
             .table(&["what", "ms"], vec![vec!["a".into(), "1".into()]])
             .unwrap();
-        reporter.finish().unwrap();
+        reporter.finish(&[]).unwrap();
         let text = String::from_utf8(json.0.lock().unwrap().clone()).unwrap();
         let rows: Vec<Value> = text
             .lines()

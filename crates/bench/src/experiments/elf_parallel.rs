@@ -9,15 +9,21 @@ use serde_json::json;
 
 use super::tiers::{self, Measured, Question, Source, System, THETA, Table, Tier, Way};
 use crate::plot::{self, Frame, Maps, Panel};
-use crate::{BenchError, DataKind, Reporter, Settings, config};
+use crate::{BenchError, DataKind, Reporter, Settings, View};
 
 const DIMS: usize = 10;
 /// Values of each dimension.
 const CARDINALITIES: [u32; 4] = [10, 32, 100, 316];
 /// Sizes of the ranges, percent of the domain.
 const PERCENTS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-/// How much slower than the better of the two the chosen one may be.
-const BAR: f64 = 1.05;
+pub(super) const VIEWS: &[View] = &[View {
+    title: "time of a range selection, sequential, parallel, and by the estimate",
+    metrics: &["time", "time of the device"],
+    split: &["data", "layout"],
+    rows: &["cardinality", "percent"],
+    columns: "system",
+    base: Some("sequential"),
+}];
 
 /// One row of the maps: the name of its table, and by size of the ranges what each way took.
 type Row = (String, Vec<Vec<Measured>>);
@@ -34,6 +40,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 let table = table?;
                 tiers::announce(settings, &table, &tier, report)?;
                 size = table.rows();
+                report.set("cardinality", name.as_str());
                 let cells = measure(settings, &table, &tier, layout, theta, report)?;
                 rows.push((name, cells));
             }
@@ -45,7 +52,6 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 theta,
                 size,
             };
-            shown.table(report, &rows)?;
             shown.figure(report, &rows)?;
         }
     }
@@ -134,58 +140,7 @@ struct Shown<'a> {
     size: usize,
 }
 
-/// Seconds of the chosen way in proportion to the better of the two.
-fn behind(cell: &[Measured]) -> f64 {
-    let seconds: Vec<f64> = cell.iter().map(|measured| measured.time.median()).collect();
-    match seconds[..] {
-        [sequential, parallel, chosen] => chosen / sequential.min(parallel),
-        _ => f64::NAN,
-    }
-}
-
 impl Shown<'_> {
-    fn table(&self, report: &mut Reporter<'_>, rows: &[Row]) -> Result<(), BenchError> {
-        let mut lines = vec![];
-        for (name, cells) in rows {
-            for (percent, cell) in PERCENTS.iter().zip(cells) {
-                let mut line = vec![format!("{name}, {percent} %")];
-                line.extend(cell.iter().map(|measured| tiers::time(measured.time.median())));
-                line.push(tiers::over(behind(cell)));
-                line.push(plot::short(cell[0].found));
-                lines.push(line);
-            }
-        }
-        report.line(&format!(
-            "layout {}, {}, {} threads: time of a range selection",
-            self.layout,
-            self.kind,
-            self.settings.threads()
-        ))?;
-        report.table(
-            &[
-                "cardinality, range",
-                "sequential",
-                "parallel",
-                "chosen",
-                "chosen over the better",
-                "rows found",
-            ],
-            lines,
-        )?;
-        let all = rows.iter().flat_map(|(_, cells)| cells).map(|cell| behind(cell));
-        let worst = all.filter(|behind| behind.is_finite()).fold(0.0, f64::max);
-        if self.tier.is_delayed() {
-            let reached = worst <= BAR;
-            let config = config! {"layout": self.layout, "bar": BAR, "reached": reached};
-            report.value("bars", &config, "chosen over the better, worst", worst, "x")?;
-            report.line(&format!(
-                "bar: chosen at most {BAR} x the better of the two; worst {worst:.2} x, reached: {}",
-                if reached { "yes" } else { "no" }
-            ))?;
-        }
-        Ok(())
-    }
-
     /// Figure 8.
     fn figure(&self, report: &mut Reporter<'_>, rows: &[Row]) -> Result<(), BenchError> {
         let Some(directory) = &self.settings.tiers.plots else {

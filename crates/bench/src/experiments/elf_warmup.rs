@@ -7,7 +7,16 @@ use serde_json::json;
 
 use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
 use crate::plot::{self, Frame, Line, Lines};
-use crate::{BenchError, Budget, Reporter, Settings};
+use crate::{BenchError, Budget, Reporter, Settings, View};
+
+pub(super) const VIEWS: &[View] = &[View {
+    title: "queries a second, at first (cold) and at last (warm)",
+    metrics: &["cold", "warm"],
+    split: &["data", "layout", "question", "theta"],
+    rows: &["system"],
+    columns: "metric",
+    base: None,
+}];
 
 /// DRAM of the placements that have a budget.
 const BUDGET: Budget = Budget::Share(0.04);
@@ -82,7 +91,6 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                         budget,
                     };
                     shown.values(report, &systems, &curves)?;
-                    shown.table(report, &systems, &curves)?;
                     shown.figure(report, &systems, &curves)?;
                 }
             }
@@ -151,39 +159,12 @@ impl Shown<'_> {
                     report.value(&system.name, &config, "throughput", *rate, "1/s")?;
                 }
             }
+            let ends = [("cold", curve.first()), ("warm", curve.last())];
+            for (metric, (_, rate)) in ends.iter().filter_map(|(name, point)| Some((name, (*point)?))) {
+                report.value(&system.name, &config, metric, *rate, "1/s")?;
+            }
         }
         Ok(())
-    }
-
-    fn table(
-        &self,
-        report: &mut Reporter<'_>,
-        systems: &[System],
-        curves: &[Curve],
-    ) -> Result<(), BenchError> {
-        report.line(&format!(
-            "layout {}, {}, theta {}, budget {}",
-            self.layout,
-            self.question,
-            self.theta,
-            tiers::bytes(self.budget as f64)
-        ))?;
-        let warm = |at: usize| curves[at].last().map_or(f64::NAN, |point| point.1);
-        let lines = systems.iter().enumerate().map(|(at, system)| {
-            let cold = curves[at].first().map_or(f64::NAN, |point| point.1);
-            let fallback = system.placed().fallback;
-            vec![
-                system.name.clone(),
-                plot::short(cold),
-                plot::short(warm(at)),
-                tiers::over(warm(at) / warm(1)),
-                fallback.unwrap_or_default(),
-            ]
-        });
-        report.table(
-            &["placement", "first, 1/s", "last, 1/s", "last over slow-only", ""],
-            lines.collect(),
-        )
     }
 
     fn figure(

@@ -17,10 +17,17 @@ use halocline_workloads::{
     ParquetCompression, ParquetOptions, TpchTable, WideSpec, write_parquet, write_tpch_parquet,
 };
 
-use crate::{BenchError, Reporter, Settings, config, machine};
+use crate::{BenchError, Reporter, Settings, View, config, machine};
 
-/// The peak may be so many times the budget.
-const BAR: f64 = 1.15;
+pub(super) const VIEWS: &[View] = &[View {
+    title: "peak of anonymous resident pages of a step, in a process of its own",
+    metrics: &["peak", "peak_of_budget", "time"],
+    split: &["table", "budget_bytes"],
+    rows: &["step", "table_bytes"],
+    columns: "metric",
+    base: None,
+}];
+
 const MIB: u64 = 1 << 20;
 /// Time between two looks at a process.
 const INTERVAL: Duration = Duration::from_micros(500);
@@ -40,15 +47,8 @@ struct Case<'a> {
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let directory = settings.temporary_directory()?;
     report.set("seed", settings.seed);
-    let mut rows = Vec::new();
-    let mut worst: f64 = 0.0;
     let files = wide(directory.path(), settings)?;
-    let mut measure = |case: &Case<'_>| -> Result<(), BenchError> {
-        let (lines, ratio) = steps(case, directory.path(), settings, report)?;
-        rows.extend(lines);
-        worst = worst.max(ratio);
-        Ok(())
-    };
+    let mut measure = |case: &Case<'_>| steps(case, directory.path(), settings, report);
     measure(&Case {
         table: "wide",
         budget: 64 * MIB,
@@ -71,32 +71,16 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             })?;
         }
     }
-    report.line("peak of anonymous resident pages, each step in a process of its own")?;
-    report.table(
-        &[
-            "table",
-            "step",
-            "table, MiB",
-            "budget, MiB",
-            "peak, MiB",
-            "ratio",
-            "s",
-        ],
-        rows,
-    )?;
-    let verdict = if worst <= BAR { "reached" } else { "missed" };
-    report.line(&format!(
-        "bar: peak at most {BAR} times the budget: {verdict} ({worst:.2})"
-    ))
+    Ok(())
 }
 
-/// Runs all steps of a case; gives lines for people, and the largest ratio.
+/// Runs all steps of a case.
 fn steps(
     case: &Case<'_>,
     directory: &Path,
     settings: &Settings,
     report: &mut Reporter<'_>,
-) -> Result<(Vec<Vec<String>>, f64), BenchError> {
+) -> Result<(), BenchError> {
     let (pool, table) = (directory.join("memory.pool"), OsString::from(case.table));
     let path = pool.clone().into_os_string();
     let word = |text: &str| OsString::from(text);
@@ -117,7 +101,6 @@ fn steps(
     commands.push(("", vec![word("sql"), path.clone(), word(&alter)]));
     commands.push(("append, clustered", append));
     commands.push(("compaction, clustered", compact()));
-    let (mut lines, mut worst) = (Vec::new(), 0.0);
     for (step, mut command) in commands {
         command.extend([word("--memory"), word(&case.budget.to_string())]);
         if let Some(threads) = settings.threads {
@@ -131,7 +114,6 @@ fn steps(
         }
         let (bytes, medium) = table_and_medium(&pool)?;
         let ratio = peak as f64 / case.budget as f64;
-        worst = f64::max(worst, ratio);
         let config = config! {
             "table": case.table,
             "step": step,
@@ -143,19 +125,8 @@ fn steps(
         report.value("halocline", &config, "peak", peak as f64, "bytes")?;
         report.value("halocline", &config, "peak_of_budget", ratio, "ratio")?;
         report.value("halocline", &config, "time", seconds, "s")?;
-        let mib = |bytes: u64| format!("{:.1}", bytes as f64 / MIB as f64);
-        lines.push(vec![
-            case.table.to_owned(),
-            step.to_owned(),
-            mib(bytes),
-            mib(case.budget),
-            mib(peak),
-            format!("{ratio:.2}"),
-            format!("{seconds:.1}"),
-        ]);
     }
-    std::fs::remove_file(&pool)?;
-    Ok((lines, worst))
+    Ok(std::fs::remove_file(&pool)?)
 }
 
 /// Runs a command of the program; gives the most anonymous DRAM that it was seen to hold.

@@ -15,7 +15,7 @@ mod ssb;
 mod tiers;
 mod verify;
 
-use crate::{BenchError, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings, View};
 
 /// An experiment.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct Experiment {
     pub about: &'static str,
     /// The options it heeds, besides `--json`, `--quick` and `--seed`.
     pub options: &'static [&'static str],
+    /// The tables of its measured values.
+    pub views: &'static [View],
     /// Runs it.
     pub run: fn(&Settings, &mut Reporter<'_>) -> Result<(), BenchError>,
 }
@@ -81,66 +83,77 @@ pub fn experiments() -> &'static [Experiment] {
             name: "elf-layout",
             about: "Elf layouts packed and published on a uniform table: build, size, three query types, one thread",
             options: &["--rows", "--threads", "--repeat", "--medium", "--cache-model"],
+            views: elf_layout::VIEWS,
             run: elf_layout::run,
         },
         Experiment {
             name: "elf-media",
             about: "placements of an Elf over two tiers of memory: build, three query types, DRAM taken, reopening",
             options: TIERS,
+            views: elf_media::VIEWS,
             run: elf_media::run,
         },
         Experiment {
             name: "elf-parallel",
             about: "range selections on one thread, on all by subtree, and as estimated, by cardinality and range",
             options: TIERS_UNPLACED,
+            views: elf_parallel::VIEWS,
             run: elf_parallel::run,
         },
         Experiment {
             name: "elf-policies",
             about: "policies of a dynamic cache by capacity, exact match and range, between slow tier and DRAM",
             options: TIERS,
+            views: elf_policies::VIEWS,
             run: elf_policies::run,
         },
         Experiment {
             name: "elf-warmup",
             about: "throughput over the queries run so far, by placement: exact match, range, partial match",
             options: TIERS,
+            views: elf_warmup::VIEWS,
             run: elf_warmup::run,
         },
         Experiment {
             name: "elf-selections",
             about: "selections over TPC-H lineitem: Elf, our scan, and plain DataFusion in memory",
             options: POOLS,
+            views: &[],
             run: elf_selections::run,
         },
         Experiment {
             name: "ingest",
             about: "import of TPC-H lineitem with and without an Elf; single rows and groups on three kinds of medium",
             options: POOLS,
+            views: &[],
             run: ingest::run,
         },
         Experiment {
             name: "churn",
             about: "100 appends against one load, queries before and after compaction, readers beside it",
             options: POOLS,
+            views: &[],
             run: churn::run,
         },
         Experiment {
             name: "memory",
             about: "peak of DRAM in import, index build, append and compaction of tables larger than the budget",
             options: &["--rows", "--sf", "--threads", "--dir"],
+            views: memory::VIEWS,
             run: memory::run,
         },
         Experiment {
             name: "open",
             about: "open and first query after a restart, by size of the pool",
             options: &["--repeat", "--dir", "--medium", "--cache-model"],
+            views: open::VIEWS,
             run: open::run,
         },
         Experiment {
             name: "verify",
             about: "cost of comparing what is first read with its checksums: opening, first and warm queries by mode",
             options: &["--repeat", "--dir", "--threads"],
+            views: verify::VIEWS,
             run: verify::run,
         },
         Experiment {
@@ -160,12 +173,14 @@ pub fn experiments() -> &'static [Experiment] {
                 "--cache-model",
                 "--plot",
             ],
+            views: &[],
             run: ssb::run,
         },
         Experiment {
             name: "tree-writes",
             about: "lines flushed and fences waited for by each change of an ordered tree, counted; with and without entry moving",
             options: &["--rows", "--trees", "--plot"],
+            views: &[],
             run: ordered::writes,
         },
         Experiment {
@@ -182,12 +197,14 @@ pub fn experiments() -> &'static [Experiment] {
                 "--cache-model",
                 "--plot",
             ],
+            views: &[],
             run: ordered::ops,
         },
         Experiment {
             name: "tree-recovery",
             about: "time to open an ordered tree, by kind and size",
             options: &["--rows", "--trees", "--on", "--repeat", "--dir", "--plot"],
+            views: &[],
             run: ordered::recovery,
         },
     ]

@@ -13,7 +13,26 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::open::make_pool;
 use crate::timing::{Run, interleaved};
-use crate::{BenchError, Reporter, Samples, Settings, answer, config};
+use crate::{BenchError, Reporter, Samples, Settings, View, answer, config};
+
+pub(super) const VIEWS: &[View] = &[
+    View {
+        title: "time of the first query after opening, and of opening",
+        metrics: &["open", "first_query"],
+        split: &[],
+        rows: &["name", "metric"],
+        columns: "verify",
+        base: Some("off"),
+    },
+    View {
+        title: "time of later queries",
+        metrics: &["warm_query"],
+        split: &[],
+        rows: &["name"],
+        columns: "verify",
+        base: Some("off"),
+    },
+];
 
 const MODES: [&str; 3] = ["off", "lazy", "always"];
 
@@ -45,7 +64,6 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     report.set("seed", settings.seed);
     let (pool, kind) = make_pool(directory.path(), size, settings.seed, report)?;
     report.set("medium", kind);
-    let mut rows = Vec::new();
     for (name, query) in QUERIES {
         let (mut first, mut opening) = (
             vec![Samples::default(); MODES.len()],
@@ -82,43 +100,13 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         let warm = interleaved(repetitions, &mut systems)?;
         drop(systems);
         for (at, mode) in MODES.iter().enumerate() {
-            let config = config! {"verify": *mode, "query": query};
+            let config = config! {"verify": *mode, "query": query, "name": name};
             report.samples("halocline", &config, "open", &opening[at], "ms")?;
             report.samples("halocline", &config, "first_query", &first[at], "ms")?;
             report.samples("halocline", &config, "warm_query", &warm[at], "ms")?;
         }
-        let cells = |samples: &[Samples]| -> Vec<String> {
-            samples
-                .iter()
-                .map(|samples| format!("{:.2}", samples.median()))
-                .collect()
-        };
-        let ratio = warm[1].median() / warm[0].median();
-        rows.push(
-            [
-                vec![name.to_owned()],
-                cells(&opening[1..2]),
-                cells(&first),
-                cells(&warm),
-                vec![format!("{ratio:.3}")],
-            ]
-            .concat(),
-        );
     }
-    report.table(
-        &[
-            "query",
-            "open, ms",
-            "first, off",
-            "first, lazy",
-            "first, always",
-            "warm, off",
-            "warm, lazy",
-            "warm, always",
-            "warm, lazy/off",
-        ],
-        rows,
-    )
+    Ok(())
 }
 
 fn open(pool: &Path, settings: &Settings) -> Result<Database, BenchError> {

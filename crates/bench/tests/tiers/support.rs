@@ -61,7 +61,7 @@ pub(crate) fn run(name: &str, mut settings: Settings) -> Outcome {
     let (mut out, json) = (vec![], Shared::default());
     let mut reporter = Reporter::new(experiment.name, &mut out).with_json(Box::new(json.clone()));
     (experiment.run)(&settings, &mut reporter).expect("the experiment runs");
-    reporter.finish().unwrap();
+    reporter.finish(experiment.views).unwrap();
     let json = String::from_utf8(json.0.lock().unwrap().clone()).unwrap();
     Outcome {
         text: String::from_utf8(out).unwrap(),

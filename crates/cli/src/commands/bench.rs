@@ -66,6 +66,6 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
         reporter = reporter.with_json(Box::new(file));
     }
     (experiment.run)(&settings, &mut reporter)?;
-    reporter.finish()?;
+    reporter.finish(experiment.views)?;
     Ok(out.flush()?)
 }

@@ -47,15 +47,6 @@ impl Question {
             Self::PartialOneAndTwo => "partial 1,2",
         }
     }
-
-    /// How many times the throughput of `published` is asked of `packed`.
-    pub(super) fn bar(self) -> f64 {
-        match self {
-            Self::Exact | Self::Range => 5.0,
-            Self::ExactBatch => 12.0,
-            Self::PartialEverySecond | Self::PartialOneAndTwo => 2.5,
-        }
-    }
 }
 
 /// The bytes of an index.

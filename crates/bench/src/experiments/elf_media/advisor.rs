@@ -104,16 +104,6 @@ pub(super) fn report(report: &mut Reporter<'_>, results: &Results, picks: &[Pick
                 report.value("advisor", &config, metric, value, unit)?;
             }
         }
-        report.line(&format!(
-            "advisor, {}: picks {} within {}, predicts {}; measured {}, {} over the best ({})",
-            pick.question,
-            advised.placement,
-            bytes(pick.advice.dram as f64),
-            time(predicted),
-            time(pick.measured),
-            over(ratio),
-            pick.best.0,
-        ))?;
     }
     Ok(())
 }

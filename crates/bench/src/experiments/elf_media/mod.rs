@@ -3,7 +3,6 @@
 //! rebuild.
 
 mod advisor;
-mod bars;
 mod paper;
 mod present;
 mod reopen;
@@ -15,9 +14,8 @@ use halocline_elf::{Layout, Rows};
 use halocline_media::HugeVec;
 
 use super::tiers::{self, Built, Measured, Question, Source, System, THETA, Table, Tier};
-use crate::{BenchError, Budget, DataKind, Reporter, Settings};
+use crate::{BenchError, Budget, DataKind, Reporter, Settings, View};
 
-use bars::Bars;
 use reopen::Reopened;
 
 /// What is asked, in order.
@@ -32,6 +30,48 @@ const QUESTIONS: [Question; 6] = [
 
 /// DRAM of the static placements.
 const BUDGET: Budget = Budget::Share(0.03);
+
+pub(super) const VIEWS: &[View] = &[
+    View {
+        title: "time of a query by placement",
+        metrics: &["time", "time of the device"],
+        split: &["data", "layout", "theta"],
+        rows: &["question"],
+        columns: "system",
+        base: Some("volatile"),
+    },
+    View {
+        title: "reads of the device a query, waiting, cost of the emulation, and the paper's time over volatile",
+        metrics: &[
+            "lines",
+            "units",
+            "waited",
+            "overrun",
+            "over volatile",
+            "over volatile, paper",
+        ],
+        split: &["data", "layout", "theta"],
+        rows: &["question", "system"],
+        columns: "metric",
+        base: None,
+    },
+    View {
+        title: "build, size, reopening, and DRAM beside the index",
+        metrics: &["build", "size", "reopen", "DRAM of copies", "DRAM taken"],
+        split: &["data", "layout"],
+        rows: &["system"],
+        columns: "metric",
+        base: None,
+    },
+    View {
+        title: "advice on the placement",
+        metrics: &["predicted", "measured", "over the best"],
+        split: &["data", "layout"],
+        rows: &["question", "placement", "best"],
+        columns: "metric",
+        base: None,
+    },
+];
 
 /// All that was measured of one layout.
 struct Results {
@@ -98,16 +138,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             for layout in tiers::layouts(settings) {
                 let results = measure(settings, &table, &tier, layout, theta, published.as_ref(), report)?;
                 present::values(report, settings, &results)?;
-                present::tables(report, &results)?;
                 let picks = advisor::ask(settings, &table, &tier, &results.built.bytes, theta, &results)?;
                 advisor::report(report, &results, &picks)?;
                 present::figure(report, settings, &table, &tier, &results, theta)?;
-                if tier.is_delayed() && kind == DataKind::Uniform {
-                    Bars::of(&results).report(report, layout)?;
-                } else {
-                    report
-                        .line("no bars: they are for uniform data and an emulated medium with real delays")?;
-                }
                 if layout == Layout::Published {
                     published = Some(Arc::clone(&results.built.bytes));
                 }

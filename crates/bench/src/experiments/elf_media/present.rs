@@ -1,10 +1,10 @@
-//! What was measured, for programs and for people.
+//! The measured values, and figure 3 of the paper.
 
 use halocline_elf::Rows;
 use serde_json::json;
 
 use super::{Question, Results, Table, Tier, paper};
-use crate::experiments::tiers::{bytes, over, time};
+use crate::experiments::tiers::bytes;
 use crate::plot::{self, Bars, Frame};
 use crate::{BenchError, Config, Reporter, Samples, Settings, config};
 
@@ -86,130 +86,6 @@ fn build_values(report: &mut Reporter<'_>, settings: &Settings, results: &Result
         "size",
         results.built.bytes.len() as f64,
         "bytes",
-    )
-}
-
-pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
-    let (volatile, slow) = (&results.built.volatile, &results.built.slow);
-    report.line(&format!("layout {}", results.layout))?;
-    let mut lines = vec![vec![
-        "build".to_owned(),
-        "volatile".to_owned(),
-        time(volatile.median()),
-    ]];
-    lines[0].extend(["", "", "", "", "", ""].map(str::to_owned));
-    if !slow.is_empty() {
-        lines.push(vec![
-            String::new(),
-            "slow-only".to_owned(),
-            time(slow.median()),
-            over(slow.median() / volatile.median()),
-            format!("{:+.0} %", paper::BUILD),
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
-        ]);
-    }
-    for (question, measured) in &results.answers {
-        for (at, (system, measured)) in results.systems.iter().zip(measured).enumerate() {
-            let title = if at == 0 {
-                question.to_string()
-            } else {
-                String::new()
-            };
-            lines.push(vec![
-                title,
-                system.name.clone(),
-                time(measured.time.median()),
-                over(results.ratio(*question, &system.name)),
-                results
-                    .paper(*question, &system.name)
-                    .map_or(String::new(), |paper| format!("{paper:+.0} %")),
-                plot::short(measured.lines),
-                plot::short(measured.units),
-                time(measured.waited),
-                time(measured.overrun),
-            ]);
-        }
-        if let (Question::Exact, Some(published)) = (question, &results.published_exact) {
-            let ratio = published.time.median() / results.seconds(*question, "volatile");
-            lines.push(vec![
-                String::new(),
-                "published in DRAM".to_owned(),
-                time(published.time.median()),
-                over(ratio),
-                String::new(),
-                "0".to_owned(),
-                "0".to_owned(),
-                time(published.waited),
-                time(published.overrun),
-            ]);
-        }
-    }
-    report.table(
-        &[
-            "",
-            "placement",
-            "time",
-            "over volatile",
-            "paper",
-            "lines",
-            "units",
-            "waited",
-            "overrun",
-        ],
-        lines,
-    )?;
-    report.line(
-        "lines and units of the device a query; waited: for the device, part of the time; overrun: what the emulation took itself, not in the time",
-    )?;
-    let calls = results.answers.iter().zip(&results.calls);
-    let calls = calls
-        .map(|((question, _), call)| format!("{question} {:.1} ({:+.1} %)", call.call_ns, call.off * 100.0));
-    report.line(&format!(
-        "of it, what a call costs its caller, in ns, and how far a device like this host's DRAM is then off: {}",
-        calls.collect::<Vec<_>>().join(", ")
-    ))?;
-    memory(report, results)?;
-    if let Some(reopened) = &results.reopened {
-        report.line(&format!(
-            "reopened: hybrid in {}, slow-only in {}; rebuilt in {}",
-            time(reopened.hybrid.median()),
-            time(reopened.slow_only.median()),
-            time(volatile.median()),
-        ))?;
-    }
-    Ok(())
-}
-
-fn memory(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
-    let size = results.built.bytes.len() as f64;
-    let mut lines = vec![];
-    for system in results.systems.iter().skip(1) {
-        let placed = system.placed();
-        lines.push(vec![
-            system.name.clone(),
-            system
-                .budget
-                .map_or("-".to_owned(), |budget| bytes(budget as f64)),
-            bytes(placed.dram_bytes as f64),
-            system.counted.map_or("-".to_owned(), bytes),
-            format!("{:.2} %", placed.dram_bytes as f64 / size * 100.0),
-            placed.fallback.unwrap_or_default(),
-        ]);
-    }
-    report.line(&format!("DRAM beside an index of {}", bytes(size)))?;
-    report.table(
-        &[
-            "placement",
-            "budget",
-            "copies",
-            "taken, measured",
-            "of the index",
-            "",
-        ],
-        lines,
     )
 }
 

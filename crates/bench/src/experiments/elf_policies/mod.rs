@@ -1,31 +1,55 @@
 //! `elf-policies`: policies of a dynamic cache by its capacity, warm, between the two baselines (figure 4 of
 //! the selective-caching paper).
 
-mod bars;
 mod present;
 
 use halocline_cache::{Links, Placement, PolicyKind};
 use halocline_elf::Layout;
 
 use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
-use crate::{BenchError, Budget, DataKind, Reporter, Samples, Settings};
-
-use bars::Gains;
+use crate::{BenchError, Budget, Reporter, Samples, Settings, View};
 
 /// Capacities of the caches: about 4 and 15 % of the lists are where the paper found its best.
 const CAPACITIES: [Budget; 4] = [
     Budget::Share(0.01),
     Budget::Share(0.02),
-    BAR_CAPACITY,
+    PAPER_CAPACITY,
     Budget::Share(0.15),
 ];
-/// That of the bars, and of the skews other than the paper's.
-const BAR_CAPACITY: Budget = Budget::Share(0.04);
+/// The capacity at skews other than the paper's.
+const PAPER_CAPACITY: Budget = Budget::Share(0.04);
 /// No skew, the paper's, and that of YCSB.
 const THETAS: [f64; 3] = [0.0, THETA, 0.99];
 
 /// What is asked, and by how many fewer queries of it than exact matches there are.
 const QUESTIONS: [(Question, usize); 2] = [(Question::Exact, 1), (Question::Range(2.0), 50)];
+
+pub(super) const VIEWS: &[View] = &[
+    View {
+        title: "queries a second by DRAM, in percent of the index",
+        metrics: &["throughput"],
+        split: &["data", "layout", "question", "theta"],
+        rows: &["system"],
+        columns: "budget_percent",
+        base: None,
+    },
+    View {
+        title: "throughput over the slow tier alone, by DRAM in percent of the index",
+        metrics: &["over slow-only"],
+        split: &["data", "layout", "question", "theta"],
+        rows: &["system"],
+        columns: "budget_percent",
+        base: None,
+    },
+    View {
+        title: "DRAM taken, in percent of the budget",
+        metrics: &["DRAM taken of the budget"],
+        split: &["data", "layout", "question", "theta"],
+        rows: &["system"],
+        columns: "budget_percent",
+        base: None,
+    },
+];
 
 /// What was measured of one system.
 struct Cell {
@@ -84,7 +108,6 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         tiers::announce(settings, &table, &tier, report)?;
         for layout in tiers::layouts(settings) {
             let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
-            let mut gains = Gains::default();
             for theta in tiers::thetas(settings, &THETAS) {
                 report.set("theta", theta);
                 let mut chosen = Chosen::of(settings, layout, theta);
@@ -99,15 +122,8 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     report.set("warm_up", warm_up);
                     let results = measure(settings, &tier, &built.bytes, &chosen, source, question, warm_up)?;
                     present::values(report, &results)?;
-                    present::table(report, &results)?;
                     present::figure(report, settings, &table, &tier, &results)?;
-                    if question == Question::Exact {
-                        gains.add(&results);
-                    }
                 }
-            }
-            if tier.is_delayed() && kind == DataKind::Uniform {
-                gains.report(report, layout)?;
             }
         }
     }
@@ -130,7 +146,7 @@ struct Chosen {
     theta: f64,
     placements: Vec<Placement>,
     capacities: Vec<Budget>,
-    /// All capacities and questions, not only those of the bars.
+    /// All capacities and questions.
     whole: bool,
 }
 
@@ -162,7 +178,7 @@ impl Chosen {
             capacities: match (tiers.budgets.is_empty(), whole) {
                 (false, _) => tiers.budgets.clone(),
                 (true, true) => CAPACITIES.to_vec(),
-                (true, false) => vec![BAR_CAPACITY],
+                (true, false) => vec![PAPER_CAPACITY],
             },
             whole,
         }

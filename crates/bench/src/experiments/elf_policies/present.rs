@@ -1,10 +1,10 @@
-//! What was measured, for programs and for people.
+//! The measured values, and figure 4 of the paper.
 
 use halocline_elf::Rows;
 use serde_json::json;
 
 use super::{Results, Table, Tier};
-use crate::experiments::tiers::{bytes, over};
+use crate::experiments::tiers::bytes;
 use crate::plot::{self, Bars, Frame};
 use crate::{BenchError, Reporter, Settings};
 
@@ -44,42 +44,6 @@ fn capacities(results: &Results) -> Vec<String> {
     capacities
         .map(|(_, of)| format!("{} %, {}", results.percent(*of), bytes(*of as f64)))
         .collect()
-}
-
-pub(super) fn table(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
-    report.line(&format!(
-        "layout {}, {}, theta {}: queries/s, and over slow-only",
-        results.layout, results.question, results.theta
-    ))?;
-    let capacities = capacities(results);
-    let mut header = vec!["placement"];
-    header.extend(capacities.iter().map(String::as_str));
-    header.push("most DRAM of its budget, measured");
-    let mut lines = vec![];
-    for baseline in ["volatile", "slow-only"] {
-        let rate = results.rate(baseline, None);
-        let mut line = vec![baseline.to_owned()];
-        line.extend(capacities.iter().map(|_| plot::short(rate)));
-        line.push(String::new());
-        lines.push(line);
-    }
-    for placement in results.placements() {
-        let mut line = vec![placement.to_owned()];
-        for (_, budget) in &results.capacities {
-            line.push(format!(
-                "{} {}",
-                plot::short(results.rate(placement, Some(*budget))),
-                over(results.gain(placement, *budget))
-            ));
-        }
-        let parts = results.cells.iter().filter(|cell| cell.placement == placement);
-        let most = parts
-            .filter_map(|cell| Some(cell.system.counted? / cell.budget? as f64))
-            .fold(0.0, f64::max);
-        line.push(format!("{:.0} %", most * 100.0));
-        lines.push(line);
-    }
-    report.table(&header, lines)
 }
 
 /// Figure 4: throughput by capacity and policy, with the baselines beside it.

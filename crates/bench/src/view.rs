@@ -1,0 +1,274 @@
+//! Tables of measured values, declared as data: an experiment emits values, a [`View`] says which of them
+//! become the rows and columns of a table, for the terminal or for a page of results.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::Value;
+
+use crate::report::Measurement;
+
+/// A table of measured values.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    /// What the values are, a noun phrase.
+    pub title: &'static str,
+    /// The metrics shown; one that ends in `*` stands for all that begin so.
+    pub metrics: &'static [&'static str],
+    /// The names in the configuration whose values make one table each. Here and below, `system` and
+    /// `metric` are names, too.
+    pub split: &'static [&'static str],
+    /// The names whose values begin a row.
+    pub rows: &'static [&'static str],
+    /// The name whose values are the columns.
+    pub columns: &'static str,
+    /// The column that the others are divided by, each of which then has another column with the ratio.
+    pub base: Option<&'static str>,
+}
+
+/// A table with its title.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grid {
+    /// The title.
+    pub title: String,
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Number of columns at the left that name the row.
+    names: usize,
+}
+
+impl View {
+    /// Returns the tables of the measurements; none if there is no value for them.
+    #[must_use]
+    pub fn grids(&self, measurements: &[Measurement]) -> Vec<Grid> {
+        let shown: Vec<&Measurement> = measurements.iter().filter(|value| self.shows(value)).collect();
+        let split = |value: &Measurement| fields(value, self.split);
+        let parts = distinct(shown.iter().map(|value| split(value)));
+        let grid = |part: &Vec<String>| {
+            let of_part: Vec<&Measurement> = shown
+                .iter()
+                .copied()
+                .filter(|value| split(value) == *part)
+                .collect();
+            self.grid(part, &of_part, measurements)
+        };
+        parts.iter().map(grid).collect()
+    }
+
+    fn shows(&self, value: &Measurement) -> bool {
+        let is_spread = value.metric.ends_with(".min") || value.metric.ends_with(".max");
+        let matches = |metric: &&str| match metric.strip_suffix('*') {
+            Some(prefix) => value.metric.starts_with(prefix) && !is_spread,
+            None => value.metric == **metric,
+        };
+        self.metrics.iter().any(|metric| matches(metric))
+    }
+
+    fn grid(&self, part: &[String], shown: &[&Measurement], all: &[Measurement]) -> Grid {
+        let column_of = |value: &Measurement| field(value, self.columns);
+        let columns = distinct(shown.iter().map(|value| column_of(value)));
+        let names = distinct(shown.iter().map(|value| fields(value, self.rows)));
+        let mut header: Vec<String> = self.rows.iter().map(|name| (*name).to_owned()).collect();
+        for column in &columns {
+            header.push(column.clone());
+            if let Some(base) = self.base.filter(|base| base != column) {
+                header.push(format!("over {base}"));
+            }
+        }
+        let row = |name: &Vec<String>| {
+            let of_row = |column: &str| {
+                let mut values = shown.iter().rev();
+                values.find(|value| fields(value, self.rows) == *name && column_of(value) == column)
+            };
+            let mut cells = name.clone();
+            for column in &columns {
+                let value = of_row(column);
+                cells.push(value.map_or_else(String::new, |value| cell(value, all)));
+                if let Some(base) = self.base.filter(|base| base != column) {
+                    let ratio = value
+                        .zip(of_row(base))
+                        .map(|(value, base)| value.value / base.value);
+                    cells.push(ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}x")));
+                }
+            }
+            cells
+        };
+        let title = match part.is_empty() {
+            true => self.title.to_owned(),
+            false => format!("{} ({})", self.title, part.join(", ")),
+        };
+        Grid {
+            title,
+            header,
+            rows: names.iter().map(row).collect(),
+            names: self.rows.len(),
+        }
+    }
+}
+
+impl Grid {
+    /// Returns the table for a terminal.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        self.render(presets::UTF8_FULL_CONDENSED)
+    }
+
+    /// Returns the table in Markdown.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        self.render(presets::ASCII_MARKDOWN)
+    }
+
+    fn render(&self, preset: &str) -> String {
+        let mut table = Table::new();
+        table
+            .load_preset(preset)
+            .set_header(&self.header)
+            .add_rows(&self.rows);
+        for column in table.column_iter_mut().skip(self.names) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table.to_string()
+    }
+}
+
+/// Returns a value with its unit and, if it is a median, half the distance between the extremes.
+fn cell(value: &Measurement, all: &[Measurement]) -> String {
+    let extreme = |end: &str| {
+        let name = format!("{}.{end}", value.metric);
+        let same = |other: &&Measurement| {
+            other.metric == name && other.system == value.system && other.config == value.config
+        };
+        all.iter().find(same).map(|found| found.value)
+    };
+    let text = quantity(value.value, &value.unit);
+    match extreme("min").zip(extreme("max")) {
+        Some((min, max)) if max > min => {
+            format!("{text} ±{:.0} %", (max - min) / 2.0 / value.value * 100.0)
+        }
+        _ => text,
+    }
+}
+
+/// Returns a value in a unit of which it has a few.
+#[must_use]
+pub fn quantity(value: f64, unit: &str) -> String {
+    let scaled = |value: f64, steps: &[(f64, &str)]| {
+        let (factor, name) = steps
+            .iter()
+            .find(|(factor, _)| value.abs() >= *factor)
+            .unwrap_or(&steps[steps.len() - 1]);
+        let scaled = value / factor;
+        let digits = match scaled.abs() {
+            v if v >= 100.0 => 0,
+            v if v >= 10.0 => 1,
+            _ => 2,
+        };
+        format!("{scaled:.digits$} {name}")
+    };
+    const TIME: [(f64, &str); 4] = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+    const BYTES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+    match unit {
+        "s" | "s/query" => scaled(value, &TIME),
+        "ms" => scaled(value / 1e3, &TIME),
+        "bytes" => scaled(value, &BYTES),
+        "1/s" | "rows/s" => format!("{}/s", crate::plot::short(value)),
+        "%" => format!("{value:+.0} %"),
+        "x" | "ratio" => format!("{value:.2}x"),
+        _ => crate::plot::short(value),
+    }
+}
+
+fn fields(value: &Measurement, names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| field(value, name)).collect()
+}
+
+fn field(value: &Measurement, name: &str) -> String {
+    match name {
+        "system" => value.system.clone(),
+        "metric" => value.metric.clone(),
+        name => match value.config.get(name) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        },
+    }
+}
+
+/// Returns the different values in the order in which they first come.
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    fn measured(system: &str, question: &str, metric: &str, value: f64, unit: &str) -> Measurement {
+        Measurement {
+            experiment: "x".into(),
+            system: system.into(),
+            config: config! {"question": question},
+            metric: metric.into(),
+            value,
+            unit: unit.into(),
+        }
+    }
+
+    #[test]
+    fn values_become_rows_and_columns() {
+        let values = [
+            measured("ours", "exact", "time", 2e-6, "s/query"),
+            measured("ours", "exact", "time.min", 1e-6, "s/query"),
+            measured("ours", "exact", "time.max", 3e-6, "s/query"),
+            measured("theirs", "exact", "time", 3e-6, "s/query"),
+            measured("ours", "range", "time", 0.5, "s/query"),
+            measured("ours", "range", "rows", 12_000.0, "1/query"),
+        ];
+        let view = View {
+            title: "time of a query",
+            metrics: &["time"],
+            split: &[],
+            rows: &["question"],
+            columns: "system",
+            base: Some("ours"),
+        };
+        let grids = view.grids(&values);
+        assert_eq!(grids.len(), 1);
+        assert_eq!(grids[0].header, ["question", "ours", "theirs", "over ours"]);
+        assert_eq!(grids[0].rows[0], ["exact", "2.00 us ±50 %", "3.00 us", "1.50x"]);
+        assert_eq!(grids[0].rows[1], ["range", "500 ms", "", ""]);
+        let all = View {
+            metrics: &["t*", "rows"],
+            split: &["question"],
+            rows: &["system"],
+            columns: "metric",
+            base: None,
+            ..view
+        };
+        let grids = all.grids(&values);
+        assert_eq!(grids[1].title, "time of a query (range)");
+        assert_eq!(grids[1].rows, [["ours", "500 ms", "12k"]]);
+        assert!(grids[1].to_markdown().starts_with("| system |"));
+        assert!(view.grids(&values[5..]).is_empty());
+    }
+
+    #[test]
+    fn quantities_have_three_digits() {
+        for (value, unit, text) in [
+            (0.0123, "s", "12.3 ms"),
+            (8.24e6, "1/s", "8.24M/s"),
+            (1.05e8, "bytes", "105 MB"),
+            (203.4, "%", "+203 %"),
+            (250.0, "ms", "250 ms"),
+            (0.0, "s", "0.00 ns"),
+        ] {
+            assert_eq!(quantity(value, unit), text);
+        }
+    }
+}
