@@ -93,7 +93,11 @@ impl View {
         };
         let title = match part.is_empty() {
             true => self.title.to_owned(),
-            false => format!("{} ({})", self.title, part.join(", ")),
+            false => {
+                let of = self.split.iter().zip(part).filter(|(_, value)| !value.is_empty());
+                let of: Vec<String> = of.map(|(name, value)| format!("{name} {value}")).collect();
+                format!("{} ({})", self.title, of.join(", "))
+            }
         };
         Grid {
             title,
@@ -252,7 +256,7 @@ mod tests {
             ..view
         };
         let grids = all.grids(&values);
-        assert_eq!(grids[1].title, "time of a query (range)");
+        assert_eq!(grids[1].title, "time of a query (question range)");
         assert_eq!(grids[1].rows, [["ours", "500 ms", "12k"]]);
         assert!(grids[1].to_markdown().starts_with("| system |"));
         assert!(view.grids(&values[5..]).is_empty());

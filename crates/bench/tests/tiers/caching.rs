@@ -63,8 +63,7 @@ fn policies_stand_between_the_baselines() {
         "volatile",
         "slow-only",
         "static",
-        "1 %",
-        "15 %",
+        "15.0",
         "theta 0.99",
         "range 2 %",
     ] {
@@ -93,13 +92,7 @@ fn every_way_to_run_a_selection_answers_alike() {
     settings.rows = Some(1_000);
     let outcome = run("elf-parallel", settings);
     outcome.insist_on_configurations();
-    for word in [
-        "sequential",
-        "parallel",
-        "chosen",
-        "316, 100 %",
-        "chosen over the better",
-    ] {
+    for word in ["sequential", "parallel", "chosen", "316", "over sequential"] {
         assert!(
             outcome.text.contains(word),
             "`{word}` is not in\n{}",

@@ -11,7 +11,40 @@ mod readers;
 
 use halocline_emulator::ClockMode;
 
-use crate::{BenchError, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings, View};
+
+pub(super) const VIEWS: &[View] = &[
+    View {
+        title: "one load beside a hundred appends",
+        metrics: &[
+            "load",
+            "segments",
+            "pool_used",
+            "compaction",
+            "compacted_segments",
+        ],
+        split: &[],
+        rows: &["metric"],
+        columns: "system",
+        base: Some("one load"),
+    },
+    View {
+        title: "time of a query on one load and on the appends",
+        metrics: &["query"],
+        split: &["state"],
+        rows: &["name"],
+        columns: "system",
+        base: Some("one load"),
+    },
+    View {
+        title: "readers beside a compaction",
+        metrics: &["throughput", "latency_p50", "latency_p99"],
+        split: &["readers"],
+        rows: &["beside"],
+        columns: "metric",
+        base: None,
+    },
+];
 
 pub(super) const TABLE: &str = "lineitem";
 
@@ -34,9 +67,4 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         );
     }
     readers::disturb(&loaded.many, settings, report)
-}
-
-/// `reached` or `missed`.
-fn verdict(reached: bool) -> &'static str {
-    if reached { "reached" } else { "missed" }
 }

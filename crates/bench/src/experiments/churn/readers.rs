@@ -8,11 +8,9 @@ use halocline_emulator::Watch;
 use halocline_engine::{CompactOptions, Database, EngineError};
 use halocline_workloads::SplitMix64;
 
-use super::{TABLE, verdict};
-use crate::{BenchError, Config, Reporter, Settings, config};
+use super::TABLE;
+use crate::{BenchError, Reporter, Samples, Settings, config};
 
-/// Of their undisturbed throughput readers keep at least so much beside a background compaction.
-const BAR: f64 = 0.6;
 /// What a background compaction writes at most, in bytes a second.
 const BANDWIDTH: u64 = 32 << 20;
 
@@ -71,55 +69,17 @@ pub(super) fn disturb(
             rounds.push(round(database, beside, duration, readers, seed)?);
         }
     }
-    let mut table = Vec::new();
-    let mut throughput = Vec::new();
     for (beside, rounds) in Beside::ALL.into_iter().zip(&rounds) {
         let config = config! {"readers": readers, "seconds": duration.as_secs_f64(), "beside": beside.name()};
-        let rate = record(report, &config, "throughput", "queries/s", rounds, |round| {
-            round.per_second
-        })?;
-        let p50 = record(report, &config, "latency_p50", "ms", rounds, |round| {
-            round.percentile(0.5)
-        })?;
-        let p99 = record(report, &config, "latency_p99", "ms", rounds, |round| {
-            round.percentile(0.99)
-        })?;
-        throughput.push(rate);
-        table.push(vec![
-            beside.name(),
-            format!("{rate:.0}"),
-            format!("{:.0} %", 100.0 * rate / throughput[0]),
-            format!("{p50:.2}"),
-            format!("{p99:.2}"),
-        ]);
+        let mut record = |metric: &str, unit: &str, of: &dyn Fn(&Round) -> f64| {
+            let samples = Samples::new(rounds.iter().map(of).collect());
+            report.samples("halocline", &config, metric, &samples, unit)
+        };
+        record("throughput", "1/s", &|round| round.per_second)?;
+        record("latency_p50", "ms", &|round| round.percentile(0.5))?;
+        record("latency_p99", "ms", &|round| round.percentile(0.99))?;
     }
-    report.line(&format!("{readers} readers, selections through the Elf"))?;
-    report.table(
-        &["readers", "queries/s", "of undisturbed", "p50, ms", "p99, ms"],
-        table,
-    )?;
-    let kept = throughput[1] / throughput[0];
-    report.line(&format!(
-        "bar: readers keep at least {:.0} % beside a background compaction (at {} MiB/s): {} ({:.0} %)",
-        100.0 * BAR,
-        BANDWIDTH >> 20,
-        verdict(kept >= BAR),
-        100.0 * kept
-    ))
-}
-
-/// Reports a metric of all rounds; its median.
-fn record(
-    report: &mut Reporter<'_>,
-    config: &Config,
-    metric: &str,
-    unit: &str,
-    rounds: &[Round],
-    of: impl Fn(&Round) -> f64,
-) -> Result<f64, BenchError> {
-    let samples = crate::Samples::new(rounds.iter().map(of).collect());
-    report.samples("halocline", config, metric, &samples, unit)?;
-    Ok(samples.median())
+    Ok(())
 }
 
 /// Readers at work for a while; a compaction beside them begins before the first query and lasts until the

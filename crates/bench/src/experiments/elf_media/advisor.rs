@@ -7,7 +7,7 @@ use halocline_elf::{Advice, AdviseOptions, Elf, Rows};
 use halocline_media::HugeVec;
 
 use super::{BUDGET, Question, Results, Source, Table, Tier};
-use crate::experiments::tiers::{self, System, bytes, over, time};
+use crate::experiments::tiers::{self, System};
 use crate::{BenchError, Reporter, Settings, config};
 
 /// A stream of queries that no measurement uses.

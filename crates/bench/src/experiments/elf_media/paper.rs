@@ -25,9 +25,6 @@ pub(super) fn cached(question: Question) -> Option<f64> {
     }
 }
 
-/// Of a build.
-pub(super) const BUILD: f64 = 18.0;
-
 /// What the paper has for a placement.
 pub(super) fn of(question: Question, placement: &str) -> Option<f64> {
     if placement == "slow-only" {

@@ -3,7 +3,7 @@
 use halocline_elf::Rows;
 use serde_json::json;
 
-use super::{Question, Results, Table, Tier, paper};
+use super::{Results, Table, Tier};
 use crate::experiments::tiers::bytes;
 use crate::plot::{self, Bars, Frame};
 use crate::{BenchError, Config, Reporter, Samples, Settings, config};

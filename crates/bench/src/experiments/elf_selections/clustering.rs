@@ -50,26 +50,9 @@ pub(super) fn run(
     report: &mut Reporter<'_>,
 ) -> Result<(), BenchError> {
     let tables = Tables::make(pool, parquet, settings, report)?;
-    let mut lines = Vec::new();
-    for selection in selections() {
-        lines.push(tables.measure(&selection, repetitions, report)?);
-    }
-    report.line(&format!(
-        "clustered by {} or not, one index over these columns: milliseconds without | with clustering",
-        TABLES[1].1
-    ))?;
-    let header = [
-        "selection",
-        "selectivity",
-        "elf, count",
-        "sql-index, sum",
-        "sql-scan, sum",
-        "sql, sum",
-        "sql-index, sum_text",
-        "sql-scan, sum_text",
-        "sql, sum_text",
-    ];
-    report.table(&header, lines)
+    selections()
+        .iter()
+        .try_for_each(|selection| tables.measure(selection, repetitions, report))
 }
 
 /// Those of TPC-H on the indexed columns, runs of days, and conditions that leave the first column out.
@@ -182,13 +165,13 @@ impl Tables {
         Ok(self.runtime.block_on(answer)?)
     }
 
-    /// Measures one selection in every way; the first round warms up. Gives its line of the table.
+    /// Measures one selection in every way; the first round warms up.
     fn measure(
         &self,
         selection: &Conjunction,
         repetitions: usize,
         report: &mut Reporter<'_>,
-    ) -> Result<Vec<String>, BenchError> {
+    ) -> Result<(), BenchError> {
         let total = self.open[0].0.rows() as f64;
         let rows = translate::count_by_index(&self.open[0].0, &self.open[0].1, selection)?;
         let selectivity = rows as f64 / total;
@@ -201,8 +184,6 @@ impl Tables {
                 "selectivity": selectivity,
             }
         };
-        let mut cells = vec![selection.name.clone(), format!("{selectivity:.1e}")];
-        let mut counts = Vec::new();
         for ((table, index), (_, clustering)) in self.open.iter().zip(TABLES) {
             let mut samples = Samples::default();
             for round in 0..=repetitions {
@@ -214,9 +195,7 @@ impl Tables {
                 same(selection, rows, found)?;
             }
             report.samples("elf", &of(clustering), "count", &samples, "ms")?;
-            counts.push(samples.median());
         }
-        cells.push(pair(&counts));
         for (metric, sum) in SUMS {
             for (system, mode) in MODES {
                 self.sql(&format!("SET halocline.index = '{mode}'"))?;
@@ -224,10 +203,9 @@ impl Tables {
                 for (samples, (_, clustering)) in times.iter().zip(TABLES) {
                     report.samples(system, &of(clustering), metric, samples, "ms")?;
                 }
-                cells.push(pair(&times.map(|samples| samples.median())));
             }
         }
-        Ok(cells)
+        Ok(())
     }
 
     /// Times of a sum over the selected rows of both tables in turn.
@@ -272,10 +250,4 @@ fn same<T: PartialEq + std::fmt::Debug>(
         right_system: right.to_owned(),
         right: format!("{clustered:?}"),
     })
-}
-
-/// A cell with the medians of both tables.
-fn pair(medians: &[f64]) -> String {
-    let cells: Vec<String> = medians.iter().map(|median| format!("{median:.3}")).collect();
-    cells.join(" | ")
 }

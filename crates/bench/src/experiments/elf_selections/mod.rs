@@ -23,11 +23,46 @@ mod translate;
 use halocline_elf::Estimate;
 
 use crate::medium::announce;
-use crate::{BenchError, Reporter, Samples, Settings, config};
+use crate::{BenchError, Reporter, Samples, Settings, View, config};
 
 use choose::Chosen;
-use summary::Measured;
+use summary::SelectionTimes;
 use systems::{System, Systems};
+
+pub(super) const VIEWS: &[View] = &[
+    View {
+        title: "random conjunctions: geometric mean of the time of a count, by selectivity",
+        metrics: &["count.geomean"],
+        split: &["scale_factor"],
+        rows: &["decade"],
+        columns: "system",
+        base: Some("datafusion"),
+    },
+    View {
+        title: "random conjunctions: geometric mean of the time of a sum, by selectivity",
+        metrics: &["sum.geomean"],
+        split: &["scale_factor"],
+        rows: &["decade"],
+        columns: "system",
+        base: Some("datafusion"),
+    },
+    View {
+        title: "selections of TPC-H: time of a count",
+        metrics: &["count"],
+        split: &["clustering"],
+        rows: &["selection", "selectivity"],
+        columns: "system",
+        base: None,
+    },
+    View {
+        title: "selections of TPC-H: time of a sum over the rows",
+        metrics: &["sum", "sum_text"],
+        split: &["clustering"],
+        rows: &["selection", "metric"],
+        columns: "system",
+        base: None,
+    },
+];
 
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let scale_factor = settings
@@ -60,9 +95,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         }
         measure(&systems, selection, repetitions, &mut times)?;
         record(report, selection, systems.estimate(&selection.selection)?, &times)?;
-        measured.push(Measured::new(selection, &times));
+        measured.extend(SelectionTimes::new(selection, &times));
     }
-    summary::print(report, &measured)?;
+    summary::report(report, &measured)?;
     drop(systems);
     let clustered = directory.path().join("clustering.pool");
     clustering::run(&clustered, &prepared.parquet, settings, repetitions, report)

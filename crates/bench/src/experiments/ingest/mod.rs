@@ -12,7 +12,26 @@ mod rows;
 use halocline_emulator::Device;
 
 use crate::medium::announce;
-use crate::{BenchError, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings, View};
+
+pub(super) const VIEWS: &[View] = &[
+    View {
+        title: "import of lineitem, to the end of the sync",
+        metrics: &["rate"],
+        split: &["medium", "scale_factor"],
+        rows: &["system"],
+        columns: "metric",
+        base: None,
+    },
+    View {
+        title: "rows a second, each call durable when it returns",
+        metrics: &["insert_rate"],
+        split: &["rows_per_call", "threads"],
+        rows: &["durability", "medium"],
+        columns: "system",
+        base: None,
+    },
+];
 
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     report.set("seed", settings.seed);
@@ -20,9 +39,4 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     announce(device.as_ref(), report)?;
     import::run(settings, report)?;
     rows::run(settings, report)
-}
-
-/// `reached` or `missed`.
-fn verdict(reached: bool) -> &'static str {
-    if reached { "reached" } else { "missed" }
 }

@@ -9,7 +9,6 @@ use halocline_engine::{Database, DatabaseOptions};
 use halocline_workloads::SplitMix64;
 use tokio::runtime::Runtime;
 
-use super::verdict;
 use crate::{BenchError, Reporter, Samples, Settings, answer, config};
 
 /// Sessions that insert at the same time.
@@ -73,26 +72,9 @@ impl Kind {
     }
 }
 
-/// Rows a second that are asked for, of single rows.
-const BARS: [(Kind, Way, f64); 3] = [
-    (Kind::AssumedDax, Way::Rust, 5000.0),
-    (Kind::AssumedDax, Way::Sql, 500.0),
-    (Kind::Strict, Way::Rust, 200.0),
-];
-
-/// A median rate and what it is of.
-struct Rate {
-    kind: Kind,
-    way: Way,
-    group: usize,
-    threads: usize,
-    rows: f64,
-}
-
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let emulated = settings.pool_medium()?;
-    let mut rates = Vec::new();
     for kind in Kind::ALL {
         let directory = kind.settings(settings).temporary_directory()?;
         let calls = kind.calls(settings.quick);
@@ -124,17 +106,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 "threads": threads,
             };
             report.samples(way_name(way), &config, "insert_rate", samples, "rows/s")?;
-            let rows = samples.median();
-            rates.push(Rate {
-                kind,
-                way,
-                group,
-                threads,
-                rows,
-            });
         }
     }
-    print(report, &rates)
+    Ok(())
 }
 
 /// Ways, rows per call and threads, in the order of measurement.
@@ -288,46 +262,4 @@ fn text(rng: &mut SplitMix64, first: usize, rows: usize) -> String {
         })
         .collect();
     format!("INSERT INTO orders VALUES {}", rows.join(", "))
-}
-
-fn print(report: &mut Reporter<'_>, rates: &[Rate]) -> Result<(), BenchError> {
-    let of = |kind, way, group, threads| {
-        rates
-            .iter()
-            .find(|rate| (rate.kind, rate.way, rate.group, rate.threads) == (kind, way, group, threads))
-            .map_or(f64::NAN, |rate| rate.rows)
-    };
-    let mut table = Vec::new();
-    for kind in Kind::ALL {
-        let mut row = vec![kind.name().to_owned()];
-        row.extend(measured().map(|(way, group, threads)| format!("{:.0}", of(kind, way, group, threads))));
-        table.push(row);
-    }
-    report.line("rows a second, each call durable when it returns")?;
-    report.table(
-        &[
-            "medium",
-            "Rust API",
-            "SQL text",
-            "Rust API, 100 a call",
-            "SQL text, 100 a call",
-            "Rust API, 8 threads",
-        ],
-        table,
-    )?;
-    for (kind, way, bar) in BARS {
-        let rate = of(kind, way, 1, 1);
-        report.line(&format!(
-            "bar: {}, {}, one by one at least {bar} rows/s: {} ({rate:.0})",
-            kind.name(),
-            way_name(way),
-            verdict(rate >= bar)
-        ))?;
-    }
-    let strict = |group, threads| of(Kind::Strict, Way::Rust, group, threads);
-    let (single, group, together) = (strict(1, 1), strict(GROUP, 1), strict(1, THREADS));
-    report.line(&format!(
-        "bar: strict, more with group commit: {} ({single:.0} one by one, {together:.0} by {THREADS} threads, {group:.0} by {GROUP} a call)",
-        verdict(together > single)
-    ))
 }

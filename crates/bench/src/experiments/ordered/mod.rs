@@ -2,19 +2,15 @@
 //! they should.
 
 mod keys;
-mod ops;
+pub(super) mod ops;
 mod place;
-mod recovery;
-mod writes;
+pub(super) mod recovery;
+pub(super) mod writes;
 
 use halocline_ordered::{LbOptions, LbTree, OrderedIndex, Range, TreeError, TreeKind, create_tree};
 use halocline_pool::Pool;
 
 use crate::{BenchError, Settings};
-
-pub(super) use ops::run as ops;
-pub(super) use recovery::run as recovery;
-pub(super) use writes::run as writes;
 
 type Tree = Box<dyn OrderedIndex>;
 

@@ -7,7 +7,6 @@
 //! and imported once for each scale factor, encoding and order; with `--dir` they stay there, and a later run
 //! imports nothing.
 
-mod bars;
 mod data;
 mod dram;
 mod measure;
@@ -15,13 +14,39 @@ mod present;
 mod system;
 mod variant;
 
-use crate::{BenchError, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings, View};
 
-use bars::Bars;
 use data::Data;
 use measure::Measured;
 use system::Places;
 use variant::Variant;
+
+pub(super) const VIEWS: &[View] = &[
+    View {
+        title: "time of a query by variant",
+        metrics: &["time"],
+        split: &["scale_factor"],
+        rows: &["query"],
+        columns: "variant",
+        base: None,
+    },
+    View {
+        title: "geometric mean of the queries",
+        metrics: &["geomean"],
+        split: &[],
+        rows: &["variant"],
+        columns: "metric",
+        base: None,
+    },
+    View {
+        title: "size, import and DRAM of a process with all queries",
+        metrics: &["size*", "import", "dram_peak", "dram_opened"],
+        split: &[],
+        rows: &["stored"],
+        columns: "metric",
+        base: None,
+    },
+];
 
 /// Rounds unless told otherwise.
 const ROUNDS: usize = 5;
@@ -67,7 +92,5 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         dram,
     };
     present::values(report, &systems, &results)?;
-    present::tables(report, &results)?;
-    present::figure(report, settings, &systems, &results)?;
-    Bars::of(&results, &systems).report(report)
+    present::figure(report, settings, &systems, &results)
 }

@@ -1,20 +1,20 @@
-//! What was measured, for programs and for people.
+//! The measured values, and their figure.
 
 use super::Results;
 use super::system::System;
 use crate::plot::{self, Bars, Frame};
 use crate::{BenchError, Reporter, Settings};
 
-const MIB: f64 = (1 << 20) as f64;
-
 pub(super) fn values(
     report: &mut Reporter<'_>,
     systems: &[System],
     results: &Results,
 ) -> Result<(), BenchError> {
+    let labels = labels(results);
     for query in &results.measured {
         for (at, system) in systems.iter().enumerate() {
             let mut config = system.config();
+            config.insert("variant".to_owned(), labels[at].as_str().into());
             config.insert("query".to_owned(), query.query.name.into());
             config.insert("result_rows".to_owned(), query.rows[at].into());
             config.insert("planned_as_star_join".to_owned(), query.star[at].into());
@@ -24,6 +24,7 @@ pub(super) fn values(
     }
     for (at, system) in systems.iter().enumerate() {
         let mut config = system.config();
+        config.insert("variant".to_owned(), labels[at].as_str().into());
         config.insert("rows".to_owned(), rows(results, at).into());
         report.value(
             system.variant.system(),
@@ -35,6 +36,7 @@ pub(super) fn values(
     }
     for sizes in &results.stored {
         let mut config = sizes.stored.config();
+        config.insert("stored".to_owned(), sizes.stored.to_string().into());
         config.insert("rows".to_owned(), sizes.rows.into());
         for (metric, bytes) in [
             ("size.lineorder", sizes.lineorder),
@@ -51,6 +53,7 @@ pub(super) fn values(
     }
     for peak in &results.dram {
         let mut config = peak.stored.config();
+        config.insert("stored".to_owned(), peak.stored.to_string().into());
         config.insert("threads".to_owned(), peak.threads.into());
         report.value("halocline", &config, "dram_peak", peak.all as f64, "bytes")?;
         report.value("halocline", &config, "dram_opened", peak.opened as f64, "bytes")?;
@@ -63,61 +66,6 @@ fn rows(results: &Results, variant: usize) -> u64 {
     let stored = &results.variants[variant].stored;
     let sizes = results.stored.iter().find(|sizes| sizes.stored == *stored);
     sizes.map_or(0, |sizes| sizes.rows)
-}
-
-pub(super) fn tables(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
-    let labels = labels(results);
-    let mut header = vec!["query, ms"];
-    header.extend(labels.iter().map(String::as_str));
-    let mut lines = vec![];
-    for query in &results.measured {
-        let mut cells = vec![query.query.name.to_owned()];
-        cells.extend(query.times.iter().zip(&query.star).zip(&results.variants).map(
-            |((times, star), variant)| {
-                // A star query that was planned as none is worth a look.
-                let mark = if *star == variant.star {
-                    ""
-                } else {
-                    " (no star join)"
-                };
-                format!("{:.2}{mark}", times.median())
-            },
-        ));
-        lines.push(cells);
-    }
-    let mut means = vec!["geomean".to_owned()];
-    means.extend((0..results.variants.len()).map(|at| format!("{:.2}", results.mean(at))));
-    lines.push(means);
-    report.table(&header, lines)?;
-    let mut lines = vec![];
-    for sizes in &results.stored {
-        let ratio = sizes.lineorder as f64 / sizes.parquet_lineorder as f64;
-        let rate = sizes.import.map(|seconds| sizes.rows as f64 / seconds / 1e6);
-        let peak = results.dram.iter().find(|peak| peak.stored == sizes.stored);
-        lines.push(vec![
-            sizes.stored.to_string(),
-            sizes.rows.to_string(),
-            format!("{:.1}", sizes.lineorder as f64 / 1e6),
-            format!("{:.1}", sizes.parquet_lineorder as f64 / 1e6),
-            format!("{ratio:.2}"),
-            rate.map_or_else(String::new, |rate| format!("{rate:.2}")),
-            peak.map_or_else(String::new, |peak| {
-                format!("{:.1} ({:.1})", peak.all as f64 / MIB, peak.opened as f64 / MIB)
-            }),
-        ]);
-    }
-    report.table(
-        &[
-            "pool",
-            "rows",
-            "lineorder, MB",
-            "zstd Parquet, MB",
-            "ratio",
-            "import, M rows/s",
-            "DRAM at its peak (opened), MiB",
-        ],
-        lines,
-    )
 }
 
 fn labels(results: &Results) -> Vec<String> {

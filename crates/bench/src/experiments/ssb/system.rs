@@ -97,12 +97,6 @@ impl System {
         self.config["medium"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Whether its times are real and may be compared with those of others.
-    pub(super) fn is_real(&self) -> bool {
-        let clock = self.session.device().map(|device| device.spec().clock);
-        clock != Some(ClockMode::Virtual)
-    }
-
     /// Milliseconds from the text to the last row, and the rows.
     pub(super) fn ask(&self, sql: &str) -> Result<(f64, Vec<RecordBatch>), BenchError> {
         let watch = Watch::start(self.session.device());

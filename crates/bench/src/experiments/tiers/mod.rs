@@ -106,22 +106,3 @@ pub(super) fn bytes(count: f64) -> String {
         _ => format!("{count:.0} B"),
     }
 }
-
-/// A time in seconds as people read it.
-pub(super) fn time(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{s:.2} s"),
-        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
-        s if s >= 1e-6 => format!("{:.2} us", s * 1e6),
-        s => format!("{:.0} ns", s * 1e9),
-    }
-}
-
-/// A part of something over it, as `+12 %`.
-pub(super) fn over(ratio: f64) -> String {
-    if ratio.is_finite() {
-        format!("{:+.0} %", (ratio - 1.0) * 100.0)
-    } else {
-        "-".to_owned()
-    }
-}

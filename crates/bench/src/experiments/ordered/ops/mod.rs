@@ -5,7 +5,6 @@
 //! same keys, one system after the other, so that a slow moment of the machine hits all. They must agree on
 //! what they find.
 
-mod paper;
 #[cfg(feature = "peers")]
 mod peers;
 mod present;
@@ -22,10 +21,29 @@ use halocline_workloads::{SplitMix64, Zipf};
 use super::keys::Keys;
 use super::place::Place;
 use super::{System, agree, rows};
-use crate::{Backing, BenchError, Config, Reporter, Samples, Settings, config};
+use crate::{Backing, BenchError, Config, Reporter, Samples, Settings, View, config};
 
 use store::{Std, Store};
 use twins::{Charge, Twins};
+
+pub(in crate::experiments) const VIEWS: &[View] = &[
+    View {
+        title: "millions of operations a second",
+        metrics: &["rate"],
+        split: &["medium", "threads"],
+        rows: &["system"],
+        columns: "operation",
+        base: None,
+    },
+    View {
+        title: "charge for a call of the emulation in ns, and the error of emulated DRAM",
+        metrics: &["charge of a call", "emulated DRAM over DRAM"],
+        split: &["medium", "threads"],
+        rows: &["system", "metric"],
+        columns: "operation",
+        base: None,
+    },
+];
 
 /// The skew of YCSB.
 const THETA: f64 = 0.99;
@@ -126,7 +144,6 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         let contenders = contenders(settings, &place)?;
         let measured = measure(settings, rows, &contenders)?;
         present::values(report, &contenders, &measured, rows)?;
-        present::tables(report, &place, &contenders, &measured)?;
         present::figure(report, settings, &place, &contenders, &measured, rows)?;
     }
     Ok(())

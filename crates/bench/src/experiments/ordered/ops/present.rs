@@ -1,13 +1,11 @@
-//! What was measured, for programs and for people.
-
-use std::collections::BTreeSet;
+//! The measured values, and their figure.
 
 use serde_json::json;
 
 use super::super::place::Place;
-use super::{Contender, Operation, Row, paper};
+use super::{Contender, Row};
 use crate::plot::{self, Bars, Frame};
-use crate::{Backing, BenchError, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings};
 
 pub(super) fn values(
     report: &mut Reporter<'_>,
@@ -30,112 +28,19 @@ pub(super) fn values(
                 config.insert("dram_emulated_over_dram".to_owned(), json!(off));
             }
             report.samples(&contender.name, &config, "rate", rates, "Mop/s")?;
+            if let (Some(call_ns), Some(off)) = (charge.call_ns, charge.off()) {
+                report.value(&contender.name, &config, "charge of a call", call_ns, "ns")?;
+                report.value(
+                    &contender.name,
+                    &config,
+                    "emulated DRAM over DRAM",
+                    off * 100.0,
+                    "%",
+                )?;
+            }
         }
     }
     Ok(())
-}
-
-fn rate(rate: f64) -> String {
-    match rate.is_finite() {
-        true => format!("{rate:.3}"),
-        false => String::new(),
-    }
-}
-
-pub(super) fn tables(
-    report: &mut Reporter<'_>,
-    place: &Place,
-    contenders: &[Contender],
-    measured: &[Row],
-) -> Result<(), BenchError> {
-    let threads: BTreeSet<usize> = measured.iter().map(|row| row.threads).collect();
-    for threads in threads {
-        let columns: Vec<&Row> = measured.iter().filter(|row| row.threads == threads).collect();
-        let mut header = vec!["Mop/s"];
-        header.extend(columns.iter().map(|row| row.operation.name()));
-        let mut lines: Vec<Vec<String>> = vec![];
-        for (at, contender) in contenders.iter().enumerate() {
-            let mut cells = vec![contender.name.clone()];
-            cells.extend(columns.iter().map(|row| rate(row.rates[at].median())));
-            lines.push(cells);
-        }
-        if threads == 1 && place.medium == Backing::Dax {
-            for public in &paper::ALL {
-                let mut cells = vec![format!("({})", public.name)];
-                let rates = columns.iter().map(|row| public.rate(row.operation));
-                cells.extend(rates.map(|public| rate(public.unwrap_or(f64::NAN))));
-                lines.push(cells);
-            }
-        }
-        let many = if threads == 1 { "thread" } else { "threads" };
-        report.line(&format!("{}, {threads} {many}", place.name()))?;
-        report.table(&header, lines)?;
-        charged(report, contenders, &columns)?;
-        if threads > 1 {
-            scaling(report, contenders, measured, threads)?;
-        }
-    }
-    if place.medium == Backing::Dax {
-        report.line("in brackets: public programs on another machine, for scale; not run here")?;
-    }
-    Ok(())
-}
-
-/// What the emulation's calls cost the trees, which is not in the rates.
-fn charged(report: &mut Reporter<'_>, contenders: &[Contender], columns: &[&Row]) -> Result<(), BenchError> {
-    let mut header = vec!["ns a call"];
-    header.extend(columns.iter().map(|row| row.operation.name()));
-    let emulated = contenders
-        .iter()
-        .enumerate()
-        .filter(|(_, contender)| contender.twins.is_some());
-    let lines = emulated.map(|(at, contender)| {
-        let cell = |row: &&Row| {
-            let charge = row.charges[at];
-            let found = charge.call_ns.zip(charge.off());
-            found.map_or_else(String::new, |(call, off)| {
-                format!("{call:.1} ({:+.0} %)", off * 100.0)
-            })
-        };
-        std::iter::once(contender.name.clone())
-            .chain(columns.iter().map(cell))
-            .collect()
-    });
-    let lines: Vec<Vec<String>> = lines.collect();
-    if lines.is_empty() {
-        return Ok(());
-    }
-    report.line("what a call of the emulation costs its caller, taken off, and how far a device like this host's DRAM is then off a file in DRAM:")?;
-    report.table(&header, lines)
-}
-
-/// How many times as fast several threads are as one.
-fn scaling(
-    report: &mut Reporter<'_>,
-    contenders: &[Contender],
-    measured: &[Row],
-    threads: usize,
-) -> Result<(), BenchError> {
-    let mut header = vec![format!("{threads} threads over 1")];
-    header.extend(Operation::ROUND.map(|operation| operation.name().to_owned()));
-    let of = |operation: Operation, threads: usize, at: usize| {
-        let mut rows = measured.iter();
-        let row = rows.find(|row| row.operation == operation && row.threads == threads);
-        row.map_or(f64::NAN, |row| row.rates[at].median())
-    };
-    let lines = contenders.iter().enumerate().map(|(at, contender)| {
-        let mut cells = vec![contender.name.clone()];
-        cells.extend(Operation::ROUND.map(|operation| {
-            let times = of(operation, threads, at) / of(operation, 1, at);
-            match times.is_finite() {
-                true => format!("{times:.2}x"),
-                false => String::new(),
-            }
-        }));
-        cells
-    });
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    report.table(&header, lines.collect())
 }
 
 pub(super) fn figure(

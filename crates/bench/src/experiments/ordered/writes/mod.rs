@@ -5,7 +5,6 @@
 //! one inserted, half as often as it has entries so that its nodes become as full as they stay, then as often
 //! as is counted.
 
-mod paper;
 mod present;
 
 use std::sync::Arc;
@@ -16,7 +15,34 @@ use halocline_workloads::SplitMix64;
 
 use super::keys::{Keys, Sum};
 use super::{System, insist, rows};
-use crate::{BenchError, Reporter, Settings};
+use crate::{BenchError, Reporter, Settings, View};
+
+pub(in crate::experiments) const VIEWS: &[View] = &[
+    View {
+        title: "lines flushed by an operation",
+        metrics: &["lines"],
+        split: &[],
+        rows: &["system"],
+        columns: "operation",
+        base: None,
+    },
+    View {
+        title: "fences waited for by an operation",
+        metrics: &["fences"],
+        split: &[],
+        rows: &["system"],
+        columns: "operation",
+        base: None,
+    },
+    View {
+        title: "bytes of the pool for an entry",
+        metrics: &["size"],
+        split: &[],
+        rows: &["system"],
+        columns: "metric",
+        base: None,
+    },
+];
 
 /// Bytes of a new medium; it grows.
 const BYTES: u64 = 1 << 20;
@@ -58,7 +84,6 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         counted.push(count(system, rows, settings.seed)?);
     }
     present::values(report, &counted)?;
-    present::tables(report, &counted)?;
     present::figure(report, settings, rows, &counted)
 }
 

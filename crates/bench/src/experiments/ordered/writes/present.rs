@@ -1,8 +1,6 @@
-//! What was counted, for programs and for people.
+//! The counted values, and their figure.
 
-use halocline_ordered::TreeKind;
-
-use super::{Cost, Counted, paper};
+use super::{Cost, Counted};
 use crate::plot::{self, Bars, Frame};
 use crate::{BenchError, Reporter, Settings, config};
 
@@ -32,85 +30,6 @@ pub(super) fn values(report: &mut Reporter<'_>, counted: &[Counted]) -> Result<(
         report.value(&name, &config, "size", tree.bytes, "bytes/entry")?;
     }
     Ok(())
-}
-
-pub(super) fn tables(report: &mut Reporter<'_>, counted: &[Counted]) -> Result<(), BenchError> {
-    let pair = |lines: f64, fences: f64| format!("{lines:.3}, {fences:.3}");
-    let lines = counted.iter().map(|tree| {
-        let mut cells = vec![tree.system.name()];
-        cells.extend(tree.costs().map(|(_, cost)| pair(cost.lines, cost.fences)));
-        cells.push(format!("{:.1}", tree.bytes));
-        let public = paper::insert(tree.system.kind).filter(|_| tree.system.moving);
-        cells.push(public.map_or_else(String::new, |(name, lines, fences)| {
-            format!("{name}: {lines:.2}, {fences:.2}")
-        }));
-        cells
-    });
-    report.line("lines flushed and fences waited for, of each operation")?;
-    report.table(
-        &[
-            "",
-            "insert",
-            "insert, stable",
-            "remove, stable",
-            "update",
-            "bytes an entry",
-            "insert, public program",
-        ],
-        lines.collect(),
-    )?;
-    bars(report, counted)
-}
-
-fn bars(report: &mut Reporter<'_>, counted: &[Counted]) -> Result<(), BenchError> {
-    let of = |kind: TreeKind, moving: bool| {
-        let mut trees = counted.iter();
-        trees.find(|tree| tree.system.kind == kind && tree.system.moving == moving)
-    };
-    let mut lines = vec![];
-    let mut bar = |what: String, wanted: String, measured: f64, reached: bool| {
-        let config = config! {"bar": wanted, "reached": reached};
-        report.value("bars", &config, &what, measured, "")?;
-        let reached = if reached { "yes" } else { "no" };
-        lines.push(vec![what, wanted, format!("{measured:.3}"), reached.to_owned()]);
-        Ok::<(), BenchError>(())
-    };
-    if let Some(tree) = of(TreeKind::Lb, true) {
-        let (most_lines, most_fences) = paper::INSERT;
-        let Cost { lines, fences } = tree.insert;
-        bar(
-            "lb, lines an insert".into(),
-            format!("<= {most_lines}"),
-            lines,
-            lines <= most_lines,
-        )?;
-        bar(
-            "lb, fences an insert".into(),
-            format!("<= {most_fences}"),
-            fences,
-            fences <= most_fences,
-        )?;
-    }
-    let leaves = [TreeKind::Lb, TreeKind::Lb2, TreeKind::Lb4];
-    let best = leaves.iter().filter_map(|kind| of(*kind, true));
-    if let Some(best) = best.min_by(|a, b| a.insert.lines.total_cmp(&b.insert.lines)) {
-        let what = format!("{}, the best leaf size, lines an insert", best.system.kind);
-        let lines = best.insert.lines;
-        bar(what, format!("<= {}", paper::BEST), lines, lines <= paper::BEST)?;
-    }
-    for kind in leaves {
-        if let (Some(moved), Some(still)) = (of(kind, true), of(kind, false)) {
-            let times = still.stable.lines / moved.stable.lines;
-            let what = format!("{kind}, lines an insert saved by entry moving, stable");
-            bar(
-                what,
-                format!(">= {}x", paper::MOVING),
-                times,
-                times >= paper::MOVING,
-            )?;
-        }
-    }
-    report.table(&["", "bar", "counted", "reached"], lines)
 }
 
 pub(super) fn figure(
