@@ -52,7 +52,7 @@ fn measure(bencher: Bencher<'_, '_>, mode: DurabilityMode, change: fn(&Pool) -> 
         .bench_local(|| change(&pool).expect("a change"));
 }
 
-#[divan::bench(args = [PageCache, Strict, AssumeDax])]
+#[divan::bench(args = [PageCache, Strict, AssumeDax], min_time = 1)]
 fn append_100_bytes(bencher: Bencher<'_, '_>, mode: DurabilityMode) {
     measure(bencher, mode, |pool| {
         let appended = pool.begin()?.log_append("log", &[7; 100]);
@@ -63,12 +63,12 @@ fn append_100_bytes(bencher: Bencher<'_, '_>, mode: DurabilityMode) {
     });
 }
 
-#[divan::bench(args = [PageCache, Strict, AssumeDax])]
+#[divan::bench(args = [PageCache, Strict, AssumeDax], min_time = 1)]
 fn begin_and_drop(bencher: Bencher<'_, '_>, mode: DurabilityMode) {
     measure(bencher, mode, |pool| pool.begin().map(drop));
 }
 
-#[divan::bench(args = [PageCache, Strict, AssumeDax])]
+#[divan::bench(args = [PageCache, Strict, AssumeDax], min_time = 1)]
 fn put_1000_bytes(bencher: Bencher<'_, '_>, mode: DurabilityMode) {
     measure(bencher, mode, |pool| {
         let txn = pool.begin()?;
@@ -80,7 +80,7 @@ fn put_1000_bytes(bencher: Bencher<'_, '_>, mode: DurabilityMode) {
     });
 }
 
-#[divan::bench(args = [PageCache, Strict, AssumeDax])]
+#[divan::bench(args = [PageCache, Strict, AssumeDax], min_time = 1)]
 fn put_without_extents(bencher: Bencher<'_, '_>, mode: DurabilityMode) {
     measure(bencher, mode, |pool| {
         let txn = pool.begin()?;
