@@ -181,7 +181,12 @@ fn measure_selections(bencher: Bencher<'_, '_>, layout: Layout, queries: &[Vec<C
 }
 
 /// The items are rows, the bytes those of the index.
-#[divan::bench(name = "build", args = [(Layout::Published, 1), (Layout::Packed, 1), (Layout::Packed, 2)], sample_count = 3, sample_size = 1)]
+#[divan::bench(
+    name = "build",
+    args = [(Layout::Published, 1), (Layout::Packed, 1), (Layout::Packed, 2)],
+    sample_count = 3,
+    sample_size = 1
+)]
 fn build_layout(bencher: Bencher<'_, '_>, (layout, threads): (Layout, usize)) {
     let data = &*DATA;
     bencher
