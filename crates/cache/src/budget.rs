@@ -16,8 +16,8 @@ struct BudgetState {
 /// A budget of bytes. Clones share the same state.
 ///
 /// ```
-/// use halocline_cache::Budget;
-/// let budget = Budget::new(100);
+/// use halocline_cache::DramBudget;
+/// let budget = DramBudget::new(100);
 /// let sixty = budget.reserve(60)?;
 /// assert!(budget.reserve(50).is_err());
 /// drop(sixty);
@@ -25,11 +25,11 @@ struct BudgetState {
 /// # Ok::<(), halocline_cache::CacheError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Budget {
+pub struct DramBudget {
     state: Arc<BudgetState>,
 }
 
-impl Budget {
+impl DramBudget {
     /// Creates an unused budget.
     #[must_use]
     pub fn new(limit: u64) -> Self {
@@ -102,7 +102,7 @@ impl Budget {
     }
 }
 
-/// Reserved bytes of a [`Budget`]. Dropping the reservation releases them.
+/// Reserved bytes of a [`DramBudget`]. Dropping the reservation releases them.
 #[derive(Debug)]
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_says_what_to_do() {
-        let budget = Budget::new(100);
+        let budget = DramBudget::new(100);
         let mut held = budget.reserve(70).unwrap();
         let error = budget.reserve(31).unwrap_err();
         assert_eq!(
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_lower_limit_refuses_until_enough_is_released() {
-        let budget = Budget::new(100);
+        let budget = DramBudget::new(100);
         let (a, b) = (budget.reserve(40).unwrap(), budget.reserve(40).unwrap());
         assert_eq!(budget.set_limit(60), 20);
         assert!(budget.reserve(1).is_err());
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn threads_never_pass_the_limit_together() {
-        let budget = Budget::new(10);
+        let budget = DramBudget::new(10);
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

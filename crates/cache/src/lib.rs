@@ -16,7 +16,7 @@ mod tuples;
 
 pub use adaptive::{AdaptiveSelector, StrategyChoice};
 pub use aged_counts::AgedCounts;
-pub use budget::{Budget, Reservation};
+pub use budget::{DramBudget, Reservation};
 pub use error::CacheError;
 pub use lists::{ListCache, Statistics};
 pub use placement::{Links, Placement, PolicyKind, StaticLists};

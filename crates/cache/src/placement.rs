@@ -1,7 +1,7 @@
 //! Placements of an index in DRAM: the variants of Jibril et al. (section 4) and their textual form.
 //!
 //! A placement is a request. How much of it fits is decided when an index is placed, within its own
-//! limit and the [`Budget`](crate::Budget) of all indexes.
+//! limit and the [`DramBudget`](crate::DramBudget) of all indexes.
 
 use crate::CacheError;
 use std::fmt;

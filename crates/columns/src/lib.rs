@@ -61,7 +61,7 @@ pub use read::filter::CodeFilter;
 pub use read::predicate::CodePredicate;
 pub use read::segment::Segment;
 pub use read::select::BlockMask;
-pub use read::selection::Selection;
+pub use read::selection::SelectionVector;
 pub use read::space::CodeSpace;
 pub use table::add_column::add_column;
 pub use table::alter::{

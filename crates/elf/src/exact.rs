@@ -10,7 +10,7 @@ use crate::geometry::MAX_DIMS;
 use crate::header::ElfHeader;
 use crate::kernel::{Clustered, dispatch};
 use crate::packed::batch::{
-    Batch, GeneralStages, MiddleStages, Pipeline, QuickStages, SubrangeStages, has_middle_lists,
+    Batch, BatchPipeline, GeneralStages, MiddleStages, QuickStages, SubrangeStages, has_middle_lists,
 };
 use crate::packed::exact::Exact;
 use crate::packed::quick::{self, Quick};
@@ -284,14 +284,14 @@ impl<B: Bytes> Elf<B> {
         };
         let found = match self.is_clustered() {
             _ if coefficients.is_some() && header.shortcuts.form == ShortcutForm::Quartered => {
-                dispatch(Pipeline(batch, SubrangeStages))
+                dispatch(BatchPipeline(batch, SubrangeStages))
             }
-            true if coefficients.is_none() => dispatch(Clustered(Pipeline(batch, GeneralStages))),
-            false if coefficients.is_none() => dispatch(Pipeline(batch, GeneralStages)),
-            true if has_middle_lists(header) => dispatch(Clustered(Pipeline(batch, MiddleStages))),
-            false if has_middle_lists(header) => dispatch(Pipeline(batch, MiddleStages)),
-            true => dispatch(Clustered(Pipeline(batch, QuickStages))),
-            false => dispatch(Pipeline(batch, QuickStages)),
+            true if coefficients.is_none() => dispatch(Clustered(BatchPipeline(batch, GeneralStages))),
+            false if coefficients.is_none() => dispatch(BatchPipeline(batch, GeneralStages)),
+            true if has_middle_lists(header) => dispatch(Clustered(BatchPipeline(batch, MiddleStages))),
+            false if has_middle_lists(header) => dispatch(BatchPipeline(batch, MiddleStages)),
+            true => dispatch(Clustered(BatchPipeline(batch, QuickStages))),
+            false => dispatch(BatchPipeline(batch, QuickStages)),
         };
         found.map_err(ElfError::from)
     }

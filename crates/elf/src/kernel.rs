@@ -297,7 +297,7 @@ pub(crate) fn dispatch<S: WithKernel>(search: S) -> S::Output {
 mod tests {
     use super::*;
     use crate::geometry::MAX_DIMS;
-    use crate::packed::batch::{Batch, GeneralStages, Pipeline};
+    use crate::packed::batch::{Batch, BatchPipeline, GeneralStages};
     use crate::packed::exact::Exact;
     use crate::packed::node::PackedTree;
     use crate::packed::select::Select;
@@ -433,9 +433,9 @@ mod tests {
         }
     }
 
-    struct Table(Vec<[u64; 5]>);
+    struct RandomTable(Vec<[u64; 5]>);
 
-    impl Rows for Table {
+    impl Rows for RandomTable {
         fn rows(&self) -> usize {
             self.0.len()
         }
@@ -459,7 +459,7 @@ mod tests {
     fn both_kernels_find_the_same() {
         let mut rng = StdRng::seed_from_u64(12);
         let row = |rng: &mut StdRng| [9, 99, 20, 300, 5].map(|max| rng.random_range(0..=max));
-        let table = Table((0..30_000).map(|_| row(&mut rng)).collect());
+        let table = RandomTable((0..30_000).map(|_| row(&mut rng)).collect());
         let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
         let header = ElfHeader::read(&bytes).unwrap();
         let tree = PackedTree {
@@ -477,8 +477,10 @@ mod tests {
             points: &points,
             out,
         };
-        dispatch(Pipeline(batch(&mut a), GeneralStages)).unwrap();
-        Pipeline(batch(&mut b), GeneralStages).run::<Portable>().unwrap();
+        dispatch(BatchPipeline(batch(&mut a), GeneralStages)).unwrap();
+        BatchPipeline(batch(&mut b), GeneralStages)
+            .run::<Portable>()
+            .unwrap();
         assert_eq!(a.tids(), b.tids());
         for (point, tuple) in points.chunks(6).zip(tuples.chunks(5)) {
             let found: Vec<Tid> = tree.tids(dispatch(Exact { tree, point }).unwrap()).collect();

@@ -2,7 +2,7 @@
 //! with the index.
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use halocline_cache::{Budget, Links, Placement, PolicyKind, StaticLists};
+use halocline_cache::{DramBudget, Links, Placement, PolicyKind, StaticLists};
 use halocline_columns::{
     CodePredicate, Table, TableOptions, TableProperties, TableWriter, create_table, rename_table,
 };
@@ -85,7 +85,7 @@ fn copies_are_used_again_where_bytes_are_the_same() {
         let pool = pool();
         let txn = pool.begin().expect("no other writer");
         let first = create(&txn, layout);
-        let (mut kept, budget) = (KeptCopies::default(), Budget::new(u64::MAX));
+        let (mut kept, budget) = (KeptCopies::default(), DramBudget::new(u64::MAX));
         let options = wanted(Placement::Hybrid, None);
         let placed = kept.place(&first, &options, &budget).expect("room");
         let one = bytes(&placed)[0];
@@ -119,7 +119,7 @@ fn neither_share_nor_budget_is_passed() {
     let txn = pool.begin().expect("no other writer");
     let mut index = create(&txn, Layout::Packed);
     let dram = 64 << 10;
-    let (mut kept, budget) = (KeptCopies::default(), Budget::new(u64::MAX));
+    let (mut kept, budget) = (KeptCopies::default(), DramBudget::new(u64::MAX));
     for part in 0..6 {
         let placed = kept
             .place(&index, &wanted(PROBABLE, Some(dram)), &budget)
@@ -133,7 +133,7 @@ fn neither_share_nor_budget_is_passed() {
     }
     drop(kept);
 
-    let (mut kept, small) = (KeptCopies::default(), Budget::new(20 << 10));
+    let (mut kept, small) = (KeptCopies::default(), DramBudget::new(20 << 10));
     let other = small.reserve(8 << 10).expect("room");
     let options = wanted(PROBABLE, Some(1 << 20));
     let short = kept.place(&index, &options, &small).expect("a stated fallback");

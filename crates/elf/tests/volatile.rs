@@ -2,7 +2,7 @@
 //! counted.
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use halocline_cache::{Budget, Placement};
+use halocline_cache::{DramBudget, Placement};
 use halocline_columns::{
     CodePredicate, CodeSpace, Table, TableOptions, TableProperties, TableWriter, create_table,
 };
@@ -67,7 +67,7 @@ fn refresh(txn: &Txn, table: &Table) {
     }
 }
 
-fn build(kept: &mut KeptTrees, txn: &Txn, table: &Table, budget: &Budget) -> VolatileTrees {
+fn build(kept: &mut KeptTrees, txn: &Txn, table: &Table, budget: &DramBudget) -> VolatileTrees {
     let begin = || Ok(pool().begin()?);
     kept.build(
         &open(txn, "i"),
@@ -117,7 +117,7 @@ fn trees_are_those_that_would_be_stored() {
         assert!(definition.is_volatile() && !definition.is_complete());
         assert_eq!((definition.stored_bytes(), definition.rows()), (0, 20_000));
         assert!(definition.bytes_about(&table) > 100_000);
-        let (mut kept, budget) = (KeptTrees::default(), Budget::new(u64::MAX));
+        let (mut kept, budget) = (KeptTrees::default(), DramBudget::new(u64::MAX));
         let mut last = 0;
         for part in 0..4 {
             let index = whole(build(&mut kept, &txn, &table, &budget));
@@ -160,13 +160,13 @@ fn there_is_all_of_it_or_nothing() {
     let pool = pool();
     let txn = pool.begin().expect("no other writer");
     let mut table = create(&txn, Layout::Packed);
-    let (mut kept, free) = (KeptTrees::default(), Budget::new(u64::MAX));
+    let (mut kept, free) = (KeptTrees::default(), DramBudget::new(u64::MAX));
     let one = whole(build(&mut kept, &txn, &table, &free)).placed().dram_bytes;
     kept.let_go();
     assert_eq!((kept.bytes(), free.used()), (0, 0));
     table = append(&txn, 20_000..30_000);
     // The first one has room, the second has not, and both are gone.
-    let budget = Budget::new(one);
+    let budget = DramBudget::new(one);
     let VolatileTrees::NoRoom { needed, room } = build(&mut kept, &txn, &table, &budget) else {
         panic!("more than there is")
     };
@@ -227,7 +227,7 @@ fn a_build_can_be_ended() {
     let pool = pool();
     let txn = pool.begin().expect("no other writer");
     let table = create(&txn, Layout::Packed);
-    let (mut kept, budget) = (KeptTrees::default(), Budget::new(u64::MAX));
+    let (mut kept, budget) = (KeptTrees::default(), DramBudget::new(u64::MAX));
     let begin = || Ok(self::pool().begin()?);
     let now = AtomicBool::new(true);
     let ended = kept.build(
@@ -278,7 +278,7 @@ fn trees_are_stored_again_when_the_placement_says_so() {
     assert!(stored.is_complete() && !stored.is_volatile() && stored.check().is_ok());
     assert_eq!(found(&stored), expected);
     // Trees of another definition under the same name are not taken up.
-    let (mut kept, budget) = (KeptTrees::default(), Budget::new(u64::MAX));
+    let (mut kept, budget) = (KeptTrees::default(), DramBudget::new(u64::MAX));
     whole(build(&mut kept, &txn, &table, &budget));
     txn.remove("index/i").expect("there");
     define_index(&txn, &table, "i", &[2], Layout::Packed, Order::Auto).expect("columns");

@@ -4,7 +4,7 @@
 //! There are far fewer [versions](crate::version) than leaves. Leaves that share one cause at most a
 //! needless retry. The version of a leaf that is freed and reused for other keys has changed.
 
-use crate::mistake::{Mistake, made};
+use crate::fault::{LockFault, injected};
 use crate::sched;
 use crate::sync::{AtomicU64, Ordering};
 use crate::version;
@@ -52,7 +52,7 @@ impl Locks {
     /// Returns true if everything read since version `seen` was obtained belongs to one state of the leaf.
     #[inline(always)]
     pub(crate) fn validate(&self, leaf: u32, seen: u64) -> bool {
-        version::is_still(self.version(leaf), seen) || made(Mistake::LeafUnvalidated)
+        version::is_still(self.version(leaf), seen) || injected(LockFault::LeafUnvalidated)
     }
 
     /// Waits for the lock of a leaf. The caller must hold no other lock.

@@ -71,7 +71,7 @@ impl ScanDirection {
 }
 
 /// A tree that can be scanned.
-pub(crate) trait LeafScan {
+pub(crate) trait LeafScanner {
     /// A snapshot of the leaves that have the same parent.
     type Snapshot;
 
@@ -115,7 +115,7 @@ pub(crate) trait LeafScan {
 
 /// Appends `count` entries from `from` on, if there are that many, and all others of the leaf with the last
 /// one.
-pub(crate) fn run<T: LeafScan>(
+pub(crate) fn run<T: LeafScanner>(
     tree: &T,
     direction: ScanDirection,
     from: u64,

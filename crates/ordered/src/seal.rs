@@ -7,23 +7,26 @@ use halocline_pool::{NodeAtRest, Slab};
 
 use crate::damaged::DamagedNodes;
 
-/// Rules of closing, for a test to break.
-pub(crate) mod mistake {
-    halocline_pool::mistakes! {
-        /// A tree is dropped as if its process died.
-        Unsealed,
-        /// A tree is written while its slab says that it is closed.
-        StayClosed,
-        /// Nodes that were found damaged get checksums as if they were intact.
-        SealDamaged,
+/// Fault injection for closing.
+pub(crate) mod fault {
+    halocline_faults::faults! {
+        /// Rules of closing a tree that a test can break.
+        pub(crate) enum CloseFault {
+            /// A tree is dropped as if its process died.
+            Unsealed,
+            /// A tree is written while its slab says that it is closed.
+            StayClosed,
+            /// Nodes that were found damaged get checksums as if they were intact.
+            SealDamaged,
+        }
     }
 }
 
-use mistake::{Mistake, made};
+use fault::{CloseFault, injected};
 
 /// Returns true if a tree that is dropped should be closed.
 pub(crate) fn is_closing(slab: &Slab, has_failed: bool) -> bool {
-    !(slab.is_read_only() || has_failed || std::thread::panicking() || made(Mistake::Unsealed))
+    !(slab.is_read_only() || has_failed || std::thread::panicking() || injected(CloseFault::Unsealed))
 }
 
 /// Closes the slab of a tree. `is_known` returns true for nodes that were written or checked since the
@@ -32,7 +35,7 @@ pub(crate) fn seal(slab: &mut Slab, damaged_nodes: &DamagedNodes, is_known: impl
     let closed_before = slab.sums().is_some();
     // On an error the slab is left as not closed, which the next opening handles; the pool logs it.
     let _ = slab.seal(|node| {
-        if made(Mistake::SealDamaged) {
+        if injected(CloseFault::SealDamaged) {
             NodeAtRest::Current
         } else if damaged_nodes.has_at(node) {
             NodeAtRest::Damaged

@@ -3,7 +3,7 @@
 //! A version is odd while its lock is held, and it never decreases. Each lock that is held for a change
 //! leaves a new version.
 
-use crate::mistake::{Mistake, made};
+use crate::fault::{LockFault, injected};
 use crate::sched;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -20,7 +20,7 @@ pub(crate) fn read(version: &AtomicU64) -> Option<u64> {
 pub(crate) fn is_still(version: &AtomicU64, seen: u64) -> bool {
     sched::point();
     // If a read above returned a store made under a later lock, this fence makes that lock visible below.
-    if !made(Mistake::ReadUnfenced) {
+    if !injected(LockFault::ReadUnfenced) {
         fence(Ordering::Acquire);
     }
     version.load(Ordering::Relaxed) == seen
@@ -35,7 +35,7 @@ pub(crate) fn lock(version: &AtomicU64, seen: u64) -> Option<VersionGuard<'_>> {
             .compare_exchange(seen, seen + 1, Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
     // A reader that sees a store made under the lock must also see the lock.
-    if !made(Mistake::LockUnfenced) {
+    if !injected(LockFault::LockUnfenced) {
         fence(Ordering::Release);
     }
     // Not `then_some`, which would create the guard, and release the lock on dropping it, in any case.
@@ -72,7 +72,7 @@ impl Drop for VersionGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         sched::point();
-        let order = match made(Mistake::UnlockUnordered) {
+        let order = match injected(LockFault::UnlockUnordered) {
             true => Ordering::Relaxed,
             false => Ordering::Release,
         };

@@ -8,7 +8,7 @@ use halocline_media::MediaError;
 use halocline_pool::{PoolError, Slab};
 
 use crate::TreeError;
-use crate::seal::mistake::{Mistake, made};
+use crate::seal::fault::{CloseFault, injected};
 
 /// The slab is marked as being written, and the medium has not failed.
 const READY: u8 = 0;
@@ -60,7 +60,7 @@ impl WriteGate {
                 name: slab.name().to_owned(),
             });
         }
-        if !made(Mistake::StayClosed) {
+        if !injected(CloseFault::StayClosed) {
             slab.begin_writing()?;
         }
         // Not a plain store: another thread may have recorded a failure in the meantime.

@@ -11,8 +11,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
+use fault::LockFault;
 use locks::{Backoff, Locks};
-use mistake::Mistake;
 
 #[path = "../src/locks.rs"]
 #[allow(dead_code, reason = "not all of it is modelled")]
@@ -20,6 +20,11 @@ mod locks;
 
 #[path = "../src/version.rs"]
 mod version;
+
+/// Modelled threads are coroutines of one real thread, so that a fault of this thread holds in all of them.
+#[path = "../src/fault.rs"]
+#[allow(dead_code, reason = "not all of it is modelled")]
+mod fault;
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -43,27 +48,6 @@ mod sched {
     pub(crate) fn wait() -> bool {
         loom::thread::yield_now();
         true
-    }
-}
-
-mod mistake {
-    use std::cell::Cell;
-
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub(crate) enum Mistake {
-        LeafUnvalidated,
-        ReadUnfenced,
-        LockUnfenced,
-        UnlockUnordered,
-    }
-
-    thread_local! {
-        /// Modelled threads are coroutines of one real thread.
-        pub(crate) static MADE: Cell<Option<Mistake>> = const { Cell::new(None) };
-    }
-
-    pub(crate) fn made(mistake: Mistake) -> bool {
-        MADE.get() == Some(mistake)
     }
 }
 
@@ -234,27 +218,25 @@ fn writers_of_a_node_have_read_what_they_change() {
 
 #[test]
 fn weaker_orders_are_noticed() {
-    let noticed = |mistake, model: fn()| {
-        mistake::MADE.set(Some(mistake));
-        let result = catch_unwind(AssertUnwindSafe(model));
-        mistake::MADE.set(None);
-        assert!(result.is_err(), "{mistake:?}");
+    let noticed = |fault, model: fn()| {
+        let result = fault::with(fault, || catch_unwind(AssertUnwindSafe(model)));
+        assert!(result.is_err(), "{fault:?}");
     };
-    for mistake in [
-        Mistake::LeafUnvalidated,
-        Mistake::ReadUnfenced,
-        Mistake::LockUnfenced,
-        Mistake::UnlockUnordered,
+    for fault in [
+        LockFault::LeafUnvalidated,
+        LockFault::ReadUnfenced,
+        LockFault::LockUnfenced,
+        LockFault::UnlockUnordered,
     ] {
-        noticed(mistake, a_reader_beside_a_writer);
+        noticed(fault, a_reader_beside_a_writer);
     }
-    noticed(Mistake::UnlockUnordered, two_writers);
-    for mistake in [
-        Mistake::ReadUnfenced,
-        Mistake::LockUnfenced,
-        Mistake::UnlockUnordered,
+    noticed(LockFault::UnlockUnordered, two_writers);
+    for fault in [
+        LockFault::ReadUnfenced,
+        LockFault::LockUnfenced,
+        LockFault::UnlockUnordered,
     ] {
-        noticed(mistake, a_reader_of_a_node);
+        noticed(fault, a_reader_of_a_node);
     }
-    noticed(Mistake::UnlockUnordered, two_writers_of_a_node);
+    noticed(LockFault::UnlockUnordered, two_writers_of_a_node);
 }

@@ -13,8 +13,8 @@ use halocline_media::HOLE;
 
 use crate::PoolError;
 use crate::directory::Directory;
+use crate::fault::{PoolFault, injected};
 use crate::layout::{DATA_START, Superblock, VACUUMS, blocks};
-use crate::mistake::{Mistake, made};
 use crate::pins::PinnedRanges;
 use crate::pool::{PoolInner, WriterState};
 use crate::space::Space;
@@ -41,7 +41,7 @@ impl PoolInner {
             if superblock.is_synced() {
                 // The writer of these copies may have died before they were flushed.
                 let synced = SuperblockCopies::read(&self.medium).sync_copy_generation();
-                if !made(Mistake::TrustSuperblocks) {
+                if !injected(PoolFault::TrustSuperblocks) {
                     self.medium.persist(0, DATA_START)?;
                 }
                 self.known_synced.fetch_max(synced, Ordering::AcqRel);
@@ -50,7 +50,7 @@ impl PoolInner {
             }
         } else if SuperblockCopies::read(&self.medium).sync_copy_generation()
             < superblock.synced_generation.get()
-            && !made(Mistake::SkipSyncedBase)
+            && !injected(PoolFault::SkipSyncedBase)
         {
             // The base was published with durable fences. To survive power loss it needs a synced superblock
             // before a publish that can tear overwrites its own.
@@ -62,7 +62,7 @@ impl PoolInner {
         }
         let mut space = Space::new(directory, len, vacuums);
         if let Some(before) = &writer.space
-            && !made(Mistake::ForgetUnpublished)
+            && !injected(PoolFault::ForgetUnpublished)
         {
             space.keep_unpublished(before);
         }
@@ -107,7 +107,7 @@ impl PoolInner {
 
     /// Allocates the blocks of a range that was just taken, or releases the range.
     fn give_blocks(&self, space: &mut Space, range: Range<u64>) -> Result<(), PoolError> {
-        if space.is_loose(&range) && !made(Mistake::TrustBlocks) {
+        if space.is_loose(&range) && !injected(PoolFault::TrustBlocks) {
             let end = range.end.next_multiple_of(HOLE).min(space.len());
             let pieces = range.start / HOLE * HOLE..end;
             if let Err(error) = self.medium.reserve(pieces.start, end - pieces.start) {
@@ -160,7 +160,7 @@ impl PoolInner {
 
     /// Returns the generation up to which freed space is named by no superblock that may still be needed.
     pub(crate) fn reusable_up_to(&self) -> u64 {
-        if made(Mistake::IgnoreSynced) {
+        if injected(PoolFault::IgnoreSynced) {
             u64::MAX
         } else {
             self.known_synced.load(Ordering::Acquire)

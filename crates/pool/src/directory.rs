@@ -13,6 +13,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::claims::SpaceClaims;
+use crate::fault::{PoolFault, injected};
 use crate::features::Features;
 use crate::layout::{
     BLOCK, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, LEAST_NODE, LOG_VERSION, LogMeta, MAX_META,
@@ -21,7 +22,6 @@ use crate::layout::{
 use crate::limbo::LimboList;
 use crate::log::LogTail;
 use crate::log_count::has_count;
-use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, ObjectKind, in_bounds};
 use crate::verify::ExtentVerification;
 
@@ -129,7 +129,7 @@ impl Directory {
         let limbo = if listed {
             let list = LimboList::decode(list, header.limbo_count.get(), generation)?;
             // In a republished generation, the list does not know the generations published in between.
-            let own = header.generation.get() == generation || made(Mistake::TrustOldList);
+            let own = header.generation.get() == generation || injected(PoolFault::TrustOldList);
             own.then_some(list)
         } else {
             None

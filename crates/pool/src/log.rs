@@ -24,9 +24,9 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
 use crate::directory::ObjectRecord;
+use crate::fault::{PoolFault, injected};
 use crate::layout::{LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD, RecordHeader};
 use crate::log_count::{CountBound, LogCounts, LogDamage, MAX_END, RecordCount, has_count};
-use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, ObjectKind};
 
 /// Bytes of the checksum that ends each record.
@@ -216,7 +216,7 @@ impl<'a> PinnedLog<'a> {
         };
         self.restore_count()?;
         self.clear(start)?;
-        let salt = U32::new(if made(Mistake::SaltNothing) { 0 } else { salt });
+        let salt = U32::new(if injected(PoolFault::SaltNothing) { 0 } else { salt });
         let mut bytes = Vec::with_capacity((sum_at + SUM) as usize + size_of::<RecordHeader>());
         bytes.extend_from_slice(RecordHeader { len, salt }.as_bytes());
         bytes.extend_from_slice(record);
@@ -237,7 +237,7 @@ impl<'a> PinnedLog<'a> {
             };
         }
         drop(verified);
-        if made(Mistake::TrustLogTail) {
+        if injected(PoolFault::TrustLogTail) {
             self.persisted().end = start;
         }
         Ok(Some(end))
@@ -264,7 +264,7 @@ impl<'a> PinnedLog<'a> {
         let verified = self.verified();
         let end = verified.end.max(upto);
         let behind = (end + size_of::<RecordHeader>() as u64).min(self.room());
-        if made(Mistake::CountBeforeFence) {
+        if injected(PoolFault::CountBeforeFence) {
             self.count(verified);
         }
         self.medium.flush(self.extent.offset + from, behind - from);
@@ -290,7 +290,7 @@ impl<'a> PinnedLog<'a> {
 
     /// Flushes the records up to a position in a log that is not published yet, and counts them.
     pub(crate) fn flush_first(&self, end: u64) {
-        if made(Mistake::PublishFirstRecordsEarly) {
+        if injected(PoolFault::PublishFirstRecordsEarly) {
             return;
         }
         let behind = (end + size_of::<RecordHeader>() as u64).min(self.room());
@@ -327,7 +327,7 @@ impl<'a> PinnedLog<'a> {
     /// it.
     fn clear(&self, end: u64) -> Result<(), MediaError> {
         let at = self.extent.offset + end;
-        if self.medium.load_u64(at) == 0 || made(Mistake::LeaveLostRecord) {
+        if self.medium.load_u64(at) == 0 || injected(PoolFault::LeaveLostRecord) {
             return Ok(());
         }
         self.medium.store_u64(at, 0);
@@ -385,7 +385,7 @@ impl<'a> PinnedLog<'a> {
         let end = self.scan(from, each);
         let verified = self.verified();
         let damage = bound.and_then(|bound| bound.damage(verified));
-        match damage.filter(|_| !made(Mistake::IgnoreCount)) {
+        match damage.filter(|_| !injected(PoolFault::IgnoreCount)) {
             Some(damage) => Err(damage),
             None => Ok(end),
         }
@@ -442,7 +442,7 @@ impl<'a> PinnedLog<'a> {
 
     /// Returns the checksum of a record with the given header and payload.
     fn sum(&self, bytes: &[u8], before: u64) -> u64 {
-        let before = if made(Mistake::UnchainedRecords) {
+        let before = if injected(PoolFault::UnchainedRecords) {
             0
         } else {
             before

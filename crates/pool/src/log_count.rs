@@ -17,8 +17,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::fault::{PoolFault, injected};
 use crate::layout::{LOG_COUNTS, LOG_VERSION, LogCount, LogMeta, RECORD_ALIGN};
-use crate::mistake::{Mistake, made};
 use crate::object::ExtentRef;
 
 /// The end of the longest log whose count fits its word.
@@ -282,7 +282,7 @@ impl<'a> LogCounts<'a> {
 
     /// Returns the seed of the words that are valid in this boot only.
     fn seen_seed(&self) -> u64 {
-        match made(Mistake::TrustSeenCount) {
+        match injected(PoolFault::TrustSeenCount) {
             true => self.start,
             false => self.start ^ self.boot,
         }

@@ -14,10 +14,10 @@ use halocline_media::{FileMedium, FileOptions, MediaError, Medium, MediumAccess,
 use crate::PoolError;
 use crate::access::Access;
 use crate::directory::{ObjectMap, encode};
+use crate::fault::{PoolFault, injected};
 use crate::layout::{DATA_START, FORMAT_WITHOUT_LOGS, MAGIC, Superblock, checksum};
 use crate::leftovers::{remove_leftovers, unfinished_name};
 use crate::locks::LockFile;
-use crate::mistake::{Mistake, made};
 use crate::object::ExtentRef;
 use crate::pool::{Pool, PoolGeometry, PoolInner, PoolOptions};
 use crate::superblock::{SuperblockCopies, read_newest};
@@ -200,7 +200,7 @@ fn finish_open(inner: PoolInner) -> Result<Pool, PoolError> {
     let newest = read_newest(&inner.medium, &inner.path)?;
     let slots = SuperblockCopies::read(&inner.medium);
     let synced = slots.synced_generation();
-    let rebooted = newest.boot_id != inner.boot_id && !made(Mistake::TrustNewestAfterReboot);
+    let rebooted = newest.boot_id != inner.boot_id && !injected(PoolFault::TrustNewestAfterReboot);
     if newest.generation.get() > synced && rebooted {
         let newest = newest.generation.get();
         return Err(PoolError::UnsyncedAfterReboot {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::PoolError;
 use crate::access::Access;
-use crate::mistake::{Mistake, made};
+use crate::fault::{PoolFault, injected};
 
 /// The pinned generations before the newest, as disjoint ranges in ascending order. No older generation can
 /// become pinned later, because only the newest one is ever pinned.
@@ -17,7 +17,7 @@ impl PinnedRanges {
     /// # Errors
     /// [`PoolError::Io`] if the file system does not support locks.
     pub(crate) fn before(access: &Access, newest: u64) -> Result<PinnedRanges, PoolError> {
-        if made(Mistake::IgnoreReaders) {
+        if injected(PoolFault::IgnoreReaders) {
             return Ok(PinnedRanges::default());
         }
         access.pinned_before(newest).map(PinnedRanges::from_ranges)

@@ -18,11 +18,11 @@ use halocline_media::{Medium, MediumKind};
 use crate::PoolError;
 use crate::access::{Access, WriterLock};
 use crate::directory::Directory;
+use crate::fault::{PoolFault, injected};
 use crate::features::Features;
 use crate::layout::{DATA_START, INITIAL_LEN, Superblock, checksum};
 use crate::log::PinnedLog;
 use crate::log_count::RecordCount;
-use crate::mistake::{Mistake, made};
 use crate::snapshot::{PinnedGeneration, Snapshot};
 use crate::space::Space;
 use crate::superblock::{SuperblockCopies, read_newest};
@@ -318,7 +318,7 @@ impl PoolInner {
         loop {
             let generation = superblock.generation.get();
             self.access.pin(generation)?;
-            if made(Mistake::SkipSecondLook) {
+            if injected(PoolFault::SkipSecondLook) {
                 break;
             }
             let again = read_newest(&self.medium, &self.path);
@@ -404,10 +404,10 @@ impl PoolInner {
         let generation = newest.generation.get();
         let known = self.known_synced.load(Ordering::Acquire) >= generation;
         let implied = !known && lazy;
-        if made(Mistake::CountBeforeSync) {
+        if injected(PoolFault::CountBeforeSync) {
             raise_counts(logs_now(), &ends);
         }
-        if logs && newest.has_logs() && !implied && !made(Mistake::SkipLogSync) {
+        if logs && newest.has_logs() && !implied && !injected(PoolFault::SkipLogSync) {
             // Other handles may have appended records without flushing them, so sync everything.
             self.medium.sync()?;
         }
@@ -426,7 +426,7 @@ impl PoolInner {
         let medium = &self.medium;
         let durable = medium.fence_is_durable();
         let stays = durable && superblock.is_synced();
-        if !stays && !made(Mistake::SyncSuperblockFirst) {
+        if !stays && !injected(PoolFault::SyncSuperblockFirst) {
             // The data first: the superblock stored below vouches for it.
             medium.sync()?;
         }

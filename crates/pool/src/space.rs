@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use crate::directory::Directory;
+use crate::fault::{PoolFault, injected};
 use crate::free_map::FreeMap;
 use crate::layout::{BLOCK, DATA_START, HUGE, blocks};
 use crate::limbo::AgedRange;
-use crate::mistake::{Mistake, made};
 use crate::object::ExtentRef;
 use crate::pins::PinnedRanges;
 
@@ -379,11 +379,11 @@ impl Space {
             })
             .collect();
         let mut list = |extent: &ExtentRef, born: u64, freed: Option<u64>| {
-            let born = match made(Mistake::ForgetAge) {
+            let born = match injected(PoolFault::ForgetAge) {
                 true => generation,
                 false => aged(born),
             };
-            if (born > 0 || freed.is_some()) && !(freed.is_some() && made(Mistake::ForgetLimbo)) {
+            if (born > 0 || freed.is_some()) && !(freed.is_some() && injected(PoolFault::ForgetLimbo)) {
                 let born = freed.map_or(born, |freed| born.min(freed - 1));
                 ranges.push(AgedRange {
                     range: extent.space(),

@@ -13,12 +13,12 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
+use crate::fault::{PoolFault, injected};
 use crate::features::Features;
 use crate::layout::{
     DATA_START, FORMAT_VERSION, FORMAT_WITH_LOGS, FORMAT_WITH_SLABS, FORMAT_WITHOUT_LOGS, MAGIC, SLOT_SIZE,
     SLOTS, SUPERBLOCK_SUMMED, Superblock, checksum,
 };
-use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, in_bounds};
 
 /// Attempts to read the publish copies before both count as damaged: a writer in another process may publish
@@ -156,7 +156,7 @@ impl SuperblockCopies {
 
     /// Returns the index of the copy that the next publish writes: the damaged or older one.
     pub(crate) fn publish_target(&self) -> usize {
-        self.older(0) ^ usize::from(made(Mistake::OverwriteNewest))
+        self.older(0) ^ usize::from(injected(PoolFault::OverwriteNewest))
     }
 
     /// Returns the index of the copy that the next sync writes.

@@ -25,10 +25,10 @@ use crate::PoolError;
 use crate::access::{SlabLock, WriterLock};
 use crate::bytes::ExtentBytes;
 use crate::directory::{Directory, ObjectMap, ObjectRecord, encode, encoded_len};
+use crate::fault::{PoolFault, injected};
 use crate::features::Features;
 use crate::layout::{DATA_START, FORMAT_VERSION, MAX_META, MAX_NAME, Superblock, blocks, checksum};
 use crate::limbo::{AgedRange, LimboList};
-use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, ObjectKind};
 use crate::pool::PoolInner;
 use crate::snapshot::{Object, PinnedGeneration};
@@ -507,7 +507,7 @@ impl Txn {
         let Some(record) = state.objects.get(name) else {
             return Ok(());
         };
-        if record.kind != ObjectKind::SLAB || made(Mistake::RemoveOpenSlab) {
+        if record.kind != ObjectKind::SLAB || injected(PoolFault::RemoveOpenSlab) {
             return Ok(());
         }
         match self.inner.access.lock_slab(record.extents[0].offset, false)? {

@@ -14,10 +14,10 @@ use std::sync::atomic::Ordering;
 
 use crate::PoolError;
 use crate::directory::{ObjectMap, ObjectRecord};
+use crate::fault::{PoolFault, injected};
 use crate::layout::{BLOCK, LOG_COUNTS, RECORD_ALIGN, RECORD_OVERHEAD};
 use crate::log::{LogRecords, PinnedLog};
 use crate::log_count::LogCounts;
-use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, ObjectKind};
 use crate::snapshot::log_of;
 use crate::txn::{Txn, check_name};
@@ -52,7 +52,7 @@ impl Txn {
             }) else {
                 return Ok(None);
             };
-            let empty = made(Mistake::KeepFullLog) || !self.base_has_records(&record.extents[0])?;
+            let empty = injected(PoolFault::KeepFullLog) || !self.base_has_records(&record.extents[0])?;
             Ok::<_, PoolError>((log.capacity() >= capacity && empty).then(|| Arc::clone(record)))
         };
         let mut state = self.state();
@@ -185,7 +185,7 @@ impl Txn {
             .collect();
         drop(state);
         for (name, mut extent) in logs {
-            if self.base_has_records(&extent)? && !made(Mistake::KeepFullLog) {
+            if self.base_has_records(&extent)? && !injected(PoolFault::KeepFullLog) {
                 return Err(PoolError::LogNotFolded {
                     path: self.inner.path.to_path_buf(),
                     name: name.to_string(),
@@ -201,7 +201,7 @@ impl Txn {
                 extent = self.new_log(extent.len)?;
                 before = None;
             }
-            if !made(Mistake::KeepLogStart) {
+            if !injected(PoolFault::KeepLogStart) {
                 extent.checksum = self.inner.draw();
             }
             let counts = LogCounts::new(self.medium(), &extent, boot);
@@ -249,7 +249,7 @@ impl Txn {
     /// Returns true if a log of the base can be reused under another start: the count that this would
     /// overwrite, if any, belongs to a generation that nobody reads and that no crash can bring back.
     fn may_restart(&self, counts: &LogCounts<'_>) -> Result<bool, PoolError> {
-        if counts.has_room() || made(Mistake::RestartPinnedLog) {
+        if counts.has_room() || injected(PoolFault::RestartPinnedLog) {
             return Ok(true);
         }
         let (inner, base) = (&self.inner, self.base_generation());

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::PoolError;
+use crate::fault::{PoolFault, injected};
 use crate::layout::{HUGE, Superblock, VACUUMS};
-use crate::mistake::{Mistake, made};
 use crate::pins::PinnedRanges;
 use crate::pool::{Pool, PoolInner};
 use crate::superblock::{SuperblockCopies, read_newest};
@@ -97,14 +97,14 @@ impl Pool {
 impl PoolInner {
     /// Frees everything that neither a reader nor, after a sync, a superblock needs.
     fn reclaim_all(&self, generation: u64) -> Result<(), PoolError> {
-        if !made(Mistake::VacuumUnsynced) {
+        if !injected(PoolFault::VacuumUnsynced) {
             self.sync_newest(false)?;
         }
-        let pins = match made(Mistake::VacuumLimbo) {
+        let pins = match injected(PoolFault::VacuumLimbo) {
             true => PinnedRanges::default(),
             false => PinnedRanges::before(&self.access, generation)?,
         };
-        let synced = match made(Mistake::VacuumUnsynced) {
+        let synced = match injected(PoolFault::VacuumUnsynced) {
             true => generation,
             false => self.known_synced.load(Ordering::Acquire),
         };
@@ -157,7 +157,7 @@ impl PoolInner {
         }
         let _sync = self.access.lock_sync()?;
         let newest = read_newest(&self.medium, &self.path)?;
-        if made(Mistake::ShortenFirst) {
+        if injected(PoolFault::ShortenFirst) {
             self.medium.truncate(end)?;
         }
         // The superblocks first: one that names a longer file than there is counts as truncated.

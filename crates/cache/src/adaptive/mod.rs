@@ -75,7 +75,7 @@ pub struct AdaptiveSelector {
 
 /// A strategy in a trial.
 #[derive(Debug)]
-struct Candidate {
+struct StrategyCandidate {
     strategy: u8,
     /// Nanoseconds per query in each completed round.
     rounds: Vec<f64>,
@@ -85,7 +85,7 @@ struct Candidate {
 #[derive(Debug)]
 struct TrialState {
     /// The strategies that remain in this trial.
-    strategies: Vec<Candidate>,
+    strategies: Vec<StrategyCandidate>,
     /// The strategies of the next trial.
     next: Vec<u8>,
     counting: bool,
@@ -147,7 +147,7 @@ impl AdaptiveSelector {
     }
 
     fn start(&self, state: &mut TrialState) {
-        let candidate = |&strategy: &u8| Candidate {
+        let candidate = |&strategy: &u8| StrategyCandidate {
             strategy,
             rounds: vec![],
         };
@@ -207,7 +207,7 @@ impl AdaptiveSelector {
     }
 
     fn decide(&self, state: &mut TrialState) {
-        let medians: Vec<(u8, f64)> = state.strategies.iter().map(Candidate::median).collect();
+        let medians: Vec<(u8, f64)> = state.strategies.iter().map(StrategyCandidate::median).collect();
         let best = medians
             .iter()
             .fold(f64::INFINITY, |best, (_, time)| best.min(*time));
@@ -246,7 +246,7 @@ impl AdaptiveSelector {
     }
 }
 
-impl Candidate {
+impl StrategyCandidate {
     fn median(&self) -> (u8, f64) {
         let mut rounds = self.rounds.clone();
         rounds.sort_by(f64::total_cmp);
@@ -257,7 +257,7 @@ impl Candidate {
 
 impl TrialState {
     /// Returns the strategy whose run is in progress: the first with the fewest rounds.
-    fn choice(&mut self) -> Option<&mut Candidate> {
+    fn choice(&mut self) -> Option<&mut StrategyCandidate> {
         self.strategies
             .iter_mut()
             .min_by_key(|candidate| candidate.rounds.len())
@@ -274,7 +274,7 @@ impl TrialState {
         {
             return false;
         }
-        let last = |candidate: &Candidate| candidate.rounds.last().copied().unwrap_or_default();
+        let last = |candidate: &StrategyCandidate| candidate.rounds.last().copied().unwrap_or_default();
         let best = self.strategies.iter().map(last).fold(f64::INFINITY, f64::min);
         self.strategies
             .retain(|candidate| last(candidate) <= DROP_RATIO * best);

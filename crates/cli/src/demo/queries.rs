@@ -20,7 +20,7 @@ pub(crate) const INDEXED: [&str; 8] = [
 ];
 
 /// A query of the demo.
-pub(crate) struct Query {
+pub(crate) struct DemoQuery {
     /// The name in the output.
     pub(crate) name: String,
     /// Its text; the first column of its answer is the number of selected rows.
@@ -28,7 +28,7 @@ pub(crate) struct Query {
 }
 
 /// All queries. Those around a row take it from the table itself.
-pub(crate) fn compose(database: &Database) -> Result<Vec<Query>, CliError> {
+pub(crate) fn compose(database: &Database) -> Result<Vec<DemoQuery>, CliError> {
     let row = a_row(database)?;
     let exact: Vec<String> = INDEXED
         .iter()
@@ -58,15 +58,15 @@ pub(crate) fn compose(database: &Database) -> Result<Vec<Query>, CliError> {
             &tpch.where_clause(),
         ));
     }
-    queries.push(Query {
+    queries.push(DemoQuery {
         name: "TPC-H Q6".to_owned(),
         sql: tpch_q6_sql("lineitem").replacen("SELECT ", "SELECT count(*), ", 1),
     });
     Ok(queries)
 }
 
-fn selection(name: &str, condition: &str) -> Query {
-    Query {
+fn selection(name: &str, condition: &str) -> DemoQuery {
+    DemoQuery {
         name: name.to_owned(),
         sql: format!(
             "SELECT count(*), sum(l_extendedprice), min(l_orderkey), max(l_receiptdate) FROM lineitem WHERE {condition}"

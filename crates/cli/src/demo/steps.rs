@@ -14,7 +14,7 @@ use halocline_engine::{
 };
 use tokio::runtime::Runtime;
 
-use super::queries::{INDEXED, Query};
+use super::queries::{DemoQuery, INDEXED};
 use crate::args::OpenArgs;
 use crate::commands::current_program;
 use crate::error::CliError;
@@ -112,7 +112,7 @@ pub(crate) struct Answer {
 ///
 /// # Errors
 /// A query fails, or its two answers differ.
-pub(crate) fn compare(database: &Database, queries: &[Query]) -> Result<Vec<Answer>, CliError> {
+pub(crate) fn compare(database: &Database, queries: &[DemoQuery]) -> Result<Vec<Answer>, CliError> {
     let session = |mode: &str| -> Result<Database, CliError> {
         let session = database.session();
         collect(&session, &format!("SET halocline.index = '{mode}'"))?;
@@ -152,12 +152,12 @@ pub(crate) fn compare(database: &Database, queries: &[Query]) -> Result<Vec<Answ
 }
 
 /// The query that is repeated behind the restart: the range, which needs the index most.
-pub(crate) fn to_repeat<'a>(queries: &'a [Query], answers: &'a [Answer]) -> (&'a Query, &'a Answer) {
+pub(crate) fn to_repeat<'a>(queries: &'a [DemoQuery], answers: &'a [Answer]) -> (&'a DemoQuery, &'a Answer) {
     (&queries[1], &answers[1])
 }
 
 /// Opens the pool in a fresh process and runs the query twice.
-pub(crate) fn restart(pool: &Path, query: &Query) -> Result<Reopened, CliError> {
+pub(crate) fn restart(pool: &Path, query: &DemoQuery) -> Result<Reopened, CliError> {
     let command = [
         current_program()?.into_os_string(),
         "internal".into(),
@@ -166,7 +166,11 @@ pub(crate) fn restart(pool: &Path, query: &Query) -> Result<Reopened, CliError> 
     Ok(reopen::measure_in_process(&command, pool, &query.sql, None)?)
 }
 
-pub(crate) fn print_answers(queries: &[Query], answers: &[Answer], out: &mut Stdout) -> Result<(), CliError> {
+pub(crate) fn print_answers(
+    queries: &[DemoQuery],
+    answers: &[Answer],
+    out: &mut Stdout,
+) -> Result<(), CliError> {
     let mut table = plain_table(6);
     table.set_header([
         "query",

@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// Blocks of numbers of one width.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BitPacked<'a> {
+pub(crate) struct BitPackedCodec<'a> {
     width: usize,
     bytes: &'a [u8],
 }
@@ -25,7 +25,7 @@ pub(crate) fn packed_len(width: usize, rows: usize) -> usize {
     rows.div_ceil(BLOCK) * width * BLOCK_BYTES_PER_BIT
 }
 
-impl<'a> BitPacked<'a> {
+impl<'a> BitPackedCodec<'a> {
     /// `bytes` must have the length that [`packed_len`] gives, and the alignment of words.
     pub(crate) fn new(width: usize, rows: usize, bytes: &'a [u8]) -> Option<Self> {
         let aligned = bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(align_of::<u64>());
@@ -132,7 +132,7 @@ pub(crate) fn encode(width: usize, offsets: &[u64]) -> Vec<u64> {
     words
 }
 
-impl<'a> Codec<'a> for BitPacked<'a> {
+impl<'a> Codec<'a> for BitPackedCodec<'a> {
     const ID: u8 = CODEC_BIT_PACKED;
     const ENCODING: Encoding = Encoding::BitPacked;
     const WHOLE_BLOCK_ROWS: usize = 48;
@@ -163,7 +163,7 @@ impl<'a> Codec<'a> for BitPacked<'a> {
         kernel::unpack_one(self.width, self.lanes::<L>(row / BLOCK), row % BLOCK)
     }
 
-    fn packed_rows(&self) -> Option<&BitPacked<'a>> {
+    fn packed_rows(&self) -> Option<&BitPackedCodec<'a>> {
         Some(self)
     }
 

@@ -14,14 +14,14 @@ use std::ops::Range;
 /// A chunk without bytes. It has the number of bit-packed chunks, of which it is the one with zero bits a
 /// row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Constant;
+pub(crate) struct ConstantCodec;
 
 /// Returns the mask of a block in which all rows are as the first one is in `mask`.
 fn all_as_first(mask: BlockMask) -> BlockMask {
     [0u64.wrapping_sub(mask[0] & 1); BLOCK / 64]
 }
 
-impl Codec<'_> for Constant {
+impl Codec<'_> for ConstantCodec {
     const ID: u8 = CODEC_BIT_PACKED;
     const ENCODING: Encoding = Encoding::Constant;
     const WHOLE_BLOCK_ROWS: usize = 48;
@@ -35,7 +35,7 @@ impl Codec<'_> for Constant {
     }
 
     fn open(width: usize, _: usize, bytes: &[u8]) -> Option<Self> {
-        (width == 0 && bytes.is_empty()).then_some(Constant)
+        (width == 0 && bytes.is_empty()).then_some(ConstantCodec)
     }
 
     fn blocks_bytes<L: Lane>(&self, _: Range<usize>) -> [&'static [u8]; 2] {

@@ -4,7 +4,7 @@
 //! Sections: the first offset of each block, in lanes of the chunk's width; packed differences, less the
 //! smallest of them, which is in the header. The first difference of a block is 0 and has no meaning.
 
-use super::bit_packed::{BitPacked, pack_block, packed_len};
+use super::bit_packed::{BitPackedCodec, pack_block, packed_len};
 use super::choose::{ChunkStats, decode_penalty};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use super::{CodeMap, Codec};
@@ -22,13 +22,13 @@ const PENALTY: f64 = 1.0;
 
 /// A chunk of differences.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Delta<'a> {
+pub(crate) struct DeltaCodec<'a> {
     firsts: &'a [u8],
     smallest: u64,
-    deltas: BitPacked<'a>,
+    deltas: BitPackedCodec<'a>,
 }
 
-impl Delta<'_> {
+impl DeltaCodec<'_> {
     /// Returns the first offset of a block, which is its smallest.
     fn first<L: Lane>(&self, block: usize) -> L {
         typed::<L>(self.firsts)[block]
@@ -58,7 +58,7 @@ fn prefix_sums<L: Lane, S: Lane>(first: L, smallest: L, deltas: &[S; BLOCK], out
     }
 }
 
-impl<'a> Codec<'a> for Delta<'a> {
+impl<'a> Codec<'a> for DeltaCodec<'a> {
     const ID: u8 = CODEC_DELTA;
     const ENCODING: Encoding = Encoding::Delta;
     const WHOLE_BLOCK_ROWS: usize = 2;
@@ -105,7 +105,7 @@ impl<'a> Codec<'a> for Delta<'a> {
         Some(Self {
             firsts,
             smallest: header.step,
-            deltas: BitPacked::new(delta_width, rows, deltas)?,
+            deltas: BitPackedCodec::new(delta_width, rows, deltas)?,
         })
     }
 

@@ -4,7 +4,7 @@
 //! Sections: the dictionary, in lanes of the chunk's width, ascending; the packed positions. Since the
 //! dictionary is sorted, a range of offsets is a range of positions.
 
-use super::bit_packed::{BitPacked, pack, packed_len};
+use super::bit_packed::{BitPackedCodec, pack, packed_len};
 use super::choose::{ChunkStats, decode_penalty};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use super::{CodeMap, Codec};
@@ -23,12 +23,12 @@ const PENALTY: f64 = 1.5;
 
 /// A chunk with a dictionary.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dictionary<'a> {
+pub(crate) struct DictionaryCodec<'a> {
     values: &'a [u8],
-    positions: BitPacked<'a>,
+    positions: BitPackedCodec<'a>,
 }
 
-impl<'a> Dictionary<'a> {
+impl<'a> DictionaryCodec<'a> {
     /// Returns the entries, in lanes of the chunk's width.
     fn values<L: Lane>(&self) -> &'a [L] {
         typed(self.values)
@@ -49,7 +49,7 @@ fn table_len<P: Lane>(width: usize) -> usize {
     if P::BITS <= 16 { 1 << P::BITS } else { 1 << width }
 }
 
-impl<'a> Codec<'a> for Dictionary<'a> {
+impl<'a> Codec<'a> for DictionaryCodec<'a> {
     const ID: u8 = CODEC_DICTIONARY;
     const ENCODING: Encoding = Encoding::Dictionary;
     const WHOLE_BLOCK_ROWS: usize = 48;
@@ -89,7 +89,7 @@ impl<'a> Codec<'a> for Dictionary<'a> {
         let values = sections.take(count.checked_mul(lane)?)?;
         let width = header.width as usize;
         let positions = sections.take_last(packed_len(width, rows))?;
-        let positions = BitPacked::new(width, rows, positions)?;
+        let positions = BitPackedCodec::new(width, rows, positions)?;
         Some(Self { values, positions })
     }
 
@@ -120,7 +120,7 @@ impl<'a> Codec<'a> for Dictionary<'a> {
         values[(self.positions.number(row) as usize).min(values.len() - 1)]
     }
 
-    fn packed_rows(&self) -> Option<&BitPacked<'a>> {
+    fn packed_rows(&self) -> Option<&BitPackedCodec<'a>> {
         Some(&self.positions)
     }
 

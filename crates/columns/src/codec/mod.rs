@@ -80,7 +80,7 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
     fn get<L: Lane>(&self, row: usize) -> L;
 
     /// Returns the bit-packed numbers of which single rows can be read without the rest of their block.
-    fn packed_rows(&self) -> Option<&bit_packed::BitPacked<'a>> {
+    fn packed_rows(&self) -> Option<&bit_packed::BitPackedCodec<'a>> {
         None
     }
 
@@ -247,7 +247,7 @@ macro_rules! codecs {
                 match self { $(KeyCodec::$name(codec) => codec.get(row)),* }
             }
 
-            pub(crate) fn packed_rows(&self) -> Option<&bit_packed::BitPacked<'a>> {
+            pub(crate) fn packed_rows(&self) -> Option<&bit_packed::BitPackedCodec<'a>> {
                 match self { $(KeyCodec::$name(codec) => codec.packed_rows()),* }
             }
 
@@ -345,11 +345,11 @@ macro_rules! codecs {
 }
 
 codecs! {
-    Constant(constant::Constant) if |width| width == 0,
-    BitPacked(bit_packed::BitPacked<'a>) if |_| true,
-    Plain(plain::Plain<'a>) if |_| true,
-    Dictionary(dictionary::Dictionary<'a>) if |_| true,
-    Delta(delta::Delta<'a>) if |_| true,
-    RunLengths(run_length::Runs<'a, run_length::Lengths<'a>>) if |_| true,
-    RunStarts(run_length::Runs<'a, run_length::Starts<'a>>) if |_| true,
+    Constant(constant::ConstantCodec) if |width| width == 0,
+    BitPacked(bit_packed::BitPackedCodec<'a>) if |_| true,
+    Plain(plain::PlainCodec<'a>) if |_| true,
+    Dictionary(dictionary::DictionaryCodec<'a>) if |_| true,
+    Delta(delta::DeltaCodec<'a>) if |_| true,
+    RunLengths(run_length::RunLengthCodec<'a, run_length::Lengths<'a>>) if |_| true,
+    RunStarts(run_length::RunLengthCodec<'a, run_length::Starts<'a>>) if |_| true,
 }

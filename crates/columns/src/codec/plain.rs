@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 
 /// A chunk whose width is that of a lane. The last block is padded with zeros.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plain<'a> {
+pub(crate) struct PlainCodec<'a> {
     bytes: &'a [u8],
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn fills_lane(width: usize) -> bool {
     matches!(width, 8 | 16 | 32 | 64)
 }
 
-impl<'a> Plain<'a> {
+impl<'a> PlainCodec<'a> {
     /// Returns the offsets of a block.
     fn block<L: Lane>(&self, block: usize) -> &'a [L; BLOCK] {
         let offsets = &typed::<L>(self.bytes)[block * BLOCK..(block + 1) * BLOCK];
@@ -43,7 +43,7 @@ pub(crate) fn encode(width: usize, values: &[u64]) -> Vec<u64> {
     words
 }
 
-impl<'a> Codec<'a> for Plain<'a> {
+impl<'a> Codec<'a> for PlainCodec<'a> {
     const ID: u8 = CODEC_PLAIN;
     const ENCODING: Encoding = Encoding::Plain;
     const WHOLE_BLOCK_ROWS: usize = usize::MAX;

@@ -29,7 +29,7 @@ const PENALTY: f64 = 0.5;
 
 /// A chunk of runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Runs<'a, I> {
+pub(crate) struct RunLengthCodec<'a, I> {
     firsts: &'a [u8],
     index: I,
     values: &'a [u8],
@@ -119,7 +119,7 @@ impl<'a> RunIndex<'a> for Starts<'a> {
     }
 }
 
-impl<'a, I: RunIndex<'a>> Runs<'a, I> {
+impl<'a, I: RunIndex<'a>> RunLengthCodec<'a, I> {
     /// Returns the indexes of the runs of blocks.
     #[inline]
     fn runs(&self, blocks: Range<usize>) -> Range<usize> {
@@ -188,7 +188,7 @@ fn runs(block: &[u64]) -> impl Iterator<Item = (u8, u64)> {
     equal.flat_map(|run| run.chunks(LONGEST).map(|run| ((run.len() - 1) as u8, run[0])))
 }
 
-impl<'a, I: RunIndex<'a>> Codec<'a> for Runs<'a, I> {
+impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
     const ID: u8 = I::ID;
     const ENCODING: Encoding = Encoding::RunLength;
     const WHOLE_BLOCK_ROWS: usize = 4;

@@ -7,14 +7,14 @@ use std::arch::x86_64::*;
 use zerocopy::IntoBytes;
 
 use super::filter::Values;
-use super::simd::{Words, gather, load_bytes};
+use super::simd::{WordSlice, gather, load_bytes};
 use super::{Lane, in_lanes};
 use crate::format::BLOCK;
 use crate::read::bitset::Bitset;
 use crate::read::select::BlockMask;
 
 /// A row of lanes.
-type Row = [__m256i; 4];
+type LaneRow = [__m256i; 4];
 
 /// As [`filter::within`](super::filter::within).
 #[target_feature(enable = "avx2")]
@@ -35,7 +35,7 @@ pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &Bitset) ->
 /// The bits that `test` gives of each row of lanes.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(Row) -> u128) -> BlockMask {
+fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(LaneRow) -> u128) -> BlockMask {
     let mut mask = [0; BLOCK / 64];
     match values {
         Values::Packed(0, _) => {
@@ -95,7 +95,7 @@ const fn each<L: Lane>() -> usize {
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn load<L: Lane>(lanes: &[L]) -> Row {
+fn load<L: Lane>(lanes: &[L]) -> LaneRow {
     let (quarters, _) = lanes.as_bytes().as_chunks::<32>();
     std::array::from_fn(|at| load_bytes(&quarters[at]))
 }
@@ -135,7 +135,7 @@ fn as_bytes(a: __m256i, b: __m256i) -> __m256i {
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn row_within<L: Lane>(row: Row, lo: __m256i, span: __m256i) -> u128 {
+fn row_within<L: Lane>(row: LaneRow, lo: __m256i, span: __m256i) -> u128 {
     match L::BITS {
         8 => {
             let is = |value| {
@@ -177,7 +177,7 @@ fn row_within<L: Lane>(row: Row, lo: __m256i, span: __m256i) -> u128 {
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn row_lookup<L: Lane>(row: Row, eight: impl Fn(__m256i) -> u32) -> u128 {
+fn row_lookup<L: Lane>(row: LaneRow, eight: impl Fn(__m256i) -> u32) -> u128 {
     let mut found = 0;
     for (at, value) in row.into_iter().enumerate() {
         let halves = [
@@ -212,7 +212,7 @@ fn row_lookup<L: Lane>(row: Row, eight: impl Fn(__m256i) -> u32) -> u128 {
 /// [`Bitset`] as eight lookups at once want them.
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
-    words: Words<'a>,
+    words: WordSlice<'a>,
     /// The place behind the last, which has none.
     last: __m256i,
     shift: __m128i,
@@ -223,7 +223,7 @@ impl<'a> Bits<'a> {
     #[inline]
     pub(super) fn of(bits: &'a Bitset) -> Self {
         Self {
-            words: Words::of(bits.words().as_bytes()),
+            words: WordSlice::of(bits.words().as_bytes()),
             last: _mm256_set1_epi32(bits.places() as i32),
             shift: _mm_cvtsi32_si128(bits.shift() as i32),
         }

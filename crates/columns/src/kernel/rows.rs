@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "a loop that is built for AVX2")]
 
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Words, gather, load_rows, store_eight};
+use super::simd::{WordSlice, gather, load_rows, store_eight};
 use super::{Lane, ROW, packed_len};
 use crate::format::BLOCK;
 use zerocopy::{FromBytes, IntoBytes};
@@ -84,7 +84,7 @@ fn row_of_lane<L: Lane>(row: usize) -> usize {
 fn rows_avx2<L: Lane>(width: usize, packed: &[L], rows: &[u16], onto: (u32, u32), codes: &mut [u32]) {
     let (rows, few) = rows.as_chunks::<8>();
     let (codes, of_few) = codes.as_chunks_mut::<8>();
-    let words = Words::of(packed.as_bytes());
+    let words = WordSlice::of(packed.as_bytes());
     for (codes, rows) in codes.iter_mut().zip(rows) {
         eight_rows::<L>(width, words, rows, onto, codes);
     }
@@ -102,7 +102,7 @@ fn rows_avx2<L: Lane>(width: usize, packed: &[L], rows: &[u16], onto: (u32, u32)
 #[inline]
 fn eight_rows<L: Lane>(
     width: usize,
-    words: Words<'_>,
+    words: WordSlice<'_>,
     rows: &[u16; 8],
     (add, most): (u32, u32),
     codes: &mut [u32; 8],

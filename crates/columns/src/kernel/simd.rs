@@ -49,7 +49,7 @@ pub(super) fn store_rows(rows: &mut [u16; 8], value: __m128i) {
 /// Eight of the words by number; the last one for those behind it.
 #[target_feature(enable = "avx2")]
 #[inline]
-pub(super) fn gather(words: Words<'_>, numbers: __m256i) -> __m256i {
+pub(super) fn gather(words: WordSlice<'_>, numbers: __m256i) -> __m256i {
     let numbers = _mm256_min_epu32(numbers, _mm256_set1_epi32(words.last));
     // SAFETY: the numbers are those of words that are there, and none is negative.
     unsafe { _mm256_i32gather_epi32::<4>(words.bytes.as_ptr().cast(), numbers) }
@@ -57,12 +57,12 @@ pub(super) fn gather(words: Words<'_>, numbers: __m256i) -> __m256i {
 
 /// Words of 32 bits, one at least.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a> {
+pub(super) struct WordSlice<'a> {
     bytes: &'a [u8],
     last: i32,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordSlice<'a> {
     /// Those of some bytes; what does not fill one is left out.
     ///
     /// # Panics
@@ -71,7 +71,7 @@ impl<'a> Words<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         let last = (bytes.len() / 4).checked_sub(1);
         let last = last.and_then(|last| i32::try_from(last).ok());
-        Words {
+        WordSlice {
             bytes,
             last: last.expect("a word, and not too many"),
         }

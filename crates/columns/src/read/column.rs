@@ -23,7 +23,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// One column of one segment. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Column {
-    inner: Arc<Inner>,
+    inner: Arc<ColumnInner>,
     verified: Verified,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct ColumnParts {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ColumnInner {
     parts: ColumnParts,
     /// How its values are stored: decimals of which some have no key like strings.
     physical: Physical,
@@ -101,7 +101,7 @@ impl Column {
         };
         Ok(Self {
             verified: Verified::shared(parts.number, entries.start),
-            inner: Arc::new(Inner {
+            inner: Arc::new(ColumnInner {
                 physical,
                 entries,
                 space,
@@ -277,7 +277,7 @@ impl Column {
 
     #[cold]
     fn verify_entries_now(&self, unverified: Unverified<'_>) -> Result<()> {
-        let Inner { parts, entries, .. } = &*self.inner;
+        let ColumnInner { parts, entries, .. } = &*self.inner;
         parts.directory.scan(entries.start, entries.len());
         if checksum(self.entries().as_bytes()) != parts.header.entries_checksum {
             return Err(damaged(

@@ -7,13 +7,13 @@ use crate::read::select::BlockMask;
 
 /// Positions in up to 64 blocks that follow each other, ascending.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct SelectionVector {
     /// Behind `len`, room.
     rows: Vec<u16>,
     len: usize,
 }
 
-impl Selection {
+impl SelectionVector {
     /// The most blocks.
     pub const BLOCKS: usize = 64;
 

@@ -12,19 +12,19 @@ use std::sync::{Arc, OnceLock};
 /// Deleted rows, at least one. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Deletions {
-    inner: Arc<Inner>,
+    inner: Arc<DeletionsInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct DeletionsInner {
     count: u64,
-    stored: Option<Stored>,
+    stored: Option<StoredDeletions>,
     bitmap: OnceLock<RoaringBitmap>,
 }
 
 /// Where the bitmap is.
 #[derive(Debug)]
-struct Stored {
+struct StoredDeletions {
     place: String,
     object: Object,
     extent: usize,
@@ -37,7 +37,7 @@ impl Deletions {
     /// The `count` deleted rows that extent `extent` of `object` holds, of a segment of `rows`. Reads
     /// nothing.
     pub(crate) fn stored(place: String, object: Object, extent: usize, rows: u64, count: u64) -> Self {
-        let stored = Stored {
+        let stored = StoredDeletions {
             place,
             object,
             extent,
@@ -52,7 +52,7 @@ impl Deletions {
     pub(crate) fn for_copying(&self) -> Self {
         match (&self.inner.stored, self.inner.bitmap.get()) {
             (Some(stored), None) => {
-                let stored = Stored {
+                let stored = StoredDeletions {
                     place: stored.place.clone(),
                     object: stored.object.clone(),
                     again: true,
@@ -69,9 +69,9 @@ impl Deletions {
         Self::new(bitmap.len(), None, OnceLock::from(bitmap))
     }
 
-    fn new(count: u64, stored: Option<Stored>, bitmap: OnceLock<RoaringBitmap>) -> Self {
+    fn new(count: u64, stored: Option<StoredDeletions>, bitmap: OnceLock<RoaringBitmap>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(DeletionsInner {
                 count,
                 stored,
                 bitmap,
@@ -90,7 +90,7 @@ impl Deletions {
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged),
     /// [`ColumnsError::Pool`](crate::ColumnsError::Pool).
     pub(crate) fn rows(&self) -> Result<&RoaringBitmap> {
-        let Inner {
+        let DeletionsInner {
             count,
             stored,
             bitmap,

@@ -31,11 +31,11 @@ use std::sync::Arc;
 /// An open table of one snapshot. Cheap to clone; keeps what it reads mapped.
 #[derive(Debug, Clone)]
 pub struct Table {
-    inner: Arc<Inner>,
+    inner: Arc<TableInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct TableInner {
     name: String,
     uid: u64,
     schema: SchemaRef,
@@ -128,7 +128,7 @@ impl Table {
             let extents = range.map(|i| Ok(object.extent(i)?)).collect::<Result<Vec<_>>>()?;
             segments.push(Segment::open(&place, &schema, segment, extents, deletions)?);
         }
-        Ok(Self::new(Inner {
+        Ok(Self::new(TableInner {
             name: name.into(),
             uid: meta.uid,
             defaults: meta.defaults(name, &schema)?.into(),
@@ -141,7 +141,7 @@ impl Table {
         }))
     }
 
-    fn new(inner: Inner) -> Self {
+    fn new(inner: TableInner) -> Self {
         Self {
             inner: Arc::new(inner),
         }
@@ -211,7 +211,7 @@ impl Table {
     /// If there are not as many segments as before.
     #[must_use]
     pub fn with_segments(&self, segments: Vec<Segment>) -> Self {
-        let Inner {
+        let TableInner {
             name,
             uid,
             schema,
@@ -223,7 +223,7 @@ impl Table {
             ..
         } = &*self.inner;
         assert_eq!(segments.len(), self.segments().len(), "a segment for each");
-        Self::new(Inner {
+        Self::new(TableInner {
             name: name.clone(),
             uid: *uid,
             schema: Arc::clone(schema),

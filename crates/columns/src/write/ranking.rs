@@ -114,12 +114,12 @@ struct Ranking<'t> {
     /// The number of each row: of the strings in the interner, or, in a run, the rank.
     numbers: ScratchExtent<'t>,
     rows: u64,
-    runs: Vec<Run<'t>>,
+    runs: Vec<StringRun<'t>>,
     has_null: bool,
 }
 
 /// Sorted strings, each behind its length (u32), of some rows.
-struct Run<'t> {
+struct StringRun<'t> {
     rows: Range<u64>,
     count: u64,
     strings: FrozenScratch<'t>,
@@ -204,7 +204,7 @@ impl<'t> Ranking<'t> {
         }
         scratch.write_at(at, &buffer);
         tracing::debug!(bytes = len, "spilled a run of strings");
-        self.runs.push(Run {
+        self.runs.push(StringRun {
             rows,
             count: order.len() as u64,
             strings: scratch.freeze(),

@@ -46,7 +46,7 @@ pub(crate) struct SegmentWriter<'t> {
 
 /// A segment that is written.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenSegment {
     pub(crate) rows: u64,
     /// A `FORMAT_` constant.
     pub(crate) format: u32,
@@ -270,7 +270,7 @@ impl<'t> SegmentWriter<'t> {
     }
 
     /// Ends the segment: rewrites string ids as ranks, writes what is left and the directory.
-    pub(crate) fn finish(&mut self) -> Result<Written> {
+    pub(crate) fn finish(&mut self) -> Result<WrittenSegment> {
         self.columns.par_iter_mut().for_each(ColumnWriter::end);
         while self.columns.iter().any(ColumnWriter::has_backlog) {
             self.step(ColumnWriter::has_backlog)?;
@@ -316,7 +316,7 @@ impl<'t> SegmentWriter<'t> {
         extents.append(&mut self.parts);
         let rows = std::mem::take(&mut self.rows);
         self.columns.clear();
-        Ok(Written {
+        Ok(WrittenSegment {
             rows,
             format,
             extents,

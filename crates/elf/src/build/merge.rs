@@ -1,7 +1,7 @@
 //! Sorted runs that did not fit the memory, and their merge.
 
 use crate::build::output::{Spill, SpillArea};
-use crate::build::record::{Encoder, SortRecord, compare};
+use crate::build::record::{RecordEncoder, SortRecord, compare};
 use crate::build::sort::sort;
 use crate::{ElfError, Result, Rows};
 use halocline_media::huge::HugeVec;
@@ -24,7 +24,7 @@ pub(crate) fn memory<const W: usize>(records: usize) -> Result<HugeVec<SortRecor
 
 /// Sorts all rows in runs of `run_rows` and merges these into one area.
 pub(crate) fn sort_spilling<'s, R: Rows + ?Sized, const W: usize>(
-    encoder: &Encoder<'_, R>,
+    encoder: &RecordEncoder<'_, R>,
     run_rows: usize,
     spill: &'s dyn Spill,
 ) -> Result<Box<dyn SpillArea + 's>> {

@@ -19,7 +19,7 @@ use crate::packed::shortcut_builder::ShortcutBuilder;
 use crate::packed::shortcuts::Shortcuts;
 use crate::{ElfError, Layout, Result, Rows, packed, published};
 use output::{Buffered, Output, Spill};
-use record::{Encoder, SortRecord, code};
+use record::{RecordEncoder, SortRecord, code};
 
 /// Options of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,7 +150,7 @@ struct IndexBuild<'a> {
 
 impl IndexBuild<'_> {
     fn run<const W: usize>(self, out: &mut dyn Output) -> Result<BuildStats> {
-        let encoder = Encoder {
+        let encoder = RecordEncoder {
             rows: self.rows,
             geometry: &self.geometry,
         };

@@ -67,12 +67,12 @@ impl Differ {
 }
 
 /// Reads rows and packs them into records.
-pub(crate) struct Encoder<'a, R: ?Sized> {
+pub(crate) struct RecordEncoder<'a, R: ?Sized> {
     pub(crate) rows: &'a R,
     pub(crate) geometry: &'a RecordGeometry,
 }
 
-impl<R: Rows + ?Sized> Encoder<'_, R> {
+impl<R: Rows + ?Sized> RecordEncoder<'_, R> {
     /// Packs the first `dims` dimensions of the rows from `start` on; `codes` is scratch space.
     pub(crate) fn encode<const W: usize>(
         &self,

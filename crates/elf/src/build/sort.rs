@@ -8,7 +8,7 @@
     reason = "threads write interleaved, disjoint places of one destination"
 )]
 
-use crate::build::record::{Encoder, SortRecord, compare, top_bits};
+use crate::build::record::{RecordEncoder, SortRecord, compare, top_bits};
 use crate::{ElfError, Result, Rows};
 use rayon::prelude::*;
 use std::marker::PhantomData;
@@ -53,7 +53,7 @@ impl<'a, T: Copy> SharedSlice<'a, T> {
 
 /// Sorts the rows `range` into `out`, which has their number of records. Uses the current rayon pool.
 pub(crate) fn sort<R: Rows + ?Sized, const W: usize>(
-    encoder: &Encoder<'_, R>,
+    encoder: &RecordEncoder<'_, R>,
     range: Range<usize>,
     out: &mut [SortRecord<W>],
 ) -> Result<()> {
@@ -146,7 +146,7 @@ fn sort_bucket<const W: usize>(bucket: &mut [SortRecord<W>]) {
 
 /// Calls `each` with the packed records of a stripe, `dims` dimensions of them.
 fn chunks<R: Rows + ?Sized, const W: usize>(
-    encoder: &Encoder<'_, R>,
+    encoder: &RecordEncoder<'_, R>,
     base: usize,
     stripe: &Range<usize>,
     dims: usize,

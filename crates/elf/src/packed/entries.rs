@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Area {
+    struct EntryArea {
         words: Vec<u64>,
         frozen: bool,
     }
@@ -190,14 +190,14 @@ mod tests {
     impl Spill for Vectors {
         fn area(&self, words: usize) -> std::result::Result<Box<dyn SpillArea + '_>, WriteError> {
             self.areas.set(self.areas.get() + 1);
-            Ok(Box::new(Area {
+            Ok(Box::new(EntryArea {
                 words: Vec::with_capacity(words),
                 frozen: false,
             }))
         }
     }
 
-    impl SpillArea for Area {
+    impl SpillArea for EntryArea {
         fn append(&mut self, words: &[u64]) -> std::result::Result<(), WriteError> {
             assert!(!self.frozen && self.words.len() + words.len() <= self.words.capacity());
             self.words.extend_from_slice(words);

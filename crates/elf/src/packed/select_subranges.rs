@@ -126,12 +126,12 @@ mod tests {
 
     const DIMS: usize = 5;
 
-    struct Table {
+    struct SubrangeTable {
         max: [u64; DIMS],
         rows: Vec<[u64; DIMS]>,
     }
 
-    impl Table {
+    impl SubrangeTable {
         /// Creates random rows, one in eight of which is a copy of another one; those with first code 0 have
         /// the same third one as a rule, so their lists have many rows in a quarter.
         fn new(max: [u64; DIMS], rows: usize, rng: &mut StdRng) -> Self {
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    impl Rows for Table {
+    impl Rows for SubrangeTable {
         fn rows(&self) -> usize {
             self.rows.len()
         }
@@ -187,7 +187,7 @@ mod tests {
             ([11, 9, 99, 7, 7], 6000, true),
             ([11, 9, 3, 2, 2], 1100, false),
         ] {
-            let table = Table::new(max, rows, &mut rng);
+            let table = SubrangeTable::new(max, rows, &mut rng);
             let bytes: Arc<[u8]> = build_vec(&table, &BuildOptions::default()).unwrap().into();
             let header = ElfHeader::read(&bytes).unwrap();
             let what = format!("seed {seed:#x}, {max:?}");
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn damaged_quarters_are_found() {
         let mut rng = StdRng::seed_from_u64(0x9a38);
-        let table = Table::new([11, 9, 31, 7, 77], 1500, &mut rng);
+        let table = SubrangeTable::new([11, 9, 31, 7, 77], 1500, &mut rng);
         let bytes = build_vec(&table, &BuildOptions::default()).unwrap();
         let header = ElfHeader::read(&bytes).unwrap();
         let at = header.shortcuts.offset(60);

@@ -8,7 +8,7 @@ use crate::place::dynamic::Dynamic;
 use crate::place::hashed::Hashed;
 use crate::place::{PlaceOptions, PlacementStatus};
 use crate::view::Image;
-use halocline_cache::{Budget, Placement, Reservation, StaticLists};
+use halocline_cache::{DramBudget, Placement, Reservation, StaticLists};
 use halocline_media::{Bytes, PAGE};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl<B: Bytes> Elf<B> {
     ///
     /// # Errors
     /// As [`place`](Self::place).
-    pub(crate) fn place_within(&self, options: &PlaceOptions, budget: &Budget) -> Result<(Self, bool)> {
+    pub(crate) fn place_within(&self, options: &PlaceOptions, budget: &DramBudget) -> Result<(Self, bool)> {
         // No placement uses more than this.
         let use_for = 2 * self.size() + (1 << 20);
         let asked = options.dram.unwrap_or(u64::MAX).min(use_for) / PAGE * PAGE;

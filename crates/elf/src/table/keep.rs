@@ -7,7 +7,7 @@
 use crate::Result;
 use crate::place::{IndexCopies, PlaceOptions};
 use crate::table::{IndexSegment, IndexState, TableIndex};
-use halocline_cache::Budget;
+use halocline_cache::DramBudget;
 use halocline_pool::ExtentRef;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl KeptCopies {
         &mut self,
         index: &TableIndex,
         options: &PlaceOptions,
-        budget: &Budget,
+        budget: &DramBudget,
     ) -> Result<TableIndex> {
         if self.options != *options {
             self.segments.clear();

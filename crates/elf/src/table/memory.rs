@@ -4,14 +4,14 @@
 
 use crate::build::output::{Output, WriteError};
 use crate::table::cancel::CancellationToken;
-use halocline_cache::{Budget, Reservation};
+use halocline_cache::{DramBudget, Reservation};
 use halocline_media::{HugeVec, MediaError, PAGE};
 use halocline_pool::ExtentBytes;
 use std::sync::OnceLock;
 
 /// The DRAM available to a build.
 pub(super) struct MemoryRoom<'a> {
-    pub(super) budget: &'a Budget,
+    pub(super) budget: &'a DramBudget,
     /// Limit in bytes, in addition to the budget.
     pub(super) most: u64,
     /// The first request that was refused, in bytes.

@@ -8,7 +8,6 @@
 //!
 //! The object of a volatile index has no extents; its trees are in DRAM (volatile.rs).
 
-mod advise;
 mod build;
 mod cancel;
 mod extent;

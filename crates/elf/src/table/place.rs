@@ -1,8 +1,9 @@
-//! Placement of a table's index: each segment gets a share by its size.
+//! Placement of a table's index, and advice on it: each segment gets a share of the DRAM by its size.
 
+use crate::advise::{IndexShare, advise};
 use crate::place::{PlaceOptions, PlacementStatus};
 use crate::table::{IndexSegment, TableIndex};
-use crate::{Elf, Result};
+use crate::{Advice, AdviseOptions, Elf, ElfError, Query, Result};
 use halocline_pool::ExtentBytes;
 
 impl TableIndex {
@@ -12,11 +13,8 @@ impl TableIndex {
     /// # Errors
     /// As [`Elf::place`].
     pub fn place(&self, options: &PlaceOptions) -> Result<Self> {
-        let all: u64 = self.segments().iter().map(|segment| segment.elf().size()).sum();
         let part = |elf: &Elf<ExtentBytes>| PlaceOptions {
-            dram: options
-                .dram
-                .map(|dram| (u128::from(dram) * u128::from(elf.size()) / u128::from(all.max(1))) as u64),
+            dram: options.dram.map(|dram| self.dram_share(dram, elf)),
             ..*options
         };
         let place = |segment: &IndexSegment| -> Result<IndexSegment> {
@@ -41,5 +39,43 @@ impl TableIndex {
             all.fallback = all.fallback.or_else(|| placed.fallback.clone());
         }
         all
+    }
+
+    /// Predicts what each placement would cost for queries like these, and picks one. `sample` has the same
+    /// queries for each of the [segments](Self::segments), in its codes; the DRAM is shared among them as
+    /// [`place`](Self::place) does. See [`Elf::advise`](crate::Elf::advise).
+    ///
+    /// # Errors
+    /// As [`Elf::advise`](crate::Elf::advise); [`ElfError::NoQueries`] also if a segment has none.
+    pub fn advise(&self, sample: &[Vec<Query>], options: &AdviseOptions) -> Result<Advice> {
+        let segments = self.segments();
+        if sample.len() < segments.len() {
+            return Err(ElfError::NoQueries);
+        }
+        let parts = segments.iter().zip(sample).map(|(segment, queries)| {
+            let elf = segment.elf();
+            IndexShare::new(elf, queries, self.dram_share(options.dram, elf))
+        });
+        // Dictionaries made for the index would also be in DRAM.
+        let with_dictionaries = match self.is_volatile() {
+            true => segments
+                .iter()
+                .map(|segment| segment.elf().placed().dram_bytes)
+                .sum(),
+            false => self.stored_bytes(),
+        };
+        let beside = with_dictionaries.saturating_sub(self.segments_size());
+        advise(parts.collect::<Result<_>>()?, beside, options)
+    }
+
+    /// Returns the size of the segments' indexes in bytes.
+    fn segments_size(&self) -> u64 {
+        self.segments().iter().map(|segment| segment.elf().size()).sum()
+    }
+
+    /// Returns the share of a segment in `dram` bytes.
+    fn dram_share(&self, dram: u64, elf: &Elf<ExtentBytes>) -> u64 {
+        let all = self.segments_size().max(1);
+        (u128::from(dram) * u128::from(elf.size()) / u128::from(all)) as u64
     }
 }

@@ -17,7 +17,7 @@ use crate::table::memory::{MemoryOutput, MemoryRoom, pages};
 use crate::table::meta::IndexMeta;
 use crate::table::{IndexSegment, IndexState, OwnDictionary, TableIndex};
 use crate::{Elf, ElfError, IndexOptions, Layout, Order, Result};
-use halocline_cache::{Budget, Placement};
+use halocline_cache::{DramBudget, Placement};
 use halocline_columns::{Column, Dictionary, Segment, Table};
 use halocline_pool::{ExtentBytes, Txn};
 use std::sync::atomic::AtomicBool;
@@ -115,7 +115,7 @@ struct VolatileTree {
 struct VolatileBuild<'a, F> {
     index: &'a TableIndex,
     table: &'a Table,
-    budget: &'a Budget,
+    budget: &'a DramBudget,
     /// Limit for all trees together, in addition to the budget.
     most: u64,
     options: &'a IndexOptions,
@@ -168,7 +168,7 @@ impl KeptTrees {
         &mut self,
         index: &TableIndex,
         table: &Table,
-        budget: &Budget,
+        budget: &DramBudget,
         options: &IndexOptions,
         begin: impl Fn() -> Result<Txn>,
         cancel: &AtomicBool,

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use halocline_cache::{Budget, Placement};
+use halocline_cache::{DramBudget, Placement};
 use halocline_columns::Table;
 use halocline_elf::{IndexOptions, KeptCopies, PlaceOptions, Query, TableIndex};
 use halocline_emulator::EmulatedSpec;
@@ -30,7 +30,7 @@ use trees::VolatileTreeStore;
 /// The copies of all indexes of a database, by the name of the index.
 #[derive(Debug)]
 pub(crate) struct Placements {
-    budget: Budget,
+    budget: DramBudget,
     /// Number of changes of the budget; indexes that were placed before the last one are placed anew.
     epoch: AtomicU64,
     /// Chooses the placement of indexes with `placement = 'auto'`.
@@ -45,7 +45,7 @@ impl Placements {
     pub(crate) fn new(limit: u64, medium: EmulatedSpec, options: IndexOptions) -> Self {
         Self {
             trees: VolatileTreeStore::new(options),
-            budget: Budget::new(limit),
+            budget: DramBudget::new(limit),
             advisor: PlacementAdvisor::new(medium),
             epoch: AtomicU64::new(0),
             kept: Mutex::default(),
@@ -53,7 +53,7 @@ impl Placements {
     }
 
     /// Returns the DRAM budget of all copies.
-    pub(crate) fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &DramBudget {
         &self.budget
     }
 
@@ -99,7 +99,7 @@ impl Placements {
 
 /// The result of placing an index.
 #[derive(Debug)]
-struct PlacedCopy {
+struct PlacedIndex {
     epoch: u64,
     index: Arc<TableIndex>,
     /// The reason why the index could not be placed at all.
@@ -114,7 +114,7 @@ pub(crate) struct IndexPlacement {
     placements: Arc<Placements>,
     /// True if it may make copies, false if it only uses existing ones.
     makes: bool,
-    slot: Arc<Mutex<Option<PlacedCopy>>>,
+    slot: Arc<Mutex<Option<PlacedIndex>>>,
 }
 
 impl IndexPlacement {
@@ -128,7 +128,7 @@ impl IndexPlacement {
         }
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<PlacedCopy>> {
+    fn slot(&self) -> MutexGuard<'_, Option<PlacedIndex>> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -248,9 +248,9 @@ impl IndexPlacement {
         index: &Arc<TableIndex>,
         table: &Table,
         kept: &mut BTreeMap<String, KeptCopies>,
-    ) -> Option<PlacedCopy> {
+    ) -> Option<PlacedIndex> {
         let epoch = self.placements.epoch.load(Ordering::Relaxed);
-        let in_place = |index: Arc<TableIndex>, failed, more_than| PlacedCopy {
+        let in_place = |index: Arc<TableIndex>, failed, more_than| PlacedIndex {
             epoch,
             index,
             failed,

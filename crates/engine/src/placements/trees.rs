@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use halocline_cache::Budget;
+use halocline_cache::DramBudget;
 use halocline_columns::Table;
 use halocline_elf::{ElfError, IndexOptions, KeptTrees, TableIndex, VolatileTrees};
 use halocline_media::{FileMedium, FileOptions, Medium};
 use halocline_pool::{Pool, PoolError};
 use tempfile::NamedTempFile;
 
-use super::{IndexPlacement, PlacedCopy};
+use super::{IndexPlacement, PlacedIndex};
 use crate::EngineError;
 
 /// The trees of all volatile indexes of a database, by the name of the index.
@@ -74,7 +74,7 @@ impl TreeEntry {
         kept: &mut KeptTrees,
         index: &TableIndex,
         table: &Table,
-        with: (&Budget, &IndexOptions),
+        with: (&DramBudget, &IndexOptions),
         cancel: &Arc<AtomicBool>,
     ) -> Result<Option<VolatileTrees>, ElfError> {
         *lock(&self.building) = Some(Arc::clone(cancel));
@@ -196,7 +196,7 @@ impl IndexPlacement {
 
     fn put(&self, index: Arc<TableIndex>, failed: Option<String>, more_than: Option<u64>) {
         let epoch = self.placements.epoch.load(Ordering::Relaxed);
-        *self.slot() = Some(PlacedCopy {
+        *self.slot() = Some(PlacedIndex {
             epoch,
             index,
             failed,

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment, Selection};
+use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment, SelectionVector};
 
 use super::fact::pool_table;
 use crate::catalog::OpenTable;
@@ -142,7 +142,7 @@ impl DimensionScan {
         }
         let mut combinations = Combinations::of(segment, &self.attributes)?;
         let (mut keys, mut found) = (Vec::new(), Vec::new());
-        let (mut selection, mut codes) = (Selection::default(), vec![0; BLOCK_ROWS]);
+        let (mut selection, mut codes) = (SelectionVector::default(), vec![0; BLOCK_ROWS]);
         let has_null = columns.iter().any(|column| column.has_null);
         let mut block = |first: usize, mask: &BlockMask| -> Result<()> {
             if interrupted.load(Ordering::Relaxed) {

@@ -5,7 +5,7 @@
 //! mask records the result. Few rows are looked up one by one.
 
 use halocline_columns::{
-    BLOCK_ROWS, BlockMask, CodeFilter, CodePredicate, CodeReader, Column, Segment, Selection,
+    BLOCK_ROWS, BlockMask, CodeFilter, CodePredicate, CodeReader, Column, Segment, SelectionVector,
 };
 
 use std::ops::Range;
@@ -113,7 +113,7 @@ impl<'a> NarrowProbe<'a> {
     /// Estimates the share of rows that pass, by a few blocks spread over a non-empty segment.
     pub(super) fn sample(&mut self, segment: &Segment) -> JoinResult<f64> {
         let (size, rows) = (segment.chunk_rows(), segment.rows());
-        let (mut selection, mut room) = (Selection::default(), Vec::new());
+        let (mut selection, mut room) = (SelectionVector::default(), Vec::new());
         let (mut seen, mut kept) = (0, 0);
         for number in 0..SAMPLE {
             let row = rows / SAMPLE * number;
@@ -175,7 +175,7 @@ impl<'a> NarrowProbe<'a> {
         &mut self,
         chunk: usize,
         block: usize,
-        selection: &mut Selection,
+        selection: &mut SelectionVector,
         room: &mut Vec<u32>,
     ) -> JoinResult<()> {
         let codes = in_room(room, selection.len());

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment, Selection};
+use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment, SelectionVector};
 
 use super::aggregate::GroupStates;
 use super::measure::MeasureValues;
@@ -56,7 +56,7 @@ pub(super) struct Pipeline<'a> {
     measured: Vec<MeasuredColumn<'a>>,
     stripe: Stripe,
     /// Remaining rows of stripes, and where they are.
-    selection: Selection,
+    selection: SelectionVector,
     few: PendingSelection,
     /// Codes of the remaining rows.
     codes: (Vec<u32>, Vec<u64>),
@@ -124,7 +124,7 @@ impl<'a> Pipeline<'a> {
             columns: vec![MeasureValues::default(); measured.len()],
             measured,
             stripe: Stripe::default(),
-            selection: Selection::default(),
+            selection: SelectionVector::default(),
             few: PendingSelection::default(),
             codes: Default::default(),
             groups: Vec::new(),

@@ -1,6 +1,6 @@
 //! Remaining rows of a few blocks: masks while they are many, a selection once they are few.
 
-use halocline_columns::{BlockMask, Selection, rows_in};
+use halocline_columns::{BlockMask, SelectionVector, rows_in};
 
 use crate::JoinResult;
 
@@ -87,6 +87,6 @@ impl PendingSelection {
     pub(super) fn takes(self, chunk: usize, block: usize, place: usize) -> bool {
         let after = block.checked_sub(self.block);
         (chunk, place) == (self.chunk, self.place)
-            && after.is_some_and(|after| after + STRIPE <= Selection::BLOCKS)
+            && after.is_some_and(|after| after + STRIPE <= SelectionVector::BLOCKS)
     }
 }

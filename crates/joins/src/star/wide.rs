@@ -1,6 +1,6 @@
 //! Probes of a column with codes of more than 32 bits, or of several columns.
 
-use halocline_columns::{CodePredicate, CodeReader, Column, Segment, Selection};
+use halocline_columns::{CodePredicate, CodeReader, Column, Segment, SelectionVector};
 
 use super::dimension::Dimension;
 use super::key::KeyDigit;
@@ -78,7 +78,12 @@ impl<'a> WideProbe<'a> {
     }
 
     /// Keeps those of the selected rows, from a block on, that are in the dimension.
-    pub(super) fn pass(&mut self, chunk: usize, block: usize, selection: &mut Selection) -> JoinResult<()> {
+    pub(super) fn pass(
+        &mut self,
+        chunk: usize,
+        block: usize,
+        selection: &mut SelectionVector,
+    ) -> JoinResult<()> {
         let rows = selection.rows();
         self.keys.clear();
         self.keys.resize(rows.len(), Some(0));

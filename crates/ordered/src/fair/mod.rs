@@ -16,8 +16,8 @@
 //! are linearizable. Empty nodes, and inner nodes with few children, are merged with a neighbour by the
 //! steps of a split in reverse order.
 
+pub(crate) mod fault;
 mod layout;
-pub(crate) mod mistake;
 mod nodes;
 mod shift;
 mod split;

@@ -8,10 +8,10 @@ use crate::persistent::{
     offset_of,
 };
 
+use super::fault::{FastFairFault, injected};
 use super::layout::{
     FIRST, HINT, SLOTS, count, flush_slot, has_first, key_at, last_up_to, store_key, store_value, value_at,
 };
-use super::mistake::{Mistake, made};
 use super::{shift, split};
 
 /// Nodes with sorted entries.
@@ -89,7 +89,7 @@ impl NodeFormat for FairFormat {
     fn set_value(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize, value: u64) {
         store_value(out, node, at, value);
         flush_slot(out, node, at);
-        if !made(Mistake::UpdateUnfenced) {
+        if !injected(FastFairFault::UpdateUnfenced) {
             out.fence();
         }
     }
@@ -144,7 +144,7 @@ impl NodeFormat for FairFormat {
         if inner && summary.entries.first().is_none_or(|first| first.0 != low) {
             return Err("its first child does not start at its least key");
         }
-        if made(Mistake::CopyStays) {
+        if injected(FastFairFault::CopyStays) {
             summary.unfinished = false;
         }
         Ok(summary)
@@ -156,10 +156,10 @@ impl NodeFormat for FairFormat {
 
     fn unfinished_child(node: NodeRef<'_>) -> Option<u64> {
         let child = (node.meta() >> HINT) as u32;
-        (child != 0 && !made(Mistake::HintIgnored)).then(|| offset_of(child))
+        (child != 0 && !injected(FastFairFault::HintIgnored)).then(|| offset_of(child))
     }
 
     fn load_unfenced() -> bool {
-        made(Mistake::LoadUnfenced)
+        injected(FastFairFault::LoadUnfenced)
     }
 }

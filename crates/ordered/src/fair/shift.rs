@@ -10,11 +10,11 @@
 
 use crate::persistent::{NodeHead, NodeRef, NodeWriter};
 
+use super::fault::{FastFairFault, injected};
 use super::layout::{
     FIRST, SLOTS, count, flush_slot, has_first, key_at, last_up_to, starts_line, store_key, store_value,
     value_at,
 };
-use super::mistake::{Mistake, made};
 
 /// Adds an entry to a node that has room.
 #[inline]
@@ -31,12 +31,12 @@ pub(super) fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, valu
         store_key(out, node, slot, key_at(node, slot - 1));
         if starts_line(slot) {
             flush_slot(out, node, slot);
-            if !made(Mistake::ShiftUnfenced) {
+            if !injected(FastFairFault::ShiftUnfenced) {
                 out.fence();
             }
         }
     }
-    if made(Mistake::KeyBeforeValue) {
+    if injected(FastFairFault::KeyBeforeValue) {
         store_key(out, node, place, key);
     }
     store_value(out, node, place, value);
@@ -45,7 +45,7 @@ pub(super) fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, valu
         // The flag is in the line of the first entry, which is flushed below.
         out.store(node.offset + NodeHead::META, node.meta() | FIRST);
     }
-    if !made(Mistake::InsertUnflushed) {
+    if !injected(FastFairFault::InsertUnflushed) {
         flush_slot(out, node, place);
     }
     out.fence();
@@ -56,14 +56,14 @@ pub(super) fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, valu
 pub(super) fn remove(out: &mut NodeWriter<'_>, node: NodeRef<'_>, place: usize) {
     let last = count(node).saturating_sub(1);
     for slot in place..last {
-        if made(Mistake::ValueMovesFirst) {
+        if injected(FastFairFault::ValueMovesFirst) {
             store_value(out, node, slot, value_at(node, slot + 1));
         }
         store_key(out, node, slot, key_at(node, slot + 1));
         store_value(out, node, slot, value_at(node, slot + 1));
         if starts_line(slot + 1) {
             flush_slot(out, node, slot);
-            if !made(Mistake::ShiftUnfenced) {
+            if !injected(FastFairFault::ShiftUnfenced) {
                 out.fence();
             }
         }

@@ -16,8 +16,8 @@ use halocline_media::LINE;
 
 use crate::persistent::{NODE, NodeFormat, NodeHead, NodeRef, NodeSplit, NodeWriter, SortedEntries};
 
+use super::fault::{FastFairFault, injected};
 use super::layout::{FIRST, HINT, SLOTS, count, entry_offset, key_at, last_up_to, store_key, store_value};
-use super::mistake::{Mistake, made};
 use super::nodes::FairFormat;
 use super::shift;
 
@@ -26,16 +26,16 @@ pub(super) fn split(out: &mut NodeWriter<'_>, split: &NodeSplit<'_, '_>) {
         parent, node, new, ..
     } = *split;
     FairFormat::write_new(out, new, &split.head(), &split.moved());
-    if !made(Mistake::NoHint) {
+    if !injected(FastFairFault::NoHint) {
         store_hint(out, parent, node);
     }
-    if made(Mistake::ParentFirst) {
+    if injected(FastFairFault::ParentFirst) {
         shift::insert(out, parent, split.bound, new);
     }
-    if !made(Mistake::LinkBeforeNew) {
+    if !injected(FastFairFault::LinkBeforeNew) {
         out.fence();
     }
-    if made(Mistake::EndBeforeLink) {
+    if injected(FastFairFault::EndBeforeLink) {
         out.store(node.offset + NodeHead::HIGH, split.bound - 1);
     }
     // The link first: the moved entries must be reachable before the old node disclaims their keys.
@@ -46,7 +46,7 @@ pub(super) fn split(out: &mut NodeWriter<'_>, split: &NodeSplit<'_, '_>) {
     if let Some((key, value)) = split.stays() {
         shift::insert(out, node, key, value);
     }
-    if !made(Mistake::ParentFirst) {
+    if !injected(FastFairFault::ParentFirst) {
         shift::insert(out, parent, split.bound, new);
     }
 }
@@ -55,14 +55,14 @@ pub(super) fn join(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, left: NodeRef<
     let entries = SortedEntries::of::<FairFormat>(right);
     append(out, left, &entries);
     store_hint(out, parent, left);
-    if !made(Mistake::JoinUnfenced) {
+    if !injected(FastFairFault::JoinUnfenced) {
         out.fence();
     }
     // The hint is durable, so opening finds this change unfinished until the left node's head is complete.
     shift::remove(out, parent, last_up_to(parent, right.low()));
     out.store(left.offset + NodeHead::HIGH, right.high());
     out.store(left.offset + NodeHead::SIBLING, right.sibling());
-    if !made(Mistake::FreeBeforeUnlink) {
+    if !injected(FastFairFault::FreeBeforeUnlink) {
         out.flush(left.offset);
         out.fence();
     }
@@ -79,7 +79,7 @@ fn append(out: &mut NodeWriter<'_>, node: NodeRef<'_>, entries: &[(u64, u64)]) {
         touch(slot);
     }
     for slot in (count + entries.len()).max(1)..SLOTS {
-        if key_at(node, slot) != 0 && !made(Mistake::StaleEntries) {
+        if key_at(node, slot) != 0 && !injected(FastFairFault::StaleEntries) {
             store_key(out, node, slot, 0);
             touch(slot);
         }

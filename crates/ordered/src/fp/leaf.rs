@@ -8,8 +8,8 @@ use halocline_media::{LINE, MediaError};
 use crate::hybrid::{LeafEntry, LeafRef};
 use crate::kernel::{fingerprint, matches_in_line};
 
+use super::fault::{FpFault, injected};
 use super::layout::{ALL, NEXT, SLOTS, entry_offset};
-use super::mistake::{Mistake, made};
 
 /// A copy of a leaf's first line: the bitmap in bytes 0 to 7, fingerprints in bytes 8 to 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,14 +109,14 @@ impl<'a> FpLeafRef<'a> {
         }
         let slot = head.free().trailing_zeros() as usize;
         self.store_entry(slot, key, value);
-        if !made(Mistake::EntryUnflushed) {
+        if !injected(FpFault::EntryUnflushed) {
             self.flush_entry(slot);
         }
         // The bitmap must not become durable before the entry that it marks as used.
-        if !made(Mistake::EntryUnfenced) {
+        if !injected(FpFault::EntryUnfenced) {
             self.0.medium.fence()?;
         }
-        if made(Mistake::UpdateInTwoStores) && instead != 0 {
+        if injected(FpFault::UpdateInTwoStores) && instead != 0 {
             self.store_bitmap(head.used() & !instead);
         }
         self.set(head, slot, key, instead)?;
@@ -128,7 +128,7 @@ impl<'a> FpLeafRef<'a> {
     pub(crate) fn set(self, head: &FpHeader, slot: usize, key: u64, instead: u64) -> Result<(), MediaError> {
         let mut head = *head;
         let bitmap = (head.used() | 1 << slot) & !instead;
-        if made(Mistake::BitmapBeforeFingerprint) {
+        if injected(FpFault::BitmapBeforeFingerprint) {
             self.store_bitmap(bitmap);
         }
         // Fingerprint and bitmap are in one line, whose stores arrive in order: no fence is needed between.
@@ -163,7 +163,7 @@ impl<'a> FpLeafRef<'a> {
     pub(crate) fn clear(self, head: &FpHeader, slot: usize) -> Result<(), MediaError> {
         self.store_bitmap(head.used() & !(1 << slot));
         self.flush_head();
-        if made(Mistake::RemoveUnfenced) {
+        if injected(FpFault::RemoveUnfenced) {
             return Ok(());
         }
         self.0.medium.fence()
@@ -215,7 +215,7 @@ impl<'a> FpLeafRef<'a> {
             count = slot + 1;
         }
         self.store_head(&head);
-        if !made(Mistake::NewLeafUnflushed) {
+        if !injected(FpFault::NewLeafUnflushed) {
             self.0.medium.flush(self.0.offset, entry_offset(count));
         }
         self.set_next(next);

@@ -17,9 +17,9 @@ use crate::hybrid::LeafRef;
 use crate::locks::Backoff;
 use crate::open_mode::begin_repair;
 
+use super::fault::{FpFault, injected};
 use super::layout::{LOG, LOG_BITMAP, LOG_RIGHT, LOGS, LOGS_AT};
 use super::leaf::FpLeafRef;
-use super::mistake::{Mistake, made};
 
 /// A kind of change to a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl MicroLogGuard<'_> {
     /// Stores and flushes a description of the change. The caller issues the fence.
     pub(crate) fn begin(&self, change: LeafChange, leaf: FpLeafRef<'_>, right: u64) {
         let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
-        if made(Mistake::LogLeafFirst) {
+        if injected(FpFault::LogLeafFirst) {
             medium.store_u64(at, leaf.0.offset | change as u64);
         }
         medium.store_u64(at + LOG_RIGHT, right);
@@ -91,7 +91,7 @@ impl MicroLogGuard<'_> {
     pub(crate) fn end(&self) {
         let (medium, at) = (self.slab.medium(), place(self.slab, self.index));
         medium.store_u64(at, 0);
-        if !made(Mistake::LogClearedLate) {
+        if !injected(FpFault::LogClearedLate) {
             medium.flush(at, LINE);
         }
     }
@@ -107,7 +107,7 @@ fn place(slab: &Slab, index: u32) -> u64 {
 /// # Errors
 /// [`TreeError::Damaged`] if a log makes no sense.
 pub(crate) fn replay(slab: &Slab) -> Result<(), TreeError> {
-    if made(Mistake::IgnoreLogs) {
+    if injected(FpFault::IgnoreLogs) {
         return Ok(());
     }
     let medium = slab.medium();

@@ -15,11 +15,11 @@
 //! transactions. Leaves contain no locks.
 
 mod append;
+pub(crate) mod fault;
 mod layout;
 mod leaf;
 mod leaves;
 mod micro_log;
-pub(crate) mod mistake;
 mod split;
 mod tree;
 

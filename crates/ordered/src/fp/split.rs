@@ -6,10 +6,10 @@
 use crate::TreeError;
 use crate::hybrid::{FailedSplit, HybridTree, LeafSplit};
 
+use super::fault::{FpFault, injected};
 use super::leaf::FpLeafRef;
 use super::leaves::FpLeafFormat;
 use super::micro_log::LeafChange;
-use super::mistake::{Mistake, made};
 
 type FpHybrid = HybridTree<FpLeafFormat>;
 
@@ -25,7 +25,7 @@ pub(super) fn split(tree: &FpHybrid, split: &LeafSplit<'_, FpLeafFormat>) -> Res
     if let Some(log) = &log {
         log.begin(LeafChange::Split, leaf, new.0.offset);
     }
-    if !made(Mistake::LogUnfenced)
+    if !injected(FpFault::LogUnfenced)
         && let Err(error) = tree.write_gate.keep(medium.fence())
     {
         // The leaf is unchanged, so replaying the log would do nothing.
@@ -41,7 +41,7 @@ pub(super) fn split(tree: &FpHybrid, split: &LeafSplit<'_, FpLeafFormat>) -> Res
     head.0[0] = head.used() & !split.moved;
     leaf.store_bitmap(head.used());
     leaf.flush_head();
-    if made(Mistake::LogClearedEarly) {
+    if injected(FpFault::LogClearedEarly) {
         log.end();
     }
     let mut result = tree.write_gate.keep(medium.fence());
@@ -69,7 +69,7 @@ pub(super) fn take_over(tree: &FpHybrid, left: FpLeafRef<'_>, right: FpLeafRef<'
         left.store_entry(entry.slot, entry.key, entry.value);
         lines |= 1 << (entry.slot / 4);
     }
-    if !made(Mistake::TakenUnflushed) {
+    if !injected(FpFault::TakenUnflushed) {
         (0..16)
             .filter(|line| lines >> line & 1 == 1)
             .for_each(|line| left.flush_entry(line * 4));

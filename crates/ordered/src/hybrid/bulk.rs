@@ -8,9 +8,9 @@ use crate::entry_counter::EntryCounter;
 use crate::inner::InnerNodes;
 use crate::sorted_input::{SortedInput, filled};
 
+use super::fault::{HybridFault, injected};
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
-use super::mistake::{Mistake, made};
 use super::tree::{HybridTree, number_of, offset_of};
 
 /// The leaves written so far: the least key and the number of each.
@@ -76,7 +76,7 @@ impl<L: LeafFormat> HybridTree<L> {
             L::write_new(LeafRef { medium, offset }, pending.into_iter(), next, true);
             (pending, offset) = (following, next);
         }
-        if made(Mistake::LoadUnfenced) {
+        if injected(HybridFault::LoadUnfenced) {
             return Ok(());
         }
         self.write_gate.keep(medium.fence())

@@ -12,9 +12,9 @@
 mod batch;
 mod bulk;
 mod check;
+pub(crate) mod fault;
 mod leaf_ref;
 mod leaves;
-pub(crate) mod mistake;
 mod recover;
 mod remove;
 mod scan;

@@ -7,7 +7,7 @@
 //! As in the LB+-Tree, the wB+-Tree and the FPTree, only empty leaves are freed; leaves with entries
 //! are never merged. Inner nodes with at most a quarter of their entries are merged with a neighbour.
 
-use super::mistake::{Mistake, made};
+use super::fault::{HybridFault, injected};
 use crate::TreeError;
 use crate::inner::{LeafLocation, LockedNode};
 use crate::locks::Backoff;
@@ -108,7 +108,7 @@ impl<L: LeafFormat> HybridTree<L> {
         let (left, right) = (self.at(left), self.at(right));
         let next = L::next(right);
         L::set_next(left, next);
-        if made(Mistake::FreeBeforeUnlink) {
+        if injected(HybridFault::FreeBeforeUnlink) {
             return Ok(());
         }
         self.write_gate.keep(self.slab.medium().fence())

@@ -4,7 +4,7 @@ use halocline_media::LINE;
 
 use crate::TreeError;
 use crate::inner::ParentSnapshot;
-use crate::scan::{LeafScan, ScanDirection};
+use crate::scan::{LeafScanner, ScanDirection};
 
 use super::leaves::LeafFormat;
 use super::tree::HybridTree;
@@ -12,7 +12,7 @@ use super::tree::HybridTree;
 /// Prefetch distance in lines.
 const AHEAD: u64 = 64;
 
-impl<L: LeafFormat> LeafScan for HybridTree<L> {
+impl<L: LeafFormat> LeafScanner for HybridTree<L> {
     type Snapshot = ParentSnapshot;
 
     const AHEAD: usize = {

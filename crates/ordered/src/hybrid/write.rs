@@ -7,9 +7,9 @@
 use halocline_media::MediaError;
 
 use crate::TreeError;
+use crate::fault::{LockFault, injected};
 use crate::inner::LeafLocation;
 use crate::locks::{Backoff, Locked};
-use crate::mistake::{Mistake, made};
 
 use super::leaves::{InsertOutcome, LeafEntry, LeafFormat};
 use super::tree::HybridTree;
@@ -185,7 +185,7 @@ impl<L: LeafFormat> HybridTree<L> {
     #[inline(always)]
     pub(super) fn lock_current(&self, place: &LeafLocation<'_>) -> Option<Locked<'_>> {
         let locked = self.locks.lock(place.leaf);
-        if self.inner.is_current(place) || made(Mistake::WriterUnchecked) {
+        if self.inner.is_current(place) || injected(LockFault::WriterUnchecked) {
             return Some(locked);
         }
         locked.unchanged();

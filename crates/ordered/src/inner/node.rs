@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use halocline_media::prefetch_value;
 use zerocopy::FromZeros;
 
+use crate::fault::{LockFault, injected};
 use crate::kernel::{BOUNDS, not_greater};
-use crate::mistake::{Mistake, made};
 use crate::sched;
 use crate::version;
 
@@ -62,7 +62,7 @@ impl InnerNode {
     /// Returns true if everything read since `version` was obtained belongs to one state of the node.
     #[inline(always)]
     pub(crate) fn validate(&self, version: u64) -> bool {
-        version::is_still(&self.version, version) || made(Mistake::NodeUnvalidated)
+        version::is_still(&self.version, version) || injected(LockFault::NodeUnvalidated)
     }
 
     /// Prefetches the keys, which a search seldom needs.

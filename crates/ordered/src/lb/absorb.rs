@@ -9,9 +9,9 @@ use crate::TreeError;
 use crate::hybrid::StoreWords;
 use crate::write_gate::WriteGate;
 
+use super::fault::{LbFault, injected};
 use super::layout::LINES;
 use super::leaf::LbLeafRef;
-use super::mistake::{Mistake, made};
 
 /// Moves all entries of `right` to the empty leaf `left` and links `left` to the leaf after `right`.
 pub(super) fn take_over<W: StoreWords, const B: usize>(
@@ -31,7 +31,7 @@ pub(super) fn take_over<W: StoreWords, const B: usize>(
     for (block, header) in others.iter().enumerate() {
         for (line, slots) in LINES.iter().enumerate().skip(1) {
             let (entries, links) = (header.used() & slots != 0, (block, line) == (0, 3));
-            if (entries || links) && !(links && made(Mistake::AbsorbUnflushed)) {
+            if (entries || links) && !(links && injected(LbFault::AbsorbUnflushed)) {
                 left.flush_line(block, line);
             }
             waits |= entries && block > 0;

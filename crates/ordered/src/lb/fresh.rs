@@ -3,9 +3,9 @@
 use crate::hybrid::StoreWords;
 use crate::kernel::fingerprint;
 
+use super::fault::{LbFault, injected};
 use super::layout::{LINES, LbHeader, SLOTS};
 use super::leaf::LbLeafRef;
-use super::mistake::{Mistake, made};
 use super::put::home;
 
 /// Slot order for a leaf of which only the lines with entries are flushed: first the line of the links, which
@@ -28,10 +28,10 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
         filled: bool,
     ) -> [LbHeader; B] {
         let order = if filled { &FULL } else { &COMPACT };
-        let forgets = made(if filled {
-            Mistake::LoadUnflushed
+        let forgets = injected(if filled {
+            LbFault::LoadUnflushed
         } else {
-            Mistake::NewLeafUnflushed
+            LbFault::NewLeafUnflushed
         });
         let mut fingerprints = [[0; SLOTS]; B];
         let mut used = [0; B];

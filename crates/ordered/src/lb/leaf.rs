@@ -11,8 +11,8 @@ use halocline_media::{Mapped, MediaError};
 use crate::hybrid::{LINE_WORDS, LeafEntry, LeafRef, LoadWords, StoreWords};
 use crate::kernel::{RANKED, UpperHalf, fingerprint, upper};
 
+use super::fault::{LbFault, injected};
 use super::layout::{BLOCK, LINES, LbHeader, SLOTS, entry_offset, line_of, link_offset};
-use super::mistake::{Mistake, made};
 use super::put::home;
 
 /// Number of words in a block.
@@ -167,7 +167,7 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
         let (block, slot) = at;
         self.0.store(entry_at(at) + 1, value);
         self.flush_line(block, line_of(slot));
-        if made(Mistake::UpdateUnfenced) {
+        if injected(LbFault::UpdateUnfenced) {
             return Ok(());
         }
         self.0.fence()
@@ -180,7 +180,7 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
     pub(crate) fn clear(self, block: usize, header: LbHeader, slots: u32) -> Result<(), MediaError> {
         self.store_low(block, header.without(slots));
         self.flush_line(block, 0);
-        if made(Mistake::RemoveUnfenced) {
+        if injected(LbFault::RemoveUnfenced) {
             return Ok(());
         }
         self.0.fence()

@@ -7,9 +7,9 @@ use crate::hybrid::{FailedSplit, HybridTree, InsertOutcome, LeafEntry, LeafForma
 use crate::kernel::{UpperHalf, fingerprint};
 
 use super::append::append;
+use super::fault::{LbFault, injected};
 use super::layout::{BLOCK, LbHeader, SLOTS, entry_offset};
 use super::leaf::{BlockSlot, LbLeafRef, WORDS, get};
-use super::mistake::{Mistake, made};
 use super::put::home;
 use super::tree::LbOptions;
 
@@ -155,7 +155,7 @@ impl<const B: usize> LeafFormat for LbLeafFormat<B> {
 
     fn damage(head: &Self::LeafHead, entry: &LeafEntry<BlockSlot>) -> Option<&'static str> {
         let (block, slot) = entry.slot;
-        if made(Mistake::TrustLockBit) && head.0[0].is_locked() {
+        if injected(LbFault::TrustLockBit) && head.0[0].is_locked() {
             return Some("it is locked");
         }
         let fits = head.0[block].matches(fingerprint(entry.key)) & 1 << slot != 0;
@@ -229,7 +229,7 @@ impl<const B: usize> LeafFormat for LbLeafFormat<B> {
 
     /// Clears the entries block by block.
     fn clear_from(at: LeafRef<'_>, least: u64) -> Result<(), MediaError> {
-        if made(Mistake::KeepStale) {
+        if injected(LbFault::KeepStale) {
             return Ok(());
         }
         let leaf = LbLeafRef::<_, B>(at);

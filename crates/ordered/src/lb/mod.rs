@@ -14,11 +14,11 @@
 
 mod absorb;
 mod append;
+pub(crate) mod fault;
 mod fresh;
 mod layout;
 mod leaf;
 mod leaves;
-pub(crate) mod mistake;
 mod put;
 mod split;
 mod tree;

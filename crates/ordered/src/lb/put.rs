@@ -8,9 +8,9 @@ use halocline_media::MediaError;
 use crate::hybrid::{InsertOutcome, StoreWords};
 use crate::kernel::fingerprint;
 
+use super::fault::{LbFault, injected};
 use super::layout::{LINES, LbHeader, SLOTS, line_of};
 use super::leaf::{BlockSlot, LbLeafRef};
-use super::mistake::{Mistake, made};
 
 impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
     /// Inserts an entry like [`put`](LbLeafRef::put) if the key is absent.
@@ -60,7 +60,7 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
         if line == 0 {
             let slot = (headers[block].free() & LINES[0]).trailing_zeros() as usize;
             let with = headers[block].with(slot, fingerprint(key));
-            if made(Mistake::HeaderBeforeEntry) {
+            if injected(LbFault::HeaderBeforeEntry) {
                 self.store_header(block, with);
             }
             // Entry and header share a line, whose stores arrive in order: one flush and one fence suffice.
@@ -85,17 +85,17 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
             for from in 0..3 {
                 let Some(slot) = take() else { break };
                 let key = self.key((block, from));
-                if !made(Mistake::MoveWithoutCopy) {
+                if !injected(LbFault::MoveWithoutCopy) {
                     self.store_entry((block, slot), key, self.value((block, from)));
                 }
                 header = header.without(1 << from).with(slot, fingerprint(key));
             }
         }
         // The header is in another line, so the entries must be durable before it marks them as used.
-        if !made(Mistake::EntryUnflushed) {
+        if !injected(LbFault::EntryUnflushed) {
             self.flush_line(block, line);
         }
-        if !made(Mistake::EntryUnfenced) {
+        if !injected(LbFault::EntryUnfenced) {
             self.0.fence()?;
         }
         self.store_header(block, header);

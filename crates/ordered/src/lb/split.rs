@@ -11,10 +11,10 @@ use crate::hybrid::{FailedSplit, LeafSplit, StoreWords};
 use crate::kernel::fingerprint;
 use crate::write_gate::WriteGate;
 
+use super::fault::{LbFault, injected};
 use super::layout::{ALL, LINES, LbHeader, SLOTS};
 use super::leaf::{LbLeafRef, slot_of};
 use super::leaves::LbLeafFormat;
-use super::mistake::{Mistake, made};
 
 /// Splits a full leaf. `moving` is as in [`LbLeafRef::put`].
 pub(super) fn split<const B: usize>(
@@ -50,21 +50,21 @@ fn split_into<W: StoreWords, const B: usize>(
         (leaf.key(slot), leaf.value(slot))
     };
 
-    if made(Mistake::AltFlippedEarly) {
+    if injected(LbFault::AltFlippedEarly) {
         leaf.store_low(0, headers[0].flipped());
         leaf.flush_line(0, 0);
     }
     new.write_new(split.entries(entry), split.next, false);
-    let link = if made(Mistake::LinkOverLive) {
+    let link = if injected(LbFault::LinkOverLive) {
         live
     } else {
         1 - live
     };
-    if !made(Mistake::LinkAfterHeader) {
+    if !injected(LbFault::LinkAfterHeader) {
         leaf.store_link(link, split.new.offset);
         leaf.flush_line(0, 3);
     }
-    if !made(Mistake::NewLeafUnfenced)
+    if !injected(LbFault::NewLeafUnfenced)
         && let Err(error) = write_gate.keep(leaf.0.fence())
     {
         // The new link is not live, so the old leaf is unchanged.
@@ -75,7 +75,7 @@ fn split_into<W: StoreWords, const B: usize>(
     let mut left = *headers;
     left[0] = headers[0].flipped().without(gone[0]);
     leaf.store_low(0, left[0]);
-    if made(Mistake::LinkAfterHeader) {
+    if injected(LbFault::LinkAfterHeader) {
         leaf.store_link(link, split.new.offset);
         leaf.flush_line(0, 3);
     }

@@ -1,13 +1,13 @@
 //! Scans: the leaves of one parent, each read at one version.
 
 use crate::TreeError;
-use crate::scan::{LeafScan, ScanDirection, run};
+use crate::scan::{LeafScanner, ScanDirection, run};
 
 use super::descend::PersistentParentSnapshot;
 use super::format::NodeFormat;
 use super::tree::PersistentTree;
 
-impl<F: NodeFormat> LeafScan for PersistentTree<F> {
+impl<F: NodeFormat> LeafScanner for PersistentTree<F> {
     type Snapshot = PersistentParentSnapshot;
 
     const AHEAD: usize = 6;

@@ -8,7 +8,7 @@ use halocline_pool::{Pool, PoolError};
 
 use super::images;
 use super::workload::{Do, Kind, check, contents, run, states};
-use crate::seal::mistake::{self, Mistake};
+use crate::seal::fault::{self, CloseFault};
 use crate::{OrderedIndex, Range, TreeError};
 
 /// State word of a closed slab, and its offset in the slab's head.
@@ -82,13 +82,13 @@ fn survives_closing<K: Kind>() -> Result<MutantReport, Box<Violation>> {
 }
 
 /// Checks that no flush or fence of closing, or of the first operation on a closed tree (an update),
-/// can be left out, and that a broken rule is noticed. Other scenarios cover what is in between.
+/// can be left out, and that an injected fault is noticed. Other scenarios cover what is in between.
 pub(crate) fn closing_and_the_first_store_after_it<K: Kind>() {
     let report = survives_closing::<K>().unwrap_or_else(|violation| panic!("{violation}"));
     let own = |text: &str| text.contains("operation 0") || text.contains("operation 3");
     let missed = report.missed.iter().filter(|(_, text)| own(text)).count();
     assert_eq!(missed, 0, "{report}");
-    let broken = mistake::with(Mistake::StayClosed, survives_closing::<K>);
+    let broken = fault::with(CloseFault::StayClosed, survives_closing::<K>);
     assert!(
         broken.is_err(),
         "a tree that is written while it says that it is closed"
@@ -128,7 +128,7 @@ pub(crate) fn a_changed_value_is_damage_that_closing_keeps<K: Kind>() {
         let tree = K::open(&pool).unwrap();
         assert!(tree.insert(far + 10 + round, 1).unwrap());
     }
-    mistake::with(Mistake::SealDamaged, || {
+    fault::with(CloseFault::SealDamaged, || {
         let tree = K::open(&pool).unwrap();
         assert!(tree.get(20).is_err());
         tree.insert(far + 20, 1).unwrap();
@@ -198,7 +198,7 @@ pub(crate) fn readers_of_a_tree_that_was_not_closed<K: Kind>() {
                 |step| medium.begin(step),
                 |step| medium.acknowledge(step),
             );
-            mistake::with(Mistake::Unsealed, || drop(tree));
+            fault::with(CloseFault::Unsealed, || drop(tree));
         },
         |medium, crash| {
             let first = setup.len() + crash.acknowledged.len();

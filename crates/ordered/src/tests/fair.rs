@@ -1,12 +1,12 @@
-//! Tests of FAST&FAIR with its rules broken on purpose. `persistent` covers what it shares with other
+//! Tests of FAST&FAIR with injected faults. `persistent` covers what it shares with other
 //! trees on the slow tier.
 
 use super::crash::inserts;
-use super::mistakes::noticed;
+use super::faults::noticed;
 use super::persistent::is_persistent;
 use super::workload::{Do, Needless};
 use crate::FastFair;
-use crate::fair::mistake::Mistake;
+use crate::fair::fault::FastFairFault;
 use crate::fair::{FairFormat, key_offset};
 
 is_persistent! {
@@ -28,8 +28,8 @@ is_persistent! {
     key_offset: key_offset,
 }
 
-fn found(mistake: Mistake, setup: &[Do], operations: &[Do]) {
-    noticed::<FastFairKind>(mistake, setup, operations);
+fn found(fault: FastFairFault, setup: &[Do], operations: &[Do]) {
+    noticed::<FastFairKind>(fault, setup, operations);
 }
 
 /// Returns operations that leave a leaf with room for a few entries.
@@ -43,35 +43,35 @@ fn full() -> Vec<Do> {
 
 #[test]
 fn shifts_out_of_order() {
-    for mistake in [
-        Mistake::KeyBeforeValue,
-        Mistake::ShiftUnfenced,
-        Mistake::InsertUnflushed,
+    for fault in [
+        FastFairFault::KeyBeforeValue,
+        FastFairFault::ShiftUnfenced,
+        FastFairFault::InsertUnflushed,
     ] {
-        found(mistake, &most(), &inserts([5, 105, 205, 255]));
+        found(fault, &most(), &inserts([5, 105, 205, 255]));
     }
-    for mistake in [Mistake::ValueMovesFirst, Mistake::ShiftUnfenced] {
-        found(mistake, &most(), &[Do::Remove(10), Do::Remove(120)]);
+    for fault in [FastFairFault::ValueMovesFirst, FastFairFault::ShiftUnfenced] {
+        found(fault, &most(), &[Do::Remove(10), Do::Remove(120)]);
     }
-    found(Mistake::CopyStays, &most(), &inserts([5]));
+    found(FastFairFault::CopyStays, &most(), &inserts([5]));
 }
 
 #[test]
 fn updates_not_durable() {
-    found(Mistake::UpdateUnfenced, &most(), &[Do::Update(20, 1)]);
+    found(FastFairFault::UpdateUnfenced, &most(), &[Do::Update(20, 1)]);
 }
 
 #[test]
 fn splits_out_of_order() {
-    for mistake in [
-        Mistake::LinkBeforeNew,
-        Mistake::EndBeforeLink,
-        Mistake::ParentFirst,
-        Mistake::NoHint,
-        Mistake::HintIgnored,
+    for fault in [
+        FastFairFault::LinkBeforeNew,
+        FastFairFault::EndBeforeLink,
+        FastFairFault::ParentFirst,
+        FastFairFault::NoHint,
+        FastFairFault::HintIgnored,
     ] {
         for key in [5, 295] {
-            found(mistake, &full(), &inserts([key]));
+            found(fault, &full(), &inserts([key]));
         }
     }
 }
@@ -82,20 +82,20 @@ fn keys_taken_over_too_early() {
     let again = (1..=62).map(|key| Do::Insert(key * 10 + 1));
     let setup = inserts((1..=62).map(|key| key * 10));
     let operations: Vec<Do> = removals(31..=60).chain(again.clone()).collect();
-    found(Mistake::FreeBeforeUnlink, &setup, &operations);
+    found(FastFairFault::FreeBeforeUnlink, &setup, &operations);
     let operations: Vec<Do> = removals(1..=30).collect();
-    found(Mistake::HintIgnored, &setup, &operations);
+    found(FastFairFault::HintIgnored, &setup, &operations);
     // The third leaf, whose entry in the parent is not in the line of the head.
     let setup = inserts((1..=152).map(|key| key * 10));
     let operations: Vec<Do> = removals(61..=90).collect();
-    found(Mistake::JoinUnfenced, &setup, &operations);
+    found(FastFairFault::JoinUnfenced, &setup, &operations);
     // A split in the middle leaves entries behind those of the old leaf.
     let setup = [full(), inserts([295])].concat();
     let operations: Vec<Do> = removals(16..=30).chain([Do::Remove(295)]).collect();
-    found(Mistake::StaleEntries, &setup, &operations);
+    found(FastFairFault::StaleEntries, &setup, &operations);
 }
 
 #[test]
 fn loads_not_durable() {
-    found(Mistake::LoadUnfenced, &[], &[Do::Load(150)]);
+    found(FastFairFault::LoadUnfenced, &[], &[Do::Load(150)]);
 }

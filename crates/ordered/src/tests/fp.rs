@@ -1,4 +1,4 @@
-//! Tests of the FPTree with its rules broken on purpose.
+//! Tests of the FPTree with injected faults.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::inserts;
+use super::faults::noticed;
 use super::hybrid::HybridKind;
-use super::mistakes::noticed;
 use super::workload::{Do, Kind, Needless};
-use crate::fp::mistake::Mistake;
+use crate::fp::fault::FpFault;
 use crate::fp::{FpLeafFormat, LOGS_AT};
 use crate::hybrid::HybridTree;
-use crate::hybrid::mistake::Mistake as Shared;
+use crate::hybrid::fault::HybridFault;
 use crate::{FpOptions, FpTree, TreeError};
 
 pub(crate) struct Fp;
@@ -57,17 +57,17 @@ const SOME: [u64; 5] = [50, 20, 90, 40, 10];
 
 #[test]
 fn changes_of_a_leaf_out_of_order() {
-    for mistake in [
-        Mistake::EntryUnfenced,
-        Mistake::EntryUnflushed,
-        Mistake::BitmapBeforeFingerprint,
+    for fault in [
+        FpFault::EntryUnfenced,
+        FpFault::EntryUnflushed,
+        FpFault::BitmapBeforeFingerprint,
     ] {
-        noticed::<Fp>(mistake, &[], &inserts(SOME));
+        noticed::<Fp>(fault, &[], &inserts(SOME));
     }
     let setup = inserts(SOME);
-    noticed::<Fp>(Mistake::UpdateInTwoStores, &setup, &[Do::Update(20, 1)]);
-    noticed::<Fp>(Mistake::EntryUnfenced, &setup, &[Do::Update(20, 1)]);
-    noticed::<Fp>(Mistake::RemoveUnfenced, &setup, &[Do::Remove(20)]);
+    noticed::<Fp>(FpFault::UpdateInTwoStores, &setup, &[Do::Update(20, 1)]);
+    noticed::<Fp>(FpFault::EntryUnfenced, &setup, &[Do::Update(20, 1)]);
+    noticed::<Fp>(FpFault::RemoveUnfenced, &setup, &[Do::Remove(20)]);
 }
 
 /// Returns operations that fill a leaf.
@@ -77,15 +77,15 @@ fn full() -> Vec<Do> {
 
 #[test]
 fn splits_out_of_order() {
-    for mistake in [
-        Mistake::NewLeafUnflushed,
-        Mistake::LogUnfenced,
-        Mistake::LogLeafFirst,
-        Mistake::LogClearedEarly,
-        Mistake::IgnoreLogs,
+    for fault in [
+        FpFault::NewLeafUnflushed,
+        FpFault::LogUnfenced,
+        FpFault::LogLeafFirst,
+        FpFault::LogClearedEarly,
+        FpFault::IgnoreLogs,
     ] {
         for key in [5, 555] {
-            noticed::<Fp>(mistake, &full(), &inserts([key]));
+            noticed::<Fp>(fault, &full(), &inserts([key]));
         }
     }
 }
@@ -94,7 +94,7 @@ fn splits_out_of_order() {
 fn logs_that_outlive_their_split() {
     // The leaf is split again; the new leaf of the second split must not be lost.
     let again = inserts((0..64).map(|key| key * 4 + 3));
-    noticed::<Fp>(Mistake::LogClearedLate, &full(), &again);
+    noticed::<Fp>(FpFault::LogClearedLate, &full(), &again);
 }
 
 #[test]
@@ -103,16 +103,16 @@ fn leaves_given_back_too_early() {
     let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
     let again = (1..=60).map(|key| Do::Insert(key * 10 + 1));
     let operations: Vec<Do> = removals(57..=112).chain(again.clone()).collect();
-    noticed::<Fp>(Shared::FreeBeforeUnlink, &setup, &operations);
-    for mistake in [Mistake::TakenUnflushed, Mistake::IgnoreLogs] {
-        noticed::<Fp>(mistake, &setup, &removals(1..=56).collect::<Vec<_>>());
+    noticed::<Fp>(HybridFault::FreeBeforeUnlink, &setup, &operations);
+    for fault in [FpFault::TakenUnflushed, FpFault::IgnoreLogs] {
+        noticed::<Fp>(fault, &setup, &removals(1..=56).collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn loads_not_durable() {
-    noticed::<Fp>(Mistake::NewLeafUnflushed, &[], &[Do::Load(150)]);
-    noticed::<Fp>(Shared::LoadUnfenced, &[], &[Do::Load(150)]);
+    noticed::<Fp>(FpFault::NewLeafUnflushed, &[], &[Do::Load(150)]);
+    noticed::<Fp>(HybridFault::LoadUnfenced, &[], &[Do::Load(150)]);
 }
 
 #[test]

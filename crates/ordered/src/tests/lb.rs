@@ -1,4 +1,4 @@
-//! Tests of the LB+-Tree: its special features, and its rules broken on purpose.
+//! Tests of the LB+-Tree: its special features, and injected faults.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::{LIMIT, all_needed_but, inserts};
+use super::faults::noticed;
 use super::hybrid::HybridKind;
-use super::mistakes::noticed;
 use super::workload::{Do, Kind, Needless, contents, run, survives};
 use crate::hybrid::HybridTree;
-use crate::hybrid::mistake::Mistake as Shared;
+use crate::hybrid::fault::HybridFault;
 use crate::lb::LbLeafFormat;
-use crate::lb::mistake::{self, Mistake};
+use crate::lb::fault::{self, LbFault};
 use crate::{LbOptions, LbTree, TreeError};
 
 /// An LB+-Tree with leaves of `B` blocks, with or without entry moving.
@@ -132,41 +132,41 @@ const SOME: [u64; 5] = [50, 20, 90, 40, 10];
 
 #[test]
 fn inserts_out_of_order() {
-    for mistake in [
-        Mistake::EntryUnfenced,
-        Mistake::EntryUnflushed,
-        Mistake::MoveWithoutCopy,
-        Mistake::HeaderBeforeEntry,
+    for fault in [
+        LbFault::EntryUnfenced,
+        LbFault::EntryUnflushed,
+        LbFault::MoveWithoutCopy,
+        LbFault::HeaderBeforeEntry,
     ] {
-        noticed::<Lb<1, true>>(mistake, &[], &inserts(SOME));
+        noticed::<Lb<1, true>>(fault, &[], &inserts(SOME));
     }
-    for mistake in [Mistake::EntryUnfenced, Mistake::EntryUnflushed] {
-        noticed::<Lb<1, false>>(mistake, &[], &inserts(SOME));
+    for fault in [LbFault::EntryUnfenced, LbFault::EntryUnflushed] {
+        noticed::<Lb<1, false>>(fault, &[], &inserts(SOME));
     }
 }
 
 #[test]
 fn splits_out_of_order() {
-    for mistake in [
-        Mistake::NewLeafUnfenced,
-        Mistake::NewLeafUnflushed,
-        Mistake::LinkAfterHeader,
-        Mistake::AltFlippedEarly,
+    for fault in [
+        LbFault::NewLeafUnfenced,
+        LbFault::NewLeafUnflushed,
+        LbFault::LinkAfterHeader,
+        LbFault::AltFlippedEarly,
     ] {
         for key in [5, 135] {
-            noticed::<Lb<1, true>>(mistake, &full([10, 60, 140]), &inserts([key]));
+            noticed::<Lb<1, true>>(fault, &full([10, 60, 140]), &inserts([key]));
         }
     }
     // A next leaf must exist for its link to be lost.
     let setup = [full([10, 60, 140]), inserts([145, 150])].concat();
     let operations = inserts([1, 2, 3, 4, 5, 6, 7, 8]);
-    noticed::<Lb<1, true>>(Mistake::LinkOverLive, &setup, &operations);
+    noticed::<Lb<1, true>>(LbFault::LinkOverLive, &setup, &operations);
 }
 
 #[test]
 fn entries_that_stay_in_both_leaves() {
     let setup = [full([10, 20, 30]), inserts((1..=14).map(|key| key * 10 + 3))].concat();
-    noticed::<Lb<2, true>>(Mistake::KeepStale, &setup, &inserts([5]));
+    noticed::<Lb<2, true>>(LbFault::KeepStale, &setup, &inserts([5]));
 }
 
 #[test]
@@ -175,18 +175,18 @@ fn leaves_given_back_too_early() {
     let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
     let again = (1..=30).map(|key| Do::Insert(key * 10 + 1));
     let operations: Vec<Do> = removals(15..=28).chain(again.clone()).collect();
-    noticed::<Lb<1, true>>(Shared::FreeBeforeUnlink, &setup, &operations);
+    noticed::<Lb<1, true>>(HybridFault::FreeBeforeUnlink, &setup, &operations);
     let operations: Vec<Do> = removals(1..=14).chain(again).collect();
-    noticed::<Lb<1, true>>(Mistake::AbsorbUnflushed, &setup, &operations);
+    noticed::<Lb<1, true>>(LbFault::AbsorbUnflushed, &setup, &operations);
 }
 
 #[test]
 fn loads_updates_and_removals_not_durable() {
-    noticed::<Lb<1, true>>(Mistake::LoadUnflushed, &[], &[Do::Load(150)]);
-    noticed::<Lb<1, true>>(Shared::LoadUnfenced, &[], &[Do::Load(150)]);
+    noticed::<Lb<1, true>>(LbFault::LoadUnflushed, &[], &[Do::Load(150)]);
+    noticed::<Lb<1, true>>(HybridFault::LoadUnfenced, &[], &[Do::Load(150)]);
     let setup = inserts(SOME);
-    noticed::<Lb<1, true>>(Mistake::UpdateUnfenced, &setup, &[Do::Update(20, 1)]);
-    noticed::<Lb<1, true>>(Mistake::RemoveUnfenced, &setup, &[Do::Remove(20)]);
+    noticed::<Lb<1, true>>(LbFault::UpdateUnfenced, &setup, &[Do::Update(20, 1)]);
+    noticed::<Lb<1, true>>(LbFault::RemoveUnfenced, &setup, &[Do::Remove(20)]);
 }
 
 /// Opens a tree with the lock bit set in all leaves, as left by a program that died while it held all
@@ -211,5 +211,5 @@ fn opens_with_lock_bits() -> bool {
 #[test]
 fn lock_bits_trusted() {
     assert!(opens_with_lock_bits());
-    assert!(!mistake::with(Mistake::TrustLockBit, opens_with_lock_bits));
+    assert!(!fault::with(LbFault::TrustLockBit, opens_with_lock_bits));
 }

@@ -1,20 +1,20 @@
-//! Tests that need internals: crashes, mistakes, failures and thread schedules.
+//! Tests that need internals: crashes, injected faults, failures and thread schedules.
 //!
 //! All of them run for a type that implements [`Kind`](workload::Kind) in its own file here and has a
-//! line of `tree_tests` below. The file also has the tree's own scenarios and its mistakes: a list by
-//! `halocline_pool::mistakes!` in the tree's module, for which it implements [`Rule`](mistakes::Rule),
-//! and a call of [`noticed`](mistakes::noticed) for each. The tests in `tests/` cover every
-//! [`TreeKind`](crate::TreeKind).
+//! line of `tree_tests` below. The file also has the tree's own scenarios and a call of
+//! [`noticed`](faults::noticed) for each of its faults. A tree declares its faults in its own module with
+//! `halocline_faults::faults!` and has a line of `injected_faults` in [`faults`]. The tests in `tests/` cover
+//! every [`TreeKind`](crate::TreeKind).
 
 mod closing;
 mod crash;
 mod failures;
 mod fair;
+mod faults;
 mod fp;
 mod hybrid;
 mod images;
 mod lb;
-mod mistakes;
 pub(crate) mod models;
 mod persistent;
 mod wb;

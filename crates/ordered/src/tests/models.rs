@@ -19,9 +19,9 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner};
 
 use super::failures::Limited;
-use super::mistakes::Rule;
+use super::faults::InjectedFault;
 use super::workload::{Do, Kind, TreeContents, run, states};
-use crate::mistake::Mistake;
+use crate::fault::LockFault;
 use crate::{OrderedIndex, Range};
 use history::{Event, linearizable};
 
@@ -262,16 +262,16 @@ pub(crate) fn threads_and_inner_nodes<K: Kind>() {
 }
 
 #[test]
-fn mistakes_of_locking_are_noticed() {
+fn injected_faults_of_locking_are_noticed() {
     use super::lb::Lb;
-    for mistake in [
-        Mistake::LeafUnvalidated,
-        Mistake::NodeUnvalidated,
-        Mistake::WriterUnchecked,
+    for fault in [
+        LockFault::LeafUnvalidated,
+        LockFault::NodeUnvalidated,
+        LockFault::WriterUnchecked,
     ] {
         let work = || split::<Lb<1, true>>().explore::<Lb<1, true>>(40_000, 5);
-        let result = mistake.broken(|| catch_unwind(AssertUnwindSafe(work)));
+        let result = fault.inject(|| catch_unwind(AssertUnwindSafe(work)));
         MODELLED.set(false);
-        assert!(result.is_err(), "{mistake:?}");
+        assert!(result.is_err(), "{fault:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the wB+-Tree with its rules broken on purpose. `persistent` covers what it shares with
+//! Tests of the wB+-Tree with injected faults. `persistent` covers what it shares with
 //! other trees on the slow tier.
 
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::crash::inserts;
-use super::mistakes::noticed;
+use super::faults::noticed;
 use super::persistent::is_persistent;
 use super::workload::{Do, Kind, Needless, run};
-use crate::wb::mistake::Mistake;
+use crate::wb::fault::WbFault;
 use crate::wb::{WbFormat, key_offset};
 use crate::{TreeError, WbTree};
 
@@ -28,8 +28,8 @@ is_persistent! {
     key_offset: key_offset,
 }
 
-fn found(mistake: Mistake, setup: &[Do], operations: &[Do]) {
-    noticed::<WbKind>(mistake, setup, operations);
+fn found(fault: WbFault, setup: &[Do], operations: &[Do]) {
+    noticed::<WbKind>(fault, setup, operations);
 }
 
 fn some() -> Vec<Do> {
@@ -42,37 +42,37 @@ fn full() -> Vec<Do> {
 
 #[test]
 fn changes_of_a_node_out_of_order() {
-    for mistake in [
-        Mistake::EntryUnflushed,
-        Mistake::BitmapUnfenced,
-        Mistake::BitmapFirst,
-        Mistake::SlotsStillCount,
-        Mistake::SlotsNotMended,
+    for fault in [
+        WbFault::EntryUnflushed,
+        WbFault::BitmapUnfenced,
+        WbFault::BitmapFirst,
+        WbFault::SlotsStillCount,
+        WbFault::SlotsNotMended,
     ] {
-        found(mistake, &some(), &inserts([30, 5, 100]));
+        found(fault, &some(), &inserts([30, 5, 100]));
     }
-    for mistake in [
-        Mistake::SlotsStillCount,
-        Mistake::BitmapFirst,
-        Mistake::RemoveUnfenced,
+    for fault in [
+        WbFault::SlotsStillCount,
+        WbFault::BitmapFirst,
+        WbFault::RemoveUnfenced,
     ] {
-        found(mistake, &some(), &[Do::Remove(20), Do::Remove(10)]);
+        found(fault, &some(), &[Do::Remove(20), Do::Remove(10)]);
     }
-    found(Mistake::UpdateUnfenced, &some(), &[Do::Update(20, 1)]);
+    found(WbFault::UpdateUnfenced, &some(), &[Do::Update(20, 1)]);
 }
 
 #[test]
 fn splits_out_of_order() {
-    for mistake in [
-        Mistake::NewUnflushed,
-        Mistake::LogCountsEarly,
-        Mistake::LogAppliedEarly,
-        Mistake::LogClearedEarly,
-        Mistake::LogNotCleared,
-        Mistake::LogsIgnored,
+    for fault in [
+        WbFault::NewUnflushed,
+        WbFault::LogCountsEarly,
+        WbFault::LogAppliedEarly,
+        WbFault::LogClearedEarly,
+        WbFault::LogNotCleared,
+        WbFault::LogsIgnored,
     ] {
         for key in [5, 275] {
-            found(mistake, &full(), &inserts([key, 7]));
+            found(fault, &full(), &inserts([key, 7]));
         }
     }
 }
@@ -81,21 +81,21 @@ fn splits_out_of_order() {
 fn joins_out_of_order() {
     let removals = |range: std::ops::RangeInclusive<u64>| range.map(|key| Do::Remove(key * 10));
     let setup = inserts((1..=58).map(|key| key * 10));
-    for mistake in [
-        Mistake::CopiesUnflushed,
-        Mistake::LogCountsEarly,
-        Mistake::LogAppliedEarly,
-        Mistake::LogClearedEarly,
-        Mistake::LogsIgnored,
+    for fault in [
+        WbFault::CopiesUnflushed,
+        WbFault::LogCountsEarly,
+        WbFault::LogAppliedEarly,
+        WbFault::LogClearedEarly,
+        WbFault::LogsIgnored,
     ] {
         let operations: Vec<Do> = removals(1..=28).chain([Do::Insert(1)]).collect();
-        found(mistake, &setup, &operations);
+        found(fault, &setup, &operations);
     }
 }
 
 #[test]
 fn loads_not_durable() {
-    found(Mistake::LoadUnfenced, &[], &[Do::Load(150)]);
+    found(WbFault::LoadUnfenced, &[], &[Do::Load(150)]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 use halocline_pool::Pool;
 
 use super::images;
-use crate::seal::mistake::{self, Mistake};
+use crate::seal::fault::{self, CloseFault};
 use crate::{OrderedIndex, Range, TreeError};
 
 pub(crate) type TreeContents = BTreeMap<u64, u64>;
@@ -171,7 +171,7 @@ fn prepare<K: Kind>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
     run(&mut tree, setup, |_| (), |_| ());
     match closed {
         true => drop(tree),
-        false => mistake::with(Mistake::Unsealed, || drop(tree)),
+        false => fault::with(CloseFault::Unsealed, || drop(tree)),
     }
 }
 
@@ -185,7 +185,7 @@ fn work<K: Kind>(medium: &Arc<Tracked>, operations: &[Do]) {
         |number| medium.acknowledge(number),
     );
     // Closing has a scenario of its own.
-    mistake::with(Mistake::Unsealed, || drop(tree));
+    fault::with(CloseFault::Unsealed, || drop(tree));
 }
 
 /// Explores operations on a tree with the setup applied, leaving out every flush and fence in turn.

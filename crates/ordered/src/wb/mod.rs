@@ -13,8 +13,8 @@
 //! Locks, versions, freeing of nodes and opening are common to all trees on the slow tier
 //! ([`crate::persistent`]).
 
+pub(crate) mod fault;
 mod layout;
-pub(crate) mod mistake;
 mod multi_node;
 mod nodes;
 mod redo_log;

@@ -3,8 +3,8 @@
 
 use crate::persistent::{NodeFormat, NodeHead, NodeRef, NodeSplit, NodeWriter, SortedEntries};
 
+use super::fault::{WbFault, injected};
 use super::layout::{bitmap, entry_offset, free_entry, slots_offset, with_bitmap, write_entry};
-use super::mistake::{Mistake, made};
 use super::nodes::{WbFormat, rank_of};
 use super::redo_log::RedoLogs;
 use super::slot_array::SlotArray;
@@ -72,7 +72,7 @@ pub(super) fn join(
     for (key, value) in SortedEntries::of::<WbFormat>(right).iter() {
         let entry = free_entry(used);
         let count = used.count_ones() as usize;
-        if made(Mistake::CopiesUnflushed) {
+        if injected(WbFault::CopiesUnflushed) {
             out.store(left.offset + entry_offset(entry), *key);
             out.store(left.offset + entry_offset(entry) + 8, *value);
         } else {

@@ -7,10 +7,10 @@ use crate::persistent::{
     NodeFormat, NodeHead, NodeHeadValues, NodeRef, NodeSplit, NodeSummary, NodeWriter, SortedEntries,
 };
 
+use super::fault::{WbFault, injected};
 use super::layout::{
     ENTRIES, VALID, bitmap, entry_offset, free_entry, key_at, value_at, with_bitmap, write_entry,
 };
-use super::mistake::{Mistake, made};
 use super::multi_node;
 use super::redo_log::{self, RedoLogs};
 use super::slot_array::SlotArray;
@@ -60,21 +60,21 @@ fn publish(
 ) {
     let head = node.offset + NodeHead::META;
     let meta = node.meta();
-    if !made(Mistake::SlotsStillCount) {
+    if !injected(WbFault::SlotsStillCount) {
         out.store(head, meta & !VALID);
     }
-    if made(Mistake::BitmapFirst) {
+    if injected(WbFault::BitmapFirst) {
         out.store(head, with_bitmap(meta, used) | VALID);
     }
     slots.store(out, node);
     if let Some((entry, (key, value))) = entry {
-        if made(Mistake::EntryUnflushed) {
+        if injected(WbFault::EntryUnflushed) {
             out.store(node.offset + entry_offset(entry), key);
             out.store(node.offset + entry_offset(entry) + 8, value);
         } else {
             write_entry(out, node, entry, (key, value));
         }
-        if !made(Mistake::BitmapUnfenced) {
+        if !injected(WbFault::BitmapUnfenced) {
             out.fence();
         }
     }
@@ -131,7 +131,7 @@ impl NodeFormat for WbFormat {
         out.store(offset + NodeHead::HIGH, head.high);
         out.store(offset + NodeHead::LOW, head.low);
         SlotArray::in_order().store(out, node);
-        let flushed = !made(Mistake::NewUnflushed);
+        let flushed = !injected(WbFault::NewUnflushed);
         for (entry, (key, value)) in entries.iter().enumerate() {
             let at = offset + entry_offset(entry);
             out.store(at, *key);
@@ -161,7 +161,7 @@ impl NodeFormat for WbFormat {
         let at = node.offset + entry_offset(at);
         out.store(at + 8, value);
         out.flush(at);
-        if !made(Mistake::UpdateUnfenced) {
+        if !injected(WbFault::UpdateUnfenced) {
             out.fence();
         }
     }
@@ -172,7 +172,7 @@ impl NodeFormat for WbFormat {
         let mut slots = SlotArray::of(node);
         slots.remove(rank_of(node, key_at(node, at)), used.count_ones() as usize);
         publish(out, node, used & !(1 << at), &slots, None);
-        if !made(Mistake::RemoveUnfenced) {
+        if !injected(WbFault::RemoveUnfenced) {
             out.fence();
         }
     }
@@ -225,7 +225,7 @@ impl NodeFormat for WbFormat {
         }
         Ok(NodeSummary {
             entries,
-            unfinished: unfinished && !made(Mistake::SlotsNotMended),
+            unfinished: unfinished && !injected(WbFault::SlotsNotMended),
         })
     }
 
@@ -240,7 +240,7 @@ impl NodeFormat for WbFormat {
     }
 
     fn load_unfenced() -> bool {
-        made(Mistake::LoadUnfenced)
+        injected(WbFault::LoadUnfenced)
     }
 }
 

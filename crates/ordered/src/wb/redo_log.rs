@@ -14,8 +14,8 @@ use crate::TreeError;
 use crate::open_mode::begin_repair;
 use crate::persistent::NodeWriter;
 
+use super::fault::{WbFault, injected};
 use super::layout::{LOG, LOGS, LOGS_AT, PAIRS, pair_offset};
-use super::mistake::{Mistake, made};
 
 /// The logs of a tree and their locks.
 #[derive(Debug)]
@@ -62,23 +62,23 @@ impl RedoLogs {
             out.store(log + pair_offset(pair) + 8, *value);
         }
         flush(out, log, pair_offset(pairs.len()));
-        if !made(Mistake::LogCountsEarly) {
+        if !injected(WbFault::LogCountsEarly) {
             out.fence();
         }
         // The log is complete and durable; the count makes it valid.
         out.store(log, pairs.len() as u64);
         out.flush(log);
-        if !made(Mistake::LogAppliedEarly) {
+        if !injected(WbFault::LogAppliedEarly) {
             out.fence();
         }
         apply(out, pairs);
-        if !made(Mistake::LogClearedEarly) {
+        if !injected(WbFault::LogClearedEarly) {
             out.fence();
         }
         // Cleared while the nodes are still locked: a later replay must not undo newer changes of the same
         // words.
         out.store(log, 0);
-        if !made(Mistake::LogNotCleared) {
+        if !injected(WbFault::LogNotCleared) {
             out.flush(log);
         }
         out.fence();
@@ -115,7 +115,7 @@ pub(super) fn replay(recovery: &SlabRecovery) -> Result<(), TreeError> {
     for number in 0..LOGS {
         let log = slab.root() + LOGS_AT + number as u64 * LOG;
         let count = medium.load_u64(log);
-        if count == 0 || made(Mistake::LogsIgnored) {
+        if count == 0 || injected(WbFault::LogsIgnored) {
             continue;
         }
         let damaged = |reason: &str| TreeError::Damaged {

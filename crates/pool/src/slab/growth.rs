@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::directory::ObjectRecord;
+use crate::fault::{PoolFault, injected};
 use crate::layout::{BLOCK, HUGE};
-use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, ObjectKind};
 use crate::{PoolError, Txn};
 
@@ -42,7 +42,7 @@ impl Slab {
         };
         let chunk = ExtentRef::plain(offset, len, 0);
         txn.extend_slab(&self.name, chunk)?;
-        if !made(Mistake::UnpublishedChunk) {
+        if !injected(PoolFault::UnpublishedChunk) {
             txn.commit()?;
         }
         self.nodes().add(offset, offset + len, len);

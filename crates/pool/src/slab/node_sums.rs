@@ -16,8 +16,8 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
+use crate::fault::{PoolFault, injected};
 use crate::layout::{NO_SUM, NODE_SUM, SLAB_CLOSED, SLAB_OPEN, SLAB_WITH_SUMS, SlabHead, checksum};
-use crate::mistake::{Mistake, made};
 
 use super::Slab;
 use super::nodes::ChunkLayout;
@@ -111,7 +111,7 @@ impl Slab {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let at = self.head + SlabHead::STATE;
         let medium = &self.medium;
-        if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !made(Mistake::KeepSlabClosed) {
+        if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !injected(PoolFault::KeepSlabClosed) {
             // Durable before the first store, or a crash could leave changed nodes in a slab that looks
             // closed.
             medium.store_u64(at, SLAB_OPEN);
@@ -152,7 +152,7 @@ impl Slab {
         if written {
             self.store_sums(&mut at_rest);
             // Nodes and checksums must be durable before the head that vouches for them.
-            if !made(Mistake::SealUnfenced) {
+            if !injected(PoolFault::SealUnfenced) {
                 medium.fence()?;
             }
         }

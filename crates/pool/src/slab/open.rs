@@ -8,11 +8,11 @@ use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::directory::ObjectRecord;
+use crate::fault::{PoolFault, injected};
 use crate::features::Features;
 use crate::layout::{
     LEAST_NODE, MOST_NODE, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_VERSION, SlabHead, SlabMeta,
 };
-use crate::mistake::{Mistake, made};
 use crate::object::{ExtentRef, ObjectKind};
 use crate::txn::check_name;
 use crate::{Pool, PoolError};
@@ -69,7 +69,7 @@ impl Pool {
         let offset = txn.reserve(len)?;
         inner.medium.store(offset, &[0; SLAB_HEAD as usize]);
         inner.medium.store_u64(offset + SlabHead::STATE, SLAB_OPEN);
-        if !made(Mistake::UnflushedSlabHead) {
+        if !injected(PoolFault::UnflushedSlabHead) {
             // The commit's fence makes it durable.
             inner.medium.flush(offset, SLAB_HEAD);
         }
@@ -292,7 +292,7 @@ impl Slab {
         medium.load(self.head, head.as_mut_bytes());
         let boot_id = self.pool.inner.boot_id;
         let unsynced = head.unsynced.get() != 0;
-        if unsynced && head.boot_id != boot_id && !accept && !made(Mistake::TrustSlabAfterReboot) {
+        if unsynced && head.boot_id != boot_id && !accept && !injected(PoolFault::TrustSlabAfterReboot) {
             return Err(PoolError::SlabUnsynced {
                 path: self.pool.path().to_path_buf(),
                 name: self.name.to_string(),
@@ -319,7 +319,7 @@ impl Slab {
             medium.store(self.head, head.as_bytes());
             medium.flush(self.head, SLAB_HEAD);
             // Only a sync makes the mark durable before later stores to nodes.
-            if !made(Mistake::MarkSlabLate) {
+            if !injected(PoolFault::MarkSlabLate) {
                 medium.sync()?;
             }
         }
@@ -329,7 +329,7 @@ impl Slab {
     /// Makes everything durable and records that in the head.
     pub(super) fn unmark(&self) -> Result<(), PoolError> {
         let medium = &self.medium;
-        if !made(Mistake::UnmarkSlabFirst) {
+        if !injected(PoolFault::UnmarkSlabFirst) {
             medium.sync()?;
         }
         medium.store(self.head, self.head_now().as_bytes());

@@ -9,8 +9,8 @@ use halocline_media::{MediumAccess, Tracked};
 use super::model::{BOOT, PoolStep, SMALL, contents, read_snapshot, run, write};
 use super::wrapped::Wrapped;
 use super::{crash, power};
+use crate::fault::{self, PoolFault};
 use crate::limbo::{AgedRange, LimboList};
-use crate::mistake::{self, Mistake};
 use crate::{ObjectKind, Pool};
 
 /// Both handles find what the other has freed, and use all of it.
@@ -67,7 +67,7 @@ fn handles_that_take_turns_keep_what_is_synced() {
 fn a_list_without_what_was_freed_is_noticed() {
     // Only the synced copy of the previous generation is left, and its space must be protected.
     let explore = || crash::explore(SETUP, TURNS);
-    assert!(std::panic::catch_unwind(|| mistake::with(Mistake::ForgetLimbo, explore)).is_err());
+    assert!(std::panic::catch_unwind(|| fault::with(PoolFault::ForgetLimbo, explore)).is_err());
 }
 
 #[test]
@@ -88,9 +88,13 @@ fn a_list_that_takes_old_space_for_young_is_noticed() {
         );
     };
     work();
-    for mistake in [Mistake::ForgetAge, Mistake::ForgetLimbo, Mistake::IgnoreReaders] {
-        let broken = std::panic::catch_unwind(|| mistake::with(mistake, work));
-        assert!(broken.is_err(), "{mistake:?} was not noticed");
+    for fault in [
+        PoolFault::ForgetAge,
+        PoolFault::ForgetLimbo,
+        PoolFault::IgnoreReaders,
+    ] {
+        let broken = std::panic::catch_unwind(|| fault::with(fault, work));
+        assert!(broken.is_err(), "{fault:?} was not noticed");
     }
 }
 
@@ -124,7 +128,7 @@ fn a_reader_through_a_repair() {
 #[test]
 fn the_list_of_a_generation_that_was_published_again_is_not_trusted() {
     a_reader_through_a_repair();
-    let broken = std::panic::catch_unwind(|| mistake::with(Mistake::TrustOldList, a_reader_through_a_repair));
+    let broken = std::panic::catch_unwind(|| fault::with(PoolFault::TrustOldList, a_reader_through_a_repair));
     assert!(broken.is_err());
 }
 
@@ -179,7 +183,7 @@ fn unpublished_and_read_through(fences: u64) -> bool {
 #[test]
 fn what_was_never_published_is_left_to_its_readers() {
     unpublished_and_read();
-    let broken = std::panic::catch_unwind(|| mistake::with(Mistake::ForgetUnpublished, unpublished_and_read));
+    let broken = std::panic::catch_unwind(|| fault::with(PoolFault::ForgetUnpublished, unpublished_and_read));
     assert!(broken.is_err());
 }
 

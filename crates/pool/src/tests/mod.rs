@@ -2,13 +2,13 @@
 
 mod crash;
 mod failures;
+mod faults;
 mod format;
 mod growth;
 mod hostile;
 mod limbo;
 mod log;
-mod log_mistakes;
-mod mistakes;
+mod log_faults;
 mod model;
 mod power;
 mod race;

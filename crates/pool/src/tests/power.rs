@@ -9,7 +9,7 @@ use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 
 use super::model::{BOOT, ExpectedObjects, NEXT_BOOT, PoolStep, SMALL, find, goes_on, run, states};
 use super::wrapped::Wrapped;
-use crate::mistake::{self, Mistake};
+use crate::fault::{self, PoolFault};
 use crate::{Pool, PoolError};
 
 /// Accepts an image that opens, or that reports the need for repair and then opens, with a state that is not
@@ -137,13 +137,13 @@ fn a_rule_broken_is_noticed() {
         [PoolStep::Put("a", 2, &[100]); 4],
     );
     explore(&explorer, &setup, &steps, false).unwrap_or_else(|violation| panic!("{violation}"));
-    let result = mistake::with(Mistake::IgnoreSynced, || {
+    let result = fault::with(PoolFault::IgnoreSynced, || {
         explore(&explorer, &setup, &steps, false)
     });
     assert!(result.is_err());
-    for mistake in [Mistake::SyncSuperblockFirst, Mistake::TrustNewestAfterReboot] {
-        let result = mistake::with(mistake, || explore(&explorer, SETUP, STEPS, false));
-        assert!(result.is_err(), "{mistake:?} was not noticed");
+    for fault in [PoolFault::SyncSuperblockFirst, PoolFault::TrustNewestAfterReboot] {
+        let result = fault::with(fault, || explore(&explorer, SETUP, STEPS, false));
+        assert!(result.is_err(), "{fault:?} was not noticed");
     }
 }
 

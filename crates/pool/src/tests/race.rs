@@ -7,8 +7,8 @@ use halocline_media::Tracked;
 use super::model::{PoolStep, SMALL, read_snapshot, run};
 use super::wrapped::Wrapped;
 use crate::Pool;
+use crate::fault::{self, PoolFault};
 use crate::layout::SLOTS;
-use crate::mistake::{self, Mistake};
 
 fn overtaken_reader(loads: u64) -> Result<(), String> {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
@@ -39,7 +39,7 @@ fn a_reader_that_is_overtaken_looks_again() {
     for loads in 1..=2 * SLOTS as u64 {
         overtaken_reader(loads).unwrap();
     }
-    let broken = mistake::with(Mistake::SkipSecondLook, || {
+    let broken = fault::with(PoolFault::SkipSecondLook, || {
         std::panic::catch_unwind(|| overtaken_reader(SLOTS as u64)).map_or(true, |result| result.is_err())
     });
     assert!(broken);

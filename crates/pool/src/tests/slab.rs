@@ -8,8 +8,8 @@ use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL, append, run};
 use super::wrapped::Wrapped;
+use crate::fault::{self, PoolFault};
 use crate::layout::{BLOCK, DATA_START, SLAB_ROOT, SlabHead};
-use crate::mistake::{self, Mistake};
 use crate::{NodeAtRest, Pool, PoolError, Slab, SlabOptions};
 
 const OPTIONS: SlabOptions = SlabOptions {
@@ -189,7 +189,7 @@ fn creation_breaks() -> Result<(), String> {
 #[test]
 fn a_slab_is_created_whole_or_not_at_all() {
     creation_breaks().unwrap();
-    assert!(mistake::with(Mistake::UnflushedSlabHead, creation_breaks).is_err());
+    assert!(fault::with(PoolFault::UnflushedSlabHead, creation_breaks).is_err());
 }
 
 /// Checks that another object that claims the space of a slab is detected.
@@ -212,7 +212,7 @@ fn chunks_overlap() -> bool {
 #[test]
 fn chunks_are_published_before_they_are_used() {
     assert!(!chunks_overlap());
-    let noticed = mistake::with(Mistake::UnpublishedChunk, || {
+    let noticed = fault::with(PoolFault::UnpublishedChunk, || {
         std::panic::catch_unwind(chunks_overlap)
     });
     assert!(noticed.unwrap_or(true));
@@ -291,13 +291,13 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
 #[test]
 fn power_loss_that_may_have_torn_nodes_is_noticed() {
     after_power_loss(2).unwrap();
-    for mistake in [
-        Mistake::TrustSlabAfterReboot,
-        Mistake::MarkSlabLate,
-        Mistake::UnmarkSlabFirst,
+    for fault in [
+        PoolFault::TrustSlabAfterReboot,
+        PoolFault::MarkSlabLate,
+        PoolFault::UnmarkSlabFirst,
     ] {
-        let result = mistake::with(mistake, || after_power_loss(2));
-        assert!(result.is_err(), "{mistake:?}");
+        let result = fault::with(fault, || after_power_loss(2));
+        assert!(result.is_err(), "{fault:?}");
     }
 }
 
@@ -326,7 +326,7 @@ fn an_open_slab_is_not_removed() {
     let in_use = |result: Result<(), PoolError>| matches!(result, Err(PoolError::SlabInUse { .. }));
     let txn = pool.begin().unwrap();
     assert!(in_use(txn.remove("list")) && in_use(txn.put_log("list", 10)));
-    assert!(mistake::with(Mistake::RemoveOpenSlab, || !in_use(
+    assert!(fault::with(PoolFault::RemoveOpenSlab, || !in_use(
         txn.remove("list")
     )));
     drop(txn);
@@ -428,9 +428,9 @@ fn checksums_hold_from_closing_to_the_next_store() {
     for lazy in [false, true] {
         checksums_hold_when_they_say_so(lazy).unwrap();
     }
-    let broken = |mistake, lazy| mistake::with(mistake, || checksums_hold_when_they_say_so(lazy)).is_err();
-    assert!(broken(Mistake::KeepSlabClosed, false));
-    assert!(broken(Mistake::SealUnfenced, false));
+    let broken = |fault, lazy| fault::with(fault, || checksums_hold_when_they_say_so(lazy)).is_err();
+    assert!(broken(PoolFault::KeepSlabClosed, false));
+    assert!(broken(PoolFault::SealUnfenced, false));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::crash;
 use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, contents, find, run, write};
 use super::power;
 use super::wrapped::Wrapped;
-use crate::mistake::{self, Mistake};
+use crate::fault::{self, PoolFault};
 use crate::{ObjectKind, Pool, PoolError};
 
 const STEPS: &[PoolStep] = &[
@@ -43,7 +43,7 @@ fn a_vacuum_takes_nothing_that_is_needed_after_power_loss() {
     };
     let explore = || power::explore(&explorer, SETUP, STEPS, false);
     explore().unwrap_or_else(|violation| panic!("{violation}"));
-    assert!(mistake::with(Mistake::VacuumUnsynced, explore).is_err());
+    assert!(fault::with(PoolFault::VacuumUnsynced, explore).is_err());
 }
 
 /// An object at the end of the file, behind free space.
@@ -68,7 +68,7 @@ const SHORTEN: &[PoolStep] = &[
 fn what_is_moved_and_cut_off_survives_every_crash() {
     crash::explore_work(TAIL, SHORTEN).unwrap_or_else(|violation| panic!("{violation}"));
     let cut = || crash::explore_work(TAIL, SHORTEN);
-    assert!(mistake::with(Mistake::ShortenFirst, cut).is_err());
+    assert!(fault::with(PoolFault::ShortenFirst, cut).is_err());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn what_is_moved_and_cut_off_survives_power_loss() {
     steps.remove(0);
     let explore = || power::explore(&explorer, &setup, &steps, false);
     explore().unwrap_or_else(|violation| panic!("{violation}"));
-    assert!(mistake::with(Mistake::ShortenFirst, explore).is_err());
+    assert!(fault::with(PoolFault::ShortenFirst, explore).is_err());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_vacuum_under_a_snapshot() {
         );
     };
     work();
-    assert!(std::panic::catch_unwind(|| mistake::with(Mistake::VacuumLimbo, work)).is_err());
+    assert!(std::panic::catch_unwind(|| fault::with(PoolFault::VacuumLimbo, work)).is_err());
 }
 
 /// Lets two handles write alternately; each vacuums, and stores to space that the other has left without
@@ -139,7 +139,7 @@ fn in_turns() {
 #[test]
 fn holes_get_blocks_before_they_are_written() {
     in_turns();
-    assert!(std::panic::catch_unwind(|| mistake::with(Mistake::TrustBlocks, in_turns)).is_err());
+    assert!(std::panic::catch_unwind(|| fault::with(PoolFault::TrustBlocks, in_turns)).is_err());
 }
 
 #[test]

@@ -47,26 +47,26 @@ pub(super) struct RowCodec {
 }
 
 /// A column of a batch, ready for row by row.
-struct Prepared {
+struct PreparedColumn {
     nulls: Option<NullBuffer>,
-    values: Values,
+    values: ColumnValues,
 }
 
-enum Values {
+enum ColumnValues {
     Keys(Vec<u64>),
     Decimals(ScalarBuffer<i128>),
     /// Ends of the strings in the bytes.
     Strings(Vec<u8>, Vec<usize>),
 }
 
-impl Prepared {
+impl PreparedColumn {
     fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 }
 
 /// A batch whose columns were accepted.
-pub(super) struct Rows(Vec<Prepared>);
+pub(super) struct PreparedRows(Vec<PreparedColumn>);
 
 fn string<'a>(bytes: &'a [u8], ends: &[usize], row: usize) -> &'a [u8] {
     let start = if row == 0 { 0 } else { ends[row - 1] };
@@ -87,14 +87,14 @@ impl RowCodec {
 
     /// # Errors
     /// As [`accept`].
-    pub(super) fn prepare(&self, batch: &RecordBatch, first_row: u64) -> Result<Rows> {
+    pub(super) fn prepare(&self, batch: &RecordBatch, first_row: u64) -> Result<PreparedRows> {
         let mut prepared = Vec::with_capacity(self.physical.len());
         let columns = self.schema.fields().iter().zip(&self.physical);
         for ((field, &physical), array) in columns.zip(batch.columns()) {
             let array = accept(field, array, first_row)?;
             let array = array.get();
             let values = if physical == Physical::I128 {
-                Values::Decimals(native_values(&array.to_data()))
+                ColumnValues::Decimals(native_values(&array.to_data()))
             } else if physical == Physical::Bytes {
                 let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(array.len()));
                 let never: Result<(), Infallible> = for_each_bytes(array, |value| {
@@ -103,22 +103,22 @@ impl RowCodec {
                     Ok(())
                 });
                 never.unwrap_or_else(|never| match never {});
-                Values::Strings(bytes, ends)
+                ColumnValues::Strings(bytes, ends)
             } else {
                 let mut values = Vec::with_capacity(array.len());
                 append_keys(array, physical, &mut values).expect("only decimals lack keys");
-                Values::Keys(values)
+                ColumnValues::Keys(values)
             };
-            prepared.push(Prepared {
+            prepared.push(PreparedColumn {
                 nulls: array.nulls().cloned(),
                 values,
             });
         }
-        Ok(Rows(prepared))
+        Ok(PreparedRows(prepared))
     }
 
     /// Appends the record of a row.
-    pub(super) fn encode(&self, rows: &Rows, row: usize, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, rows: &PreparedRows, row: usize, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; HEAD]);
         for &column in &self.sorted_by {
@@ -130,8 +130,8 @@ impl RowCodec {
                 }
             }
             match &prepared.values {
-                Values::Keys(keys) => out.extend_from_slice(&keys[row].to_be_bytes()),
-                Values::Decimals(values) => match values[row] {
+                ColumnValues::Keys(keys) => out.extend_from_slice(&keys[row].to_be_bytes()),
+                ColumnValues::Decimals(values) => match values[row] {
                     wide if wide::is_wide(wide) => {
                         out.push(if wide < 0 { 0 } else { 2 });
                         out.extend_from_slice(&wide::to_bytes(wide));
@@ -141,7 +141,7 @@ impl RowCodec {
                         out.extend_from_slice(&value.key().to_be_bytes());
                     }
                 },
-                Values::Strings(bytes, ends) => {
+                ColumnValues::Strings(bytes, ends) => {
                     for &byte in string(bytes, ends, row) {
                         out.push(byte);
                         if byte == 0 {
@@ -159,15 +159,15 @@ impl RowCodec {
                 continue;
             }
             match &prepared.values {
-                Values::Keys(keys) => out.extend_from_slice(&keys[row].to_le_bytes()),
-                Values::Decimals(values) => match values[row] {
+                ColumnValues::Keys(keys) => out.extend_from_slice(&keys[row].to_le_bytes()),
+                ColumnValues::Decimals(values) => match values[row] {
                     wide if wide::is_wide(wide) => {
                         *out.last_mut().expect("it was pushed") = WIDE;
                         out.extend_from_slice(&wide::to_bytes(wide));
                     }
                     value => out.extend_from_slice(&value.key().to_le_bytes()),
                 },
-                Values::Strings(bytes, ends) => {
+                ColumnValues::Strings(bytes, ends) => {
                     let string = string(bytes, ends, row);
                     out.extend_from_slice(&(string.len() as u32).to_le_bytes());
                     out.extend_from_slice(string);

@@ -15,7 +15,7 @@ use arrow_schema::SchemaRef;
 use codec::{RowCodec, key};
 use halocline_media::trim_heap;
 use halocline_pool::{FrozenScratch, Txn};
-use run::Run;
+use run::SortedRun;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -29,7 +29,7 @@ const BATCH_BYTES: usize = 4 << 20;
 pub(crate) struct Sorter<'t> {
     txn: &'t Txn,
     codec: RowCodec,
-    run: Run,
+    run: SortedRun,
     /// Sorted runs in scratch space, in the order of their rows.
     spilled: Vec<FrozenScratch<'t>>,
     memory: usize,
@@ -60,7 +60,7 @@ impl<'t> Sorter<'t> {
         Ok(Some(Self {
             txn,
             codec: RowCodec::new(SchemaRef::clone(schema), columns),
-            run: Run::default(),
+            run: SortedRun::default(),
             spilled: Vec::new(),
             memory,
         }))

@@ -16,13 +16,13 @@ struct Entry {
 
 /// Records in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct SortedRun {
     blocks: Vec<Vec<u8>>,
     entries: Vec<Entry>,
     record_bytes: u64,
 }
 
-impl Run {
+impl SortedRun {
     /// Appends the record that `write` appends to the bytes it gets.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         // A record rarely is longer than those before it: a block is left when most of it is used.
@@ -80,11 +80,11 @@ fn record(blocks: &[Vec<u8>], entry: Entry) -> &[u8] {
 }
 
 /// Records in the order of their keys.
-pub(super) struct Sorted(Run);
+pub(super) struct Sorted(SortedRun);
 
 impl Sorted {
     pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
-        let Run { blocks, entries, .. } = &self.0;
+        let SortedRun { blocks, entries, .. } = &self.0;
         entries.iter().map(|entry| record(blocks, *entry))
     }
 }

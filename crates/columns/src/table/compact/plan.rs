@@ -57,7 +57,7 @@ impl CompactionPolicy {
 
 /// A segment as the plan sees it.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+struct MergeCandidate {
     id: u64,
     rows: u64,
     tier: u32,
@@ -67,13 +67,13 @@ struct Candidate {
 /// Groups of segments (their ids, side by side in the table) that are worth merging, in the order of the
 /// table. A group of one is a segment with many deleted rows. Nothing: the table is as it should be.
 pub fn plan(table: &Table, policy: &CompactionPolicy) -> Vec<Vec<u64>> {
-    let candidate = |segment: &Segment| Candidate {
+    let candidate = |segment: &Segment| MergeCandidate {
         id: segment.id(),
         rows: segment.live_rows(),
         tier: policy.tier(segment.live_rows()),
         worn: policy.is_worn(segment),
     };
-    let candidates: Vec<Candidate> = table.segments().iter().map(candidate).collect();
+    let candidates: Vec<MergeCandidate> = table.segments().iter().map(candidate).collect();
     let top = candidates.iter().map(|c| c.tier).max().unwrap_or(0);
     // Of each segment the group it is in, named by the group's first segment.
     let mut groups: Vec<Option<usize>> = vec![None; candidates.len()];
@@ -106,7 +106,12 @@ pub fn plan(table: &Table, policy: &CompactionPolicy) -> Vec<Vec<u64>> {
 }
 
 /// `start..end` in parts of at most `max_rows` rows each, or of one segment.
-fn limited(candidates: &[Candidate], start: usize, end: usize, max_rows: u64) -> Vec<std::ops::Range<usize>> {
+fn limited(
+    candidates: &[MergeCandidate],
+    start: usize,
+    end: usize,
+    max_rows: u64,
+) -> Vec<std::ops::Range<usize>> {
     let mut parts: Vec<std::ops::Range<usize>> = Vec::new();
     let mut rows = 0;
     for (i, candidate) in (start..end).zip(&candidates[start..end]) {

@@ -88,9 +88,9 @@ pub(crate) trait BatchStages {
 }
 
 /// A batch and the stages that its points pass.
-pub(crate) struct Pipeline<'a, 'p, B, S>(pub(crate) Batch<'a, 'p, B>, pub(crate) S);
+pub(crate) struct BatchPipeline<'a, 'p, B, S>(pub(crate) Batch<'a, 'p, B>, pub(crate) S);
 
-impl<B: Bytes, S: BatchStages> WithKernel for Pipeline<'_, '_, B, S> {
+impl<B: Bytes, S: BatchStages> WithKernel for BatchPipeline<'_, '_, B, S> {
     type Output = Result<(), DamagedList>;
 
     #[inline(always)]

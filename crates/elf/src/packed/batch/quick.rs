@@ -140,9 +140,9 @@ mod tests {
     /// Largest codes: 120 places, some of which have no row, some many.
     const MAX: [u64; DIMS] = [11, 9, 99, 1000, 2, 77];
 
-    struct Table(Vec<[u64; DIMS]>);
+    struct QuickTable(Vec<[u64; DIMS]>);
 
-    impl Rows for Table {
+    impl Rows for QuickTable {
         fn rows(&self) -> usize {
             self.0.len()
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     /// Rows for the first codes differ in number, up to long lists; one in ten equals an earlier one.
-    fn table(rows: usize, rng: &mut StdRng) -> Table {
+    fn table(rows: usize, rng: &mut StdRng) -> QuickTable {
         let mut table: Vec<[u64; DIMS]> = vec![];
         for row in 0..rows {
             if row > 0 && rng.random_ratio(1, 10) {
@@ -177,7 +177,7 @@ mod tests {
             tuple[0] -= u64::from(tuple[0] == 7);
             table.push(tuple);
         }
-        Table(table)
+        QuickTable(table)
     }
 
     #[test]

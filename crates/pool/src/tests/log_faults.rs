@@ -1,4 +1,4 @@
-//! Rules of logs broken on purpose: each must be noticed.
+//! Injected faults of logs: each must be noticed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::model::{
 };
 use super::wrapped::Wrapped;
 use super::{crash, power};
+use crate::fault::{self, PoolFault};
 use crate::layout::RECORD_OVERHEAD;
-use crate::mistake::{self, Mistake};
 use crate::{Pool, PoolError};
 
 fn explorer() -> Explorer {
@@ -23,13 +23,13 @@ fn explorer() -> Explorer {
 }
 
 /// Returns true if a snapshot that is held is disturbed by later steps.
-fn disturbs_a_snapshot(mistake: Mistake, steps: &[PoolStep]) -> bool {
+fn disturbs_a_snapshot(fault: PoolFault, steps: &[PoolStep]) -> bool {
     let work = || {
         let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
         run(&pool, steps, |_| (), |_| ());
     };
     work();
-    catch_unwind(|| mistake::with(mistake, work)).is_err()
+    catch_unwind(|| fault::with(fault, work)).is_err()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_log_with_records_used_by_the_next_generation() {
         PoolStep::Fold("a", 1),
         PoolStep::Append(50),
     ];
-    assert!(disturbs_a_snapshot(Mistake::KeepFullLog, &steps));
+    assert!(disturbs_a_snapshot(PoolFault::KeepFullLog, &steps));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_log_that_stays_where_it_is_without_a_new_start() {
         PoolStep::Put("a", 1, &[100]),
         PoolStep::Append(50),
     ];
-    assert!(disturbs_a_snapshot(Mistake::KeepLogStart, &steps));
+    assert!(disturbs_a_snapshot(PoolFault::KeepLogStart, &steps));
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn a_sync_that_overlooks_the_log() {
         [PoolStep::Log(4096), PoolStep::Sync],
         [PoolStep::Append(20), PoolStep::Sync],
     );
-    let lost = |mistake| {
-        mistake::with(mistake, || {
+    let lost = |fault| {
+        fault::with(fault, || {
             power::explore(&explorer(), &setup, &steps, false).is_err()
         })
     };
-    assert!(lost(Mistake::SkipLogSync));
+    assert!(lost(PoolFault::SkipLogSync));
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn records_that_a_log_begins_with_but_a_crash_takes() {
         [PoolStep::Log(4096), PoolStep::Append(20)],
         [PoolStep::Carry("b", 3)],
     );
-    let lost = |mistake| mistake::with(mistake, || crash::explore_work(&setup, &steps).is_err());
-    assert!(lost(Mistake::PublishFirstRecordsEarly));
+    let lost = |fault| fault::with(fault, || crash::explore_work(&setup, &steps).is_err());
+    assert!(lost(PoolFault::PublishFirstRecordsEarly));
     crash::explore_work(&setup, &steps).unwrap();
 }
 
@@ -126,17 +126,17 @@ fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
 #[test]
 fn records_that_come_back_behind_others() {
     a_record_in_the_place_of_a_lost_one().unwrap();
-    for mistake in [
-        Mistake::SaltNothing,
-        Mistake::UnchainedRecords,
-        Mistake::LeaveLostRecord,
+    for fault in [
+        PoolFault::SaltNothing,
+        PoolFault::UnchainedRecords,
+        PoolFault::LeaveLostRecord,
     ] {
-        let noticed = mistake::with(mistake, || {
+        let noticed = fault::with(fault, || {
             catch_unwind(AssertUnwindSafe(a_record_in_the_place_of_a_lost_one))
         });
         assert!(
             noticed.is_err() || noticed.is_ok_and(|result| result.is_err()),
-            "{mistake:?}"
+            "{fault:?}"
         );
     }
 }
@@ -179,7 +179,7 @@ fn after_a_death_before_the_flush() -> Result<(), String> {
 #[test]
 fn records_of_a_dead_writer_trusted() {
     after_a_death_before_the_flush().unwrap();
-    assert!(mistake::with(Mistake::TrustLogTail, after_a_death_before_the_flush).is_err());
+    assert!(fault::with(PoolFault::TrustLogTail, after_a_death_before_the_flush).is_err());
 }
 
 #[test]
@@ -193,10 +193,10 @@ fn a_count_ahead_of_its_records() {
     ];
     let work = || power::explore(&explorer(), &setup, &steps, false);
     work().unwrap_or_else(|violation| panic!("{violation}"));
-    for mistake in [Mistake::CountBeforeSync, Mistake::TrustSeenCount] {
-        assert!(mistake::with(mistake, work).is_err(), "{mistake:?}");
+    for fault in [PoolFault::CountBeforeSync, PoolFault::TrustSeenCount] {
+        assert!(fault::with(fault, work).is_err(), "{fault:?}");
     }
-    let noticed = mistake::with(Mistake::CountBeforeFence, || {
+    let noticed = fault::with(PoolFault::CountBeforeFence, || {
         catch_unwind(|| crash::explore(&setup, &steps))
     });
     assert!(noticed.is_err());
@@ -221,7 +221,7 @@ fn a_count_used_again_under_a_reader() {
         assert!(counts, "the reader's count is whole");
     };
     work();
-    assert!(catch_unwind(|| mistake::with(Mistake::RestartPinnedLog, work)).is_err());
+    assert!(catch_unwind(|| fault::with(PoolFault::RestartPinnedLog, work)).is_err());
 }
 
 /// Damages a record after it was acknowledged, and appends another.
@@ -246,5 +246,5 @@ fn damage_and_append() -> Result<u64, PoolError> {
 fn damage_hidden_by_an_append() {
     let error = damage_and_append().unwrap_err();
     assert!(matches!(error, PoolError::DamagedLog { .. }), "{error}");
-    assert!(mistake::with(Mistake::IgnoreCount, damage_and_append).is_ok());
+    assert!(fault::with(PoolFault::IgnoreCount, damage_and_append).is_ok());
 }

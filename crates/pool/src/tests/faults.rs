@@ -1,4 +1,4 @@
-//! Rules broken on purpose: each must be noticed.
+//! Injected faults of publishes: each must be noticed.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, find, goes_on, run, states, without_copy};
 use super::wrapped::Wrapped;
+use crate::fault::{self, PoolFault};
 use crate::layout::{DATA_START, SLOT_SIZE};
-use crate::mistake::{self, Mistake};
 use crate::{Pool, PoolError};
 
 fn explorer() -> Explorer {
@@ -19,7 +19,7 @@ fn explorer() -> Explorer {
 }
 
 /// Returns true if some crash of the steps, with durable fences, leaves an unacceptable state.
-fn noticed(mistake: Option<Mistake>, steps: &[PoolStep]) -> bool {
+fn noticed(fault: Option<PoolFault>, steps: &[PoolStep]) -> bool {
     let states = states(steps);
     let work = |medium: &Arc<Tracked>| {
         let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
@@ -32,8 +32,8 @@ fn noticed(mistake: Option<Mistake>, steps: &[PoolStep]) -> bool {
     };
     let result = explorer().run(
         |medium| drop(Pool::create_with(Arc::clone(medium), SMALL).unwrap()),
-        |medium| match mistake {
-            Some(mistake) => mistake::with(mistake, || work(medium)),
+        |medium| match fault {
+            Some(fault) => fault::with(fault, || work(medium)),
             None => work(medium),
         },
         |medium, crash| {
@@ -64,12 +64,12 @@ const REPLACE: &[PoolStep] = &[
 #[test]
 fn the_newer_superblock_overwritten() {
     assert!(!noticed(None, REPLACE));
-    assert!(noticed(Some(Mistake::OverwriteNewest), REPLACE));
+    assert!(noticed(Some(PoolFault::OverwriteNewest), REPLACE));
 }
 
 #[test]
 fn space_used_again_before_a_second_superblock_names_it_not() {
-    assert!(noticed(Some(Mistake::IgnoreSynced), REPLACE));
+    assert!(noticed(Some(PoolFault::IgnoreSynced), REPLACE));
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn space_used_again_under_a_snapshot() {
         run(&pool, &steps, |_| (), |_| ());
     };
     work();
-    let broken = std::panic::catch_unwind(|| mistake::with(Mistake::IgnoreReaders, work));
+    let broken = std::panic::catch_unwind(|| fault::with(PoolFault::IgnoreReaders, work));
     assert!(broken.is_err());
 }
 
 /// Lets a writer die between the store of the superblock and its flush; the next one builds on the visible
 /// state.
-fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String> {
+fn after_a_death_before_the_flush(fault: Option<PoolFault>) -> Result<(), String> {
     let before = [PoolStep::Put("a", 1, &[100]), PoolStep::Put("a", 2, &[100])];
     let dying = [PoolStep::Put("a", 3, &[100])];
     let after = [PoolStep::Put("a", 4, &[100; 4])];
@@ -123,8 +123,8 @@ fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String
                 |_| (),
             )
         },
-        |medium| match mistake {
-            Some(mistake) => mistake::with(mistake, || work(medium)),
+        |medium| match fault {
+            Some(fault) => fault::with(fault, || work(medium)),
             None => work(medium),
         },
         |medium, crash| {
@@ -139,11 +139,11 @@ fn after_a_death_before_the_flush(mistake: Option<Mistake>) -> Result<(), String
 #[test]
 fn superblocks_of_a_dead_writer_trusted() {
     after_a_death_before_the_flush(None).unwrap();
-    assert!(after_a_death_before_the_flush(Some(Mistake::TrustSuperblocks)).is_err());
+    assert!(after_a_death_before_the_flush(Some(PoolFault::TrustSuperblocks)).is_err());
 }
 
 /// Publishes with durable fences, then without: power loss must not cost the durable publishes.
-fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
+fn after_strict_publishes(fault: Option<PoolFault>) -> Result<(), String> {
     // Leave hardly any space; otherwise a sync would be implied.
     let strict = [PoolStep::Put("a", 1, &[100, 100])];
     let lazy = [PoolStep::Put("a", 2, &[100]), PoolStep::Put("a", 3, &[100])];
@@ -162,8 +162,8 @@ fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
                 |_| (),
             )
         },
-        |medium| match mistake {
-            Some(mistake) => mistake::with(mistake, || work(medium)),
+        |medium| match fault {
+            Some(fault) => fault::with(fault, || work(medium)),
             None => work(medium),
         },
         |medium, _| {
@@ -178,5 +178,5 @@ fn after_strict_publishes(mistake: Option<Mistake>) -> Result<(), String> {
 #[test]
 fn strict_publishes_lost_by_later_ones() {
     after_strict_publishes(None).unwrap();
-    assert!(after_strict_publishes(Some(Mistake::SkipSyncedBase)).is_err());
+    assert!(after_strict_publishes(Some(PoolFault::SkipSyncedBase)).is_err());
 }

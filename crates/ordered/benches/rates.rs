@@ -1,13 +1,13 @@
 //! Benchmark of a tree: rates of its operations, lines flushed and fences waited for.
 //!
 //! ```text
-//! cargo run --release -p halocline-ordered --example rates -- [KEYS] [FOLDER] [TREE] [still] [count]
+//! cargo bench -p halocline-ordered --bench rates -- [KEYS] [FOLDER] [TREE] [still] [count]
 //! ```
-//! Inserts KEYS (10,000,000) random keys into a tree in FOLDER (/dev/shm), on a file that is treated as
+//! Inserts KEYS (1,000,000) random keys into a tree in FOLDER (/dev/shm), on a file that is treated as
 //! DAX, so that every flush is executed, and then measures each operation, on one thread unless stated
 //! otherwise. TREE is `lb`, `lb2`, `lb4`, `fp`, `wb`, `fast-fair`, or `still`, an `lb` without entry
 //! moving. `count` counts lines and fences, which takes some time itself.
-#![allow(clippy::print_stdout, reason = "a program for people")]
+#![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::sync::Arc;
 use std::thread;
@@ -34,8 +34,14 @@ struct Settings {
 }
 
 fn main() -> Result<(), Failure> {
-    let mut arguments = std::env::args().skip(1);
-    let keys = arguments.next().map_or(Ok(10_000_000), |text| text.parse())?;
+    // `cargo bench` passes `--bench`; `cargo test` does not, and uses small data.
+    let (flags, rest): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|argument| argument == "--bench");
+    let measured = !flags.is_empty();
+    let mut arguments = rest.into_iter();
+    let default = if measured { 1_000_000 } else { 1_000 };
+    let keys = arguments.next().map_or(Ok(default), |text| text.parse())?;
     let folder = arguments.next().unwrap_or_else(|| "/dev/shm".to_owned());
     let kind = arguments.next().map_or(Ok(TreeKind::Lb), |text| text.parse())?;
     let words: Vec<String> = arguments.collect();

@@ -1,5 +1,7 @@
-//! Measures appends, deletions and merges of TPC-H lineitem, and the DRAM that merges take:
-//! `cargo run --release --example change_speed -- SCALE MEMORY_MIB POOL`.
+//! Appends, deletions and merges of TPC-H lineitem: their rates, and the DRAM that they take.
+//!
+//! `cargo bench -p halocline-columns --bench change_speed -- [SCALE [MEMORY_MIB [POOL]]]`, by default scale
+//! factor 0.1, 128 MiB of memory, and a pool in a temporary folder.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use arrow_array::RecordBatch;
@@ -25,7 +27,7 @@ fn anonymous() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// Runs `work`; tells how long it took and how much anonymous memory came on top of what was there.
+/// Runs `work`, and prints its duration and the peak of the anonymous memory that it added.
 fn measure<T>(what: &str, rows: u64, work: impl FnOnce() -> AnyResult<T>) -> AnyResult<T> {
     let before = anonymous();
     let (start, done) = (Instant::now(), AtomicBool::new(false));
@@ -52,14 +54,25 @@ fn measure<T>(what: &str, rows: u64, work: impl FnOnce() -> AnyResult<T>) -> Any
 }
 
 fn main() -> AnyResult {
-    let mut arguments = std::env::args().skip(1).peekable();
+    // `cargo bench` passes `--bench`; `cargo test` does not, and uses small data.
+    let (flags, rest): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|argument| argument == "--bench");
+    let measured = !flags.is_empty();
+    let mut arguments = rest.into_iter().peekable();
     if arguments.next_if(|first| first == "merge").is_some() {
         let path = arguments.next().ok_or("no pool")?;
         return merges(&path, arguments.next().ok_or("no memory")?.parse()?);
     }
-    let scale: f64 = arguments.next().map_or(Ok(0.1), |scale| scale.parse())?;
+    let scale: f64 = arguments
+        .next()
+        .map_or(Ok(if measured { 0.1 } else { 0.002 }), |scale| scale.parse())?;
     let memory: usize = arguments.next().map_or(Ok(128), |mib| mib.parse())? << 20;
-    let path = arguments.next().unwrap_or_else(|| "change_speed.pool".into());
+    let folder = tempfile::tempdir()?;
+    let path = match arguments.next() {
+        Some(path) => path.into(),
+        None => folder.path().join("change_speed.pool"),
+    };
     let _ = std::fs::remove_file(&path);
     let pool = Pool::create(&path, &PoolOptions::default())?;
     let mut options = TableOptions::default();
@@ -94,7 +107,9 @@ fn main() -> AnyResult {
     // In a process of its own, whose memory holds nothing of the above.
     let me = std::env::current_exe()?;
     let status = std::process::Command::new(me)
-        .args(["merge", &path, &memory.to_string()])
+        .arg("merge")
+        .arg(&path)
+        .arg(memory.to_string())
         .status()?;
     std::fs::remove_file(&path)?;
     if status.success() {

@@ -1,10 +1,10 @@
 //! Hit rates of the tuple cache and of all policies with items of one size, at a capacity of 4 % of the
 //! keys, beside the ideal rate: the sum of the hottest keys' probabilities.
 //!
-//! `cargo run --release -p halocline-cache --example hit_rates [KEYS [REQUESTS]]`, by default 1000000
-//! keys and ten times as many requests, the second half of which is measured.
+//! `cargo bench -p halocline-cache --bench hit_rates -- [KEYS [REQUESTS]]`, by default 1,000,000 keys and ten
+//! times as many requests, the second half of which is measured.
 
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use halocline_cache::{CacheItem, Capacity, PolicyKind, TupleCache};
 use rand::rngs::SmallRng;
@@ -128,10 +128,15 @@ fn policy(kind: PolicyKind, zipf: &Zipf, requests: u64) -> (f64, f64) {
 }
 
 fn main() {
-    let mut arguments = std::env::args()
+    // `cargo bench` passes `--bench`; `cargo test` does not, and uses small data.
+    let (flags, rest): (Vec<String>, Vec<String>) = std::env::args()
         .skip(1)
-        .map(|number| number.parse().expect("a number"));
-    let keys: u64 = arguments.next().unwrap_or(1_000_000);
+        .partition(|argument| argument == "--bench");
+    let measured = !flags.is_empty();
+    let mut arguments = rest.iter().map(|number| number.parse().expect("a number"));
+    let keys: u64 = arguments
+        .next()
+        .unwrap_or(if measured { 1_000_000 } else { 10_000 });
     let requests = arguments.next().unwrap_or(10 * keys);
     println!("{keys} keys, {requests} requests, room for {SHARE} of the keys; the second half is measured");
     for theta in [0.5, 0.99, 0.0] {
