@@ -107,11 +107,11 @@ pub(crate) struct OpenArgs {
 #[command(after_help = "\
 Examples:
   halocline demo
-  halocline demo --sf 0.1                      0.6 million rows
+  halocline demo --sf 1                        a third of the data
   halocline demo --dir /mnt/fast/demo          the files stay for `halocline sql`")]
 pub(crate) struct DemoArgs {
     /// TPC-H scale factor; 1 is 6 million rows of lineitem
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = scale_factor)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 3.0, value_parser = scale_factor)]
     pub(crate) sf: f64,
     /// Keep the Parquet files and the pool in this directory [default: a temporary one, removed]
     #[arg(long, value_name = "DIR")]

@@ -22,11 +22,12 @@ pub(crate) fn run(pool: &Path, selection: &MeasuredSelection, out: &mut Stdout) 
         "internal".into(),
         "reopen".into(),
     ];
-    let reopened = reopen::measure_in_process(&command, pool, &query(selection.condition), None)?;
+    let text = query(&selection.selection.condition(0));
+    let reopened = reopen::measure_in_process(&command, pool, &text, None)?;
     if reopened.answer != selection.answer {
         return Err(CliError::failed(format!(
-            "after the restart, the selection of {} has another answer: {:?} instead of {:?}",
-            selection.condition, reopened.answer, selection.answer
+            "after the restart, `{text}` has another answer: {:?} instead of {:?}",
+            reopened.answer, selection.answer
         )));
     }
     writeln!(

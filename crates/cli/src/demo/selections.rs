@@ -12,23 +12,54 @@ use crate::error::CliError;
 use crate::progress;
 use crate::size::grouped;
 
-/// Conditions on the indexed columns. In a table of TPC-H they select about one row in a million, one in
-/// 100,000, and so on, up to one in a hundred.
-pub(crate) const CONDITIONS: [&str; 5] = [
-    "l_shipdate = DATE '1995-06-14' AND l_discount = 0.05 AND l_quantity = 24",
-    "l_shipdate BETWEEN DATE '1995-06-14' AND DATE '1995-06-15' AND l_discount BETWEEN 0.05 AND 0.06 \
-     AND l_quantity BETWEEN 21 AND 24",
-    "l_shipdate BETWEEN DATE '1995-06-14' AND DATE '1995-06-20' AND l_discount BETWEEN 0.05 AND 0.06 \
-     AND l_quantity BETWEEN 15 AND 24",
-    "l_shipdate BETWEEN DATE '1995-06-01' AND DATE '1995-06-28' AND l_discount BETWEEN 0.05 AND 0.07 \
-     AND l_quantity BETWEEN 9 AND 24",
-    "l_shipdate BETWEEN DATE '1995-01-01' AND DATE '1995-12-31' AND l_discount BETWEEN 0.05 AND 0.07 \
-     AND l_quantity BETWEEN 12 AND 24",
+/// The selections. In a table of TPC-H they select about one row in a million, one in 100,000, and so on, up to
+/// one in a hundred.
+const SELECTIONS: [DemoSelection; 5] = [
+    DemoSelection::new(1, 1, 1),
+    DemoSelection::new(2, 2, 4),
+    DemoSelection::new(7, 2, 10),
+    DemoSelection::new(28, 3, 16),
+    DemoSelection::new(365, 3, 13),
 ];
+
+/// A range of ship dates, discounts and quantities, each by its number of values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DemoSelection {
+    days: u32,
+    discounts: u32,
+    quantities: u32,
+}
+
+impl DemoSelection {
+    pub(crate) const fn new(days: u32, discounts: u32, quantities: u32) -> Self {
+        Self {
+            days,
+            discounts,
+            quantities,
+        }
+    }
+
+    /// Returns the condition. Different values of `shift` move the ranges to different places of the same size.
+    pub(crate) fn condition(self, shift: usize) -> String {
+        let shift = u32::try_from(shift % 1000).unwrap_or(0);
+        let first_day = shift * 61 % 1400;
+        let last_day = first_day + self.days - 1;
+        let discount = (5 + shift) % 8;
+        let last_discount = discount + self.discounts - 1;
+        let quantity = 1 + (11 + 7 * shift) % 34;
+        let last_quantity = quantity + self.quantities - 1;
+        format!(
+            "l_shipdate BETWEEN DATE '1993-06-14' + INTERVAL '{first_day}' DAY \
+             AND DATE '1993-06-14' + INTERVAL '{last_day}' DAY \
+             AND l_discount BETWEEN 0.0{discount} AND 0.0{last_discount} \
+             AND l_quantity BETWEEN {quantity} AND {last_quantity}"
+        )
+    }
+}
 
 /// One selection and its times.
 pub(crate) struct MeasuredSelection {
-    pub(crate) condition: &'static str,
+    pub(crate) selection: DemoSelection,
     /// The sorted lines of the answer.
     pub(crate) answer: Vec<String>,
     /// Share of the table's rows that it selects.
@@ -66,7 +97,7 @@ pub(crate) fn run(
         out,
         "   index: halocline.index = force; scan: halocline.index = off; DataFusion: its default settings, over \
          the Parquet file that was imported\n   (rows in the order of the generator, in the file and in the \
-         pool). Warm, medians of {RUNS} runs in turns, equal answers."
+         pool). Medians of {RUNS} turns; in each, a query runs twice, and the second run counts. Equal answers."
     )?;
     let mut table = aligned_table(&[
         "selectivity",
@@ -78,12 +109,12 @@ pub(crate) fn run(
         "DataFusion : index",
         "chosen by default",
     ]);
-    let bar = progress::steps(CONDITIONS.len() as u64);
+    let bar = progress::steps(SELECTIONS.len() as u64);
     bar.set_message("comparing selections");
     let mut measured = vec![];
-    for condition in CONDITIONS {
-        let text = query(condition);
-        let compared = compare(condition, &text, &systems)?;
+    for selection in SELECTIONS {
+        let text = query(&selection.condition(0));
+        let compared = compare(&text, &systems)?;
         let selected = numbers(&compared.answer).first().copied().unwrap_or(0);
         let [index_ms, scan_ms, datafusion_ms] = compared.milliseconds;
         let share = selected as f64 / rows as f64;
@@ -99,7 +130,7 @@ pub(crate) fn run(
             if by_index { "index" } else { "scan" }.to_owned(),
         ]);
         measured.push(MeasuredSelection {
-            condition,
+            selection,
             answer: compared.answer,
             share,
             index_ms,

@@ -1,7 +1,8 @@
-//! Step 6: the index on an emulated slow tier, with all of it, 3 % and nothing of it in DRAM.
+//! Step 6: the index on an emulated slow tier, with all of it, a few percent and nothing of it in DRAM.
 //!
 //! Each budget has a database and a device of its own, so that none finds in the modelled cache of the CPU
-//! what another one has read.
+//! what another one has read. A budget without room for the smallest useful copy copies nothing; the figures
+//! printed are what was copied.
 
 use std::io::{Stdout, Write};
 use std::path::Path;
@@ -13,7 +14,7 @@ use halocline_engine::{Database, DatabaseOptions, PlaceOptions, Placement};
 
 use super::load::INDEX;
 use super::selections::MeasuredSelection;
-use super::systems::{ComparedSystem, RUNS, compare};
+use super::systems::{ComparedSystem, RUNS, compare_varied};
 use super::{aligned_table, selectivity, times};
 use crate::error::CliError;
 use crate::size::display;
@@ -22,13 +23,20 @@ use crate::{opening, progress};
 /// The medium: Optane persistent memory relative to this machine's DRAM, with real delays.
 const MEDIUM: &str = "emulated:optane";
 
-/// Names of the budgets, in the order in which they are measured.
-const BUDGETS: [&str; 3] = ["all in DRAM", "3 % in DRAM", "nothing in DRAM"];
+/// The limited budget, in percent of the index.
+const PERCENT: u64 = 3;
+
+/// Medians of all selections, and what they were measured with.
+pub(crate) struct MeasuredTiers {
+    /// Percentage of the index that the limited budget had room for.
+    pub(crate) percent: f64,
+    pub(crate) times: Vec<TierTimes>,
+}
 
 /// Median milliseconds of a selection with each budget.
-pub(crate) struct MeasuredTier {
+pub(crate) struct TierTimes {
     pub(crate) all_ms: f64,
-    pub(crate) three_percent_ms: f64,
+    pub(crate) limited_ms: f64,
     pub(crate) none_ms: f64,
 }
 
@@ -39,15 +47,14 @@ pub(crate) fn run(
     index_bytes: u64,
     selections: &[MeasuredSelection],
     out: &mut Stdout,
-) -> Result<Vec<MeasuredTier>, CliError> {
+) -> Result<MeasuredTiers, CliError> {
     place(pool, options, Placement::Static(StaticLists::Probable))?;
     let spinner = progress::spinner("measuring the DRAM of this machine");
     let spec: EmulatedSpec = MEDIUM
         .parse()
         .map_err(|error: EmulatedError| CliError::failed(error.to_string()))?;
-    let three_percent = index_bytes * 3 / 100;
     let mut databases = vec![];
-    for budget in [2 * index_bytes, three_percent, 0] {
+    for budget in [2 * index_bytes, index_bytes * PERCENT / 100, 0] {
         let options = DatabaseOptions {
             read_only: true,
             dram_budget: Some(budget),
@@ -58,33 +65,40 @@ pub(crate) fn run(
     }
     spinner.finish_and_clear();
     let systems = [
-        ComparedSystem::pool(BUDGETS[0], &databases[0], "force")?,
-        ComparedSystem::pool(BUDGETS[1], &databases[1], "force")?,
-        ComparedSystem::pool(BUDGETS[2], &databases[2], "force")?,
+        ComparedSystem::pool("all in DRAM", &databases[0], "force")?,
+        ComparedSystem::pool("a limited budget", &databases[1], "force")?,
+        ComparedSystem::pool("nothing in DRAM", &databases[2], "force")?,
     ];
     let bar = progress::steps(selections.len() as u64);
     bar.set_message("comparing DRAM budgets");
-    let mut measured = vec![];
-    for selection in selections {
-        let text = format!("SELECT count(*) FROM lineitem WHERE {}", selection.condition);
-        let [all_ms, three_percent_ms, none_ms] = compare(selection.condition, &text, &systems)?.milliseconds;
-        measured.push(MeasuredTier {
+    let mut times = vec![];
+    for measured in selections {
+        let text = |run| {
+            let condition = measured.selection.condition(1 + run);
+            format!("SELECT count(*) FROM lineitem WHERE {condition}")
+        };
+        let [all_ms, limited_ms, none_ms] = compare_varied(&systems, text)?.milliseconds;
+        times.push(TierTimes {
             all_ms,
-            three_percent_ms,
+            limited_ms,
             none_ms,
         });
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let taken = |database: &Database| -> Result<u64, CliError> { Ok(database.info()?.placed_bytes) };
+    let limited = databases[1].info()?.placed_bytes;
+    let measured = MeasuredTiers {
+        percent: limited as f64 / index_bytes as f64 * 100.0,
+        times,
+    };
     writeln!(
         out,
-        "\n6. EMULATED: the same selections, rows counted by the index alone, on a model of a slow tier \
-         ({MEDIUM}, with delays in real time)\n   The index has {}. In DRAM of it: {}, {} and nothing. Medians \
-         of {RUNS} runs in turns, equal answers.",
+        "\n6. EMULATED: selections of the same sizes, rows counted by the index alone, on a model of a slow \
+         tier ({MEDIUM}, with delays in real time)\n   The index has {}; copies of {} of it, {} and nothing are in \
+         DRAM. Medians of {RUNS} turns, each with other constants. Equal answers.",
         display(index_bytes),
-        display(taken(&databases[0])?),
-        display(taken(&databases[1])?)
+        display(databases[0].info()?.placed_bytes),
+        display(limited)
     )?;
     print(selections, &measured, out)?;
     drop((systems, databases));
@@ -95,25 +109,25 @@ pub(crate) fn run(
 
 fn print(
     selections: &[MeasuredSelection],
-    measured: &[MeasuredTier],
+    measured: &MeasuredTiers,
     out: &mut Stdout,
 ) -> Result<(), CliError> {
-    let [all, three_percent, none] = BUDGETS.map(|budget| format!("{budget}, ms"));
+    let percent = format!("{:.1} %", measured.percent);
     let mut table = aligned_table(&[
-        "selectivity",
-        &all,
-        &three_percent,
-        &none,
-        "3 % : all",
+        "selectivity, about",
+        "all in DRAM, ms",
+        &format!("{percent} in DRAM, ms"),
+        "nothing in DRAM, ms",
+        &format!("{percent} : all"),
         "nothing : all",
     ]);
-    for (selection, tier) in selections.iter().zip(measured) {
+    for (selection, tier) in selections.iter().zip(&measured.times) {
         table.add_row([
             selectivity(selection.share),
             format!("{:.2}", tier.all_ms),
-            format!("{:.2}", tier.three_percent_ms),
+            format!("{:.2}", tier.limited_ms),
             format!("{:.2}", tier.none_ms),
-            times(tier.three_percent_ms / tier.all_ms),
+            times(tier.limited_ms / tier.all_ms),
             times(tier.none_ms / tier.all_ms),
         ]);
     }

@@ -2,7 +2,7 @@
 
 use super::crash::MeasuredCrash;
 use super::selections::MeasuredSelection;
-use super::slow_tier::MeasuredTier;
+use super::slow_tier::MeasuredTiers;
 use super::star::MeasuredStar;
 use super::{selectivity, times};
 use crate::size::grouped;
@@ -16,7 +16,7 @@ pub(crate) struct Measured {
     pub(crate) stars: Vec<MeasuredStar>,
     pub(crate) open_ms: f64,
     pub(crate) crash: MeasuredCrash,
-    pub(crate) tiers: Vec<MeasuredTier>,
+    pub(crate) tiers: MeasuredTiers,
 }
 
 impl Measured {
@@ -35,14 +35,15 @@ impl Measured {
             .collect();
         let tiers: Vec<f64> = self
             .tiers
+            .times
             .iter()
-            .map(|tier| tier.three_percent_ms / tier.all_ms)
+            .map(|tier| tier.limited_ms / tier.all_ms)
             .collect();
         format!(
             "In this run, selections by the index were {}, and {}; {} star queries took DataFusion {} times as long \
              as Halocline; a new process opened the pool in {:.1} ms; {} kills lost none of {} acknowledged rows; and \
-             with 3 % of the index in DRAM, on an emulated slow tier, selections took {} times as long as with \
-             all of it.",
+             with {:.1} % of the index in DRAM, on an emulated slow tier, selections took {} times as long as \
+             with all of it.",
             compared("the scan", &over(|selection| selection.scan_ms)),
             compared(
                 "DataFusion over Parquet",
@@ -53,6 +54,7 @@ impl Measured {
             self.open_ms,
             self.crash.kills,
             grouped(self.crash.acknowledged),
+            self.tiers.percent,
             range(&tiers),
         )
     }
@@ -108,6 +110,8 @@ fn listed(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::selections::DemoSelection;
+    use super::super::slow_tier::TierTimes;
     use super::*;
 
     #[test]
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn the_sentence_is_one_and_has_every_part() {
         let selection = |scan_ms| MeasuredSelection {
-            condition: "true",
+            selection: DemoSelection::new(1, 1, 1),
             answer: vec![],
             share: 1e-4,
             index_ms: 1.0,
@@ -146,11 +150,14 @@ mod tests {
                 kills: 3,
                 acknowledged: 1200,
             },
-            tiers: vec![MeasuredTier {
-                all_ms: 1.0,
-                three_percent_ms: 1.5,
-                none_ms: 2.0,
-            }],
+            tiers: MeasuredTiers {
+                percent: 2.75,
+                times: vec![TierTimes {
+                    all_ms: 1.0,
+                    limited_ms: 1.5,
+                    none_ms: 2.0,
+                }],
+            },
         };
         let sentence = measured.sentence();
         for part in [
@@ -160,7 +167,7 @@ mod tests {
             "4.5 times as long as Halocline",
             "2.5 ms",
             "none of 1,200 acknowledged rows",
-            "emulated slow tier",
+            "with 2.8 % of the index in DRAM, on an emulated slow tier",
             "1.50 times as long as with all of it",
         ] {
             assert!(sentence.contains(part), "`{part}` is not in {sentence}");

@@ -1,6 +1,6 @@
 //! The systems that answer the demo's queries, and their comparison.
 //!
-//! Invariants: systems that are compared run in turns, each once to warm up and then [`RUNS`] times; their
+//! Invariants: systems that are compared run in turns, one turn to warm up and [`RUNS`] that are measured; their
 //! median counts; an answer that differs in any run is an error.
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::error::CliError;
 use crate::sql;
 
 /// Number of measured runs of a query on each system.
-pub(crate) const RUNS: usize = 5;
+pub(crate) const RUNS: usize = 7;
 
 /// A system under its name in messages.
 pub(crate) struct ComparedSystem {
@@ -33,7 +33,7 @@ enum QueryEngine {
 
 /// The answer of a query, and the time each system took for it.
 pub(crate) struct ComparedQuery<const N: usize> {
-    /// One line per row, sorted.
+    /// The last answer, one line per row, sorted.
     pub(crate) answer: Vec<String>,
     /// Median milliseconds by system.
     pub(crate) milliseconds: [f64; N],
@@ -105,36 +105,58 @@ impl ComparedSystem {
 /// # Errors
 /// A system fails, or two answers differ.
 pub(crate) fn compare<const N: usize>(
-    what: &str,
     text: &str,
     systems: &[ComparedSystem; N],
 ) -> Result<ComparedQuery<N>, CliError> {
-    let mut answer: Option<Vec<String>> = None;
+    in_turns(systems, true, |_| text.to_owned())
+}
+
+/// Runs the queries that `text` returns for the numbers from 0 to [`RUNS`], each once on all systems; the first one
+/// warms up. So no system finds in a cache what the same query has read before.
+///
+/// # Errors
+/// A system fails, or two answers differ.
+pub(crate) fn compare_varied<const N: usize>(
+    systems: &[ComparedSystem; N],
+    text: impl Fn(usize) -> String,
+) -> Result<ComparedQuery<N>, CliError> {
+    in_turns(systems, false, text)
+}
+
+fn in_turns<const N: usize>(
+    systems: &[ComparedSystem; N],
+    twice: bool,
+    text: impl Fn(usize) -> String,
+) -> Result<ComparedQuery<N>, CliError> {
     let mut times = [(); N].map(|()| Samples::default());
+    let mut answer = vec![];
     for run in 0..=RUNS {
-        for (system, times) in systems.iter().zip(&mut times) {
-            let (lines, milliseconds) = system.ask(text)?;
+        let text = text(run);
+        for (at, (system, times)) in systems.iter().zip(&mut times).enumerate() {
+            if twice {
+                // The turn of another system has filled the caches of the CPU with other data.
+                system.ask(&text)?;
+            }
+            let (lines, milliseconds) = system.ask(&text)?;
             if run > 0 {
                 times.push(milliseconds);
             }
-            match &answer {
-                None => answer = Some(lines),
-                Some(first) if *first == lines => {}
-                Some(first) => {
-                    let disagreement = BenchError::Disagreement {
-                        what: what.to_owned(),
-                        left_system: systems[0].name.to_owned(),
-                        left: first.join("; "),
-                        right_system: system.name.to_owned(),
-                        right: lines.join("; "),
-                    };
-                    return Err(disagreement.into());
-                }
+            if at == 0 {
+                answer = lines;
+            } else if answer != lines {
+                let disagreement = BenchError::Disagreement {
+                    what: text,
+                    left_system: systems[0].name.to_owned(),
+                    left: answer.join("; "),
+                    right_system: system.name.to_owned(),
+                    right: lines.join("; "),
+                };
+                return Err(disagreement.into());
             }
         }
     }
     Ok(ComparedQuery {
-        answer: answer.unwrap_or_default(),
+        answer,
         milliseconds: times.map(|times| times.median()),
     })
 }
