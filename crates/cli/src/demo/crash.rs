@@ -60,8 +60,8 @@ pub(crate) fn run(
     bar.finish_and_clear();
     writeln!(
         out,
-        "\n5. kill -9 of {KILLS} processes that insert into the pool: {} rows were acknowledged, all of them \
-         are among the {} found; opened again in {slowest_ms:.1} ms at most",
+        "\n5. kill -9 of {KILLS} processes that insert into the pool: {} rows were acknowledged,\n   all of them are \
+         among the {} found; opened again in {slowest_ms:.1} ms at most",
         grouped(acknowledged),
         grouped(found)
     )?;

@@ -89,6 +89,7 @@ fn run(args: &DemoArgs, directory: &Path) -> Result<(), CliError> {
     let crash = crash::run(&pool, &options, &mut out)?;
     let tiers = slow_tier::run(&pool, &options, loaded.index_bytes, &selections, &mut out)?;
     let measured = Measured {
+        rows: loaded.rows,
         selections,
         stars,
         open_ms,

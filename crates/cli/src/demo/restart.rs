@@ -32,7 +32,7 @@ pub(crate) fn run(pool: &Path, selection: &MeasuredSelection, out: &mut Stdout) 
     }
     writeln!(
         out,
-        "\n4. restart, in a new process: opened in {:.1} ms; the selection of {} took {:.1} ms, once more \
+        "\n4. Restart, in a new process: opened in {:.1} ms;\n   the selection of {} took {:.1} ms, once more \
          {:.1} ms, with the answer of before;\n   the process holds {} of DRAM of its own",
         reopened.open_ms,
         selectivity(selection.share),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use halocline_engine::Database;
 
-use super::systems::{ComparedSystem, RUNS, compare, numbers};
+use super::systems::{ComparedSystem, MEDIANS, compare, numbers};
 use super::{aligned_table, selectivity, times};
 use crate::args::DemoArgs;
 use crate::error::CliError;
@@ -90,14 +90,13 @@ pub(crate) fn run(
     let auto = ComparedSystem::pool("the engine's choice", database, "auto")?;
     writeln!(
         out,
-        "\n2. {}",
-        query("… (l_shipdate, l_discount and l_quantity, in ranges of growing width)")
+        "\n2. {}\n   with ranges of l_shipdate, l_discount and l_quantity that grow from row to row",
+        query("…")
     )?;
     writeln!(
         out,
-        "   index: halocline.index = force; scan: halocline.index = off; DataFusion: its default settings, over \
-         the Parquet file that was imported\n   (rows in the order of the generator, in the file and in the \
-         pool). Medians of {RUNS} turns; in each, a query runs twice, and the second run counts. Equal answers."
+        "   Index and scan: halocline.index = force and off. DataFusion: default settings, over the imported \
+         Parquet file.\n   The rows are in the generator's order in both. {MEDIANS}"
     )?;
     let mut table = aligned_table(&[
         "selectivity",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use halocline_engine::Database;
 use halocline_workloads::{ParquetOptions, SsbTable, ssb_queries, write_ssb_parquet};
 
-use super::systems::{ComparedSystem, RUNS, compare};
+use super::systems::{ComparedSystem, MEDIANS, compare};
 use super::{aligned_table, load, times};
 use crate::args::DemoArgs;
 use crate::error::CliError;
@@ -56,8 +56,7 @@ pub(crate) fn run(
     )?;
     writeln!(
         out,
-        "   DataFusion: its default settings, over the imported Parquet files. Medians of {RUNS} turns; in each, a \
-         query runs twice, and the second run counts. Equal answers."
+        "   DataFusion: default settings, over the imported Parquet files. {MEDIANS}"
     )?;
     let mut table = aligned_table(&[
         "query",

@@ -12,6 +12,8 @@ const EQUAL: f64 = 0.05;
 
 /// All that was measured.
 pub(crate) struct Measured {
+    /// Rows of lineitem.
+    pub(crate) rows: u64,
     pub(crate) selections: Vec<MeasuredSelection>,
     pub(crate) stars: Vec<MeasuredStar>,
     pub(crate) open_ms: f64,
@@ -40,10 +42,11 @@ impl Measured {
             .map(|tier| tier.limited_ms / tier.all_ms)
             .collect();
         format!(
-            "In this run, selections by the index were {}, and {}; {} star queries took DataFusion {} times as long \
+            "In this run, selections by the index out of {} rows were {}, and {}; {} star queries took DataFusion {} times as long \
              as Halocline; a new process opened the pool in {:.1} ms; {} kills lost none of {} acknowledged rows; and \
              with {:.1} % of the index in DRAM, on an emulated slow tier, selections took {} times as long as \
              with all of it.",
+            grouped(self.rows),
             compared("the scan", &over(|selection| selection.scan_ms)),
             compared(
                 "DataFusion over Parquet",
@@ -67,23 +70,33 @@ fn compared(other: &str, ratios: &[(f64, f64)]) -> String {
         let those = ratios.iter().filter(|(_, ratio)| belongs(*ratio));
         those.map(|(share, ratio)| (selectivity(*share), *ratio)).unzip()
     };
+    let at = |shares: &[String]| match shares {
+        [first, .., last] if shares.len() == ratios.len() => {
+            format!("at every selectivity from {first} to {last}")
+        }
+        _ => format!("at {}", listed(shares)),
+    };
     let mut parts = vec![];
     let (shares, faster) = group(|ratio| ratio > 1.0 + EQUAL);
     if !shares.is_empty() {
-        let (range, shares) = (range(&faster), listed(&shares));
         parts.push(format!(
-            "{range} times as fast as {other} at selectivities of {shares}"
+            "{} times as fast as {other} {}",
+            range(&faster),
+            at(&shares)
         ));
     }
     let (shares, _) = group(|ratio| (ratio - 1.0).abs() <= EQUAL);
     if !shares.is_empty() {
-        parts.push(format!("as fast as {other} at {}", listed(&shares)));
+        parts.push(format!("as fast as {other} {}", at(&shares)));
     }
     let (shares, slower) = group(|ratio| ratio < 1.0 - EQUAL);
     if !shares.is_empty() {
         let slower: Vec<f64> = slower.iter().map(|ratio| 1.0 / ratio).collect();
-        let (range, shares) = (range(&slower), listed(&shares));
-        parts.push(format!("{range} times as slow as {other} at {shares}"));
+        parts.push(format!(
+            "{} times as slow as {other} {}",
+            range(&slower),
+            at(&shares)
+        ));
     }
     parts.join(", ")
 }
@@ -119,12 +132,16 @@ mod tests {
         let all = [(1e-6, 24.0), (1e-5, 8.0), (1e-4, 1.03), (1e-3, 0.5), (1e-2, 0.25)];
         assert_eq!(
             compared("the scan", &all),
-            "8.0 to 24 times as fast as the scan at selectivities of 1.0e-6 and 1.0e-5, as fast as the \
-             scan at 1.0e-4, 2.0 to 4.0 times as slow as the scan at 1.0e-3 and 1.0e-2"
+            "8.0 to 24 times as fast as the scan at 1.0e-6 and 1.0e-5, as fast as the scan at 1.0e-4, 2.0 to 4.0 \
+             times as slow as the scan at 1.0e-3 and 1.0e-2"
         );
         assert_eq!(
             compared("the scan", &all[3..4]),
             "2.0 times as slow as the scan at 1.0e-3"
+        );
+        assert_eq!(
+            compared("the scan", &all[..2]),
+            "8.0 to 24 times as fast as the scan at every selectivity from 1.0e-6 to 1.0e-5"
         );
         assert_eq!(compared("the scan", &[(0.0, 1.0)]), "as fast as the scan at 0");
     }
@@ -140,6 +157,7 @@ mod tests {
             datafusion_ms: 50.0,
         };
         let measured = Measured {
+            rows: 6_001_215,
             selections: vec![selection(3.0), selection(0.5)],
             stars: vec![MeasuredStar {
                 pool_ms: 10.0,
@@ -161,6 +179,7 @@ mod tests {
         };
         let sentence = measured.sentence();
         for part in [
+            "out of 6,001,215 rows",
             "3.0 times as fast as the scan",
             "2.0 times as slow as the scan",
             "50 times as fast as DataFusion",

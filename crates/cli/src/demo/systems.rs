@@ -20,6 +20,11 @@ use crate::sql;
 /// Number of measured runs of a query on each system.
 pub(crate) const RUNS: usize = 7;
 
+/// How [`compare`] measures, for people.
+pub(crate) const MEDIANS: &str =
+    "Equal answers.\n   Medians of 7 turns; in each, a query runs twice, and the second run counts.";
+const _: () = assert!(RUNS == 7, "MEDIANS has the number");
+
 /// A system under its name in messages.
 pub(crate) struct ComparedSystem {
     name: &'static str,
