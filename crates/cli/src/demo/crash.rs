@@ -6,6 +6,7 @@
 use std::io::{self, BufRead, BufReader, Stdout, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use halocline_bench::answer;
@@ -79,26 +80,30 @@ fn kill_a_writer(pool: &Path, last: u64) -> Result<u64, CliError> {
         .arg(last.to_string())
         .stdout(Stdio::piped())
         .spawn()?;
-    let reported = read_reports(&mut child, last);
+    let reported = read_reports(&mut child);
     child.kill()?;
     child.wait()?;
     reported
 }
 
-fn read_reports(child: &mut Child, mut last: u64) -> Result<u64, CliError> {
+fn read_reports(child: &mut Child) -> Result<u64, CliError> {
     let failed = || CliError::failed("the process that inserts rows failed");
-    let pipe = child.stdout.take().ok_or_else(failed)?;
-    let mut started = None;
-    let mut killed = false;
-    // Behind the kill, what is left in the pipe was reported too. A pipe takes a short line as a whole.
-    for line in BufReader::new(pipe).lines() {
-        last = line?.parse().map_err(|_| failed())?;
-        if !killed && started.get_or_insert_with(Instant::now).elapsed() >= WRITING {
-            child.kill()?;
-            killed = true;
-        }
+    let mut lines = BufReader::new(child.stdout.take().ok_or_else(failed)?).lines();
+    let mut line = lines.next().ok_or_else(failed)?;
+    // A sleep ends at any moment of a statement, whereas a report would always mark its end.
+    thread::sleep(WRITING);
+    if child.try_wait()?.is_some() {
+        return Err(failed());
     }
-    if killed { Ok(last) } else { Err(failed()) }
+    child.kill()?;
+    // The pipe still has the reports of before the kill, each as a whole.
+    loop {
+        let last = line?.parse().map_err(|_| failed())?;
+        line = match lines.next() {
+            Some(line) => line,
+            None => return Ok(last),
+        };
+    }
 }
 
 /// Returns the number of rows in the table.

@@ -12,8 +12,8 @@ use crate::error::CliError;
 use crate::progress;
 use crate::size::grouped;
 
-/// The selections. In a table of TPC-H they select about one row in a million, one in 100,000, and so on, up to
-/// one in a hundred.
+/// The selections. In a table of TPC-H they select about one row in a million, one in 100,000, and so on, up
+/// to one in a hundred.
 const SELECTIONS: [DemoSelection; 5] = [
     DemoSelection::new(1, 1, 1),
     DemoSelection::new(2, 2, 4),
@@ -39,7 +39,8 @@ impl DemoSelection {
         }
     }
 
-    /// Returns the condition. Different values of `shift` move the ranges to different places of the same size.
+    /// Returns the condition. Different values of `shift` move the ranges to different places of the same
+    /// size.
     pub(crate) fn condition(self, shift: usize) -> String {
         let shift = u32::try_from(shift % 1000).unwrap_or(0);
         let first_day = shift * 61 % 1400;

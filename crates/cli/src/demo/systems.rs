@@ -1,7 +1,7 @@
 //! The systems that answer the demo's queries, and their comparison.
 //!
-//! Invariants: systems that are compared run in turns, one turn to warm up and [`RUNS`] that are measured; their
-//! median counts; an answer that differs in any run is an error.
+//! Invariants: systems that are compared run in turns, one turn to warm up and [`RUNS`] that are measured;
+//! their median counts; an answer that differs in any run is an error.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -116,8 +116,8 @@ pub(crate) fn compare<const N: usize>(
     in_turns(systems, true, |_| text.to_owned())
 }
 
-/// Runs the queries that `text` returns for the numbers from 0 to [`RUNS`], each once on all systems; the first one
-/// warms up. So no system finds in a cache what the same query has read before.
+/// Runs the queries that `text` returns for the numbers from 0 to [`RUNS`], each once on all systems; the
+/// first one warms up. So no system finds in a cache what the same query has read before.
 ///
 /// # Errors
 /// A system fails, or two answers differ.
