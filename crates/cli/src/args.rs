@@ -53,7 +53,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Generate data, import it, index it, query it with and without the index, restart
+    /// Measure selections, star queries, a restart, a crash and a slow tier on generated data
     Demo(DemoArgs),
     /// Import files into a new table, or append them to one there is
     Import(ImportArgs),
@@ -107,12 +107,13 @@ pub(crate) struct OpenArgs {
 #[command(after_help = "\
 Examples:
   halocline demo
-  halocline demo --sf 1 --dir /mnt/fast/demo   6 million rows; the files stay for `halocline sql`")]
+  halocline demo --sf 1                        a third of the data
+  halocline demo --dir /mnt/fast/demo          the files stay for `halocline sql`")]
 pub(crate) struct DemoArgs {
     /// TPC-H scale factor; 1 is 6 million rows of lineitem
-    #[arg(long, value_name = "FACTOR", default_value_t = 0.1, value_parser = scale_factor)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 3.0, value_parser = scale_factor)]
     pub(crate) sf: f64,
-    /// Keep the Parquet file and the pool in this directory [default: a temporary one, removed]
+    /// Keep the Parquet files and the pool in this directory [default: a temporary one, removed]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
@@ -421,6 +422,8 @@ pub(crate) struct CompletionsArgs {
 pub(crate) enum InternalCommand {
     /// Write lineitem to a Parquet file; the generator's 300 MB of words stay out of the caller's memory
     Generate { sf: f64, file: PathBuf },
+    /// Insert rows behind row LAST into the demo's table until killed; print the last one of each statement
+    Append { pool: PathBuf, last: u64 },
     /// Open a pool, run one query, and print how long each took as JSON
     Reopen {
         pool: PathBuf,

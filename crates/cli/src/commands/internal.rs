@@ -9,7 +9,7 @@ use halocline_workloads::{ParquetOptions, TpchTable, write_tpch_parquet};
 
 use crate::args::InternalCommand;
 use crate::error::CliError;
-use crate::progress;
+use crate::{demo, progress};
 
 pub(crate) fn run(command: &InternalCommand) -> Result<(), CliError> {
     match command {
@@ -26,6 +26,7 @@ pub(crate) fn run(command: &InternalCommand) -> Result<(), CliError> {
             bar.finish_and_clear();
             Ok(writeln!(io::stdout(), "{rows}")?)
         }
+        InternalCommand::Append { pool, last } => demo::append_forever(pool, *last),
         InternalCommand::Reopen { pool, query, medium } => {
             let medium = medium.as_deref().map(serde_json::from_str).transpose();
             let medium = medium.map_err(|error| CliError::failed(format!("no medium: {error}")))?;

@@ -1,16 +1,39 @@
-//! `demo`: the whole way of a table, on generated data: file, pool, index, queries both ways, restart.
+//! `demo`: what the engine does, shown on generated data. Every figure printed is measured in the same run,
+//! and systems whose times are compared must give the same answers.
+//!
+//! One file per step; [`run`] has them in order.
 
-mod queries;
-mod steps;
+mod crash;
+mod load;
+mod restart;
+mod selections;
+mod slow_tier;
+mod star;
+mod summary;
+mod systems;
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+use comfy_table::{CellAlignment, Table};
+use halocline_bench::machine;
+use halocline_engine::Database;
 
 use crate::args::DemoArgs;
 use crate::error::CliError;
-use crate::interrupt;
-use crate::size::{display, grouped};
+use crate::output::plain_table;
+use crate::{interrupt, opening};
+
+pub(crate) use crash::append_forever;
+use summary::Measured;
+
+const PARQUET: &str = "lineitem.parquet";
+const POOL: &str = "demo.pool";
+
+/// The selection, by its place, that is asked again after the restart: one row in ten thousand.
+const REPEATED: usize = 2;
 
 /// Runs the demo, in a directory of its own or in the given one.
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), CliError> {
@@ -18,7 +41,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), CliError> {
         Some(directory) => {
             fs::create_dir_all(directory)?;
             run(args, directory)?;
-            let pool = directory.join(steps::POOL);
+            let pool = directory.join(POOL);
             writeln!(io::stdout(), "\nGo on with: halocline sql {}", pool.display())?;
         }
         None => {
@@ -35,77 +58,77 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), CliError> {
 }
 
 fn run(args: &DemoArgs, directory: &Path) -> Result<(), CliError> {
+    let start = Instant::now();
     let mut out = io::stdout();
-    let file = directory.join(steps::PARQUET);
-    let pool = directory.join(steps::POOL);
+    let file = directory.join(PARQUET);
+    let pool = directory.join(POOL);
     if pool.exists() {
         return Err(CliError::with_hint(
             format!("{} exists already", pool.display()),
             "choose another --dir, or remove that file",
         ));
     }
-
-    let generated = steps::generate(args.sf, &file)?;
+    let options = opening::options(&args.open, false);
+    let database = Database::create(&pool, &options)?;
+    interrupt::exit_when_late(database.spill_directories());
+    let threads = args
+        .open
+        .threads
+        .map_or_else(machine::cpus, |threads| threads as usize);
     writeln!(
         out,
-        "1. TPC-H lineitem at scale factor {}: {} rows, {} of Parquet, {:.1} s",
-        args.sf,
-        grouped(generated.rows),
-        display(generated.bytes),
-        generated.seconds
+        "Everything below is measured in this run, with {threads} threads. Medium: {}.",
+        database.info()?.pool.medium
     )?;
-
-    let (database, imported) = steps::import(&args.open, &file, &pool)?;
-    if imported.rows != generated.rows {
-        return Err(CliError::failed(format!(
-            "{} rows were generated, but {} imported",
-            generated.rows, imported.rows
-        )));
-    }
-    writeln!(
-        out,
-        "2. imported into a pool: {} in it, {:.1} s",
-        display(imported.stored_bytes),
-        imported.elapsed.as_secs_f64()
-    )?;
-
-    let (index, seconds) = steps::index(&database)?;
-    writeln!(
-        out,
-        "3. an Elf over {} columns: {} in the pool, {seconds:.1} s",
-        index.columns.len(),
-        display(index.bytes)
-    )?;
-    writeln!(out, "   {}", index.columns.join(", "))?;
-
-    let queries = queries::compose(&database)?;
-    let answers = steps::compare(&database, &queries)?;
-    writeln!(
-        out,
-        "4. the same queries without and with the index; both answers agree in every row"
-    )?;
-    steps::print_answers(&queries, &answers, &mut out)?;
-
-    let medium = database.info()?.pool.medium;
+    let loaded = load::run(args, &file, &database, &mut out)?;
+    let selections = selections::run(args, loaded.rows, &file, &database, &mut out)?;
+    let stars = star::run(args, directory, &database, &mut out)?;
+    // Writers in other processes need the pool.
     drop(database);
-    let (query, answer) = steps::to_repeat(&queries, &answers);
-    let restart = steps::restart(&pool, query)?;
-    if restart.answer != answer.lines {
-        return Err(CliError::failed(format!(
-            "after the restart, `{}` has another answer",
-            query.name
-        )));
-    }
-    writeln!(
-        out,
-        "5. restart, in a new process: open {:.1} ms, `{}` {:.1} ms, once more {:.1} ms; nothing was rebuilt",
-        restart.open_ms, query.name, restart.first_query_ms, restart.second_query_ms
-    )?;
-    writeln!(out)?;
-    steps::print_bytes(&generated, &imported, &index, &pool, restart.dram_bytes, &mut out)?;
-    writeln!(
-        out,
-        "Medium: {medium}. Emulated: nothing; every time above was measured on it."
-    )?;
+    let open_ms = restart::run(&pool, &selections[REPEATED], &mut out)?;
+    let crash = crash::run(&pool, &options, &mut out)?;
+    let tiers = slow_tier::run(&pool, &options, loaded.index_bytes, &selections, &mut out)?;
+    let measured = Measured {
+        rows: loaded.rows,
+        selections,
+        stars,
+        open_ms,
+        crash,
+        tiers,
+    };
+    writeln!(out, "\n7. {}", measured.sentence())?;
+    writeln!(out, "   The demo took {}.", seconds(start.elapsed()))?;
     Ok(())
+}
+
+/// Returns a table with a header, whose columns but the first are aligned to the right.
+fn aligned_table(header: &[&str]) -> Table {
+    let mut table = plain_table(header.len());
+    table.set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Writes a ratio with two or more digits.
+fn times(ratio: f64) -> String {
+    match ratio {
+        10.0.. => format!("{ratio:.0}"),
+        2.0..10.0 => format!("{ratio:.1}"),
+        _ => format!("{ratio:.2}"),
+    }
+}
+
+/// Writes a share of rows as `7.2e-7`.
+fn selectivity(share: f64) -> String {
+    match share {
+        0.0 => "0".to_owned(),
+        _ => format!("{share:.1e}"),
+    }
+}
+
+/// Writes a time as `8.1 s`.
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
 }

@@ -1,0 +1,191 @@
+//! The systems that answer the demo's queries, and their comparison.
+//!
+//! Invariants: systems that are compared run in turns, one turn to warm up and [`RUNS`] that are measured;
+//! their median counts; an answer that differs in any run is an error.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use arrow_array::RecordBatch;
+use datafusion::error::DataFusionError;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use halocline_bench::{BenchError, Samples, answer};
+use halocline_emulator::Watch;
+use halocline_engine::{Database, EngineError};
+use tokio::runtime::Runtime;
+
+use crate::error::CliError;
+use crate::sql;
+
+/// Number of measured runs of a query on each system.
+pub(crate) const RUNS: usize = 7;
+
+/// How [`compare`] measures, for people.
+pub(crate) const MEDIANS: &str =
+    "Equal answers.\n   Medians of 7 turns; in each, a query runs twice, and the second run counts.";
+const _: () = assert!(RUNS == 7, "MEDIANS has the number");
+
+/// A system under its name in messages.
+pub(crate) struct ComparedSystem {
+    name: &'static str,
+    engine: QueryEngine,
+}
+
+enum QueryEngine {
+    Pool(Database),
+    DataFusion(SessionContext),
+}
+
+/// The answer of a query, and the time each system took for it.
+pub(crate) struct ComparedQuery<const N: usize> {
+    /// The last answer, one line per row, sorted.
+    pub(crate) answer: Vec<String>,
+    /// Median milliseconds by system.
+    pub(crate) milliseconds: [f64; N],
+}
+
+impl ComparedSystem {
+    /// Returns a session of its own on a pool, with a mode of `halocline.index`.
+    pub(crate) fn pool(name: &'static str, database: &Database, index_mode: &str) -> Result<Self, CliError> {
+        let session = database.session();
+        collect(&session, &format!("SET halocline.index = '{index_mode}'"))?;
+        let engine = QueryEngine::Pool(session);
+        Ok(Self { name, engine })
+    }
+
+    /// Returns DataFusion with its default settings over Parquet files, each under the name of a table.
+    pub(crate) fn datafusion(files: &[(&str, PathBuf)], threads: Option<u32>) -> Result<Self, CliError> {
+        let mut config = SessionConfig::new();
+        if let Some(threads) = threads {
+            config = config.with_target_partitions(threads as usize);
+        }
+        // Both systems then compare decimals with decimals, which also lets DataFusion use its statistics.
+        config.options_mut().sql_parser.parse_float_as_decimal = true;
+        let context = SessionContext::new_with_config(config);
+        for (table, file) in files {
+            let path = file.to_str().ok_or_else(|| {
+                CliError::with_hint(
+                    format!("the path {} is not UTF-8", file.display()),
+                    "choose another --dir",
+                )
+            })?;
+            let register = context.register_parquet(*table, path, ParquetReadOptions::default());
+            runtime()?.block_on(register).map_err(BenchError::from)?;
+        }
+        Ok(Self {
+            name: "DataFusion",
+            engine: QueryEngine::DataFusion(context),
+        })
+    }
+
+    /// Runs a query; returns its sorted lines and the milliseconds from its text to its last row. On an
+    /// emulated medium, what the emulation computes itself is not counted.
+    fn ask(&self, text: &str) -> Result<(Vec<String>, f64), CliError> {
+        let (batches, elapsed) = match &self.engine {
+            QueryEngine::Pool(session) => {
+                let watch = Watch::start(session.device());
+                (collect(session, text)?, watch.elapsed())
+            }
+            QueryEngine::DataFusion(context) => {
+                let watch = Watch::start(None);
+                let batches: Result<_, DataFusionError> =
+                    runtime()?.block_on(async { context.sql(text).await?.collect().await });
+                (batches.map_err(BenchError::from)?, watch.elapsed())
+            }
+        };
+        let mut lines = answer::lines(&batches)?;
+        lines.sort_unstable();
+        Ok((lines, elapsed.as_secs_f64() * 1e3))
+    }
+
+    /// Returns true if the plan of a query has an operator of that name.
+    pub(crate) fn plans(&self, operator: &str, text: &str) -> Result<bool, CliError> {
+        let (lines, _) = self.ask(&format!("EXPLAIN {text}"))?;
+        Ok(lines.iter().any(|line| line.contains(operator)))
+    }
+}
+
+/// Runs a query on all systems in turns.
+///
+/// # Errors
+/// A system fails, or two answers differ.
+pub(crate) fn compare<const N: usize>(
+    text: &str,
+    systems: &[ComparedSystem; N],
+) -> Result<ComparedQuery<N>, CliError> {
+    in_turns(systems, true, |_| text.to_owned())
+}
+
+/// Runs the queries that `text` returns for the numbers from 0 to [`RUNS`], each once on all systems; the
+/// first one warms up. So no system finds in a cache what the same query has read before.
+///
+/// # Errors
+/// A system fails, or two answers differ.
+pub(crate) fn compare_varied<const N: usize>(
+    systems: &[ComparedSystem; N],
+    text: impl Fn(usize) -> String,
+) -> Result<ComparedQuery<N>, CliError> {
+    in_turns(systems, false, text)
+}
+
+fn in_turns<const N: usize>(
+    systems: &[ComparedSystem; N],
+    twice: bool,
+    text: impl Fn(usize) -> String,
+) -> Result<ComparedQuery<N>, CliError> {
+    let mut times = [(); N].map(|()| Samples::default());
+    let mut answer = vec![];
+    for run in 0..=RUNS {
+        let text = text(run);
+        for (at, (system, times)) in systems.iter().zip(&mut times).enumerate() {
+            if twice {
+                // The turn of another system has filled the caches of the CPU with other data.
+                system.ask(&text)?;
+            }
+            let (lines, milliseconds) = system.ask(&text)?;
+            if run > 0 {
+                times.push(milliseconds);
+            }
+            if at == 0 {
+                answer = lines;
+            } else if answer != lines {
+                let disagreement = BenchError::Disagreement {
+                    what: text,
+                    left_system: systems[0].name.to_owned(),
+                    left: answer.join("; "),
+                    right_system: system.name.to_owned(),
+                    right: lines.join("; "),
+                };
+                return Err(disagreement.into());
+            }
+        }
+    }
+    Ok(ComparedQuery {
+        answer,
+        milliseconds: times.map(|times| times.median()),
+    })
+}
+
+/// Runs a statement on a pool and returns all of its rows.
+pub(crate) fn collect(database: &Database, text: &str) -> Result<Vec<RecordBatch>, CliError> {
+    let batches: Result<_, EngineError> =
+        runtime()?.block_on(async { database.sql(text).await?.collect().await });
+    Ok(batches?)
+}
+
+/// Returns the numbers in the only row of an answer; NULL is 0.
+pub(crate) fn numbers(answer: &[String]) -> Vec<u64> {
+    let values = answer.first().map(|line| line.split('|')).into_iter().flatten();
+    values.map(|value| value.parse().unwrap_or(0)).collect()
+}
+
+fn runtime() -> Result<&'static Runtime, CliError> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    match RUNTIME.get() {
+        Some(runtime) => Ok(runtime),
+        None => {
+            let runtime = sql::runtime()?;
+            Ok(RUNTIME.get_or_init(|| runtime))
+        }
+    }
+}
