@@ -59,7 +59,7 @@ impl View {
             Some(prefix) => value.metric.starts_with(prefix) && !is_spread,
             None => value.metric == **metric,
         };
-        self.metrics.iter().any(|metric| matches(metric))
+        self.metrics.iter().any(matches)
     }
 
     fn grid(&self, part: &[String], shown: &[&Measurement], all: &[Measurement]) -> Grid {

@@ -368,8 +368,14 @@ Examples:
   halocline bench elf-media --data uniform --medium emulated:optane:delay --plot figures
   halocline bench ssb --sf 1 --on dram,emulated --encoding chosen,plain --dir /mnt/fast/ssb --plot figures")]
 pub(crate) struct BenchArgs {
-    /// The experiment, or `list`
+    /// The experiment; `list` lists them; `report` makes a page of recorded runs
     pub(crate) experiment: String,
+    /// With `report`: the directory of the runs, recorded with --json DIR/NAME.jsonl
+    #[arg(value_name = "DIR")]
+    pub(crate) recordings: Option<PathBuf>,
+    /// With `report`: the file to write, in Markdown [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Append the measured values to this file as JSON Lines
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 
-use halocline_bench::{Reporter, Settings, experiments};
+use halocline_bench::{Reporter, Settings, experiments, page};
 
 use super::internal::current_program;
 use crate::args::BenchArgs;
@@ -17,6 +17,9 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
             writeln!(out, "{:16} options: {}", "", experiment.options.join(", "))?;
         }
         return Ok(());
+    }
+    if args.experiment == "report" {
+        return report(args);
     }
     let Some(experiment) = experiments()
         .iter()
@@ -68,4 +71,20 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
     (experiment.run)(&settings, &mut reporter)?;
     reporter.finish(experiment.views)?;
     Ok(out.flush()?)
+}
+
+/// Writes the page of the recordings in a directory.
+fn report(args: &BenchArgs) -> Result<(), CliError> {
+    let Some(directory) = &args.recordings else {
+        return Err(CliError::Usage {
+            message: "`bench report` needs the directory of the recordings".to_owned(),
+            hint: "record runs with --json DIR/NAME.jsonl, then run `halocline bench report DIR`".to_owned(),
+        });
+    };
+    let page = page(directory)?;
+    match &args.out {
+        None => Ok(io::stdout().write_all(page.as_bytes())?),
+        Some(path) => std::fs::write(path, page)
+            .map_err(|error| CliError::failed(format!("cannot write {}: {error}", path.display()))),
+    }
 }

@@ -1,0 +1,163 @@
+//! A page of results: recorded values as Markdown tables, one section for each experiment.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::report::Measurement;
+use crate::{BenchError, experiments};
+
+const HEAD: &str = "\
+# Results
+
+This page is written by `halocline bench report` from recorded runs. An experiment compares systems within one run, \
+checks that their answers agree, and records each value with its whole configuration. Values on an emulated medium \
+are those of a model, as the medium of their section says.
+";
+
+/// Returns the page of the recordings in a directory: files `*.jsonl`, written with `--json`. A file
+/// `EXPERIMENT.md` beside them is the text of that experiment's section.
+///
+/// # Errors
+/// The directory or a file cannot be read; a line is not a measured value, which the error names.
+pub fn page(directory: &Path) -> Result<String, BenchError> {
+    let mut recorded = Vec::new();
+    for path in recordings(directory)? {
+        recorded.extend(read(&path)?);
+    }
+    let mut page = HEAD.to_owned();
+    for experiment in experiments() {
+        let name = experiment.name;
+        let values: Vec<Measurement> = recorded
+            .iter()
+            .filter(|value| value.experiment == name)
+            .cloned()
+            .collect();
+        let _ = write!(page, "\n## {name}\n\n{}.\n", sentence(experiment.about));
+        if let Some(text) = optional(&directory.join(format!("{name}.md")))? {
+            let _ = write!(page, "\n{}\n", text.trim());
+        }
+        if values.is_empty() {
+            let _ = write!(
+                page,
+                "\nNot recorded. `halocline bench {name} --json FILE` records it.\n"
+            );
+            continue;
+        }
+        for (name, of) in [
+            ("Machine", "cpu"),
+            ("CPUs", "cpus"),
+            ("Command", "command"),
+            ("Medium", "medium"),
+        ] {
+            let _ = write!(page, "\n- {name}: {}", all_of(&values, of));
+        }
+        page.push('\n');
+        for grid in experiment.views.iter().flat_map(|view| view.grids(&values)) {
+            let _ = write!(page, "\n{}:\n\n{}\n", sentence(&grid.title), grid.to_markdown());
+        }
+    }
+    Ok(page)
+}
+
+fn recordings(directory: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let failed =
+        |error: io::Error| BenchError::Setup(format!("cannot read {}: {error}", directory.display()));
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn read(path: &Path) -> Result<Vec<Measurement>, BenchError> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| BenchError::Setup(format!("cannot read {}: {error}", path.display())))?;
+    let line = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| {
+            let place = format!("{}, line {}", path.display(), number + 1);
+            BenchError::Setup(format!(
+                "{place} is not a measured value as --json writes it: {error}"
+            ))
+        })
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+fn optional(path: &Path) -> Result<Option<String>, BenchError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(BenchError::Setup(format!(
+            "cannot read {}: {error}",
+            path.display()
+        ))),
+    }
+}
+
+/// Returns the different values of a name in the configurations.
+fn all_of(values: &[Measurement], name: &str) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let found: BTreeSet<String> = values
+        .iter()
+        .filter_map(|value| value.config.get(name))
+        .map(text)
+        .collect();
+    let quoted = found.into_iter().map(|text| match name {
+        "command" => format!("`{text}`"),
+        _ => text,
+    });
+    quoted.collect::<Vec<_>>().join("; ")
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"experiment":"open","system":"halocline","config":{"cpu":"some","cpus":2,"command":"halocline bench open","pool_bytes":1000,"cache":"warm"},"metric":"open","value":1.5,"unit":"ms"}"#;
+
+    #[test]
+    fn recorded_values_become_sections() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n")).unwrap();
+        fs::write(directory.path().join("open.md"), "It is quick.\n").unwrap();
+        let page = page(directory.path()).unwrap();
+        for text in [
+            "## open\n",
+            "\nIt is quick.\n",
+            "- Command: `halocline bench open`\n",
+            "| 1000       | warm  | 1.50 ms |",
+            "## verify\n",
+            "Not recorded. `halocline bench verify --json FILE` records it.",
+        ] {
+            assert!(page.contains(text), "`{text}` is not in\n{page}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n{{}}\n")).unwrap();
+        let error = page(directory.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("a.jsonl, line 2 is not a measured value"),
+            "{error}"
+        );
+        assert!(page(&directory.path().join("missing")).is_err());
+    }
+}
