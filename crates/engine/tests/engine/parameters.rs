@@ -102,10 +102,7 @@ async fn every_kind_of_statement_takes_them() {
         .await
         .unwrap();
     let all = "SELECT string_agg(b, ', ' ORDER BY a) FROM t";
-    assert_eq!(
-        value(&db, all, vec![]).await,
-        ScalarValue::from("new x, new none")
-    );
+    assert_eq!(value(&db, all, vec![]).await.to_string(), "new x, new none");
 
     db.sql_with("CREATE TABLE u AS SELECT a, $1 AS c FROM t", [0.5])
         .await
