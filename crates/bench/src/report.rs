@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{BenchError, Samples, machine};
 
-/// What is needed to measure a value again: names and values.
+/// Parameters that reproduce a measurement, by name.
 pub type Config = Map<String, Value>;
 
 /// One measured value.
@@ -36,6 +36,8 @@ impl<'a> Reporter<'a> {
         let mut base = Config::new();
         base.insert("cpu".to_owned(), json!(machine::cpu()));
         base.insert("cpus".to_owned(), json!(machine::cpus()));
+        base.insert("date".to_owned(), json!(machine::date()));
+        base.insert("command".to_owned(), json!(machine::command()));
         // Unless an experiment says otherwise: pools are opened with the default.
         base.insert("verify".to_owned(), json!("lazy"));
         base.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
@@ -211,6 +213,8 @@ mod tests {
         assert_eq!(rows[0]["value"], 2.0);
         assert_eq!(rows[0]["unit"], "ms");
         for (name, value) in [
+            ("date", json!(machine::date())),
+            ("command", json!(machine::command())),
             ("rows", json!(10)),
             ("seed", json!(42)),
             ("repetitions", json!(3)),

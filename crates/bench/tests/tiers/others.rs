@@ -65,7 +65,7 @@ fn layouts_on_a_medium_read_its_lines() {
 }
 
 #[test]
-fn layouts_in_dram_have_bars() {
+fn layouts_in_dram_have_ratios() {
     let settings = Settings {
         tiers: halocline_bench::Tiers::default(),
         ..small()
@@ -77,7 +77,9 @@ fn layouts_in_dram_have_bars() {
             .iter()
             .all(|value| value["config"]["medium"] == "DRAM")
     );
-    assert!(outcome.text.contains(">= 5x"), "{}", outcome.text);
+    for metric in ["build.ratio", "size.ratio", "exact.ratio"] {
+        assert_eq!(outcome.of(metric).count(), 1, "{metric}");
+    }
 }
 
 #[test]

@@ -8,14 +8,12 @@ use halocline_emulator::Watch;
 use halocline_engine::{Database, ImportOptions, IndexSpec, Layout, Order};
 use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_parquet};
 
-use super::{TABLE, verdict};
+use super::TABLE;
 use crate::medium::announce;
 use crate::{BenchError, Config, Reporter, Settings, config};
 
 /// Appends.
 pub(super) const PARTS: u32 = 100;
-/// All appends may take so many times as long as one load.
-const BAR: f64 = 2.5;
 /// The columns of the index, in its order.
 const INDEXED: [&str; 4] = ["l_discount", "l_quantity", "l_shipdate", "l_partkey"];
 
@@ -74,8 +72,7 @@ pub(super) fn load(
         ))?;
     }
     report.line(&format!(
-        "bar: {PARTS} appends with an index take at most {BAR} times as long as one load: {} ({appends:.2} s and {at_once:.2} s, {ratio:.2}x)",
-        verdict(ratio <= BAR)
+        "{PARTS} appends with an index: {appends:.2} s, one load: {at_once:.2} s, ratio {ratio:.2}x"
     ))?;
     Ok(Loaded { one, many })
 }

@@ -35,8 +35,3 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     }
     readers::disturb(&loaded.many, settings, report)
 }
-
-/// `reached` or `missed`.
-fn verdict(reached: bool) -> &'static str {
-    if reached { "reached" } else { "missed" }
-}

@@ -8,15 +8,13 @@ use halocline_emulator::Watch;
 use halocline_engine::{CompactOptions, Database, EngineError};
 use halocline_workloads::SplitMix64;
 
-use super::{TABLE, verdict};
+use super::TABLE;
 use crate::{BenchError, Config, Reporter, Settings, config};
 
-/// Of their undisturbed throughput readers keep at least so much beside a background compaction.
-const BAR: f64 = 0.6;
-/// What a background compaction writes at most, in bytes a second.
+/// Write limit of a background compaction, in bytes a second.
 const BANDWIDTH: u64 = 32 << 20;
 
-/// What disturbs the readers.
+/// Load beside the readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -97,15 +95,7 @@ pub(super) fn disturb(
     report.table(
         &["readers", "queries/s", "of undisturbed", "p50, ms", "p99, ms"],
         table,
-    )?;
-    let kept = throughput[1] / throughput[0];
-    report.line(&format!(
-        "bar: readers keep at least {:.0} % beside a background compaction (at {} MiB/s): {} ({:.0} %)",
-        100.0 * BAR,
-        BANDWIDTH >> 20,
-        verdict(kept >= BAR),
-        100.0 * kept
-    ))
+    )
 }
 
 /// Reports a metric of all rounds; its median.

@@ -14,7 +14,7 @@ use super::data::Dataset;
 use crate::timing::Run;
 use crate::{BenchError, Samples, interleaved};
 
-/// What is asked.
+/// Query types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
     /// Exact matches, one at a time.
@@ -45,15 +45,6 @@ impl Question {
             Self::Range => "range 2 %",
             Self::PartialEverySecond => "partial 0,2,4,6,8",
             Self::PartialOneAndTwo => "partial 1,2",
-        }
-    }
-
-    /// How many times the throughput of `published` is asked of `packed`.
-    pub(super) fn bar(self) -> f64 {
-        match self {
-            Self::Exact | Self::Range => 5.0,
-            Self::ExactBatch => 12.0,
-            Self::PartialEverySecond | Self::PartialOneAndTwo => 2.5,
         }
     }
 }
@@ -137,12 +128,12 @@ impl Built {
     }
 }
 
-/// What one layout made of a question.
+/// Throughput and device counters of one layout for one query type.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answered {
     /// Queries per second.
     pub(super) rates: Samples,
-    /// What its device did in the last repetition.
+    /// Counters of the device in the last repetition.
     pub(super) counts: Counts,
 }
 

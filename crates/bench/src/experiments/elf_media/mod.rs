@@ -3,7 +3,6 @@
 //! rebuild.
 
 mod advisor;
-mod bars;
 mod paper;
 mod present;
 mod reopen;
@@ -17,10 +16,9 @@ use halocline_media::HugeVec;
 use super::tiers::{self, Built, Measured, Question, Source, System, THETA, Table, Tier};
 use crate::{BenchError, Budget, DataKind, Reporter, Settings};
 
-use bars::Bars;
 use reopen::Reopened;
 
-/// What is asked, in order.
+/// Query types, in the order of measurement.
 const QUESTIONS: [Question; 6] = [
     Question::Exact,
     Question::ExactBatch,
@@ -37,7 +35,7 @@ const BUDGET: Budget = Budget::Share(0.03);
 struct Results {
     layout: Layout,
     kind: DataKind,
-    /// Whether times are real and may be compared with those of DRAM.
+    /// True if times are real, so that they can be compared with those of DRAM.
     real: bool,
     /// The first one is the index in DRAM.
     systems: Vec<System>,
@@ -78,7 +76,7 @@ impl Results {
         }
     }
 
-    /// What the paper has for a placement; it is of uniform data.
+    /// Returns the paper's figure for a placement; the paper has uniform data only.
     fn paper(&self, question: Question, name: &str) -> Option<f64> {
         match self.kind {
             DataKind::Uniform => paper::of(question, name),
@@ -102,12 +100,6 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 let picks = advisor::ask(settings, &table, &tier, &results.built.bytes, theta, &results)?;
                 advisor::report(report, &results, &picks)?;
                 present::figure(report, settings, &table, &tier, &results, theta)?;
-                if tier.is_delayed() && kind == DataKind::Uniform {
-                    Bars::of(&results).report(report, layout)?;
-                } else {
-                    report
-                        .line("no bars: they are for uniform data and an emulated medium with real delays")?;
-                }
                 if layout == Layout::Published {
                     published = Some(Arc::clone(&results.built.bytes));
                 }

@@ -28,10 +28,7 @@ pub(super) fn cached(question: Question) -> Option<f64> {
 /// Of a build.
 pub(super) const BUILD: f64 = 18.0;
 
-/// How many times faster a copy is than a rebuild.
-pub(super) const REOPEN: f64 = 30.0;
-
-/// What the paper has for a placement.
+/// Returns the paper's figure for a placement.
 pub(super) fn of(question: Question, placement: &str) -> Option<f64> {
     if placement == "slow-only" {
         slow_only(question)

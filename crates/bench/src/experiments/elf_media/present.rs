@@ -1,11 +1,11 @@
-//! What was measured, for programs and for people.
+//! Values, tables and figure of the measurements.
 
 use halocline_elf::Rows;
 use serde_json::json;
 
 use super::{Question, Results, Table, Tier, paper};
 use crate::experiments::tiers::{bytes, over, time};
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{BenchError, Config, Reporter, Samples, Settings, config};
 
 pub(super) fn values(
@@ -253,7 +253,7 @@ pub(super) fn figure(
         "lines of the device a query"
     };
     let rounds = settings.repetitions(5);
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: format!("Placements of an Elf, layout {layout}, on {kind} data"),
             x: "query type".to_owned(),
@@ -271,6 +271,6 @@ pub(super) fn figure(
         groups,
         series,
     };
-    let path = plot::write(directory, &format!("elf-media-{kind}-{layout}"), &bars)?;
+    let path = plot::write(directory, &format!("elf-media-{kind}-{layout}"), &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

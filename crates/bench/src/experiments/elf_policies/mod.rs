@@ -1,33 +1,30 @@
 //! `elf-policies`: policies of a dynamic cache by its capacity, warm, between the two baselines (figure 4 of
 //! the selective-caching paper).
 
-mod bars;
 mod present;
 
 use halocline_cache::{Links, Placement, PolicyKind};
 use halocline_elf::Layout;
 
 use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
-use crate::{BenchError, Budget, DataKind, Reporter, Samples, Settings};
-
-use bars::Gains;
+use crate::{BenchError, Budget, Reporter, Samples, Settings};
 
 /// Capacities of the caches: about 4 and 15 % of the lists are where the paper found its best.
 const CAPACITIES: [Budget; 4] = [
     Budget::Share(0.01),
     Budget::Share(0.02),
-    BAR_CAPACITY,
+    SKEW_CAPACITY,
     Budget::Share(0.15),
 ];
-/// That of the bars, and of the skews other than the paper's.
-const BAR_CAPACITY: Budget = Budget::Share(0.04);
+/// The one capacity that is measured with the skews other than the paper's.
+const SKEW_CAPACITY: Budget = Budget::Share(0.04);
 /// No skew, the paper's, and that of YCSB.
 const THETAS: [f64; 3] = [0.0, THETA, 0.99];
 
-/// What is asked, and by how many fewer queries of it than exact matches there are.
+/// Query types, each with the factor by which it has fewer queries than exact match.
 const QUESTIONS: [(Question, usize); 2] = [(Question::Exact, 1), (Question::Range(2.0), 50)];
 
-/// What was measured of one system.
+/// Measurements of one system.
 struct Cell {
     placement: String,
     /// Bytes of DRAM it may have; none for a baseline.
@@ -84,7 +81,6 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         tiers::announce(settings, &table, &tier, report)?;
         for layout in tiers::layouts(settings) {
             let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
-            let mut gains = Gains::default();
             for theta in tiers::thetas(settings, &THETAS) {
                 report.set("theta", theta);
                 let mut chosen = Chosen::of(settings, layout, theta);
@@ -101,13 +97,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     present::values(report, &results)?;
                     present::table(report, &results)?;
                     present::figure(report, settings, &table, &tier, &results)?;
-                    if question == Question::Exact {
-                        gains.add(&results);
-                    }
                 }
-            }
-            if tier.is_delayed() && kind == DataKind::Uniform {
-                gains.report(report, layout)?;
             }
         }
     }
@@ -124,13 +114,13 @@ fn warm_up(settings: &Settings) -> usize {
     settings.tiers.warm_up.unwrap_or(default)
 }
 
-/// What is compared.
+/// Placements and capacities that are compared.
 struct Chosen {
     layout: Layout,
     theta: f64,
     placements: Vec<Placement>,
     capacities: Vec<Budget>,
-    /// All capacities and questions, not only those of the bars.
+    /// True if all capacities and questions are measured, not only [`SKEW_CAPACITY`] and exact match.
     whole: bool,
 }
 
@@ -162,7 +152,7 @@ impl Chosen {
             capacities: match (tiers.budgets.is_empty(), whole) {
                 (false, _) => tiers.budgets.clone(),
                 (true, true) => CAPACITIES.to_vec(),
-                (true, false) => vec![BAR_CAPACITY],
+                (true, false) => vec![SKEW_CAPACITY],
             },
             whole,
         }

@@ -21,8 +21,3 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     import::run(settings, report)?;
     rows::run(settings, report)
 }
-
-/// `reached` or `missed`.
-fn verdict(reached: bool) -> &'static str {
-    if reached { "reached" } else { "missed" }
-}

@@ -9,7 +9,6 @@ use halocline_engine::{Database, DatabaseOptions};
 use halocline_workloads::SplitMix64;
 use tokio::runtime::Runtime;
 
-use super::verdict;
 use crate::{BenchError, Reporter, Samples, Settings, answer, config};
 
 /// Sessions that insert at the same time.
@@ -20,7 +19,7 @@ const GROUP: usize = 100;
 const SHARED_MEMORY: &str = "/dev/shm";
 const TABLE: &str = "CREATE TABLE orders (id bigint NOT NULL, day date, price double, note varchar)";
 
-/// What a pool lies on, and what it promises.
+/// Storage of a pool and its durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Default,
@@ -72,13 +71,6 @@ impl Kind {
         }
     }
 }
-
-/// Rows a second that are asked for, of single rows.
-const BARS: [(Kind, Way, f64); 3] = [
-    (Kind::AssumedDax, Way::Rust, 5000.0),
-    (Kind::AssumedDax, Way::Sql, 500.0),
-    (Kind::Strict, Way::Rust, 200.0),
-];
 
 /// A median rate and what it is of.
 struct Rate {
@@ -314,20 +306,5 @@ fn print(report: &mut Reporter<'_>, rates: &[Rate]) -> Result<(), BenchError> {
             "Rust API, 8 threads",
         ],
         table,
-    )?;
-    for (kind, way, bar) in BARS {
-        let rate = of(kind, way, 1, 1);
-        report.line(&format!(
-            "bar: {}, {}, one by one at least {bar} rows/s: {} ({rate:.0})",
-            kind.name(),
-            way_name(way),
-            verdict(rate >= bar)
-        ))?;
-    }
-    let strict = |group, threads| of(Kind::Strict, Way::Rust, group, threads);
-    let (single, group, together) = (strict(1, 1), strict(GROUP, 1), strict(1, THREADS));
-    report.line(&format!(
-        "bar: strict, more with group commit: {} ({single:.0} one by one, {together:.0} by {THREADS} threads, {group:.0} by {GROUP} a call)",
-        verdict(together > single)
-    ))
+    )
 }

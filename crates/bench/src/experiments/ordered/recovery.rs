@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use halocline_ordered::{TreeKind, open_tree};
+use halocline_ordered::open_tree;
 use halocline_pool::Pool;
 
 use super::keys::Keys;
@@ -11,9 +11,6 @@ use super::place::Place;
 use super::{System, agree, rows};
 use crate::plot::{self, Frame, Line, Lines};
 use crate::{Backing, BenchError, Reporter, Samples, Settings, config};
-
-/// The most seconds for that many keys.
-const BAR: (f64, usize) = (1.0, 10_000_000);
 
 pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let most = rows(settings, 10_000_000);
@@ -48,7 +45,6 @@ fn on(
             points.push((size as f64, opened.median() * 1e3));
             if size == most {
                 cells.push(crate::experiments::tiers::bytes(dram as f64));
-                cells.push(bar(report, *kind, size, opened.median())?);
             }
         }
         table.push(cells);
@@ -59,7 +55,7 @@ fn on(
     }
     let mut header = vec![place.name()];
     header.extend(sizes.map(|size| format!("{size} keys")));
-    header.extend(["DRAM".to_owned(), "under 1 s for 10 M".to_owned()]);
+    header.push("DRAM".to_owned());
     report.table(&header.iter().map(String::as_str).collect::<Vec<_>>(), table)?;
     let Some(directory) = &settings.tiers.plots else {
         return Ok(());
@@ -81,17 +77,6 @@ fn on(
     };
     let path = plot::write(directory, &format!("tree-recovery-{medium}"), &figure)?;
     report.line(&format!("figure: {}", path.display()))
-}
-
-/// Whether the bar is reached, where it is asked for: smaller trees say nothing about it.
-fn bar(report: &mut Reporter<'_>, kind: TreeKind, size: usize, seconds: f64) -> Result<String, BenchError> {
-    if size < BAR.1 {
-        return Ok(String::new());
-    }
-    let bar = BAR.0 * size as f64 / BAR.1 as f64;
-    let config = config! {"tree": kind.name(), "rows": size, "bar": bar, "reached": seconds <= bar};
-    report.value("bars", &config, "open", seconds, "s")?;
-    Ok(if seconds <= bar { "yes" } else { "no" }.to_owned())
 }
 
 /// Seconds to open the pool and a tree of that size in it, and the DRAM that the tree then takes.

@@ -7,7 +7,6 @@
 //! and imported once for each scale factor, encoding and order; with `--dir` they stay there, and a later run
 //! imports nothing.
 
-mod bars;
 mod data;
 mod dram;
 mod measure;
@@ -17,7 +16,6 @@ mod variant;
 
 use crate::{BenchError, Reporter, Settings};
 
-use bars::Bars;
 use data::Data;
 use measure::Measured;
 use system::Places;
@@ -68,6 +66,5 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     };
     present::values(report, &systems, &results)?;
     present::tables(report, &results)?;
-    present::figure(report, settings, &systems, &results)?;
-    Bars::of(&results, &systems).report(report)
+    present::figure(report, settings, &systems, &results)
 }

@@ -1,8 +1,8 @@
-//! What was measured, for programs and for people.
+//! Values, tables and figure of the measurements.
 
 use super::Results;
 use super::system::System;
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{BenchError, Reporter, Settings};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -146,7 +146,7 @@ pub(super) fn figure(
         }
         media
     });
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: "Star Schema Benchmark".into(),
             x: "query".into(),
@@ -163,6 +163,6 @@ pub(super) fn figure(
         groups: queries.chain(["geomean".to_owned()]).collect(),
         series: series.collect(),
     };
-    let path = plot::write(directory, "ssb", &bars)?;
+    let path = plot::write(directory, "ssb", &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

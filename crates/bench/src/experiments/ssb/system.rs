@@ -87,20 +87,14 @@ impl Places {
 }
 
 impl System {
-    /// What it takes to measure it again, but for the query.
+    /// Returns the configuration, without the query.
     pub(super) fn config(&self) -> Config {
         self.config.clone()
     }
 
-    /// What its pool lies on, in words.
+    /// Returns the description of the pool's storage.
     pub(super) fn medium(&self) -> String {
         self.config["medium"].as_str().unwrap_or_default().to_owned()
-    }
-
-    /// Whether its times are real and may be compared with those of others.
-    pub(super) fn is_real(&self) -> bool {
-        let clock = self.session.device().map(|device| device.spec().clock);
-        clock != Some(ClockMode::Virtual)
     }
 
     /// Milliseconds from the text to the last row, and the rows.

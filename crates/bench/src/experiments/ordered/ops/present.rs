@@ -1,4 +1,4 @@
-//! What was measured, for programs and for people.
+//! Values, tables and figure of the measurements.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::place::Place;
 use super::{Contender, Operation, Row, paper};
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{Backing, BenchError, Reporter, Settings};
 
 pub(super) fn values(
@@ -81,7 +81,7 @@ pub(super) fn tables(
     Ok(())
 }
 
-/// What the emulation's calls cost the trees, which is not in the rates.
+/// Prints the cost of the emulation's calls to the trees, which is not in the rates.
 fn charged(report: &mut Reporter<'_>, contenders: &[Contender], columns: &[&Row]) -> Result<(), BenchError> {
     let mut header = vec!["ns a call"];
     header.extend(columns.iter().map(|row| row.operation.name()));
@@ -155,7 +155,7 @@ pub(super) fn figure(
         let rates = one.iter().map(|row| row.rates[at].median());
         (contender.name.clone(), rates.collect())
     });
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: "Operations of ordered trees".to_owned(),
             x: "operation".to_owned(),
@@ -170,6 +170,6 @@ pub(super) fn figure(
         groups: groups.collect(),
         series: series.collect(),
     };
-    let path = plot::write(directory, &format!("tree-ops-{}", place.medium), &bars)?;
+    let path = plot::write(directory, &format!("tree-ops-{}", place.medium), &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

@@ -12,12 +12,3 @@ pub(super) fn insert(kind: TreeKind) -> Option<(&'static str, f64, f64)> {
         _ => None,
     }
 }
-
-/// How many times the lines of an insert into a stable tree entry moving saves at least.
-pub(super) const MOVING: f64 = 1.35;
-
-/// The most lines and fences of an insert into leaves of 256 bytes, splits included.
-pub(super) const INSERT: (f64, f64) = (1.80, 1.50);
-
-/// The most lines with the leaf size that measures best.
-pub(super) const BEST: f64 = 1.6;
