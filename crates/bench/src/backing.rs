@@ -1,9 +1,9 @@
-//! What the trees or pools of an experiment lie on, where it compares several.
+//! Storage of trees and pools in experiments that compare several kinds of it.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a tree or a pool lies on.
+/// Storage of a tree or a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backing {
     /// Anonymous memory of the process.

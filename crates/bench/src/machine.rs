@@ -1,7 +1,8 @@
 //! The machine under an experiment, as it describes itself.
 
-use std::fs;
-use std::thread;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{env, fs, thread};
 
 /// The CPU's name, or `unknown`.
 #[must_use]
@@ -20,6 +21,47 @@ pub fn cpu() -> String {
 #[must_use]
 pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the current date in UTC as `YYYY-MM-DD`.
+#[must_use]
+pub fn date() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    civil_date(since.as_secs() / 86_400)
+}
+
+/// Converts days since 1970-01-01 to `YYYY-MM-DD`, in years that begin in March, so that a leap day is the
+/// last day of its year.
+fn civil_date(days: u64) -> String {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Returns the command line of this process, with the program's name in place of its path.
+#[must_use]
+pub fn command() -> String {
+    let mut arguments = env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let mut words = vec![
+        Path::new(&program)
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+    ];
+    words.extend(arguments.map(|argument| argument.to_string_lossy().into_owned()));
+    words.join(" ")
 }
 
 /// DRAM that this process holds for itself, in bytes: its anonymous resident pages, measured by the kernel.
@@ -50,6 +92,19 @@ pub fn counted_dram() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_become_dates() {
+        for (days, date) in [
+            (0, "1970-01-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_453, "2025-12-31"),
+            (20_454, "2026-01-01"),
+        ] {
+            assert_eq!(civil_date(days), date);
+        }
+    }
 
     #[test]
     fn the_kernel_counts_what_is_touched() {

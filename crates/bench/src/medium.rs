@@ -61,7 +61,7 @@ impl Settings {
     }
 }
 
-/// What it takes to emulate a device again.
+/// Returns the parameters that reproduce an emulated device.
 pub(crate) fn device_config(device: &Device) -> Vec<(String, Value)> {
     let spec = device.spec();
     let mut values = vec![

@@ -51,6 +51,7 @@ pub fn page(directory: &Path) -> Result<String, BenchError> {
         for (name, of) in [
             ("Machine", "cpu"),
             ("CPUs", "cpus"),
+            ("Date", "date"),
             ("Command", "command"),
             ("Medium", "medium"),
         ] {

@@ -1,7 +1,6 @@
 //! Measured values: JSON Lines for programs, and tables for people.
 
 use std::io::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
@@ -44,16 +43,8 @@ impl<'a> Reporter<'a> {
         let mut base = Config::new();
         base.insert("cpu".to_owned(), json!(machine::cpu()));
         base.insert("cpus".to_owned(), json!(machine::cpus()));
-        let command: Vec<String> = std::env::args().skip(1).collect();
-        base.insert(
-            "command".to_owned(),
-            json!(format!("halocline {}", command.join(" "))),
-        );
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        base.insert(
-            "unix_time".to_owned(),
-            json!(since.map_or(0, |since| since.as_secs())),
-        );
+        base.insert("date".to_owned(), json!(machine::date()));
+        base.insert("command".to_owned(), json!(machine::command()));
         // Unless an experiment says otherwise: pools are opened with the default.
         base.insert("verify".to_owned(), json!("lazy"));
         base.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
@@ -238,6 +229,8 @@ mod tests {
         assert_eq!(rows[0]["value"], 2.0);
         assert_eq!(rows[0]["unit"], "ms");
         for (name, value) in [
+            ("date", json!(machine::date())),
+            ("command", json!(machine::command())),
             ("rows", json!(10)),
             ("seed", json!(42)),
             ("repetitions", json!(3)),

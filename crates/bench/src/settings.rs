@@ -1,4 +1,4 @@
-//! What the caller of an experiment decides.
+//! Options of the experiments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{Backing, BenchError, Ssb, Tiers, Trees};
 
-/// What the caller of an experiment decides; what is left out has a default in each experiment.
+/// Options of the experiments; each experiment has defaults for those left out.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// A smoke test in seconds instead of a measurement.
@@ -30,13 +30,13 @@ pub struct Settings {
     /// Program and arguments to which a pool and a query are added for [`crate::reopen::measure`] in a fresh
     /// process; empty if there is none, and the same process opens the pool again.
     pub reopen: Vec<OsString>,
-    /// What the experiments on two tiers of memory are run with.
+    /// Options of the experiments on two tiers of memory.
     pub tiers: Tiers,
-    /// What the experiments on ordered trees are run with.
+    /// Options of the experiments on ordered trees.
     pub trees: Trees,
-    /// What the Star Schema Benchmark is run with.
+    /// Options of the Star Schema Benchmark.
     pub ssb: Ssb,
-    /// What trees and pools lie on, in experiments that compare several media; each has a default.
+    /// Storage of trees and pools, in experiments that compare several media; each has a default.
     pub on: Vec<Backing>,
 }
 
@@ -54,7 +54,7 @@ impl Settings {
         self.repetitions.unwrap_or(if self.quick { 2 } else { full })
     }
 
-    /// What trees or pools lie on: as asked for, or `default`.
+    /// Returns the requested storage of trees or pools, or `default`.
     pub(crate) fn backings<'a>(&'a self, default: &'a [Backing]) -> &'a [Backing] {
         if self.on.is_empty() { default } else { &self.on }
     }

@@ -1,4 +1,4 @@
-//! What the Star Schema Benchmark is run with.
+//! Options of the Star Schema Benchmark.
 
 use halocline_engine::TableEncoding;
 
@@ -10,7 +10,7 @@ pub struct Ssb {
     pub encodings: Vec<TableEncoding>,
     /// Columns by which lineorder is sorted, `None`: as it is generated, which is the default.
     pub sorts: Vec<Option<String>>,
-    /// Whether star queries are one pipeline, or left to DataFusion over the pool; the former by default.
+    /// True (the default) if star queries run as one pipeline, false if DataFusion runs them over the pool.
     pub star: Vec<bool>,
     /// Measure one thread beside all, and a tenth of the scale factor beside it.
     pub scaling: bool,

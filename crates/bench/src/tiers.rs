@@ -11,7 +11,7 @@ use halocline_emulator::{CacheShape, EmulatedError, EmulatedSpec};
 /// The modelled cache unless told otherwise: the last-level cache of the paper's machine has 13.75 MiB.
 const CACHE: u64 = 14 << 20;
 
-/// What the caller of an experiment on two tiers decides.
+/// Options of the experiments on two tiers.
 #[derive(Debug, Clone, Default)]
 pub struct Tiers {
     /// The table; both kinds by default.

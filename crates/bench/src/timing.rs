@@ -25,7 +25,7 @@ impl Samples {
         self.0.len()
     }
 
-    /// Whether nothing was measured.
+    /// Returns true if there are no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

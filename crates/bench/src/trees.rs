@@ -2,7 +2,7 @@
 
 use halocline_ordered::TreeKind;
 
-/// What the caller of an experiment on ordered trees decides.
+/// Options of the experiments on ordered trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trees {
     /// Kinds of trees; all of them by default.

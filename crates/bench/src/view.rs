@@ -9,7 +9,7 @@ use crate::report::Measurement;
 /// A table of measured values.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
-    /// What the values are, a noun phrase.
+    /// The title, a noun phrase.
     pub title: &'static str,
     /// The metrics shown; one that ends in `*` stands for all that begin so.
     pub metrics: &'static [&'static str],

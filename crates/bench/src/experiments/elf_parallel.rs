@@ -130,7 +130,7 @@ fn measure(
     Ok(cells)
 }
 
-/// What is shown of one kind of table and layout.
+/// Presentation of one kind of table and layout.
 struct Shown<'a> {
     settings: &'a Settings,
     tier: &'a Tier,

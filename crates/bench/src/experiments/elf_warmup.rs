@@ -44,7 +44,7 @@ fn placements(settings: &Settings, layout: Layout) -> Vec<Placement> {
     }
 }
 
-/// What is asked, and by how many fewer queries of it than exact matches there are.
+/// Query types, each with the factor by which it has fewer queries than exact match.
 const QUESTIONS: [(Question, usize); 3] = [
     (Question::Exact, 1),
     (Question::Range(2.0), 50),
@@ -131,7 +131,7 @@ fn follow(
     Ok(curves)
 }
 
-/// What is shown of one question.
+/// Throughput curves of one query type.
 struct Shown<'a> {
     settings: &'a Settings,
     table: &'a Table,

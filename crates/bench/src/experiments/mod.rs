@@ -22,7 +22,7 @@ use crate::{BenchError, Reporter, Settings, View};
 pub struct Experiment {
     /// Its name on the command line and in results.
     pub name: &'static str,
-    /// What it measures, in one sentence.
+    /// Description in one sentence.
     pub about: &'static str,
     /// The options it heeds, besides `--json`, `--quick` and `--seed`.
     pub options: &'static [&'static str],
@@ -32,7 +32,7 @@ pub struct Experiment {
     pub run: fn(&Settings, &mut Reporter<'_>) -> Result<(), BenchError>,
 }
 
-/// What the experiments on two tiers heed.
+/// Options of the experiments on two tiers.
 const TIERS: &[&str] = &[
     "--data",
     "--rows",
@@ -50,7 +50,7 @@ const TIERS: &[&str] = &[
     "--plot",
 ];
 
-/// The same, where what is in DRAM is not varied.
+/// Options of the experiments on two tiers in which the share in DRAM does not vary.
 const TIERS_UNPLACED: &[&str] = &[
     "--data",
     "--rows",
@@ -65,7 +65,7 @@ const TIERS_UNPLACED: &[&str] = &[
     "--plot",
 ];
 
-/// What the experiments on pools with TPC-H lineitem heed.
+/// Options of the experiments on pools with TPC-H lineitem.
 const POOLS: &[&str] = &[
     "--sf",
     "--threads",

@@ -33,7 +33,7 @@ pub(super) const VIEWS: &[View] = &[View {
 const COLUMNS: usize = 8;
 /// Values of the two indexed columns.
 const KEYS: u64 = 1000;
-/// What a row takes in the pool: six columns of 32 bits, two of 10, and its part of the index.
+/// Bytes of a row in the pool: six columns of 32 bits, two of 10, and its part of the index.
 const ROW_BYTES: usize = 32;
 const BATCH_ROWS: usize = 65_536;
 const QUERY: &str = "SELECT count(*), sum(c2) FROM t WHERE c0 = 17 AND c1 BETWEEN 100 AND 119";

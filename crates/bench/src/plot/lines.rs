@@ -8,7 +8,7 @@ use crate::BenchError;
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What it stands for.
+    /// Name of the series.
     pub name: String,
     /// Its points, by rising x above 0.
     pub points: Vec<(f64, f64)>,

@@ -8,7 +8,7 @@ use crate::BenchError;
 /// One map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
-    /// What it shows.
+    /// Title of the panel.
     pub name: String,
     /// A value per row, from below, and column. One that is not a number leaves its cell empty.
     pub cells: Vec<Vec<f64>>,
@@ -19,9 +19,9 @@ pub struct Panel {
 pub struct Maps {
     /// Title, axes, configuration.
     pub frame: Frame,
-    /// What each column is.
+    /// Names of the columns.
     pub columns: Vec<String>,
-    /// What each row is, from below.
+    /// Names of the rows, from the bottom.
     pub rows: Vec<String>,
     /// The maps.
     pub panels: Vec<Panel>,

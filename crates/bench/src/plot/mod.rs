@@ -1,9 +1,9 @@
-//! Figures of an experiment as SVG files: grouped bars, lines over a logarithmic axis, maps of cells.
+//! Figures of an experiment as SVG files: grouped columns, lines over a logarithmic axis, maps of cells.
 //!
 //! Every figure says what its axes are and in which unit, and has a line at its foot with the configuration
 //! it comes from.
 
-mod bars;
+mod columns;
 mod lines;
 mod map;
 
@@ -16,7 +16,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::BenchError;
 
-pub use bars::Bars;
+pub use columns::GroupedColumns;
 pub use lines::{Line, Lines};
 pub use map::{Maps, Panel};
 
@@ -48,10 +48,10 @@ fn color(index: usize) -> RGBAColor {
     COLORS[index % COLORS.len()].mix(opacity)
 }
 
-/// What all figures have.
+/// Title, axis labels and footer of a figure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// What it shows.
+    /// Title.
     pub title: String,
     /// The horizontal axis, with its unit.
     pub x: String,
@@ -201,12 +201,12 @@ mod tests {
     #[test]
     fn a_figure_becomes_a_file() {
         let directory = tempfile::tempdir().unwrap();
-        let bars = Bars {
+        let columns = GroupedColumns {
             frame: Frame::default(),
             groups: vec!["a".into()],
             series: vec![("one".into(), vec![1.0])],
         };
-        let path = write(&directory.path().join("new"), "figure", &bars).unwrap();
+        let path = write(&directory.path().join("new"), "figure", &columns).unwrap();
         assert!(fs::read_to_string(path).unwrap().starts_with("<svg"));
     }
 }

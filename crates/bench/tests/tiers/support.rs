@@ -9,7 +9,7 @@ use halocline_bench::{DataKind, Reporter, Settings, Tiers, experiments};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What an experiment printed, its values, and where its figures are.
+/// Output of an experiment: text, values and the directory of its figures.
 pub(crate) struct Outcome {
     pub(crate) text: String,
     pub(crate) values: Vec<Value>,

@@ -11,10 +11,10 @@ use halocline_workloads::SplitMix64;
 use super::TABLE;
 use crate::{BenchError, Reporter, Samples, Settings, config};
 
-/// What a background compaction writes at most, in bytes a second.
+/// Limit of what a background compaction writes, in bytes a second.
 const BANDWIDTH: u64 = 32 << 20;
 
-/// What disturbs the readers.
+/// Load beside the readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,

@@ -14,7 +14,7 @@ use super::data::Dataset;
 use crate::timing::Run;
 use crate::{BenchError, Samples, interleaved};
 
-/// What is asked.
+/// Query types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
     /// Exact matches, one at a time.
@@ -128,12 +128,12 @@ impl Built {
     }
 }
 
-/// What one layout made of a question.
+/// Throughput and device counters of one layout for one query type.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answered {
     /// Queries per second.
     pub(super) rates: Samples,
-    /// What its device did in the last repetition.
+    /// Counters of the device in the last repetition.
     pub(super) counts: Counts,
 }
 

@@ -18,7 +18,7 @@ use crate::{BenchError, Budget, DataKind, Reporter, Settings, View};
 
 use reopen::Reopened;
 
-/// What is asked, in order.
+/// Query types, in the order of measurement.
 const QUESTIONS: [Question; 6] = [
     Question::Exact,
     Question::ExactBatch,
@@ -77,7 +77,7 @@ pub(super) const VIEWS: &[View] = &[
 struct Results {
     layout: Layout,
     kind: DataKind,
-    /// Whether times are real and may be compared with those of DRAM.
+    /// True if times are real, so that they can be compared with those of DRAM.
     real: bool,
     /// The first one is the index in DRAM.
     systems: Vec<System>,
@@ -118,7 +118,7 @@ impl Results {
         }
     }
 
-    /// What the paper has for a placement; it is of uniform data.
+    /// Returns the paper's figure for a placement; the paper has uniform data only.
     fn paper(&self, question: Question, name: &str) -> Option<f64> {
         match self.kind {
             DataKind::Uniform => paper::of(question, name),

@@ -25,7 +25,7 @@ pub(super) fn cached(question: Question) -> Option<f64> {
     }
 }
 
-/// What the paper has for a placement.
+/// Returns the paper's figure for a placement.
 pub(super) fn of(question: Question, placement: &str) -> Option<f64> {
     if placement == "slow-only" {
         slow_only(question)

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Results, Table, Tier};
 use crate::experiments::tiers::bytes;
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{BenchError, Config, Reporter, Samples, Settings, config};
 
 pub(super) fn values(
@@ -129,7 +129,7 @@ pub(super) fn figure(
         "lines of the device a query"
     };
     let rounds = settings.repetitions(5);
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: format!("Placements of an Elf, layout {layout}, on {kind} data"),
             x: "query type".to_owned(),
@@ -147,6 +147,6 @@ pub(super) fn figure(
         groups,
         series,
     };
-    let path = plot::write(directory, &format!("elf-media-{kind}-{layout}"), &bars)?;
+    let path = plot::write(directory, &format!("elf-media-{kind}-{layout}"), &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

@@ -21,7 +21,7 @@ const PAPER_CAPACITY: Budget = Budget::Share(0.04);
 /// No skew, the paper's, and that of YCSB.
 const THETAS: [f64; 3] = [0.0, THETA, 0.99];
 
-/// What is asked, and by how many fewer queries of it than exact matches there are.
+/// Query types, each with the factor by which it has fewer queries than exact match.
 const QUESTIONS: [(Question, usize); 2] = [(Question::Exact, 1), (Question::Range(2.0), 50)];
 
 pub(super) const VIEWS: &[View] = &[
@@ -51,7 +51,7 @@ pub(super) const VIEWS: &[View] = &[
     },
 ];
 
-/// What was measured of one system.
+/// The measured values of one system.
 struct Cell {
     placement: String,
     /// Bytes of DRAM it may have; none for a baseline.
@@ -140,7 +140,7 @@ fn warm_up(settings: &Settings) -> usize {
     settings.tiers.warm_up.unwrap_or(default)
 }
 
-/// What is compared.
+/// Placements and capacities that are compared.
 struct Chosen {
     layout: Layout,
     theta: f64,

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Results, Table, Tier};
 use crate::experiments::tiers::bytes;
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{BenchError, Reporter, Settings};
 
 pub(super) fn values(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
@@ -68,7 +68,7 @@ pub(super) fn figure(
         let rates = rates.map(|(_, budget)| results.rate(placement, Some(*budget)));
         series.push((placement.to_owned(), rates.collect()));
     }
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: format!("Policies of a dynamic cache, {question}, layout {layout}, {kind} data"),
             x: "DRAM, part of the index".to_owned(),
@@ -87,6 +87,6 @@ pub(super) fn figure(
         series,
     };
     let name = format!("elf-policies-{kind}-{layout}-{}-{theta}", question.word());
-    let path = plot::write(directory, &name, &bars)?;
+    let path = plot::write(directory, &name, &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

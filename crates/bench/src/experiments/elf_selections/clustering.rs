@@ -27,7 +27,7 @@ const TABLES: [(&str, &str); 2] = [
     ("unclustered", "none"),
     ("clustered", "l_shipdate, l_discount, l_quantity"),
 ];
-/// What a query asks for.
+/// Result of a query: a count or a sum.
 const SUMS: [(&str, &str); 2] = [
     ("sum", "sum(l_extendedprice)"),
     ("sum_text", "sum(length(l_comment))"),

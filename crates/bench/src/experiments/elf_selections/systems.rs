@@ -61,7 +61,7 @@ impl System {
         }
     }
 
-    /// Whether its rows are in DRAM, not in the pool.
+    /// Returns true if the rows are in DRAM, not in the pool.
     pub(super) fn is_in_memory(self) -> bool {
         matches!(self, Self::DataFusion | Self::DataFusionSum)
     }
@@ -144,7 +144,7 @@ impl Systems {
         self.table.rows()
     }
 
-    /// What the database lies on, in words.
+    /// Returns the description of the database's storage.
     pub(super) fn medium(&self) -> Result<String, BenchError> {
         Ok(self.database.info()?.pool.medium)
     }
@@ -178,7 +178,7 @@ impl Systems {
         })
     }
 
-    /// What the one index is expected to find and to visit.
+    /// Returns the estimate of the single index.
     pub(super) fn estimate(&self, selection: &Conjunction) -> Result<Estimate, BenchError> {
         translate::estimate(&self.table, &self.indexes[0], selection)
     }

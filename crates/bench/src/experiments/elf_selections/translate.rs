@@ -113,7 +113,7 @@ pub(super) fn count_by_best_index(
     count(&indexes[best.1], &codes)
 }
 
-/// What an index is expected to find and to visit.
+/// Estimate of the rows that an index finds and of the nodes that it visits.
 pub(super) fn estimate(
     table: &Table,
     index: &TableIndex,

@@ -19,7 +19,7 @@ const GROUP: usize = 100;
 const SHARED_MEMORY: &str = "/dev/shm";
 const TABLE: &str = "CREATE TABLE orders (id bigint NOT NULL, day date, price double, note varchar)";
 
-/// What a pool lies on, and what it promises.
+/// Storage of a pool and its durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Default,

@@ -40,7 +40,7 @@ impl Keys {
     }
 }
 
-/// What some entries sum to, in whatever order.
+/// Order-independent sum of entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     entries: u64,

@@ -18,7 +18,7 @@ type Tree = Box<dyn OrderedIndex>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct System {
     kind: TreeKind,
-    /// Whether inserts of an LB+-Tree move entries out of the header's line.
+    /// True if inserts of an LB+-Tree move entries out of the header's line.
     moving: bool,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Data {
     _temporary: Option<TempDir>,
 }
 
-/// What a pool takes, beside the files it was made of.
+/// Size of a pool and of the files it was imported from.
 pub(super) struct Sizes {
     pub(super) stored: Stored,
     pub(super) path: PathBuf,

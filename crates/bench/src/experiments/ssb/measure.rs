@@ -5,14 +5,14 @@ use halocline_workloads::{SsbQuery, ssb_queries};
 use super::system::System;
 use crate::{BenchError, Samples, answer};
 
-/// What became of one query.
+/// Times and answers of one query.
 pub(super) struct Measured {
     pub(super) query: &'static SsbQuery,
     /// Milliseconds of each variant.
     pub(super) times: Vec<Samples>,
     /// Rows of the answer of each variant.
     pub(super) rows: Vec<usize>,
-    /// Whether each variant was planned as a star join.
+    /// By variant, true if it was planned as a star join.
     pub(super) star: Vec<bool>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::Results;
 use super::system::System;
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{BenchError, Reporter, Settings};
 
 pub(super) fn values(
@@ -94,7 +94,7 @@ pub(super) fn figure(
         }
         media
     });
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: "Star Schema Benchmark".into(),
             x: "query".into(),
@@ -111,6 +111,6 @@ pub(super) fn figure(
         groups: queries.chain(["geomean".to_owned()]).collect(),
         series: series.collect(),
     };
-    let path = plot::write(directory, "ssb", &bars)?;
+    let path = plot::write(directory, "ssb", &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

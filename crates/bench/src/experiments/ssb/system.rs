@@ -87,12 +87,12 @@ impl Places {
 }
 
 impl System {
-    /// What it takes to measure it again, but for the query.
+    /// Returns the configuration, without the query.
     pub(super) fn config(&self) -> Config {
         self.config.clone()
     }
 
-    /// What its pool lies on, in words.
+    /// Returns the description of the pool's storage.
     pub(super) fn medium(&self) -> String {
         self.config["medium"].as_str().unwrap_or_default().to_owned()
     }

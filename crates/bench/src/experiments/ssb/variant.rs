@@ -1,4 +1,4 @@
-//! What is measured beside each other: all values of each list of the settings with those of the others.
+//! Variants: the cross product of the lists in the settings.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ pub(super) struct Variant {
 }
 
 impl Variant {
-    /// What it is called among others: that in which they differ.
+    /// Returns a label made of the properties in which the variants differ.
     pub(super) fn label(&self, among: &[Variant]) -> String {
         let differ = |same: fn(&Variant, &Variant) -> bool| !among.iter().all(|other| same(self, other));
         let mut parts = vec![self.backing.to_string()];
@@ -130,7 +130,7 @@ pub(super) fn all(settings: &Settings) -> Vec<Variant> {
     variants
 }
 
-/// What was asked for, or else the usual.
+/// Returns the requested values, or the defaults if there are none.
 fn or<T: Clone>(asked: &[T], usual: T) -> Vec<T> {
     match asked {
         [] => vec![usual],

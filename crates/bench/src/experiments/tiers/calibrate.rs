@@ -1,4 +1,4 @@
-//! What the emulation costs its callers, so that it is not taken for work of the modelled core.
+//! Cost of the emulation to its callers, so that it is not taken for work of the modelled core.
 //!
 //! A look at the clock has to wait for what came before, so a call of the model costs its caller more than
 //! the model computes. How much depends on what the caller does. So the same queries are asked of the index
@@ -21,7 +21,7 @@ const SECONDS: f64 = 0.1;
 const TRIES: usize = 4;
 const CLOSE: f64 = 0.02;
 
-/// What was found out.
+/// Result of a calibration.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::experiments) struct Calibration {
     /// Nanoseconds that a call is charged.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Queries, System};
 use crate::{BenchError, Samples};
 
-/// What one system took for one kind of query.
+/// Times and counters of one system for one query type.
 #[derive(Debug, Clone, Default)]
 pub(in crate::experiments) struct Measured {
     /// Seconds a query.

@@ -44,7 +44,7 @@ pub(in crate::experiments) trait Index {
     /// As [`Elf::wait_for_copies`].
     fn wait_for_copies(&self);
 
-    /// What of it is in DRAM.
+    /// The part that is in DRAM.
     fn placed(&self) -> PlacementStatus;
 
     /// Bytes of it.

@@ -8,7 +8,7 @@ use halocline_workloads::{SplitMix64, Zipf};
 use super::Table;
 use crate::{Asked, BenchError, Settings};
 
-/// What is asked.
+/// Query types.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::experiments) enum Question {
     /// Exact matches, one at a time.
@@ -32,7 +32,7 @@ impl Question {
         }
     }
 
-    /// Whether the caller wants it.
+    /// Returns true if the settings select this query type.
     pub(in crate::experiments) fn is_asked(self, settings: &Settings) -> bool {
         let kind = match self {
             Self::Exact => Asked::Exact,

@@ -45,17 +45,17 @@ impl Tier {
         self.model.as_ref().map(|device| device.spec())
     }
 
-    /// Whether its time is real, not that of a clock of its own.
+    /// Returns true if time is real, not that of a virtual clock.
     pub(in crate::experiments) fn is_real(&self) -> bool {
         !matches!(&self.medium, SlowTierMedium::Emulated(spec) if spec.clock == ClockMode::Virtual)
     }
 
-    /// Whether it is slower than DRAM, in real time.
+    /// Returns true if the tier is slower than DRAM, in real time.
     pub(in crate::experiments) fn is_delayed(&self) -> bool {
         self.is_real() && self.model.is_some()
     }
 
-    /// What it takes to emulate it again.
+    /// Returns the parameters that reproduce the emulated tier.
     pub(in crate::experiments) fn config(&self) -> Vec<(String, Value)> {
         self.model.as_ref().map_or(vec![], |device| device_config(device))
     }
@@ -168,7 +168,7 @@ pub(in crate::experiments) struct System {
     way: Way,
 }
 
-/// What asking queries took.
+/// Time and counters of a batch of queries.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::experiments) struct Asked {
     /// Real ones without `overrun`, or those of the device's own clock.
@@ -223,7 +223,7 @@ impl System {
         }
     }
 
-    /// What is special to it.
+    /// Returns the configuration of this system.
     pub(in crate::experiments) fn config(&self) -> Config {
         let placed = self.placed();
         let mut config = config! {

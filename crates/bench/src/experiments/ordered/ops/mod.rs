@@ -51,7 +51,7 @@ const THETA: f64 = 0.99;
 /// Entries of a scan.
 const SCAN: usize = 100;
 
-/// What is measured.
+/// Measured operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Load,
@@ -130,7 +130,7 @@ struct Row {
     operation: Operation,
     threads: usize,
     rates: Vec<Samples>,
-    /// What the emulation's calls cost each of them.
+    /// Cost of the emulation's calls, by operation.
     charges: Vec<Charge>,
 }
 

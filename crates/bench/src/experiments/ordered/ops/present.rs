@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::place::Place;
 use super::{Contender, Row};
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{BenchError, Reporter, Settings};
 
 pub(super) fn values(
@@ -60,7 +60,7 @@ pub(super) fn figure(
         let rates = one.iter().map(|row| row.rates[at].median());
         (contender.name.clone(), rates.collect())
     });
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: "Operations of ordered trees".to_owned(),
             x: "operation".to_owned(),
@@ -75,6 +75,6 @@ pub(super) fn figure(
         groups: groups.collect(),
         series: series.collect(),
     };
-    let path = plot::write(directory, &format!("tree-ops-{}", place.medium), &bars)?;
+    let path = plot::write(directory, &format!("tree-ops-{}", place.medium), &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! What every contender can do: [`Store`]; our trees and the B-tree of the standard library.
+//! The interface of all contenders, [`Store`]; our trees and the B-tree of the standard library.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -22,7 +22,7 @@ pub(super) trait Store: Sync {
         self.get(keys)
     }
 
-    /// Whether that is more than one at a time.
+    /// Returns true if the operation handles more than one key at a time.
     fn has_batches(&self) -> bool {
         false
     }

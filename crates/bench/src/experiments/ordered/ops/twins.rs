@@ -1,4 +1,4 @@
-//! What the emulation costs a tree, so that it is not taken for work of the modelled core.
+//! Cost of the emulation to a tree, so that it is not taken for work of the modelled core.
 //!
 //! A look at the clock has to wait for what came before, so a call of the model costs its caller more than
 //! the model computes. How much depends on the operation. So it is done part by part, each first by a tree in
@@ -28,7 +28,7 @@ pub(super) struct Twins {
     device: Arc<Device>,
 }
 
-/// What a call of the emulation costs, of one operation of one tree.
+/// Cost of a call of the emulation, for one operation of one tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Charge {
     /// Nanoseconds; none before the first part.

@@ -47,14 +47,14 @@ pub(in crate::experiments) const VIEWS: &[View] = &[
 /// Bytes of a new medium; it grows.
 const BYTES: u64 = 1 << 20;
 
-/// What one operation costs on average.
+/// Average cost of an operation.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     lines: f64,
     fences: f64,
 }
 
-/// What was counted of one tree.
+/// Counters of one tree.
 struct Counted {
     system: System,
     /// Inserts into a tree that grows from nothing, splits and chunks of the pool included.

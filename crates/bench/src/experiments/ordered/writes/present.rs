@@ -1,7 +1,7 @@
 //! The counted values, and their figure.
 
 use super::{Cost, Counted};
-use crate::plot::{self, Bars, Frame};
+use crate::plot::{self, Frame, GroupedColumns};
 use crate::{BenchError, Reporter, Settings, config};
 
 impl Counted {
@@ -55,7 +55,7 @@ pub(super) fn figure(
             .flat_map(|(_, cost)| [cost.lines, cost.fences]);
         (tree.system.name(), values.collect())
     });
-    let bars = Bars {
+    let columns = GroupedColumns {
         frame: Frame {
             title: "What a change of a tree costs".to_owned(),
             x: "operation".to_owned(),
@@ -69,6 +69,6 @@ pub(super) fn figure(
         groups: groups.collect(),
         series: series.collect(),
     };
-    let path = plot::write(directory, "tree-writes", &bars)?;
+    let path = plot::write(directory, "tree-writes", &columns)?;
     report.line(&format!("figure: {}", path.display()))
 }

@@ -19,7 +19,7 @@ const COMMIT: usize = 1000;
 /// All of them, empty, in the directory of the place; none where there is no file.
 ///
 /// # Errors
-/// What a store reports.
+/// Error of a store.
 pub(super) fn open(place: &Place, rows: usize) -> Result<Vec<Contender>, BenchError> {
     if place.medium == Backing::Emulated {
         return Ok(vec![]);
@@ -41,7 +41,7 @@ pub(super) fn open(place: &Place, rows: usize) -> Result<Vec<Contender>, BenchEr
     Ok(stores.drain(..).map(contender).collect())
 }
 
-/// What a store reports, with its name.
+/// Wraps an error of a store with the store's name.
 fn failed(name: &'static str) -> impl Fn(&dyn std::fmt::Display) -> BenchError {
     move |error| BenchError::Setup(format!("{name}: {error}"))
 }

@@ -1,32 +1,32 @@
-//! Bars in groups: one group per place on the horizontal axis, one bar in it per series.
+//! Grouped columns: one group for each place on the horizontal axis, with one column for each series.
 
 use plotters::prelude::*;
 
 use super::{FONT, Figure, Frame, LEGEND, centred, color, framed, legend, short};
 use crate::BenchError;
 
-/// Grouped bars from zero. A value that is not a number has no bar.
+/// Grouped columns from zero. A value that is not a number has no column.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bars {
+pub struct GroupedColumns {
     /// Title, axes, configuration.
     pub frame: Frame,
-    /// What each group is.
+    /// Names of the groups.
     pub groups: Vec<String>,
     /// Name of each series, and its value in each group.
     pub series: Vec<(String, Vec<f64>)>,
 }
 
-/// The part of a group's width that its bars fill.
+/// The part of a group's width that its columns fill.
 const FILLED: f64 = 0.84;
 const HEIGHT: u32 = 460;
 
-impl Figure for Bars {
+impl Figure for GroupedColumns {
     fn svg(&self) -> Result<String, BenchError> {
         let values = self.series.iter().flat_map(|(_, values)| values).copied();
         let top = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let top = if top > 0.0 { top * 1.12 } else { 1.0 };
-        let bars = self.groups.len() * self.series.len();
-        let width = (200 + 20 * bars as u32).clamp(720, 2400) + LEGEND;
+        let columns = self.groups.len() * self.series.len();
+        let width = (200 + 20 * columns as u32).clamp(720, 2400) + LEGEND;
         let height = HEIGHT.max(60 + 20 * self.series.len() as u32);
         framed(&self.frame, (width, height), |area| {
             let (area, names) = area.split_horizontally(width - LEGEND);
@@ -50,11 +50,11 @@ impl Figure for Bars {
             for (index, (_, values)) in self.series.iter().enumerate() {
                 let style = color(index);
                 let shown = values.iter().enumerate().filter(|(_, value)| value.is_finite());
-                let bars = shown.clone().map(|(group, &value)| {
+                let columns = shown.clone().map(|(group, &value)| {
                     let left = group as f64 + (1.0 - FILLED) / 2.0 + index as f64 * wide;
                     Rectangle::new([(left, 0.0), (left + wide * 0.92, value)], style.filled())
                 });
-                chart.draw_series(bars)?;
+                chart.draw_series(columns)?;
                 for (group, &value) in shown {
                     let middle = group as f64 + (1.0 - FILLED) / 2.0 + (index as f64 + 0.46) * wide;
                     let (x, y) = chart.plotting_area().map_coordinate(&(middle, value));
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_have_names_values_and_a_foot() {
-        let svg = Bars {
+    fn columns_have_names_values_and_a_foot() {
+        let svg = GroupedColumns {
             frame: Frame {
                 title: "The title".into(),
                 x: "question".into(),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn nothing_is_a_figure_too() {
-        let none = Bars {
+        let none = GroupedColumns {
             frame: Frame::default(),
             groups: vec![],
             series: vec![],
