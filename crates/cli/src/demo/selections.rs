@@ -96,8 +96,8 @@ pub(crate) fn run(
     )?;
     writeln!(
         out,
-        "   Index and scan: halocline.index = force and off. DataFusion: default settings, over the imported \
-         Parquet file.\n   The rows are in the generator's order in both. {MEDIANS}"
+        "   Index and scan: halocline.index = force and off. DataFusion: default settings but decimal literals, over \
+         the imported Parquet file.\n   The rows are in the generator's order in both. {MEDIANS}"
     )?;
     let mut table = aligned_table(&[
         "selectivity",

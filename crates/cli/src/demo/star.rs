@@ -56,7 +56,7 @@ pub(crate) fn run(
     )?;
     writeln!(
         out,
-        "   DataFusion: default settings, over the imported Parquet files. {MEDIANS}"
+        "   DataFusion: default settings but decimal literals, over the imported Parquet files. {MEDIANS}"
     )?;
     let mut table = aligned_table(&[
         "query",
