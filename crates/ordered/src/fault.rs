@@ -9,11 +9,11 @@ halocline_faults::faults! {
         NodeUnvalidated,
         /// A writer does not look whether its key still belongs to the leaf that it has locked.
         WriterUnchecked,
-        /// What is read of a leaf may be read after its version was looked at again.
+        /// Reads of a leaf may be reordered after the validation of its version.
         ReadUnfenced,
-        /// What is stored under a lock may be seen before the lock is.
+        /// Stores under a lock may become visible before the lock.
         LockUnfenced,
-        /// What was stored under a lock may be seen after it is let go.
+        /// Stores under a lock may become visible after it is released.
         UnlockUnordered,
     }
 }

@@ -103,15 +103,6 @@ fn test(arguments: &[String]) -> Result<(), String> {
 
 fn docs() -> Result<(), String> {
     api_docs()?;
-    let package = [
-        "package",
-        "--workspace",
-        "--no-verify",
-        "--allow-dirty",
-        "--locked",
-        "--quiet",
-    ];
-    cargo("packages", &package, &[])?;
     if is_installed("mdbook") {
         run("book", Command::new("mdbook").args(["build", "docs"]))
     } else {

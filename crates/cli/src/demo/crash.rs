@@ -28,7 +28,7 @@ const WRITING: Duration = Duration::from_millis(400);
 /// Rows per statement.
 const ROWS: u64 = 10;
 
-/// What was there after all kills.
+/// The number of kills, and of the rows that were acknowledged before them.
 pub(crate) struct MeasuredCrash {
     pub(crate) kills: u64,
     pub(crate) acknowledged: u64,

@@ -1,4 +1,4 @@
-//! What the benchmarks of tables share: their scale factor, and tables to read.
+//! Shared parts of the benchmarks of tables: their scale factor, and tables to read.
 
 use arrow_array::RecordBatch;
 use halocline_columns::{Table, TableOptions, TableStats, TableWriter};

@@ -25,7 +25,7 @@ halocline_faults::faults! {
         LogClearedLate,
         /// Logs are not looked at when a tree is opened.
         IgnoreLogs,
-        /// What a leaf has taken over is not durable before its log is.
+        /// Entries that a leaf has taken over are not durable before its log is.
         TakenUnflushed,
     }
 }

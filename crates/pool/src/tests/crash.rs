@@ -54,7 +54,7 @@ fn prepare(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
 }
 
 /// Opens the pool and performs the steps to explore.
-fn work(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
+pub(crate) fn work(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     |medium| {
         let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
         run(

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, find, goes_on, run, states, without_copy};
+use super::crash;
+use super::model::{
+    BOOT, ExpectedObjects, PoolStep, SMALL, find, goes_on, holds_acknowledged, run, states, without_copy,
+};
 use super::wrapped::Wrapped;
 use crate::fault::{self, PoolFault};
 use crate::layout::{DATA_START, SLOT_SIZE};
@@ -21,15 +24,7 @@ fn explorer() -> Explorer {
 /// Returns true if some crash of the steps, with durable fences, leaves an unacceptable state.
 fn noticed(fault: Option<PoolFault>, steps: &[PoolStep]) -> bool {
     let states = states(steps);
-    let work = |medium: &Arc<Tracked>| {
-        let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
-        run(
-            &pool,
-            steps,
-            |step| medium.begin(step),
-            |step| medium.acknowledge(step),
-        );
-    };
+    let work = crash::work(steps);
     let result = explorer().run(
         |medium| drop(Pool::create_with(Arc::clone(medium), SMALL).unwrap()),
         |medium| match fault {
@@ -127,11 +122,7 @@ fn after_a_death_before_the_flush(fault: Option<PoolFault>) -> Result<(), String
             Some(fault) => fault::with(fault, || work(medium)),
             None => work(medium),
         },
-        |medium, crash| {
-            let first = if crash.acknowledged.is_empty() { 2 } else { 4 };
-            let pool = Pool::open_with(medium, SMALL, BOOT).map_err(|error| error.to_string())?;
-            find(&pool, &states, first, 4).map(drop)
-        },
+        holds_acknowledged(&states, BOOT, (2, 4)),
     );
     result.map(drop).map_err(|violation| violation.to_string())
 }

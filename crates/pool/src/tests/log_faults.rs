@@ -7,7 +7,8 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{
-    BOOT, ExpectedObjects, LOG, LOG_SEED, NEXT_BOOT, PoolStep, SMALL, append, contents, find, run, states,
+    BOOT, ExpectedObjects, LOG, LOG_SEED, NEXT_BOOT, PoolStep, SMALL, append, contents, find,
+    holds_acknowledged, run, states,
 };
 use super::wrapped::Wrapped;
 use super::{crash, power};
@@ -114,11 +115,7 @@ fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
             medium.acknowledge(0);
             assert!(pool.check(|_| ()).unwrap().is_intact());
         },
-        |medium, crash| {
-            let first = if crash.acknowledged.is_empty() { 2 } else { 4 };
-            let pool = Pool::open_with(medium, SMALL, NEXT_BOOT).map_err(|error| error.to_string())?;
-            find(&pool, &all, first, 4).map(drop)
-        },
+        holds_acknowledged(&all, NEXT_BOOT, (2, 4)),
     );
     result.map(drop).map_err(|violation| violation.to_string())
 }
@@ -167,11 +164,7 @@ fn after_a_death_before_the_flush() -> Result<(), String> {
             append(&pool, 30).unwrap();
             medium.acknowledge(1);
         },
-        |medium, crash| {
-            let first = if crash.acknowledged.is_empty() { 2 } else { 4 };
-            let pool = Pool::open_with(medium, SMALL, BOOT).map_err(|error| error.to_string())?;
-            find(&pool, &states, first, 4).map(drop)
-        },
+        holds_acknowledged(&states, BOOT, (2, 4)),
     );
     result.map(drop).map_err(|violation| violation.to_string())
 }

@@ -1,8 +1,10 @@
 //! Small pools with known objects: the steps of a workload, and the states that must be found after it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use halocline_media::MediumAccess;
+use halocline_media::explore::Crash;
+use halocline_media::{MediumAccess, Tracked};
 
 use crate::layout::{DATA_START, SLOT_SIZE};
 use crate::pool::PoolGeometry;
@@ -233,6 +235,24 @@ pub(crate) fn find(
         .map(|(index, _)| index)
         .next_back();
     position.ok_or_else(|| format!("found {found:?}, which is no state from {first} to {last}"))
+}
+
+/// Returns a check of crash images, opened in boot `boot`: the pool holds a state from `before` to `after`, and
+/// `after` once a step was acknowledged.
+pub(crate) fn holds_acknowledged(
+    states: &[ExpectedObjects],
+    boot: [u8; 16],
+    (before, after): (usize, usize),
+) -> impl Fn(Arc<Tracked>, &Crash<'_>) -> Result<(), String> {
+    move |medium, crash| {
+        let first = if crash.acknowledged.is_empty() {
+            before
+        } else {
+            after
+        };
+        let pool = Pool::open_with(medium, SMALL, boot).map_err(|error| error.to_string())?;
+        find(&pool, states, first, after).map(drop)
+    }
 }
 
 /// Checks that the log's count covers all records of the state but the last `but`.
