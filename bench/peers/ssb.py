@@ -294,18 +294,22 @@ def cpu():
 
 
 def write(path, times, names, options, rows):
-    """Appends the medians as JSON Lines, with the fields that `halocline bench --json` writes."""
-    machine = {"cpu": cpu(), "cpus": len(os.sched_getaffinity(0))}
-    machine["date"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    machine["command"] = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """Appends the medians as JSON Lines, as values of `halocline bench ssb`."""
+    common = {"cpu": cpu(), "cpus": len(os.sched_getaffinity(0)), "rows": rows, "threads": options.threads}
+    common["date"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    common["command"] = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    common.update({"beside": "other systems", "repetitions": options.runs})
+    if found := re.fullmatch(r"sf([0-9.]+)", options.data.resolve().name):
+        common["scale_factor"] = float(found[1])
     with open(path, "a") as out:
-        for query, samples in times.items():
-            for name in names:
-                config = {"query": query, "rows": rows, "threads": options.threads, "repetitions": options.runs}
-                config.update({**machine, "data": options.data.name, "package": version(name)})
-                value = {"experiment": "ssb-peers", "system": name, "config": config, "metric": "time"}
-                value.update({"value": statistics.median(samples[name]), "unit": "ms"})
-                out.write(json.dumps(value) + "\n")
+        for name in names:
+            medians = {query: statistics.median(samples[name]) for query, samples in times.items()}
+            values = [("time", query, median) for query, median in medians.items()]
+            values.append(("geomean", "geomean", geomean(medians.values())))
+            for metric, query, value in values:
+                config = {**common, "variant": name, "package": version(name), "query": query}
+                line = {"experiment": "ssb", "system": name, "config": config, "metric": metric, "value": value, "unit": "ms"}
+                out.write(json.dumps(line) + "\n")
 
 
 def main():

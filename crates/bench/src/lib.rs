@@ -14,6 +14,7 @@
 
 pub mod answer;
 mod backing;
+mod chart;
 mod error;
 mod experiments;
 pub mod machine;
@@ -30,9 +31,10 @@ mod trees;
 mod view;
 
 pub use backing::Backing;
+pub use chart::{Chart, ChartKind};
 pub use error::BenchError;
 pub use experiments::{Experiment, experiments};
-pub use page::page;
+pub use page::{Page, page};
 pub(crate) use report::config;
 pub use report::{Config, Measurement, Reporter};
 pub use settings::Settings;

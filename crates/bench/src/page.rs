@@ -1,4 +1,4 @@
-//! A page of results: recorded values as Markdown tables, one section for each experiment.
+//! A page of results: recorded values as Markdown tables and figures, one section for each experiment.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,17 +19,29 @@ checks that their answers agree, and records each value with its whole configura
 are those of a model, as the medium of their section says.
 ";
 
+/// A page of results with its figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The page in Markdown.
+    pub text: String,
+    /// The figures that it shows: names of files without extension, and SVG text.
+    pub figures: Vec<(String, String)>,
+}
+
 /// Returns the page of the recordings in a directory: files `*.jsonl`, written with `--json`. A file
-/// `EXPERIMENT.md` beside them is the text of that experiment's section.
+/// `EXPERIMENT.md` beside them is the text of that experiment's section. Figures are linked as files in the
+/// directory `figures`, relative to the page.
 ///
 /// # Errors
-/// The directory or a file cannot be read; a line is not a measured value, which the error names.
-pub fn page(directory: &Path) -> Result<String, BenchError> {
+/// The directory or a file cannot be read; a line is not a measured value, which the error names; a figure
+/// cannot be drawn.
+pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
     let mut recorded = Vec::new();
     for path in recordings(directory)? {
         recorded.extend(read(&path)?);
     }
     let mut page = HEAD.to_owned();
+    let mut drawn = Vec::new();
     for experiment in experiments() {
         let name = experiment.name;
         let values: Vec<Measurement> = recorded
@@ -61,8 +73,18 @@ pub fn page(directory: &Path) -> Result<String, BenchError> {
         for grid in experiment.views.iter().flat_map(|view| view.grids(&values)) {
             let _ = write!(page, "\n{}:\n\n{}\n", sentence(&grid.title), grid.to_markdown());
         }
+        for chart in experiment.charts {
+            for (name, svg) in chart.figures(experiment.name, &values)? {
+                let path = figures.join(format!("{name}.svg"));
+                let _ = write!(page, "\n![{}]({})\n", sentence(chart.title), path.display());
+                drawn.push((name, svg));
+            }
+        }
     }
-    Ok(page)
+    Ok(Page {
+        text: page,
+        figures: drawn,
+    })
 }
 
 fn recordings(directory: &Path) -> Result<Vec<PathBuf>, BenchError> {
@@ -119,7 +141,8 @@ fn all_of(values: &[Measurement], name: &str) -> String {
     quoted.collect::<Vec<_>>().join("; ")
 }
 
-fn sentence(text: &str) -> String {
+/// Returns the text with its first letter in upper case.
+pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters
         .next()
@@ -137,7 +160,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n")).unwrap();
         fs::write(directory.path().join("open.md"), "It is quick.\n").unwrap();
-        let page = page(directory.path()).unwrap();
+        let page = page(directory.path(), Path::new("figures")).unwrap().text;
         for text in [
             "## open\n",
             "\nIt is quick.\n",
@@ -154,11 +177,11 @@ mod tests {
     fn a_wrong_line_is_named() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n{{}}\n")).unwrap();
-        let error = page(directory.path()).unwrap_err().to_string();
+        let error = page(directory.path(), Path::new("")).unwrap_err().to_string();
         assert!(
             error.contains("a.jsonl, line 2 is not a measured value"),
             "{error}"
         );
-        assert!(page(&directory.path().join("missing")).is_err());
+        assert!(page(&directory.path().join("missing"), Path::new("")).is_err());
     }
 }

@@ -1,12 +1,13 @@
 //! Measured values: JSON Lines for programs, and tables for people.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{BenchError, Samples, View, machine};
+use crate::{BenchError, Chart, Samples, View, machine, plot};
 
 /// The configuration of a measured value, by name: all that is needed to measure it again.
 pub type Config = Map<String, Value>;
@@ -124,8 +125,7 @@ impl<'a> Reporter<'a> {
         samples: &Samples,
         unit: &str,
     ) -> Result<(), BenchError> {
-        let mut config = config.clone();
-        config.insert("repetitions".to_owned(), json!(samples.len()));
+        let config = config! {..config.clone(), "repetitions": samples.len()};
         self.value(system, &config, metric, samples.median(), unit)?;
         self.value(system, &config, &format!("{metric}.min"), samples.min(), unit)?;
         self.value(system, &config, &format!("{metric}.max"), samples.max(), unit)
@@ -157,15 +157,29 @@ impl<'a> Reporter<'a> {
         self.line(&table.to_string())
     }
 
-    /// Ends the run: prints the tables of the views.
+    /// Ends the run: prints the tables of the views, and writes the charts to files in `plots`, which is made
+    /// if it is not there.
     ///
     /// # Errors
-    /// The JSON file or the output cannot be written.
-    pub fn finish(mut self, views: &[View]) -> Result<(), BenchError> {
+    /// The JSON file, a figure or the output cannot be written.
+    pub fn finish(
+        mut self,
+        views: &[View],
+        charts: &[Chart],
+        plots: Option<&Path>,
+    ) -> Result<(), BenchError> {
         let measurements = std::mem::take(&mut self.measurements);
         for grid in views.iter().flat_map(|view| view.grids(&measurements)) {
             self.line(&grid.title)?;
             self.line(&grid.to_text())?;
+        }
+        if let Some(directory) = plots {
+            for chart in charts {
+                for (name, svg) in chart.figures(self.experiment, &measurements)? {
+                    let path = plot::write(directory, &name, &svg)?;
+                    self.line(&format!("figure: {}", path.display()))?;
+                }
+            }
         }
         if let Some(json) = &mut self.json {
             json.flush()?;
@@ -174,8 +188,13 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// A configuration from names and values.
+/// A configuration from names and values, added to those of another one after `..`.
 macro_rules! config {
+    (..$base:expr, $($name:literal : $value:expr),* $(,)?) => {{
+        let mut config: $crate::Config = $base;
+        config.extend($crate::config! {$($name : $value),*});
+        config
+    }};
     ($($name:literal : $value:expr),* $(,)?) => {{
         #[allow(unused_mut, reason = "a configuration may be empty")]
         let mut config = $crate::Config::new();
@@ -216,7 +235,7 @@ mod tests {
         reporter
             .table(&["what", "ms"], vec![vec!["a".into(), "1".into()]])
             .unwrap();
-        reporter.finish(&[]).unwrap();
+        reporter.finish(&[], &[], None).unwrap();
         let text = String::from_utf8(json.0.lock().unwrap().clone()).unwrap();
         let rows: Vec<Value> = text
             .lines()

@@ -1,7 +1,6 @@
 //! Options of the experiments on an index over two tiers of memory.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use halocline_cache::Placement;
@@ -34,8 +33,6 @@ pub struct Tiers {
     pub asked: Vec<Asked>,
     /// The paper's sizes.
     pub full: bool,
-    /// Where figures go.
-    pub plots: Option<PathBuf>,
 }
 
 impl Tiers {

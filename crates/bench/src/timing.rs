@@ -31,6 +31,11 @@ impl Samples {
         self.0.is_empty()
     }
 
+    /// Returns one over each value: rates of times.
+    pub(crate) fn inverse(&self) -> Self {
+        Self(self.0.iter().map(|value| 1.0 / value).collect())
+    }
+
     /// The middle value (of an even number, the mean of the two); NaN without values.
     #[must_use]
     pub fn median(&self) -> f64 {

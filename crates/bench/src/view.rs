@@ -20,7 +20,8 @@ pub struct View {
     pub rows: &'static [&'static str],
     /// The name whose values are the columns.
     pub columns: &'static str,
-    /// The column that the others are divided by, each of which then has another column with the ratio.
+    /// The column that the others are divided by, where it is one of them; each of the others then has another
+    /// column with the ratio.
     pub base: Option<&'static str>,
 }
 
@@ -39,7 +40,10 @@ impl View {
     /// Returns the tables of the measurements; none if there is no value for them.
     #[must_use]
     pub fn grids(&self, measurements: &[Measurement]) -> Vec<Grid> {
-        let shown: Vec<&Measurement> = measurements.iter().filter(|value| self.shows(value)).collect();
+        let shown: Vec<&Measurement> = measurements
+            .iter()
+            .filter(|value| matches(self.metrics, value))
+            .collect();
         let split = |value: &Measurement| fields(value, self.split);
         let parts = distinct(shown.iter().map(|value| split(value)));
         let grid = |part: &Vec<String>| {
@@ -53,23 +57,17 @@ impl View {
         parts.iter().map(grid).collect()
     }
 
-    fn shows(&self, value: &Measurement) -> bool {
-        let is_spread = value.metric.ends_with(".min") || value.metric.ends_with(".max");
-        let matches = |metric: &&str| match metric.strip_suffix('*') {
-            Some(prefix) => value.metric.starts_with(prefix) && !is_spread,
-            None => value.metric == **metric,
-        };
-        self.metrics.iter().any(matches)
-    }
-
     fn grid(&self, part: &[String], shown: &[&Measurement], all: &[Measurement]) -> Grid {
         let column_of = |value: &Measurement| field(value, self.columns);
         let columns = distinct(shown.iter().map(|value| column_of(value)));
         let names = distinct(shown.iter().map(|value| fields(value, self.rows)));
+        let base = self
+            .base
+            .filter(|base| columns.iter().any(|column| column == base));
         let mut header: Vec<String> = self.rows.iter().map(|name| (*name).to_owned()).collect();
         for column in &columns {
             header.push(column.clone());
-            if let Some(base) = self.base.filter(|base| base != column) {
+            if let Some(base) = base.filter(|base| base != column) {
                 header.push(format!("over {base}"));
             }
         }
@@ -82,7 +80,7 @@ impl View {
             for column in &columns {
                 let value = of_row(column);
                 cells.push(value.map_or_else(String::new, |value| cell(value, all)));
-                if let Some(base) = self.base.filter(|base| base != column) {
+                if let Some(base) = base.filter(|base| base != column) {
                     let ratio = value
                         .zip(of_row(base))
                         .map(|(value, base)| value.value / base.value);
@@ -181,11 +179,22 @@ pub fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
-fn fields(value: &Measurement, names: &[&str]) -> Vec<String> {
+/// Returns true if the metric of the value is among `metrics`, of which one may end in `*`. Extremes are only
+/// named in full.
+pub(crate) fn matches(metrics: &[&str], value: &Measurement) -> bool {
+    let is_spread = value.metric.ends_with(".min") || value.metric.ends_with(".max");
+    let matches = |metric: &&str| match metric.strip_suffix('*') {
+        Some(prefix) => value.metric.starts_with(prefix) && !is_spread,
+        None => value.metric == **metric,
+    };
+    metrics.iter().any(matches)
+}
+
+pub(crate) fn fields(value: &Measurement, names: &[&str]) -> Vec<String> {
     names.iter().map(|name| field(value, name)).collect()
 }
 
-fn field(value: &Measurement, name: &str) -> String {
+pub(crate) fn field(value: &Measurement, name: &str) -> String {
     match name {
         "system" => value.system.clone(),
         "metric" => value.metric.clone(),
@@ -198,7 +207,7 @@ fn field(value: &Measurement, name: &str) -> String {
 }
 
 /// Returns the different values in the order in which they first come.
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for value in values {
         if !found.contains(&value) {

@@ -3,13 +3,11 @@
 
 use std::sync::Arc;
 
-use halocline_elf::{Layout, Rows, Workers};
+use halocline_elf::{Layout, Workers};
 use rayon::ThreadPoolBuilder;
-use serde_json::json;
 
-use super::tiers::{self, Measured, Question, Source, System, THETA, Table, Tier, Way};
-use crate::plot::{self, Frame, Maps, Panel};
-use crate::{BenchError, DataKind, Reporter, Settings, View};
+use super::tiers::{self, Question, Source, System, THETA, Table, Tier, Way};
+use crate::{BenchError, Chart, ChartKind, DataKind, Reporter, Settings, View, config};
 
 const DIMS: usize = 10;
 /// Values of each dimension.
@@ -25,8 +23,19 @@ pub(super) const VIEWS: &[View] = &[View {
     base: Some("sequential"),
 }];
 
-/// One row of the maps: the name of its table, and by size of the ranges what each way took.
-type Row = (String, Vec<Vec<Measured>>);
+pub(super) const CHARTS: &[Chart] = &[Chart {
+    name: "",
+    title: "time of a range selection",
+    kind: ChartKind::Maps("cardinality"),
+    metrics: &["time", "time of the device"],
+    split: &["data", "layout"],
+    x: "percent",
+    series: "system",
+    base: None,
+    x_label: "range size, % of the domain",
+    y_label: "cardinality; cells in ms",
+    scale: 1e3,
+}];
 
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let tier = Tier::new(settings)?;
@@ -34,25 +43,12 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     report.set("theta", theta);
     for kind in tiers::kinds(settings) {
         for layout in tiers::layouts(settings) {
-            let mut rows: Vec<Row> = vec![];
-            let mut size = 0;
             for (name, table) in tables(kind, settings) {
                 let table = table?;
                 tiers::announce(settings, &table, &tier, report)?;
-                size = table.rows();
                 report.set("cardinality", name.as_str());
-                let cells = measure(settings, &table, &tier, layout, theta, report)?;
-                rows.push((name, cells));
+                measure(settings, &table, &tier, layout, theta, report)?;
             }
-            let shown = Shown {
-                settings,
-                tier: &tier,
-                kind,
-                layout,
-                theta,
-                size,
-            };
-            shown.figure(report, &rows)?;
         }
     }
     Ok(())
@@ -88,7 +84,7 @@ fn measure(
     layout: Layout,
     theta: f64,
     report: &mut Reporter<'_>,
-) -> Result<Vec<Vec<Measured>>, BenchError> {
+) -> Result<(), BenchError> {
     let built = tiers::build(table, layout, settings.threads(), None, 0)?;
     let pool = ThreadPoolBuilder::new().num_threads(settings.threads()).build();
     let pool = pool.map_err(|error| BenchError::Setup(error.to_string()))?;
@@ -102,7 +98,6 @@ fn measure(
     }
     let together: Vec<&System> = systems.iter().collect();
     let least = if settings.quick { 0.002 } else { 0.1 };
-    let mut cells = vec![];
     for (stream, percent) in PERCENTS.into_iter().enumerate() {
         let question = Question::Range(percent);
         let mut source = Source::new(table, theta, settings.seed, 41 + stream as u64)?;
@@ -111,12 +106,11 @@ fn measure(
         let call = tiers::calibrate(tier, &built.bytes, &systems, &queries, 3, least)?;
         let measured = tiers::compare(&together, &queries, settings.repetitions(5), least)?;
         for (system, measured) in systems.iter().zip(&measured) {
-            let mut config = system.config();
-            config.insert("question".to_owned(), json!(question.to_string()));
-            config.insert("percent".to_owned(), json!(percent));
-            config.insert("threads".to_owned(), json!(settings.threads()));
-            config.insert("queries".to_owned(), json!(measured.queries));
-            config.insert("charged_ns_per_call".to_owned(), json!(call.call_ns));
+            let config = config! {
+                ..system.config(), "question": question.to_string(), "percent": percent,
+                "threads": settings.threads(), "queries": measured.queries,
+                "charged_ns_per_call": call.call_ns,
+            };
             let metric = if tier.is_real() {
                 "time"
             } else {
@@ -125,63 +119,6 @@ fn measure(
             report.samples(&system.name, &config, metric, &measured.time, "s/query")?;
             report.value(&system.name, &config, "rows found", measured.found, "1/query")?;
         }
-        cells.push(measured);
     }
-    Ok(cells)
-}
-
-/// Presentation of one kind of table and layout.
-struct Shown<'a> {
-    settings: &'a Settings,
-    tier: &'a Tier,
-    kind: DataKind,
-    layout: Layout,
-    theta: f64,
-    size: usize,
-}
-
-impl Shown<'_> {
-    /// Figure 8.
-    fn figure(&self, report: &mut Reporter<'_>, rows: &[Row]) -> Result<(), BenchError> {
-        let Some(directory) = &self.settings.tiers.plots else {
-            return Ok(());
-        };
-        let panel = |(at, name): (usize, &str)| Panel {
-            name: name.to_owned(),
-            cells: rows
-                .iter()
-                .map(|(_, cells)| {
-                    let rates = cells.iter().map(|cell| 1.0 / cell[at].time.median());
-                    rates.collect()
-                })
-                .collect(),
-        };
-        let names = [
-            "sequential, queries/s",
-            "parallel, queries/s",
-            "chosen, queries/s",
-        ];
-        let maps = Maps {
-            frame: Frame {
-                title: format!("Range selections, layout {}, {} data", self.layout, self.kind),
-                x: "range size, % of the domain".to_owned(),
-                y: "cardinality".to_owned(),
-                foot: format!(
-                    "{} rows, {} threads, slow tier {}, queries with Zipf {}, seed {}, median of {} rounds in turn",
-                    self.size,
-                    self.settings.threads(),
-                    self.tier.name(),
-                    self.theta,
-                    self.settings.seed,
-                    self.settings.repetitions(5)
-                ),
-            },
-            columns: PERCENTS.iter().map(f64::to_string).collect(),
-            rows: rows.iter().map(|(name, _)| name.clone()).collect(),
-            panels: names.into_iter().enumerate().map(panel).collect(),
-        };
-        let name = format!("elf-parallel-{}-{}", self.kind, self.layout);
-        let path = plot::write(directory, &name, &maps)?;
-        report.line(&format!("figure: {}", path.display()))
-    }
+    Ok(())
 }

@@ -2,12 +2,11 @@
 //! selective-caching paper).
 
 use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
-use halocline_elf::{Layout, Rows};
+use halocline_elf::Layout;
 use serde_json::json;
 
 use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
-use crate::plot::{self, Frame, Line, Lines};
-use crate::{BenchError, Budget, Reporter, Settings, View};
+use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Settings, View, config};
 
 pub(super) const VIEWS: &[View] = &[View {
     title: "queries a second, at first (cold) and at last (warm)",
@@ -16,6 +15,20 @@ pub(super) const VIEWS: &[View] = &[View {
     rows: &["system"],
     columns: "metric",
     base: None,
+}];
+
+pub(super) const CHARTS: &[Chart] = &[Chart {
+    name: "",
+    title: "warm-up",
+    kind: ChartKind::Lines,
+    metrics: &["throughput"],
+    split: &["data", "layout", "question", "theta"],
+    x: "queries",
+    series: "system",
+    base: None,
+    x_label: "queries run",
+    y_label: "queries/s",
+    scale: 1.0,
 }];
 
 /// DRAM of the placements that have a budget.
@@ -81,17 +94,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     report.set("dram_emulated_over_dram", call.off);
                     let all = total(settings) / fewer;
                     let curves = follow(&systems, &mut source, question, all.max(2))?;
-                    let shown = Shown {
-                        settings,
-                        table: &table,
-                        tier: &tier,
-                        layout,
-                        theta,
-                        question,
-                        budget,
-                    };
-                    shown.values(report, &systems, &curves)?;
-                    shown.figure(report, &systems, &curves)?;
+                    values(report, question, &systems, &curves)?;
                 }
             }
         }
@@ -131,83 +134,24 @@ fn follow(
     Ok(curves)
 }
 
-/// Throughput curves of one query type.
-struct Shown<'a> {
-    settings: &'a Settings,
-    table: &'a Table,
-    tier: &'a Tier,
-    layout: Layout,
-    theta: f64,
+/// Records the throughput curves of one query type.
+fn values(
+    report: &mut Reporter<'_>,
     question: Question,
-    budget: u64,
-}
-
-impl Shown<'_> {
-    fn values(
-        &self,
-        report: &mut Reporter<'_>,
-        systems: &[System],
-        curves: &[Curve],
-    ) -> Result<(), BenchError> {
-        for (system, curve) in systems.iter().zip(curves) {
-            let mut config = system.config();
-            config.insert("question".to_owned(), json!(self.question.to_string()));
-            config.insert("threads".to_owned(), json!(1));
-            for (queries, rate) in curve {
-                if rate.is_finite() {
-                    config.insert("queries".to_owned(), json!(queries));
-                    report.value(&system.name, &config, "throughput", *rate, "1/s")?;
-                }
-            }
-            let ends = [("cold", curve.first()), ("warm", curve.last())];
-            for (metric, (_, rate)) in ends.iter().filter_map(|(name, point)| Some((name, (*point)?))) {
+    systems: &[System],
+    curves: &[Curve],
+) -> Result<(), BenchError> {
+    for (system, curve) in systems.iter().zip(curves) {
+        let mut config = config! {..system.config(), "question": question.to_string(), "threads": 1};
+        for (queries, rate) in curve {
+            config.insert("queries".to_owned(), json!(queries));
+            report.value(&system.name, &config, "throughput", *rate, "1/s")?;
+        }
+        for (metric, point) in [("cold", curve.first()), ("warm", curve.last())] {
+            if let Some((_, rate)) = point {
                 report.value(&system.name, &config, metric, *rate, "1/s")?;
             }
         }
-        Ok(())
     }
-
-    fn figure(
-        &self,
-        report: &mut Reporter<'_>,
-        systems: &[System],
-        curves: &[Curve],
-    ) -> Result<(), BenchError> {
-        let Some(directory) = &self.settings.tiers.plots else {
-            return Ok(());
-        };
-        let (kind, layout, question) = (self.table.kind(), self.layout, self.question);
-        let lines = Lines {
-            frame: Frame {
-                title: format!("Warm-up, {question}, layout {layout}, {kind} data"),
-                x: "queries run".to_owned(),
-                y: "queries/s".to_owned(),
-                foot: format!(
-                    "{} rows x {} dimensions, slow tier {}, queries with Zipf {}, {} of DRAM, seed {}, one thread; all \
-                     placements get the same queries in turn",
-                    self.table.rows(),
-                    self.table.dims(),
-                    self.tier.name(),
-                    self.theta,
-                    tiers::bytes(self.budget as f64),
-                    self.settings.seed
-                ),
-            },
-            lines: systems
-                .iter()
-                .zip(curves)
-                .map(|(system, curve)| Line {
-                    name: system.name.clone(),
-                    points: curve
-                        .iter()
-                        .copied()
-                        .filter(|point| point.1.is_finite())
-                        .collect(),
-                })
-                .collect(),
-        };
-        let name = format!("elf-warmup-{kind}-{layout}-{}-{}", question.word(), self.theta);
-        let path = plot::write(directory, &name, &lines)?;
-        report.line(&format!("figure: {}", path.display()))
-    }
+    Ok(())
 }

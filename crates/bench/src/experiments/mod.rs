@@ -15,7 +15,7 @@ mod ssb;
 mod tiers;
 mod verify;
 
-use crate::{BenchError, Reporter, Settings, View};
+use crate::{BenchError, Chart, Reporter, Settings, View};
 
 /// An experiment.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Experiment {
     pub options: &'static [&'static str],
     /// The tables of its measured values.
     pub views: &'static [View],
+    /// The figures of its measured values.
+    pub charts: &'static [Chart],
     /// Runs it.
     pub run: fn(&Settings, &mut Reporter<'_>) -> Result<(), BenchError>,
 }
@@ -84,6 +86,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "Elf layouts packed and published on a uniform table: build, size, three query types, one thread",
             options: &["--rows", "--threads", "--repeat", "--medium", "--cache-model"],
             views: elf_layout::VIEWS,
+            charts: &[],
             run: elf_layout::run,
         },
         Experiment {
@@ -91,6 +94,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "placements of an Elf over two tiers of memory: build, three query types, DRAM taken, reopening",
             options: TIERS,
             views: elf_media::VIEWS,
+            charts: elf_media::CHARTS,
             run: elf_media::run,
         },
         Experiment {
@@ -98,6 +102,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "range selections on one thread, on all by subtree, and as estimated, by cardinality and range",
             options: TIERS_UNPLACED,
             views: elf_parallel::VIEWS,
+            charts: elf_parallel::CHARTS,
             run: elf_parallel::run,
         },
         Experiment {
@@ -105,6 +110,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "policies of a dynamic cache by capacity, exact match and range, between slow tier and DRAM",
             options: TIERS,
             views: elf_policies::VIEWS,
+            charts: elf_policies::CHARTS,
             run: elf_policies::run,
         },
         Experiment {
@@ -112,6 +118,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "throughput over the queries run so far, by placement: exact match, range, partial match",
             options: TIERS,
             views: elf_warmup::VIEWS,
+            charts: elf_warmup::CHARTS,
             run: elf_warmup::run,
         },
         Experiment {
@@ -119,6 +126,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "selections over TPC-H lineitem: Elf, our scan, and plain DataFusion in memory",
             options: POOLS,
             views: elf_selections::VIEWS,
+            charts: &[],
             run: elf_selections::run,
         },
         Experiment {
@@ -126,6 +134,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "import of TPC-H lineitem with and without an Elf; single rows and groups on three kinds of medium",
             options: POOLS,
             views: ingest::VIEWS,
+            charts: &[],
             run: ingest::run,
         },
         Experiment {
@@ -133,6 +142,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "100 appends against one load, queries before and after compaction, readers beside it",
             options: POOLS,
             views: churn::VIEWS,
+            charts: &[],
             run: churn::run,
         },
         Experiment {
@@ -140,6 +150,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "peak of DRAM in import, index build, append and compaction of tables larger than the budget",
             options: &["--rows", "--sf", "--threads", "--dir"],
             views: memory::VIEWS,
+            charts: &[],
             run: memory::run,
         },
         Experiment {
@@ -147,6 +158,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "open and first query after a restart, by size of the pool",
             options: &["--repeat", "--dir", "--medium", "--cache-model"],
             views: open::VIEWS,
+            charts: &[],
             run: open::run,
         },
         Experiment {
@@ -154,6 +166,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "cost of comparing what is first read with its checksums: opening, first and warm queries by mode",
             options: &["--repeat", "--dir", "--threads"],
             views: verify::VIEWS,
+            charts: &[],
             run: verify::run,
         },
         Experiment {
@@ -174,6 +187,7 @@ pub fn experiments() -> &'static [Experiment] {
                 "--plot",
             ],
             views: ssb::VIEWS,
+            charts: ssb::CHARTS,
             run: ssb::run,
         },
         Experiment {
@@ -181,6 +195,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "lines flushed and fences waited for by each change of an ordered tree, counted; with and without entry moving",
             options: &["--rows", "--trees", "--plot"],
             views: ordered::writes::VIEWS,
+            charts: ordered::writes::CHARTS,
             run: ordered::writes::run,
         },
         Experiment {
@@ -198,6 +213,7 @@ pub fn experiments() -> &'static [Experiment] {
                 "--plot",
             ],
             views: ordered::ops::VIEWS,
+            charts: ordered::ops::CHARTS,
             run: ordered::ops::run,
         },
         Experiment {
@@ -205,6 +221,7 @@ pub fn experiments() -> &'static [Experiment] {
             about: "time to open an ordered tree, by kind and size",
             options: &["--rows", "--trees", "--on", "--repeat", "--dir", "--plot"],
             views: ordered::recovery::VIEWS,
+            charts: ordered::recovery::CHARTS,
             run: ordered::recovery::run,
         },
     ]

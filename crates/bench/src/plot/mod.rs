@@ -70,15 +70,14 @@ pub trait Figure {
     fn svg(&self) -> Result<String, BenchError>;
 }
 
-/// Writes a figure to `NAME.svg` in a directory, which is made if it is not there; returns the path.
+/// Writes the text of a figure to `NAME.svg` in a directory, which is made if it is not there; returns the path.
 ///
 /// # Errors
-/// The figure cannot be drawn, or the file cannot be written.
-pub fn write(directory: &Path, name: &str, figure: &dyn Figure) -> Result<std::path::PathBuf, BenchError> {
-    let text = figure.svg()?;
+/// The file cannot be written.
+pub fn write(directory: &Path, name: &str, svg: &str) -> Result<std::path::PathBuf, BenchError> {
     fs::create_dir_all(directory)?;
     let path = directory.join(format!("{name}.svg"));
-    fs::write(&path, text)?;
+    fs::write(&path, svg)?;
     Ok(path)
 }
 
@@ -206,7 +205,8 @@ mod tests {
             groups: vec!["a".into()],
             series: vec![("one".into(), vec![1.0])],
         };
-        let path = write(&directory.path().join("new"), "figure", &columns).unwrap();
+        let svg = columns.svg().unwrap();
+        let path = write(&directory.path().join("new"), "figure", &svg).unwrap();
         assert!(fs::read_to_string(path).unwrap().starts_with("<svg"));
     }
 }

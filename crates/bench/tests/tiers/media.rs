@@ -28,7 +28,10 @@ fn all_placements_answer_alike_and_every_column_is_there() {
             outcome.text
         );
     }
-    let figures = ["elf-media-uniform-packed", "elf-media-uniform-published"];
+    let figures = [
+        "elf-media-lines-uniform-packed-0.5",
+        "elf-media-lines-uniform-published-0.5",
+    ];
     outcome.insist_on_figures(
         &figures,
         &["exact_batch", "range 2 %", "dual-access", "emulated optane"],
@@ -66,7 +69,10 @@ fn lineitem_is_measured_too() {
     outcome.insist_on_configurations();
     assert!(outcome.text.contains("x 15 dimensions"), "{}", outcome.text);
     outcome.insist_on_figures(
-        &["elf-media-lineitem-packed", "elf-media-lineitem-published"],
+        &[
+            "elf-media-lines-lineitem-packed-0.5",
+            "elf-media-lines-lineitem-published-0.5",
+        ],
         &[],
     );
 }

@@ -51,9 +51,8 @@ pub(crate) fn tiny() -> Settings {
     }
 }
 
-pub(crate) fn run(name: &str, mut settings: Settings) -> Outcome {
+pub(crate) fn run(name: &str, settings: Settings) -> Outcome {
     let figures = tempfile::tempdir().unwrap();
-    settings.tiers.plots = Some(figures.path().to_owned());
     let experiment = experiments()
         .iter()
         .find(|experiment| experiment.name == name)
@@ -61,7 +60,9 @@ pub(crate) fn run(name: &str, mut settings: Settings) -> Outcome {
     let (mut out, json) = (vec![], Shared::default());
     let mut reporter = Reporter::new(experiment.name, &mut out).with_json(Box::new(json.clone()));
     (experiment.run)(&settings, &mut reporter).expect("the experiment runs");
-    reporter.finish(experiment.views).unwrap();
+    reporter
+        .finish(experiment.views, experiment.charts, Some(figures.path()))
+        .unwrap();
     let json = String::from_utf8(json.0.lock().unwrap().clone()).unwrap();
     Outcome {
         text: String::from_utf8(out).unwrap(),
@@ -109,8 +110,11 @@ impl Outcome {
             .map(|entry| entry.unwrap().path())
             .collect();
         found.sort_by_key(|path| path.file_stem().map(ToOwned::to_owned));
-        let stems: Vec<_> = found.iter().map(|path| path.file_stem().unwrap()).collect();
-        assert_eq!(stems, names);
+        let stems = found
+            .iter()
+            .map(|path| path.file_stem().unwrap().to_str().unwrap());
+        let stems: Vec<&str> = stems.collect();
+        assert_eq!(stems, names, "{stems:?}");
         for path in found {
             insist_on_svg(&path, words);
         }

@@ -54,7 +54,10 @@ fn counts_are_the_same_in_every_run() {
         assert_eq!(value["config"]["rows"], 3000, "{value}");
         assert_eq!(value["config"]["medium"], "counting over DRAM", "{value}");
     }
-    outcome.insist_on_figures(&["tree-writes"], &["3000 random keys", "lb2, not moved"]);
+    outcome.insist_on_figures(
+        &["tree-writes-fences", "tree-writes-lines"],
+        &["rows 3000", "lb2, not moved"],
+    );
 }
 
 /// The experiment insists that all systems find the same.
@@ -84,7 +87,14 @@ fn operations_are_measured_on_every_medium() {
         }
     }
     outcome.insist_on_figures(
-        &["tree-ops-dax", "tree-ops-emulated", "tree-ops-page-cache"],
+        &[
+            "tree-ops-dax-1",
+            "tree-ops-dax-2",
+            "tree-ops-emulated-1",
+            "tree-ops-emulated-2",
+            "tree-ops-page-cache-1",
+            "tree-ops-page-cache-2",
+        ],
         &["scan 100", "BTreeMap"],
     );
 }
@@ -103,7 +113,7 @@ fn trees_are_opened_from_files() {
         "{}",
         outcome.text
     );
-    outcome.insist_on_figures(&["tree-recovery-page-cache"], &["Opening an ordered tree", "wb"]);
+    outcome.insist_on_figures(&["tree-recovery-page-cache"], &["Time to open a tree", "wb"]);
 }
 
 /// Trees in anonymous memory are refused, with the way to have them there.

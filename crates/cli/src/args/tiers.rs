@@ -46,7 +46,7 @@ pub(crate) struct TierArgs {
     full: bool,
     /// Write the figures as SVG files to this directory
     #[arg(long, value_name = "DIR")]
-    plot: Option<PathBuf>,
+    pub(crate) plot: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -121,7 +121,6 @@ impl TierArgs {
             warm_up: self.warm_up,
             asked: self.queries.iter().copied().map(Asked::from).collect(),
             full: self.full,
-            plots: self.plot.clone(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use halocline_bench::{Reporter, Settings, experiments, page};
 
@@ -69,11 +70,11 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
         reporter = reporter.with_json(Box::new(file));
     }
     (experiment.run)(&settings, &mut reporter)?;
-    reporter.finish(experiment.views)?;
+    reporter.finish(experiment.views, experiment.charts, args.tiers.plot.as_deref())?;
     Ok(out.flush()?)
 }
 
-/// Writes the page of the recordings in a directory.
+/// Writes the page of the recordings in a directory, and its figures beside them.
 fn report(args: &BenchArgs) -> Result<(), CliError> {
     let Some(directory) = &args.recordings else {
         return Err(CliError::Usage {
@@ -81,10 +82,19 @@ fn report(args: &BenchArgs) -> Result<(), CliError> {
             hint: "record runs with --json DIR/NAME.jsonl, then run `halocline bench report DIR`".to_owned(),
         });
     };
-    let page = page(directory)?;
-    match &args.out {
-        None => Ok(io::stdout().write_all(page.as_bytes())?),
-        Some(path) => std::fs::write(path, page)
-            .map_err(|error| CliError::failed(format!("cannot write {}: {error}", path.display()))),
+    let Some(out) = &args.out else {
+        let page = page(directory, directory)?;
+        return Ok(io::stdout().write_all(page.text.as_bytes())?);
+    };
+    let beside = out.parent().unwrap_or(Path::new(""));
+    let page = page(directory, directory.strip_prefix(beside).unwrap_or(directory))?;
+    for (name, svg) in &page.figures {
+        write(&directory.join(format!("{name}.svg")), svg)?;
     }
+    write(out, &page.text)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CliError> {
+    std::fs::write(path, text)
+        .map_err(|error| CliError::failed(format!("cannot write {}: {error}", path.display())))
 }

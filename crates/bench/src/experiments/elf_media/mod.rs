@@ -4,7 +4,6 @@
 
 mod advisor;
 mod paper;
-mod present;
 mod reopen;
 
 use std::sync::Arc;
@@ -14,7 +13,9 @@ use halocline_elf::{Layout, Rows};
 use halocline_media::HugeVec;
 
 use super::tiers::{self, Built, Measured, Question, Source, System, THETA, Table, Tier};
-use crate::{BenchError, Budget, DataKind, Reporter, Settings, View};
+use crate::{
+    BenchError, Budget, Chart, ChartKind, Config, DataKind, Reporter, Samples, Settings, View, config,
+};
 
 use reopen::Reopened;
 
@@ -70,6 +71,35 @@ pub(super) const VIEWS: &[View] = &[
         rows: &["question", "placement", "best"],
         columns: "metric",
         base: None,
+    },
+];
+
+pub(super) const CHARTS: &[Chart] = &[
+    Chart {
+        name: "",
+        title: "time by placement",
+        kind: ChartKind::Columns,
+        metrics: &["time"],
+        split: &["data", "layout", "theta"],
+        x: "question",
+        series: "system",
+        base: Some("volatile"),
+        x_label: "query",
+        y_label: "time, volatile = 1",
+        scale: 1.0,
+    },
+    Chart {
+        name: "lines",
+        title: "lines of the device by placement",
+        kind: ChartKind::Columns,
+        metrics: &["lines"],
+        split: &["data", "layout", "theta"],
+        x: "question",
+        series: "system",
+        base: None,
+        x_label: "query",
+        y_label: "lines/query",
+        scale: 1.0,
     },
 ];
 
@@ -137,10 +167,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             let mut published = None;
             for layout in tiers::layouts(settings) {
                 let results = measure(settings, &table, &tier, layout, theta, published.as_ref(), report)?;
-                present::values(report, settings, &results)?;
+                values(report, settings, &results)?;
                 let picks = advisor::ask(settings, &table, &tier, &results.built.bytes, theta, &results)?;
                 advisor::report(report, &results, &picks)?;
-                present::figure(report, settings, &table, &tier, &results, theta)?;
                 if layout == Layout::Published {
                     published = Some(Arc::clone(&results.built.bytes));
                 }
@@ -264,4 +293,79 @@ fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<S
         best = Some(system);
     }
     Ok(best)
+}
+
+fn values(report: &mut Reporter<'_>, settings: &Settings, results: &Results) -> Result<(), BenchError> {
+    build_values(report, settings, results)?;
+    for ((question, measured), call) in results.answers.iter().zip(&results.calls) {
+        for (system, measured) in results.systems.iter().zip(measured) {
+            let config = config! {
+                ..system.config(), "question": question.to_string(), "threads": 1,
+                "queries": measured.queries, "charged_ns_per_call": call.call_ns,
+                "dram_emulated_over_dram": call.off,
+            };
+            let mut value = |metric: &str, value: f64, unit: &str| {
+                report.value(&system.name, &config, metric, value, unit)
+            };
+            value("overrun", measured.overrun, "s/query")?;
+            value("waited", measured.waited, "s/query")?;
+            value("calls", measured.calls, "1/query")?;
+            value("lines", measured.lines, "1/query")?;
+            value("units", measured.units, "1/query")?;
+            value("rows found", measured.found, "1/query")?;
+            let ratio = results.ratio(*question, &system.name);
+            value("over volatile", (ratio - 1.0) * 100.0, "%")?;
+            if let Some(paper) = results.paper(*question, &system.name) {
+                value("over volatile, paper", paper, "%")?;
+            }
+            let metric = if results.real {
+                "time"
+            } else {
+                "time of the device"
+            };
+            report.samples(&system.name, &config, metric, &measured.time, "s/query")?;
+        }
+    }
+    if let Some(published) = &results.published_exact {
+        let config = config! {
+            "layout": "published", "placement": "volatile", "question": "exact", "threads": 1,
+            "queries": published.queries,
+        };
+        report.samples("published in DRAM", &config, "time", &published.time, "s/query")?;
+    }
+    for system in &results.systems {
+        let config = system.config();
+        if let Some(counted) = system.counted {
+            report.value(&system.name, &config, "DRAM taken", counted, "bytes")?;
+        }
+        report.value(
+            &system.name,
+            &config,
+            "DRAM of copies",
+            system.placed().dram_bytes as f64,
+            "bytes",
+        )?;
+    }
+    Ok(())
+}
+
+fn build_values(report: &mut Reporter<'_>, settings: &Settings, results: &Results) -> Result<(), BenchError> {
+    let config = config! {"layout": results.layout, "threads": settings.threads()};
+    let mut samples = |system: &str, metric: &str, samples: &Samples| match samples.is_empty() {
+        true => Ok(()),
+        false => report.samples(system, &config, metric, samples, "s"),
+    };
+    samples("volatile", "build", &results.built.volatile)?;
+    samples("slow-only", "build", &results.built.slow)?;
+    if let Some(reopened) = &results.reopened {
+        samples("hybrid", "reopen", &reopened.hybrid)?;
+        samples("slow-only", "reopen", &reopened.slow_only)?;
+    }
+    report.value(
+        "volatile",
+        &Config::new(),
+        "size",
+        results.built.bytes.len() as f64,
+        "bytes",
+    )
 }

@@ -76,6 +76,7 @@ impl Place {
 
     /// Says what it is, here and in every value that follows.
     pub(super) fn announce(&self, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+        report.set("on", self.medium.name());
         report.set("medium", self.name());
         match &self.spec {
             None => report.line(&format!("medium: {}", self.name())),

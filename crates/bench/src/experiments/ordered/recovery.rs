@@ -9,16 +9,29 @@ use halocline_pool::Pool;
 use super::keys::Keys;
 use super::place::Place;
 use super::{System, agree, rows};
-use crate::plot::{self, Frame, Line, Lines};
-use crate::{Backing, BenchError, Reporter, Samples, Settings, View, config};
+use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Samples, Settings, View, config};
 
 pub(in crate::experiments) const VIEWS: &[View] = &[View {
     title: "time to open a tree, and the DRAM that it then takes",
     metrics: &["open", "DRAM"],
-    split: &["medium"],
+    split: &["on"],
     rows: &["system", "rows"],
     columns: "metric",
     base: None,
+}];
+
+pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
+    name: "",
+    title: "time to open a tree",
+    kind: ChartKind::Lines,
+    metrics: &["open"],
+    split: &["on"],
+    x: "rows",
+    series: "system",
+    base: None,
+    x_label: "keys",
+    y_label: "ms",
+    scale: 1e3,
 }];
 
 pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
@@ -41,41 +54,15 @@ fn on(
     let place = Place::new(medium, settings)?;
     place.announce(report)?;
     let sizes = [most / 100, most / 10, most];
-    let mut lines = vec![];
     for kind in settings.trees.kinds() {
-        let mut points = vec![];
         for size in sizes {
             let (opened, dram) = open(System::new(*kind), size, &place, settings)?;
             let config = config! {"tree": kind.name(), "rows": size};
             report.samples(kind.name(), &config, "open", &opened, "s")?;
             report.value(kind.name(), &config, "DRAM", dram as f64, "bytes")?;
-            points.push((size as f64, opened.median() * 1e3));
         }
-        lines.push(Line {
-            name: kind.to_string(),
-            points,
-        });
     }
-    let Some(directory) = &settings.tiers.plots else {
-        return Ok(());
-    };
-    let figure = Lines {
-        frame: Frame {
-            title: "Opening an ordered tree".to_owned(),
-            x: "keys".to_owned(),
-            y: "ms".to_owned(),
-            foot: format!(
-                "random keys by inserts, {}, {} threads, seed {}, median of {}",
-                place.name(),
-                settings.threads(),
-                settings.seed,
-                settings.repetitions(5)
-            ),
-        },
-        lines,
-    };
-    let path = plot::write(directory, &format!("tree-recovery-{medium}"), &figure)?;
-    report.line(&format!("figure: {}", path.display()))
+    Ok(())
 }
 
 /// Seconds to open the pool and a tree of that size in it, and the DRAM that the tree then takes.

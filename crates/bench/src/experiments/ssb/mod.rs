@@ -10,33 +10,24 @@
 mod data;
 mod dram;
 mod measure;
-mod present;
 mod system;
 mod variant;
 
-use crate::{BenchError, Reporter, Settings, View};
+use crate::{BenchError, Chart, ChartKind, Reporter, Settings, View, config};
 
 use data::Data;
 use measure::Measured;
-use system::Places;
+use system::{Places, System};
 use variant::Variant;
 
 pub(super) const VIEWS: &[View] = &[
     View {
         title: "time of a query by variant",
-        metrics: &["time"],
-        split: &["scale_factor"],
+        metrics: &["time", "geomean"],
+        split: &["scale_factor", "beside"],
         rows: &["query"],
         columns: "variant",
-        base: None,
-    },
-    View {
-        title: "geometric mean of the queries",
-        metrics: &["geomean"],
-        split: &[],
-        rows: &["variant"],
-        columns: "metric",
-        base: None,
+        base: Some("halocline"),
     },
     View {
         title: "size, import and DRAM of a process with all queries",
@@ -47,6 +38,20 @@ pub(super) const VIEWS: &[View] = &[
         base: None,
     },
 ];
+
+pub(super) const CHARTS: &[Chart] = &[Chart {
+    name: "",
+    title: "time by query",
+    kind: ChartKind::Columns,
+    metrics: &["time", "geomean"],
+    split: &["scale_factor", "beside"],
+    x: "query",
+    series: "variant",
+    base: None,
+    x_label: "query",
+    y_label: "time, ms",
+    scale: 1.0,
+}];
 
 /// Rounds unless told otherwise.
 const ROUNDS: usize = 5;
@@ -91,6 +96,67 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         stored,
         dram,
     };
-    present::values(report, &systems, &results)?;
-    present::figure(report, settings, &systems, &results)
+    values(report, &systems, &results)
+}
+
+fn values(report: &mut Reporter<'_>, systems: &[System], results: &Results) -> Result<(), BenchError> {
+    let labels = labels(results);
+    for query in &results.measured {
+        for (at, system) in systems.iter().enumerate() {
+            let config = config! {
+                ..system.config(), "variant": labels[at].as_str(), "query": query.query.name,
+                "result_rows": query.rows[at], "planned_as_star_join": query.star[at],
+                "rows": rows(results, at),
+            };
+            report.samples(system.variant.system(), &config, "time", &query.times[at], "ms")?;
+        }
+    }
+    for (at, system) in systems.iter().enumerate() {
+        let config = config! {
+            ..system.config(), "variant": labels[at].as_str(), "query": "geomean",
+            "rows": rows(results, at),
+        };
+        report.value(
+            system.variant.system(),
+            &config,
+            "geomean",
+            results.mean(at),
+            "ms",
+        )?;
+    }
+    for sizes in &results.stored {
+        let config =
+            config! {..sizes.stored.config(), "stored": sizes.stored.to_string(), "rows": sizes.rows};
+        for (metric, bytes) in [
+            ("size.lineorder", sizes.lineorder),
+            ("size", sizes.tables),
+            ("size.parquet.lineorder", sizes.parquet_lineorder),
+            ("size.parquet", sizes.parquet),
+        ] {
+            report.value("halocline", &config, metric, bytes as f64, "bytes")?;
+        }
+        if let Some(seconds) = sizes.import {
+            let rate = sizes.rows as f64 / seconds;
+            report.value("halocline", &config, "import", rate, "rows/s")?;
+        }
+    }
+    for peak in &results.dram {
+        let config =
+            config! {..peak.stored.config(), "stored": peak.stored.to_string(), "threads": peak.threads};
+        report.value("halocline", &config, "dram_peak", peak.all as f64, "bytes")?;
+        report.value("halocline", &config, "dram_opened", peak.opened as f64, "bytes")?;
+    }
+    Ok(())
+}
+
+/// Rows of lineorder of a variant.
+fn rows(results: &Results, variant: usize) -> u64 {
+    let stored = &results.variants[variant].stored;
+    let sizes = results.stored.iter().find(|sizes| sizes.stored == *stored);
+    sizes.map_or(0, |sizes| sizes.rows)
+}
+
+fn labels(results: &Results) -> Vec<String> {
+    let label = |variant: &Variant| variant.label(&results.variants);
+    results.variants.iter().map(label).collect()
 }

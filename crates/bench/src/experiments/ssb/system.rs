@@ -92,11 +92,6 @@ impl System {
         self.config.clone()
     }
 
-    /// Returns the description of the pool's storage.
-    pub(super) fn medium(&self) -> String {
-        self.config["medium"].as_str().unwrap_or_default().to_owned()
-    }
-
     /// Milliseconds from the text to the last row, and the rows.
     pub(super) fn ask(&self, sql: &str) -> Result<(f64, Vec<RecordBatch>), BenchError> {
         let watch = Watch::start(self.session.device());

@@ -76,7 +76,7 @@ impl<B: Bytes> Index for Elf<B> {
                     }
                 }
             }
-            Question::Range(_) | Question::Partial(_) => {
+            Question::Range(_) | Question::Partial(_) | Question::FirstTwo(_) => {
                 let mut tids: Vec<Tid> = Vec::new();
                 for (query, window) in queries.windows[..count].iter().enumerate() {
                     tids.clear();

@@ -10,7 +10,7 @@ fn most(question: Question) -> usize {
         Question::Exact | Question::ExactBatch => 500_000,
         Question::Range(percent) | Question::Partial(percent) if percent > 50.0 => 4,
         Question::Range(_) => 20_000,
-        Question::Partial(_) => 500,
+        Question::Partial(_) | Question::FirstTwo(_) => 500,
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) use index::Index;
 pub(super) use lockstep::{lockstep, warm_up};
 pub(super) use queries::{Queries, Question, Source};
 pub(super) use system::{System, Tier};
-pub(super) use table::Table;
+pub(super) use table::{CARDINALITY, DIMS, Table};
 pub(super) use way::Way;
 
 /// Skew of the queries unless told otherwise, the paper's.

@@ -19,19 +19,11 @@ pub(in crate::experiments) enum Question {
     Range(f64),
     /// Windows of so many percent in every second dimension.
     Partial(f64),
+    /// Windows of so many percent in dimensions 1 and 2.
+    FirstTwo(f64),
 }
 
 impl Question {
-    /// Its name in those of files.
-    pub(in crate::experiments) fn word(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::ExactBatch => "batch",
-            Self::Range(_) => "range",
-            Self::Partial(_) => "partial",
-        }
-    }
-
     /// Returns true if the settings select this query type.
     pub(in crate::experiments) fn is_asked(self, settings: &Settings) -> bool {
         let kind = match self {
@@ -40,7 +32,7 @@ impl Question {
             Self::Range(percent) if percent > 50.0 => Asked::WholeRange,
             Self::Range(_) => Asked::Range,
             Self::Partial(percent) if percent > 50.0 => Asked::WholePartial,
-            Self::Partial(_) => Asked::Partial,
+            Self::Partial(_) | Self::FirstTwo(_) => Asked::Partial,
         };
         let asked = &settings.tiers.asked;
         asked.is_empty() || asked.contains(&kind)
@@ -54,8 +46,8 @@ impl Question {
             (Self::Range(percent) | Self::Partial(percent), _) if percent > 50.0 => 4,
             (Self::Range(_), true) => 200,
             (Self::Range(_), false) => 100_000,
-            (Self::Partial(_), true) => 10,
-            (Self::Partial(_), false) => 2_000,
+            (Self::Partial(_) | Self::FirstTwo(_), true) => 10,
+            (Self::Partial(_) | Self::FirstTwo(_), false) => 2_000,
         }
     }
 }
@@ -67,6 +59,7 @@ impl fmt::Display for Question {
             Self::ExactBatch => f.write_str("exact_batch"),
             Self::Range(percent) => write!(f, "range {percent} %"),
             Self::Partial(percent) => write!(f, "partial {percent} %"),
+            Self::FirstTwo(percent) => write!(f, "partial {percent} % on 1, 2"),
         }
     }
 }
@@ -97,7 +90,7 @@ impl Queries {
                 let points = self.points.chunks_exact(self.dims);
                 points.map(|point| Query::Exact(point.to_vec())).collect()
             }
-            Question::Range(_) | Question::Partial(_) => {
+            Question::Range(_) | Question::Partial(_) | Question::FirstTwo(_) => {
                 self.windows.iter().cloned().map(Query::Select).collect()
             }
         }
@@ -151,20 +144,20 @@ impl<'a> Source<'a> {
                     self.table.push_row(row, &mut queries.points);
                 }
             }
-            Question::Range(percent) | Question::Partial(percent) => {
-                let step = if matches!(question, Question::Range(_)) {
-                    1
-                } else {
-                    2
+            Question::Range(percent) | Question::Partial(percent) | Question::FirstTwo(percent) => {
+                let is_bounded = |dim: usize| match question {
+                    Question::Partial(_) => dim.is_multiple_of(2),
+                    Question::FirstTwo(_) => dim == 1 || dim == 2,
+                    _ => true,
                 };
                 let mut point = Vec::with_capacity(dims);
                 for _ in 0..count {
                     point.clear();
                     let row = self.zipf.sample(&mut self.random) as usize;
                     self.table.push_row(row, &mut point);
-                    let window = (0..dims).map(|dim| match dim % step {
-                        0 => window(point[dim], self.table.max_code(dim), percent),
-                        _ => CodePredicate::Any,
+                    let window = (0..dims).map(|dim| match is_bounded(dim) {
+                        true => window(point[dim], self.table.max_code(dim), percent),
+                        false => CodePredicate::Any,
                     });
                     queries.windows.push(window.collect());
                 }

@@ -204,6 +204,14 @@ impl System {
         }
     }
 
+    /// The same under another name.
+    pub(in crate::experiments) fn named(self, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..self
+        }
+    }
+
     /// Opens what is durable of it again, and places it.
     pub(in crate::experiments) fn reopen(
         &self,

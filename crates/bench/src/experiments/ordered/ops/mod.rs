@@ -7,7 +7,6 @@
 
 #[cfg(feature = "peers")]
 mod peers;
-mod present;
 mod store;
 mod twins;
 
@@ -21,7 +20,7 @@ use halocline_workloads::{SplitMix64, Zipf};
 use super::keys::Keys;
 use super::place::Place;
 use super::{System, agree, rows};
-use crate::{Backing, BenchError, Config, Reporter, Samples, Settings, View, config};
+use crate::{Backing, BenchError, Chart, ChartKind, Config, Reporter, Samples, Settings, View, config};
 
 use store::{Std, Store};
 use twins::{Charge, Twins};
@@ -30,7 +29,7 @@ pub(in crate::experiments) const VIEWS: &[View] = &[
     View {
         title: "millions of operations a second",
         metrics: &["rate"],
-        split: &["medium", "threads"],
+        split: &["on", "threads"],
         rows: &["system"],
         columns: "operation",
         base: None,
@@ -38,12 +37,26 @@ pub(in crate::experiments) const VIEWS: &[View] = &[
     View {
         title: "charge for a call of the emulation in ns, and the error of emulated DRAM",
         metrics: &["charge of a call", "emulated DRAM over DRAM"],
-        split: &["medium", "threads"],
+        split: &["on", "threads"],
         rows: &["system", "metric"],
         columns: "operation",
         base: None,
     },
 ];
+
+pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
+    name: "",
+    title: "rates of operations",
+    kind: ChartKind::Columns,
+    metrics: &["rate"],
+    split: &["on", "threads"],
+    x: "operation",
+    series: "system",
+    base: None,
+    x_label: "operation",
+    y_label: "Mop/s",
+    scale: 1.0,
+}];
 
 /// The skew of YCSB.
 const THETA: f64 = 0.99;
@@ -143,8 +156,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         place.announce(report)?;
         let contenders = contenders(settings, &place)?;
         let measured = measure(settings, rows, &contenders)?;
-        present::values(report, &contenders, &measured, rows)?;
-        present::figure(report, settings, &place, &contenders, &measured, rows)?;
+        values(report, &contenders, &measured, rows)?;
     }
     Ok(())
 }
@@ -256,4 +268,40 @@ fn share(
         }
         Ok(sum)
     })
+}
+
+fn values(
+    report: &mut Reporter<'_>,
+    contenders: &[Contender],
+    measured: &[Row],
+    rows: usize,
+) -> Result<(), BenchError> {
+    for row in measured {
+        let results = row.rates.iter().zip(&row.charges);
+        for (contender, (rates, charge)) in contenders.iter().zip(results) {
+            if rates.is_empty() {
+                continue;
+            }
+            let mut config = config! {
+                ..contender.config.clone(), "operation": row.operation.name(),
+                "operations": row.operation.count(rows), "threads": row.threads,
+            };
+            if let (Some(call_ns), Some(off)) = (charge.call_ns, charge.off()) {
+                config.insert("call_ns".to_owned(), call_ns.into());
+                config.insert("dram_emulated_over_dram".to_owned(), off.into());
+            }
+            report.samples(&contender.name, &config, "rate", rates, "Mop/s")?;
+            if let (Some(call_ns), Some(off)) = (charge.call_ns, charge.off()) {
+                report.value(&contender.name, &config, "charge of a call", call_ns, "ns")?;
+                report.value(
+                    &contender.name,
+                    &config,
+                    "emulated DRAM over DRAM",
+                    off * 100.0,
+                    "%",
+                )?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -5,8 +5,6 @@
 //! one inserted, half as often as it has entries so that its nodes become as full as they stay, then as often
 //! as is counted.
 
-mod present;
-
 use std::sync::Arc;
 
 use halocline_media::{Counting, Dram, FlushCounts};
@@ -15,7 +13,7 @@ use halocline_workloads::SplitMix64;
 
 use super::keys::{Keys, Sum};
 use super::{System, insist, rows};
-use crate::{BenchError, Reporter, Settings, View};
+use crate::{BenchError, Chart, ChartKind, Reporter, Settings, View, config};
 
 pub(in crate::experiments) const VIEWS: &[View] = &[
     View {
@@ -41,6 +39,35 @@ pub(in crate::experiments) const VIEWS: &[View] = &[
         rows: &["system"],
         columns: "metric",
         base: None,
+    },
+];
+
+pub(in crate::experiments) const CHARTS: &[Chart] = &[
+    Chart {
+        name: "lines",
+        title: "lines flushed",
+        kind: ChartKind::Columns,
+        metrics: &["lines"],
+        split: &[],
+        x: "operation",
+        series: "system",
+        base: None,
+        x_label: "operation",
+        y_label: "lines/operation",
+        scale: 1.0,
+    },
+    Chart {
+        name: "fences",
+        title: "fences waited for",
+        kind: ChartKind::Columns,
+        metrics: &["fences"],
+        split: &[],
+        x: "operation",
+        series: "system",
+        base: None,
+        x_label: "operation",
+        y_label: "fences/operation",
+        scale: 1.0,
     },
 ];
 
@@ -83,8 +110,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     for system in systems {
         counted.push(count(system, rows, settings.seed)?);
     }
-    present::values(report, &counted)?;
-    present::figure(report, settings, rows, &counted)
+    values(report, &counted)
 }
 
 /// Counts the operations on one tree.
@@ -158,4 +184,32 @@ impl Cost {
             fences: counts.fences as f64 / operations as f64,
         }
     }
+}
+
+impl Counted {
+    /// The operations with their names.
+    fn costs(&self) -> [(&'static str, Cost); 4] {
+        [
+            ("insert", self.insert),
+            ("insert, stable", self.stable),
+            ("remove, stable", self.remove),
+            ("update", self.update),
+        ]
+    }
+}
+
+fn values(report: &mut Reporter<'_>, counted: &[Counted]) -> Result<(), BenchError> {
+    for tree in counted {
+        let name = tree.system.name();
+        for (operation, cost) in tree.costs() {
+            let config = config! {
+                "tree": tree.system.kind.name(), "moving": tree.system.moving, "operation": operation,
+            };
+            report.value(&name, &config, "lines", cost.lines, "1/operation")?;
+            report.value(&name, &config, "fences", cost.fences, "1/operation")?;
+        }
+        let config = config! {"tree": tree.system.kind.name(), "moving": tree.system.moving};
+        report.value(&name, &config, "size", tree.bytes, "bytes/entry")?;
+    }
+    Ok(())
 }

@@ -1,13 +1,11 @@
 //! `elf-policies`: policies of a dynamic cache by its capacity, warm, between the two baselines (figure 4 of
 //! the selective-caching paper).
 
-mod present;
-
 use halocline_cache::{Links, Placement, PolicyKind};
 use halocline_elf::Layout;
 
 use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
-use crate::{BenchError, Budget, Reporter, Samples, Settings, View};
+use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Samples, Settings, View, config};
 
 /// Capacities of the caches: about 4 and 15 % of the lists are where the paper found its best.
 const CAPACITIES: [Budget; 4] = [
@@ -51,6 +49,20 @@ pub(super) const VIEWS: &[View] = &[
     },
 ];
 
+pub(super) const CHARTS: &[Chart] = &[Chart {
+    name: "",
+    title: "throughput by policy and capacity",
+    kind: ChartKind::Columns,
+    metrics: &["throughput"],
+    split: &["data", "layout", "question", "theta"],
+    x: "budget_percent",
+    series: "system",
+    base: None,
+    x_label: "DRAM, % of the index",
+    y_label: "queries/s",
+    scale: 1.0,
+}];
+
 /// The measured values of one system.
 struct Cell {
     placement: String,
@@ -62,10 +74,7 @@ struct Cell {
 
 /// Everything of one question: baselines first, then by capacity.
 struct Results {
-    layout: Layout,
-    theta: f64,
     question: Question,
-    capacities: Vec<(Budget, u64)>,
     /// Bytes of the index.
     size: u64,
     cells: Vec<Cell>,
@@ -87,17 +96,6 @@ impl Results {
     /// long.
     fn percent(&self, capacity: u64) -> f64 {
         (capacity as f64 / self.size.max(1) as f64 * 1e4).round() / 1e2
-    }
-
-    /// The names of the placements between the baselines.
-    fn placements(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = vec![];
-        for cell in self.cells.iter().filter(|cell| cell.budget.is_some()) {
-            if !names.contains(&&*cell.placement) {
-                names.push(&cell.placement);
-            }
-        }
-        names
     }
 }
 
@@ -121,8 +119,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     let warm_up = warm_up(settings) / fewer;
                     report.set("warm_up", warm_up);
                     let results = measure(settings, &tier, &built.bytes, &chosen, source, question, warm_up)?;
-                    present::values(report, &results)?;
-                    present::figure(report, settings, &table, &tier, &results)?;
+                    values(report, &results)?;
                 }
             }
         }
@@ -142,8 +139,6 @@ fn warm_up(settings: &Settings) -> usize {
 
 /// Placements and capacities that are compared.
 struct Chosen {
-    layout: Layout,
-    theta: f64,
     placements: Vec<Placement>,
     capacities: Vec<Budget>,
     /// All capacities and questions.
@@ -168,8 +163,6 @@ impl Chosen {
             Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
         ];
         Self {
-            layout,
-            theta,
             placements: if tiers.placements.is_empty() {
                 hashed.chain(swizzled).collect()
             } else {
@@ -195,15 +188,10 @@ fn measure(
     warm_up: usize,
 ) -> Result<Results, BenchError> {
     let size = bytes.len() as u64;
-    let capacities: Vec<(Budget, u64)> = chosen
-        .capacities
-        .iter()
-        .map(|&budget| (budget, budget.of(size)))
-        .collect();
     let mut systems = vec![System::volatile(bytes)?, tier.open(bytes)?];
-    for (_, budget) in &capacities {
+    for budget in &chosen.capacities {
         for &placement in &chosen.placements {
-            systems.push(tier.place(bytes, placement, Some(*budget))?);
+            systems.push(tier.place(bytes, placement, Some(budget.of(size)))?);
         }
     }
     tiers::calibrate_for(question, &mut source, (tier, bytes), &systems, settings.quick)?;
@@ -226,10 +214,7 @@ fn measure(
         system,
     });
     Ok(Results {
-        layout: chosen.layout,
-        theta: chosen.theta,
         question,
-        capacities,
         size,
         cells: cells.collect(),
     })
@@ -256,4 +241,23 @@ fn enough(
     } else {
         10 * count
     })
+}
+
+fn values(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
+    for cell in &results.cells {
+        let mut config =
+            config! {..cell.system.config(), "question": results.question.to_string(), "threads": 1};
+        if let Some(budget) = cell.budget {
+            config.insert("budget_percent".to_owned(), results.percent(budget).into());
+        }
+        report.samples(&cell.placement, &config, "throughput", &cell.rate, "1/s")?;
+        if let (Some(budget), Some(counted)) = (cell.budget, cell.system.counted) {
+            report.value(&cell.placement, &config, "DRAM taken", counted, "bytes")?;
+            let part = counted / budget as f64 * 100.0;
+            report.value(&cell.placement, &config, "DRAM taken of the budget", part, "%")?;
+            let gain = (results.gain(&cell.placement, budget) - 1.0) * 100.0;
+            report.value(&cell.placement, &config, "over slow-only", gain, "%")?;
+        }
+    }
+    Ok(())
 }
