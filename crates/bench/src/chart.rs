@@ -12,7 +12,7 @@ use crate::report::Measurement;
 use crate::view::{distinct, field, fields, matches};
 
 /// A figure of measured values. Names are those of a configuration, `system`, or `metric`, as in
-/// [`View`](crate::View).
+/// [`TableView`](crate::TableView).
 #[derive(Debug, Clone, Copy)]
 pub struct Chart {
     /// The name of its files, between that of the experiment and the values of `split`; may be empty.
@@ -51,8 +51,8 @@ pub enum ChartKind {
     Maps(&'static str),
 }
 
-/// The names in a configuration that identify the run instead of what is drawn.
-const UNDRAWN: [&str; 3] = ["host", "version", "date"];
+/// The names in a configuration that say nothing about what is drawn.
+const UNDRAWN: [&str; 4] = ["version", "date", "build", "cache_model_ways"];
 
 impl Chart {
     /// Returns the figures of the measurements as pairs of a file name without extension and the text of an
@@ -197,7 +197,8 @@ impl Chart {
             .config
             .iter()
             .filter(|(name, value)| {
-                !drawn(name) && others.iter().all(|other| other.config.get(*name) == Some(value))
+                let is_plain = !value.is_object() && !value.is_array();
+                is_plain && !drawn(name) && others.iter().all(|other| other.config.get(*name) == Some(value))
             })
             .collect();
         let word = |(name, _): (&&String, &&Value)| format!("{name} {}", field(first, name));

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{BenchError, Chart, Samples, View, machine, plot};
+use crate::{BenchError, Chart, Samples, TableView, machine, plot};
 
 /// The configuration of a measured value, by name: all that is needed to measure it again.
 pub type Config = Map<String, Value>;
@@ -164,7 +164,7 @@ impl<'a> Reporter<'a> {
     /// The JSON file, a figure or the output cannot be written.
     pub fn finish(
         mut self,
-        views: &[View],
+        views: &[TableView],
         charts: &[Chart],
         plots: Option<&Path>,
     ) -> Result<(), BenchError> {

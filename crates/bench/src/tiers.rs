@@ -30,7 +30,7 @@ pub struct Tiers {
     /// Queries before those that count.
     pub warm_up: Option<usize>,
     /// Kinds of queries, of those that an experiment has; all of them by default.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<QueryGroup>,
     /// The paper's sizes.
     pub full: bool,
 }
@@ -72,7 +72,7 @@ impl fmt::Display for DataKind {
 
 /// A kind of query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum QueryGroup {
     /// Exact matches, one at a time.
     Exact,
     /// Exact matches, many at a time.

@@ -1,4 +1,4 @@
-//! Tables of measured values, declared as data: an experiment emits values, a [`View`] says which of them
+//! Tables of measured values, declared as data: an experiment emits values, a [`TableView`] says which of them
 //! become the rows and columns of a table, for the terminal or for a page of results.
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -8,7 +8,7 @@ use crate::report::Measurement;
 
 /// A table of measured values.
 #[derive(Debug, Clone, Copy)]
-pub struct View {
+pub struct TableView {
     /// The title, a noun phrase.
     pub title: &'static str,
     /// The metrics shown; one that ends in `*` stands for all that begin so.
@@ -36,7 +36,7 @@ pub struct Grid {
     names: usize,
 }
 
-impl View {
+impl TableView {
     /// Returns the tables of the measurements; none if there is no value for them.
     #[must_use]
     pub fn grids(&self, measurements: &[Measurement]) -> Vec<Grid> {
@@ -243,7 +243,7 @@ mod tests {
             measured("ours", "range", "time", 0.5, "s/query"),
             measured("ours", "range", "rows", 12_000.0, "1/query"),
         ];
-        let view = View {
+        let view = TableView {
             title: "time of a query",
             metrics: &["time"],
             split: &[],
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(grids[0].header, ["question", "ours", "theirs", "over ours"]);
         assert_eq!(grids[0].rows[0], ["exact", "2.00 us ±50 %", "3.00 us", "1.50x"]);
         assert_eq!(grids[0].rows[1], ["range", "500 ms", "", ""]);
-        let all = View {
+        let all = TableView {
             metrics: &["t*", "rows"],
             split: &["question"],
             rows: &["system"],

@@ -8,21 +8,21 @@ use std::time::Instant;
 
 use halocline_elf::{Layout, Rows};
 
-use super::tiers::{self, CARDINALITY, DIMS, Question, Source, System, THETA, Table, Tier};
+use super::tiers::{self, CARDINALITY, CodeTable, DIMS, IndexSystem, QuerySource, QueryType, THETA, Tier};
 use crate::medium::announce;
-use crate::{BenchError, Config, Reporter, Samples, Settings, SlowTierMedium, View, config};
+use crate::{BenchError, Config, Reporter, Samples, Settings, SlowTierMedium, TableView, config};
 
-const QUESTIONS: [Question; 5] = [
-    Question::Exact,
-    Question::ExactBatch,
-    Question::Range(2.0),
-    Question::Partial(2.0),
-    Question::FirstTwo(2.0),
+const QUESTIONS: [QueryType; 5] = [
+    QueryType::Exact,
+    QueryType::ExactBatch,
+    QueryType::Range(2.0),
+    QueryType::Partial(2.0),
+    QueryType::FirstTwo(2.0),
 ];
 const LAYOUTS: [Layout; 2] = [Layout::Packed, Layout::Published];
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "build and size by layout",
         metrics: &["build", "size"],
         split: &["medium"],
@@ -30,7 +30,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: Some("published"),
     },
-    View {
+    TableView {
         title: "queries a second by layout",
         metrics: &["rate", "rate of the device"],
         split: &["medium"],
@@ -38,7 +38,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: Some("published"),
     },
-    View {
+    TableView {
         title: "lines and units of the device a query",
         metrics: &["lines", "units"],
         split: &["medium"],
@@ -55,7 +55,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         .rows
         .unwrap_or(if settings.quick { 20_000 } else { 10_000_000 });
     let tier = Tier::new(&settings)?;
-    let table = Table::uniform(rows, DIMS, CARDINALITY, settings.seed);
+    let table = CodeTable::uniform(rows, DIMS, CARDINALITY, settings.seed);
     report.set("theta", THETA);
     report.set("rows", rows);
     report.set("dims", DIMS);
@@ -72,14 +72,14 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     if table.rows() == 0 {
         return Ok(());
     }
-    let both: Vec<&System> = systems.iter().collect();
+    let both: Vec<&IndexSystem> = systems.iter().collect();
     let metric = if tier.is_real() {
         "rate"
     } else {
         "rate of the device"
     };
     for (stream, question) in (1..).zip(QUESTIONS) {
-        let mut source = Source::new(&table, THETA, settings.seed, stream)?;
+        let mut source = QuerySource::new(&table, THETA, settings.seed, stream)?;
         let queries = source.draw(question, question.supply(settings.quick));
         let least = if settings.quick { 0.005 } else { 0.5 };
         let measured = tiers::compare(&both, &queries, settings.repetitions(5), least)?;
@@ -99,10 +99,10 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 /// Builds both layouts several times, in turn, and returns the indexes on the tier.
 fn build(
     settings: &Settings,
-    table: &Table,
+    table: &CodeTable,
     tier: &Tier,
     report: &mut Reporter<'_>,
-) -> Result<Vec<System>, BenchError> {
+) -> Result<Vec<IndexSystem>, BenchError> {
     let threads = LAYOUTS.map(|layout| match layout {
         Layout::Packed => settings.threads(),
         Layout::Published => 1,

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use halocline_elf::{Layout, Workers};
 use rayon::ThreadPoolBuilder;
 
-use super::tiers::{self, Question, Source, System, THETA, Table, Tier, Way};
-use crate::{BenchError, Chart, ChartKind, DataKind, Reporter, Settings, View, config};
+use super::tiers::{self, CodeTable, IndexSystem, QuerySource, QueryType, SelectionMode, THETA, Tier};
+use crate::{BenchError, Chart, ChartKind, DataKind, Reporter, Settings, TableView, config};
 
 const DIMS: usize = 10;
 /// Values of each dimension.
 const CARDINALITIES: [u32; 4] = [10, 32, 100, 316];
 /// Sizes of the ranges, percent of the domain.
 const PERCENTS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-pub(super) const VIEWS: &[View] = &[View {
+pub(super) const VIEWS: &[TableView] = &[TableView {
     title: "time of a range selection, sequential, parallel, and by the estimate",
     metrics: &["time", "time of the device"],
     split: &["data", "layout"],
@@ -58,7 +58,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 fn tables(
     kind: DataKind,
     settings: &Settings,
-) -> Box<dyn Iterator<Item = (String, Result<Table, BenchError>)> + '_> {
+) -> Box<dyn Iterator<Item = (String, Result<CodeTable, BenchError>)> + '_> {
     match kind {
         DataKind::Uniform => Box::new(CARDINALITIES.into_iter().map(|cardinality| {
             let rows = settings
@@ -68,18 +68,18 @@ fn tables(
                     (_, true) => 100_000_000,
                     _ => 2_000_000,
                 });
-            let table = Table::uniform(rows, DIMS, cardinality, settings.seed);
+            let table = CodeTable::uniform(rows, DIMS, cardinality, settings.seed);
             (cardinality.to_string(), Ok(table))
         })),
         DataKind::Lineitem => Box::new(std::iter::once_with(move || {
-            (kind.to_string(), Table::make(kind, settings))
+            (kind.to_string(), CodeTable::make(kind, settings))
         })),
     }
 }
 
 fn measure(
     settings: &Settings,
-    table: &Table,
+    table: &CodeTable,
     tier: &Tier,
     layout: Layout,
     theta: f64,
@@ -90,17 +90,17 @@ fn measure(
     let pool = pool.map_err(|error| BenchError::Setup(error.to_string()))?;
     let mut systems = vec![];
     for way in [
-        Way::Sequential,
-        Way::Parallel(Arc::new(pool)),
-        Way::Chosen(Arc::new(Workers::new(settings.threads()))),
+        SelectionMode::Sequential,
+        SelectionMode::Parallel(Arc::new(pool)),
+        SelectionMode::Chosen(Arc::new(Workers::new(settings.threads()))),
     ] {
         systems.push(tier.open(&built.bytes)?.run_by(way));
     }
-    let together: Vec<&System> = systems.iter().collect();
+    let together: Vec<&IndexSystem> = systems.iter().collect();
     let least = if settings.quick { 0.002 } else { 0.1 };
     for (stream, percent) in PERCENTS.into_iter().enumerate() {
-        let question = Question::Range(percent);
-        let mut source = Source::new(table, theta, settings.seed, 41 + stream as u64)?;
+        let question = QueryType::Range(percent);
+        let mut source = QuerySource::new(table, theta, settings.seed, 41 + stream as u64)?;
         let supply = question.supply(settings.quick).min(20_000);
         let queries = source.draw(question, supply);
         let call = tiers::calibrate(tier, &built.bytes, &systems, &queries, 3, least)?;

@@ -4,8 +4,8 @@
 use halocline_cache::{Links, Placement, PolicyKind};
 use halocline_elf::Layout;
 
-use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
-use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Samples, Settings, View, config};
+use super::tiers::{self, CodeTable, IndexSystem, QuerySource, QueryType, THETA, Tier};
+use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Samples, Settings, TableView, config};
 
 /// Capacities of the caches: about 4 and 15 % of the lists are where the paper found its best.
 const CAPACITIES: [Budget; 4] = [
@@ -20,10 +20,10 @@ const PAPER_CAPACITY: Budget = Budget::Share(0.04);
 const THETAS: [f64; 3] = [0.0, THETA, 0.99];
 
 /// Query types, each with the factor by which it has fewer queries than exact match.
-const QUESTIONS: [(Question, usize); 2] = [(Question::Exact, 1), (Question::Range(2.0), 50)];
+const QUESTIONS: [(QueryType, usize); 2] = [(QueryType::Exact, 1), (QueryType::Range(2.0), 50)];
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "queries a second by DRAM, in percent of the index",
         metrics: &["throughput"],
         split: &["data", "layout", "question", "theta"],
@@ -31,7 +31,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "budget_percent",
         base: None,
     },
-    View {
+    TableView {
         title: "throughput over the slow tier alone, by DRAM in percent of the index",
         metrics: &["over slow-only"],
         split: &["data", "layout", "question", "theta"],
@@ -39,7 +39,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "budget_percent",
         base: None,
     },
-    View {
+    TableView {
         title: "DRAM taken, in percent of the budget",
         metrics: &["DRAM taken of the budget"],
         split: &["data", "layout", "question", "theta"],
@@ -69,18 +69,18 @@ struct Cell {
     /// Bytes of DRAM it may have; none for a baseline.
     budget: Option<u64>,
     rate: Samples,
-    system: System,
+    system: IndexSystem,
 }
 
 /// Everything of one question: baselines first, then by capacity.
-struct Results {
-    question: Question,
+struct PolicyResults {
+    question: QueryType,
     /// Bytes of the index.
     size: u64,
     cells: Vec<Cell>,
 }
 
-impl Results {
+impl PolicyResults {
     fn rate(&self, placement: &str, budget: Option<u64>) -> f64 {
         let mut cells = self.cells.iter();
         let cell = cells.find(|cell| cell.placement == placement && cell.budget == budget);
@@ -102,20 +102,21 @@ impl Results {
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let tier = Tier::new(settings)?;
     for kind in tiers::kinds(settings) {
-        let table = Table::make(kind, settings)?;
+        let table = CodeTable::make(kind, settings)?;
         tiers::announce(settings, &table, &tier, report)?;
         for layout in tiers::layouts(settings) {
             let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
             for theta in tiers::thetas(settings, &THETAS) {
                 report.set("theta", theta);
-                let mut chosen = Chosen::of(settings, layout, theta);
+                let mut chosen = PolicyGrid::of(settings, layout, theta);
                 chosen.placements = tiers::possible(&chosen.placements, &tier, &built.bytes, report)?;
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
-                    let wanted = question.is_asked(settings) && (question == Question::Exact || chosen.whole);
+                    let wanted =
+                        question.is_asked(settings) && (question == QueryType::Exact || chosen.whole);
                     if !wanted {
                         continue;
                     }
-                    let source = Source::new(&table, theta, settings.seed, 21 + stream as u64)?;
+                    let source = QuerySource::new(&table, theta, settings.seed, 21 + stream as u64)?;
                     let warm_up = warm_up(settings) / fewer;
                     report.set("warm_up", warm_up);
                     let results = measure(settings, &tier, &built.bytes, &chosen, source, question, warm_up)?;
@@ -138,14 +139,14 @@ fn warm_up(settings: &Settings) -> usize {
 }
 
 /// Placements and capacities that are compared.
-struct Chosen {
+struct PolicyGrid {
     placements: Vec<Placement>,
     capacities: Vec<Budget>,
     /// All capacities and questions.
     whole: bool,
 }
 
-impl Chosen {
+impl PolicyGrid {
     fn of(settings: &Settings, layout: Layout, theta: f64) -> Self {
         let tiers = &settings.tiers;
         let whole = theta == THETA || !tiers.thetas.is_empty();
@@ -182,13 +183,13 @@ fn measure(
     settings: &Settings,
     tier: &Tier,
     bytes: &std::sync::Arc<halocline_media::HugeVec<u8>>,
-    chosen: &Chosen,
-    mut source: Source<'_>,
-    question: Question,
+    chosen: &PolicyGrid,
+    mut source: QuerySource<'_>,
+    question: QueryType,
     warm_up: usize,
-) -> Result<Results, BenchError> {
+) -> Result<PolicyResults, BenchError> {
     let size = bytes.len() as u64;
-    let mut systems = vec![System::volatile(bytes)?, tier.open(bytes)?];
+    let mut systems = vec![IndexSystem::volatile(bytes)?, tier.open(bytes)?];
     for budget in &chosen.capacities {
         for &placement in &chosen.placements {
             systems.push(tier.place(bytes, placement, Some(budget.of(size)))?);
@@ -197,7 +198,7 @@ fn measure(
     tiers::calibrate_for(question, &mut source, (tier, bytes), &systems, settings.quick)?;
     // The baselines do not change; those whose content does are warmed up.
     tiers::warm_up(&mut systems[2..], &mut source, question, warm_up)?;
-    let together: Vec<&System> = systems.iter().collect();
+    let together: Vec<&IndexSystem> = systems.iter().collect();
     let count = enough(settings, &systems[0], &mut source, question)?;
     tiers::lockstep(&together, &mut source, question, count)?;
     let mut rates = vec![Samples::default(); systems.len()];
@@ -213,7 +214,7 @@ fn measure(
         rate,
         system,
     });
-    Ok(Results {
+    Ok(PolicyResults {
         question,
         size,
         cells: cells.collect(),
@@ -223,12 +224,12 @@ fn measure(
 /// As many queries as the index in DRAM answers in a tenth of a second.
 fn enough(
     settings: &Settings,
-    volatile: &System,
-    source: &mut Source<'_>,
-    question: Question,
+    volatile: &IndexSystem,
+    source: &mut QuerySource<'_>,
+    question: QueryType,
 ) -> Result<usize, BenchError> {
     let count = match question {
-        Question::Exact | Question::ExactBatch => 2_000,
+        QueryType::Exact | QueryType::ExactBatch => 2_000,
         _ => 50,
     };
     if settings.quick {
@@ -243,7 +244,7 @@ fn enough(
     })
 }
 
-fn values(report: &mut Reporter<'_>, results: &Results) -> Result<(), BenchError> {
+fn values(report: &mut Reporter<'_>, results: &PolicyResults) -> Result<(), BenchError> {
     for cell in &results.cells {
         let mut config =
             config! {..cell.system.config(), "question": results.question.to_string(), "threads": 1};

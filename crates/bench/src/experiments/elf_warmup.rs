@@ -5,10 +5,10 @@ use halocline_cache::{Links, Placement, PolicyKind, StaticLists};
 use halocline_elf::Layout;
 use serde_json::json;
 
-use super::tiers::{self, Question, Source, System, THETA, Table, Tier};
-use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Settings, View, config};
+use super::tiers::{self, CodeTable, IndexSystem, QuerySource, QueryType, THETA, Tier};
+use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Settings, TableView, config};
 
-pub(super) const VIEWS: &[View] = &[View {
+pub(super) const VIEWS: &[TableView] = &[TableView {
     title: "queries a second, at first (cold) and at last (warm)",
     metrics: &["cold", "warm"],
     split: &["data", "layout", "question", "theta"],
@@ -58,10 +58,10 @@ fn placements(settings: &Settings, layout: Layout) -> Vec<Placement> {
 }
 
 /// Query types, each with the factor by which it has fewer queries than exact match.
-const QUESTIONS: [(Question, usize); 3] = [
-    (Question::Exact, 1),
-    (Question::Range(2.0), 50),
-    (Question::Partial(2.0), 2000),
+const QUESTIONS: [(QueryType, usize); 3] = [
+    (QueryType::Exact, 1),
+    (QueryType::Range(2.0), 50),
+    (QueryType::Partial(2.0), 2000),
 ];
 
 /// One system's throughput where so many queries had been run.
@@ -70,7 +70,7 @@ type Curve = Vec<(f64, f64)>;
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let tier = Tier::new(settings)?;
     for kind in tiers::kinds(settings) {
-        let table = Table::make(kind, settings)?;
+        let table = CodeTable::make(kind, settings)?;
         tiers::announce(settings, &table, &tier, report)?;
         for layout in tiers::layouts(settings) {
             let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
@@ -83,11 +83,11 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     if !question.is_asked(settings) {
                         continue;
                     }
-                    let mut systems = vec![System::volatile(&built.bytes)?, tier.open(&built.bytes)?];
+                    let mut systems = vec![IndexSystem::volatile(&built.bytes)?, tier.open(&built.bytes)?];
                     for &placement in &placements {
                         systems.push(tier.place(&built.bytes, placement, Some(budget))?);
                     }
-                    let mut source = Source::new(&table, theta, settings.seed, 11 + stream as u64)?;
+                    let mut source = QuerySource::new(&table, theta, settings.seed, 11 + stream as u64)?;
                     let slow = (&tier, &built.bytes);
                     let call = tiers::calibrate_for(question, &mut source, slow, &systems, settings.quick)?;
                     report.set("charged_ns_per_call", call.call_ns);
@@ -114,12 +114,12 @@ fn total(settings: &Settings) -> usize {
 
 /// Asks `all` queries, in pieces of which each is a quarter larger than the one before.
 fn follow(
-    systems: &[System],
-    source: &mut Source<'_>,
-    question: Question,
+    systems: &[IndexSystem],
+    source: &mut QuerySource<'_>,
+    question: QueryType,
     all: usize,
 ) -> Result<Vec<Curve>, BenchError> {
-    let together: Vec<&System> = systems.iter().collect();
+    let together: Vec<&IndexSystem> = systems.iter().collect();
     let mut curves = vec![Curve::new(); systems.len()];
     let (mut done, mut piece) = (0, (all / 1000).max(1));
     while done < all {
@@ -137,8 +137,8 @@ fn follow(
 /// Records the throughput curves of one query type.
 fn values(
     report: &mut Reporter<'_>,
-    question: Question,
-    systems: &[System],
+    question: QueryType,
+    systems: &[IndexSystem],
     curves: &[Curve],
 ) -> Result<(), BenchError> {
     for (system, curve) in systems.iter().zip(curves) {

@@ -17,9 +17,9 @@ use halocline_workloads::{
     ParquetCompression, ParquetOptions, TpchTable, WideSpec, write_parquet, write_tpch_parquet,
 };
 
-use crate::{BenchError, Reporter, Settings, View, config, machine};
+use crate::{BenchError, Reporter, Settings, TableView, config, machine};
 
-pub(super) const VIEWS: &[View] = &[View {
+pub(super) const VIEWS: &[TableView] = &[TableView {
     title: "peak of anonymous resident pages of a step, in a process of its own",
     metrics: &["peak", "peak_of_budget", "time"],
     split: &["table", "budget_bytes"],

@@ -15,7 +15,7 @@ mod ssb;
 mod tiers;
 mod verify;
 
-use crate::{BenchError, Chart, Reporter, Settings, View};
+use crate::{BenchError, Chart, Reporter, Settings, TableView};
 
 /// An experiment.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Experiment {
     /// The options it heeds, besides `--json`, `--quick` and `--seed`.
     pub options: &'static [&'static str],
     /// The tables of its measured values.
-    pub views: &'static [View],
+    pub views: &'static [TableView],
     /// The figures of its measured values.
     pub charts: &'static [Chart],
     /// Runs it.

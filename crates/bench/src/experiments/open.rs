@@ -19,9 +19,9 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::medium::announce;
 use crate::reopen::{Reopened, measure_in_process};
-use crate::{BenchError, Config, Reporter, Samples, Settings, View, config};
+use crate::{BenchError, Config, Reporter, Samples, Settings, TableView, config};
 
-pub(super) const VIEWS: &[View] = &[View {
+pub(super) const VIEWS: &[TableView] = &[TableView {
     title: "restart: opening, first query and DRAM by size of the pool",
     metrics: &["open", "first_query", "open_and_first_query", "dram"],
     split: &[],

@@ -13,10 +13,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::open::make_pool;
 use crate::timing::{Run, interleaved};
-use crate::{BenchError, Reporter, Samples, Settings, View, answer, config};
+use crate::{BenchError, Reporter, Samples, Settings, TableView, answer, config};
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "time of the first query after opening, and of opening",
         metrics: &["open", "first_query"],
         split: &[],
@@ -24,7 +24,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "verify",
         base: Some("off"),
     },
-    View {
+    TableView {
         title: "time of later queries",
         metrics: &["warm_query"],
         split: &[],

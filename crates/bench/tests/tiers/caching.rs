@@ -80,7 +80,7 @@ fn policies_stand_between_the_baselines() {
     let mut figures = figures.concat();
     figures.sort();
     let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
-    outcome.insist_on_figures(&figures, &["queries/s", "static", "% of the index"]);
+    outcome.insist_on_figures(&figures, &["queries/s", "volatile", "% of the index"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use halocline_bench::{Asked, Budget, DataKind, SlowTierMedium, Tiers};
+use halocline_bench::{Budget, DataKind, QueryGroup, SlowTierMedium, Tiers};
 use halocline_cache::Placement;
 use halocline_elf::Layout;
 
@@ -83,7 +83,7 @@ enum QueriesArg {
     WholePartial,
 }
 
-impl From<QueriesArg> for Asked {
+impl From<QueriesArg> for QueryGroup {
     fn from(queries: QueriesArg) -> Self {
         match queries {
             QueriesArg::Exact => Self::Exact,
@@ -119,7 +119,7 @@ impl TierArgs {
             placements: self.placements.clone(),
             budgets: self.dram.clone(),
             warm_up: self.warm_up,
-            asked: self.queries.iter().copied().map(Asked::from).collect(),
+            asked: self.queries.iter().copied().map(QueryGroup::from).collect(),
             full: self.full,
         }
     }

@@ -27,7 +27,7 @@ use crate::output::plain_table;
 use crate::{interrupt, opening};
 
 pub(crate) use crash::append_forever;
-use summary::Measured;
+use summary::DemoFigures;
 
 const PARQUET: &str = "lineitem.parquet";
 const POOL: &str = "demo.pool";
@@ -88,7 +88,7 @@ fn run(args: &DemoArgs, directory: &Path) -> Result<(), CliError> {
     let open_ms = restart::run(&pool, &selections[REPEATED], &mut out)?;
     let crash = crash::run(&pool, &options, &mut out)?;
     let tiers = slow_tier::run(&pool, &options, loaded.index_bytes, &selections, &mut out)?;
-    let measured = Measured {
+    let measured = DemoFigures {
         rows: loaded.rows,
         selections,
         stars,

@@ -11,7 +11,7 @@ use crate::size::grouped;
 const EQUAL: f64 = 0.05;
 
 /// All that was measured.
-pub(crate) struct Measured {
+pub(crate) struct DemoFigures {
     /// Rows of lineitem.
     pub(crate) rows: u64,
     pub(crate) selections: Vec<MeasuredSelection>,
@@ -21,7 +21,7 @@ pub(crate) struct Measured {
     pub(crate) tiers: MeasuredTiers,
 }
 
-impl Measured {
+impl DemoFigures {
     /// Returns the sentence.
     pub(crate) fn sentence(&self) -> String {
         let over = |other: fn(&MeasuredSelection) -> f64| -> Vec<(f64, f64)> {
@@ -156,7 +156,7 @@ mod tests {
             scan_ms,
             datafusion_ms: 50.0,
         };
-        let measured = Measured {
+        let measured = DemoFigures {
             rows: 6_001_215,
             selections: vec![selection(3.0), selection(0.5)],
             stars: vec![MeasuredStar {

@@ -11,10 +11,10 @@ mod readers;
 
 use halocline_emulator::ClockMode;
 
-use crate::{BenchError, Reporter, Settings, View};
+use crate::{BenchError, Reporter, Settings, TableView};
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "one load beside a hundred appends",
         metrics: &[
             "load",
@@ -28,7 +28,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: Some("one load"),
     },
-    View {
+    TableView {
         title: "time of a query on one load and on the appends",
         metrics: &["query"],
         split: &["state"],
@@ -36,7 +36,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: Some("one load"),
     },
-    View {
+    TableView {
         title: "readers beside a compaction",
         metrics: &["throughput", "latency_p50", "latency_p99"],
         split: &["readers"],

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use halocline_elf::{Advice, AdviseOptions, Elf, Rows};
 use halocline_media::HugeVec;
 
-use super::{BUDGET, Question, Results, Source, Table, Tier};
-use crate::experiments::tiers::{self, System};
+use super::{BUDGET, CodeTable, PlacementResults, QuerySource, QueryType, Tier};
+use crate::experiments::tiers::{self, IndexSystem};
 use crate::{BenchError, Reporter, Settings, config};
 
 /// A stream of queries that no measurement uses.
@@ -15,7 +15,7 @@ const STREAM: u64 = 1000;
 
 /// A pick, predicted and measured.
 pub(super) struct Pick {
-    question: Question,
+    question: QueryType,
     advice: Advice,
     /// Seconds a query.
     measured: f64,
@@ -27,11 +27,11 @@ pub(super) struct Pick {
 /// measures that beside the best one. Nothing on a medium that is not emulated.
 pub(super) fn ask(
     settings: &Settings,
-    table: &Table,
+    table: &CodeTable,
     tier: &Tier,
     file: &Arc<HugeVec<u8>>,
     theta: f64,
-    results: &Results,
+    results: &PlacementResults,
 ) -> Result<Vec<Pick>, BenchError> {
     let Some(spec) = tier.emulated().filter(|_| table.rows() > 0) else {
         return Ok(vec![]);
@@ -41,17 +41,18 @@ pub(super) fn ask(
     let mut picks = vec![];
     for (stream, (question, _)) in (STREAM..).zip(&results.answers) {
         let question = *question;
-        if !matches!(question, Question::Exact)
-            && !matches!(question, Question::Range(percent) | Question::Partial(percent) if percent < 50.0)
+        if !matches!(question, QueryType::Exact)
+            && !matches!(question, QueryType::Range(percent) | QueryType::Partial(percent) if percent < 50.0)
         {
             continue;
         }
-        let mut source = Source::new(table, theta, settings.seed, stream)?;
+        let mut source = QuerySource::new(table, theta, settings.seed, stream)?;
         let queries = source.draw(question, question.supply(settings.quick).min(200_000));
         let advice = index.advise(&queries.sample(), &AdviseOptions::new(budget, spec.clone()))?;
         let picked = advice.picked().placement;
-        let within = |system: &&System| system.placed().dram_bytes <= budget && system.name != "volatile";
-        let seconds = |system: &System| results.seconds(question, &system.name);
+        let within =
+            |system: &&IndexSystem| system.placed().dram_bytes <= budget && system.name != "volatile";
+        let seconds = |system: &IndexSystem| results.seconds(question, &system.name);
         let systems = results.systems.iter().filter(within);
         let Some(best) = systems.min_by(|a, b| seconds(a).total_cmp(&seconds(b))) else {
             continue;
@@ -87,7 +88,11 @@ pub(super) fn ask(
 }
 
 /// One line for each question.
-pub(super) fn report(report: &mut Reporter<'_>, results: &Results, picks: &[Pick]) -> Result<(), BenchError> {
+pub(super) fn report(
+    report: &mut Reporter<'_>,
+    results: &PlacementResults,
+    picks: &[Pick],
+) -> Result<(), BenchError> {
     for pick in picks {
         let (advised, ratio) = (pick.advice.picked(), pick.measured / pick.best.1);
         let config = config! {

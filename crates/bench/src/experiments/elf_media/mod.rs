@@ -12,28 +12,28 @@ use halocline_cache::{Placement, StaticLists};
 use halocline_elf::{Layout, Rows};
 use halocline_media::HugeVec;
 
-use super::tiers::{self, Built, Measured, Question, Source, System, THETA, Table, Tier};
+use super::tiers::{self, Built, CodeTable, IndexSystem, QueryCost, QuerySource, QueryType, THETA, Tier};
 use crate::{
-    BenchError, Budget, Chart, ChartKind, Config, DataKind, Reporter, Samples, Settings, View, config,
+    BenchError, Budget, Chart, ChartKind, Config, DataKind, Reporter, Samples, Settings, TableView, config,
 };
 
-use reopen::Reopened;
+use reopen::ReopenTimes;
 
 /// Query types, in the order of measurement.
-const QUESTIONS: [Question; 6] = [
-    Question::Exact,
-    Question::ExactBatch,
-    Question::Range(2.0),
-    Question::Range(100.0),
-    Question::Partial(2.0),
-    Question::Partial(100.0),
+const QUESTIONS: [QueryType; 6] = [
+    QueryType::Exact,
+    QueryType::ExactBatch,
+    QueryType::Range(2.0),
+    QueryType::Range(100.0),
+    QueryType::Partial(2.0),
+    QueryType::Partial(100.0),
 ];
 
 /// DRAM of the static placements.
 const BUDGET: Budget = Budget::Share(0.03);
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "time of a query by placement",
         metrics: &["time", "time of the device"],
         split: &["data", "layout", "theta"],
@@ -41,7 +41,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: Some("volatile"),
     },
-    View {
+    TableView {
         title: "reads of the device a query, waiting, cost of the emulation, and the paper's time over volatile",
         metrics: &[
             "lines",
@@ -56,7 +56,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "metric",
         base: None,
     },
-    View {
+    TableView {
         title: "build, size, reopening, and DRAM beside the index",
         metrics: &["build", "size", "reopen", "DRAM of copies", "DRAM taken"],
         split: &["data", "layout"],
@@ -64,7 +64,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "metric",
         base: None,
     },
-    View {
+    TableView {
         title: "advice on the placement",
         metrics: &["predicted", "measured", "over the best"],
         split: &["data", "layout"],
@@ -104,43 +104,43 @@ pub(super) const CHARTS: &[Chart] = &[
 ];
 
 /// All that was measured of one layout.
-struct Results {
+struct PlacementResults {
     layout: Layout,
     kind: DataKind,
     /// True if times are real, so that they can be compared with those of DRAM.
     real: bool,
     /// The first one is the index in DRAM.
-    systems: Vec<System>,
+    systems: Vec<IndexSystem>,
     built: Built,
-    reopened: Option<Reopened>,
+    reopened: Option<ReopenTimes>,
     /// By question, then by system.
-    answers: Vec<(Question, Vec<Measured>)>,
+    answers: Vec<(QueryType, Vec<QueryCost>)>,
     /// By question, what a call of the emulation was charged.
     calls: Vec<tiers::Calibration>,
     /// Exact matches of `published` in DRAM, measured among those of this layout.
-    published_exact: Option<Measured>,
+    published_exact: Option<QueryCost>,
 }
 
-impl Results {
+impl PlacementResults {
     /// The system of that name, by its place.
     fn system(&self, name: &str) -> Option<usize> {
         self.systems.iter().position(|system| system.name == name)
     }
 
-    fn measured(&self, question: Question, system: usize) -> Option<&Measured> {
+    fn measured(&self, question: QueryType, system: usize) -> Option<&QueryCost> {
         let (_, measured) = self.answers.iter().find(|(asked, _)| *asked == question)?;
         measured.get(system)
     }
 
     /// Median seconds a query.
-    fn seconds(&self, question: Question, name: &str) -> f64 {
+    fn seconds(&self, question: QueryType, name: &str) -> f64 {
         self.system(name)
             .and_then(|system| self.measured(question, system))
             .map_or(f64::NAN, |measured| measured.time.median())
     }
 
     /// How many times the time of the index in DRAM.
-    fn ratio(&self, question: Question, name: &str) -> f64 {
+    fn ratio(&self, question: QueryType, name: &str) -> f64 {
         if self.real {
             self.seconds(question, name) / self.seconds(question, "volatile")
         } else {
@@ -149,7 +149,7 @@ impl Results {
     }
 
     /// Returns the paper's figure for a placement; the paper has uniform data only.
-    fn paper(&self, question: Question, name: &str) -> Option<f64> {
+    fn paper(&self, question: QueryType, name: &str) -> Option<f64> {
         match self.kind {
             DataKind::Uniform => paper::of(question, name),
             DataKind::Lineitem => None,
@@ -160,7 +160,7 @@ impl Results {
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {
     let tier = Tier::new(settings)?;
     for kind in tiers::kinds(settings) {
-        let table = Table::make(kind, settings)?;
+        let table = CodeTable::make(kind, settings)?;
         tiers::announce(settings, &table, &tier, report)?;
         for theta in tiers::thetas(settings, &[THETA]) {
             report.set("theta", theta);
@@ -181,19 +181,19 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 
 fn measure(
     settings: &Settings,
-    table: &Table,
+    table: &CodeTable,
     tier: &Tier,
     layout: Layout,
     theta: f64,
     published: Option<&Arc<HugeVec<u8>>>,
     report: &mut Reporter<'_>,
-) -> Result<Results, BenchError> {
+) -> Result<PlacementResults, BenchError> {
     let rounds = settings.repetitions(5);
     let built = tiers::build(table, layout, settings.threads(), Some(tier), rounds.min(3))?;
     let reopened = reopen::measure(tier, &built.bytes, rounds)?;
     let systems = systems(settings, tier, &built.bytes, report)?;
-    let published = published.map(System::volatile).transpose()?;
-    let mut results = Results {
+    let published = published.map(IndexSystem::volatile).transpose()?;
+    let mut results = PlacementResults {
         layout,
         kind: table.kind(),
         real: tier.is_real(),
@@ -211,10 +211,10 @@ fn measure(
         if !question.is_asked(settings) {
             continue;
         }
-        let mut source = Source::new(table, theta, settings.seed, 1 + stream as u64)?;
+        let mut source = QuerySource::new(table, theta, settings.seed, 1 + stream as u64)?;
         let queries = source.draw(question, question.supply(settings.quick));
-        let guest = published.as_ref().filter(|_| question == Question::Exact);
-        let together: Vec<&System> = results.systems.iter().chain(guest).collect();
+        let guest = published.as_ref().filter(|_| question == QueryType::Exact);
+        let together: Vec<&IndexSystem> = results.systems.iter().chain(guest).collect();
         let least = if settings.quick { 0.005 } else { 0.15 };
         let call = tiers::calibrate(
             tier,
@@ -240,8 +240,8 @@ fn systems(
     tier: &Tier,
     bytes: &Arc<HugeVec<u8>>,
     report: &mut Reporter<'_>,
-) -> Result<Vec<System>, BenchError> {
-    let mut systems = vec![System::volatile(bytes)?, tier.open(bytes)?];
+) -> Result<Vec<IndexSystem>, BenchError> {
+    let mut systems = vec![IndexSystem::volatile(bytes)?, tier.open(bytes)?];
     let size = systems[0].index.size();
     let asked = &settings.tiers.budgets;
     let budgets = if asked.is_empty() { &[BUDGET][..] } else { asked };
@@ -273,7 +273,7 @@ fn systems(
 }
 
 /// As many levels as the budget has room for; none if there is no room for one.
-fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<System>, BenchError> {
+fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<IndexSystem>, BenchError> {
     let mut best = None;
     for levels in 1..=16 {
         let system = tier.place(
@@ -286,7 +286,7 @@ fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<S
         }
         let grown = best
             .as_ref()
-            .is_none_or(|best: &System| best.placed().dram_bytes < system.placed().dram_bytes);
+            .is_none_or(|best: &IndexSystem| best.placed().dram_bytes < system.placed().dram_bytes);
         if !grown {
             break;
         }
@@ -295,7 +295,11 @@ fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<S
     Ok(best)
 }
 
-fn values(report: &mut Reporter<'_>, settings: &Settings, results: &Results) -> Result<(), BenchError> {
+fn values(
+    report: &mut Reporter<'_>,
+    settings: &Settings,
+    results: &PlacementResults,
+) -> Result<(), BenchError> {
     build_values(report, settings, results)?;
     for ((question, measured), call) in results.answers.iter().zip(&results.calls) {
         for (system, measured) in results.systems.iter().zip(measured) {
@@ -349,7 +353,11 @@ fn values(report: &mut Reporter<'_>, settings: &Settings, results: &Results) -> 
     Ok(())
 }
 
-fn build_values(report: &mut Reporter<'_>, settings: &Settings, results: &Results) -> Result<(), BenchError> {
+fn build_values(
+    report: &mut Reporter<'_>,
+    settings: &Settings,
+    results: &PlacementResults,
+) -> Result<(), BenchError> {
     let config = config! {"layout": results.layout, "threads": settings.threads()};
     let mut samples = |system: &str, metric: &str, samples: &Samples| match samples.is_empty() {
         true => Ok(()),

@@ -1,32 +1,32 @@
 //! The paper's figures: time over the index in DRAM, in percent, on 100 M rows and Optane (Jibril et al.,
 //! 2022).
 
-use super::Question;
+use super::QueryType;
 
 /// Of the index on the slow tier alone.
-pub(super) fn slow_only(question: Question) -> Option<f64> {
+pub(super) fn slow_only(question: QueryType) -> Option<f64> {
     match question {
-        Question::Exact => Some(223.0),
-        Question::Range(2.0) => Some(210.0),
-        Question::Range(100.0) => Some(70.0),
-        Question::Partial(2.0) => Some(236.0),
-        Question::Partial(100.0) => Some(66.0),
+        QueryType::Exact => Some(223.0),
+        QueryType::Range(2.0) => Some(210.0),
+        QueryType::Range(100.0) => Some(70.0),
+        QueryType::Partial(2.0) => Some(236.0),
+        QueryType::Partial(100.0) => Some(66.0),
         _ => None,
     }
 }
 
 /// With four levels in DRAM, 3 % of the tree.
-pub(super) fn cached(question: Question) -> Option<f64> {
+pub(super) fn cached(question: QueryType) -> Option<f64> {
     match question {
-        Question::Exact => Some(150.0),
-        Question::Range(2.0) => Some(110.0),
-        Question::Partial(2.0) => Some(140.0),
+        QueryType::Exact => Some(150.0),
+        QueryType::Range(2.0) => Some(110.0),
+        QueryType::Partial(2.0) => Some(140.0),
         _ => None,
     }
 }
 
 /// Returns the paper's figure for a placement.
-pub(super) fn of(question: Question, placement: &str) -> Option<f64> {
+pub(super) fn of(question: QueryType, placement: &str) -> Option<f64> {
     if placement == "slow-only" {
         slow_only(question)
     } else if placement.starts_with("static") {

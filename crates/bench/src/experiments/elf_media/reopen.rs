@@ -7,12 +7,12 @@ use halocline_cache::Placement;
 use halocline_elf::PlaceOptions;
 use halocline_media::HugeVec;
 
-use super::{System, Tier};
+use super::{IndexSystem, Tier};
 use crate::timing::Run;
 use crate::{BenchError, Samples, interleaved};
 
 /// Seconds from the bytes on their tier to the first query.
-pub(super) struct Reopened {
+pub(super) struct ReopenTimes {
     pub(super) hybrid: Samples,
     pub(super) slow_only: Samples,
 }
@@ -22,13 +22,13 @@ pub(super) fn measure(
     tier: &Tier,
     bytes: &Arc<HugeVec<u8>>,
     rounds: usize,
-) -> Result<Option<Reopened>, BenchError> {
+) -> Result<Option<ReopenTimes>, BenchError> {
     if !tier.is_real() {
         return Ok(None);
     }
     let timed = |placement| -> Result<f64, BenchError> {
         // The device is hardware that is there before the index is opened.
-        let opened: System = tier.open(bytes)?;
+        let opened: IndexSystem = tier.open(bytes)?;
         let start = Instant::now();
         let placed = opened.reopen(&PlaceOptions {
             placement,
@@ -45,5 +45,5 @@ pub(super) fn measure(
     let mut samples = interleaved(rounds, &mut runs)?;
     let slow_only = samples.pop().unwrap_or_default();
     let hybrid = samples.pop().unwrap_or_default();
-    Ok(Some(Reopened { hybrid, slow_only }))
+    Ok(Some(ReopenTimes { hybrid, slow_only }))
 }

@@ -2,14 +2,14 @@
 
 use halocline_workloads::{Conjunction, ConjunctionGenerator, LineitemSample, SplitMix64, tpch_selections};
 
-use super::systems::{System, Systems};
+use super::systems::{SelectionSystem, SelectionSystems};
 use crate::BenchError;
 
 /// The decades of selectivity: `[1e-6, 1e-5)`, … `[1e-2, 1e-1)`.
 pub(super) const DECADES: [i32; 5] = [-6, -5, -4, -3, -2];
 
 /// A selection with what it actually selects.
-pub(super) struct Chosen {
+pub(super) struct SampledSelection {
     pub(super) selection: Conjunction,
     pub(super) rows: u64,
     pub(super) selectivity: f64,
@@ -18,11 +18,11 @@ pub(super) struct Chosen {
 /// The selections of TPC-H and `random` conjunctions, as many from each decade that the table is large enough
 /// for, with one to five predicates in turn.
 pub(super) fn choose(
-    systems: &Systems,
+    systems: &SelectionSystems,
     scale_factor: f64,
     seed: u64,
     random: usize,
-) -> Result<Vec<Chosen>, BenchError> {
+) -> Result<Vec<SampledSelection>, BenchError> {
     let mut chosen = Vec::new();
     for selection in tpch_selections() {
         chosen.push(counted(systems, selection)?);
@@ -54,9 +54,9 @@ pub(super) fn choose(
 /// Draws per conjunction before its place stays empty.
 const ATTEMPTS: usize = 100;
 
-fn counted(systems: &Systems, selection: Conjunction) -> Result<Chosen, BenchError> {
-    let rows = systems.ask(System::Scan, &selection)?.rows;
-    Ok(Chosen {
+fn counted(systems: &SelectionSystems, selection: Conjunction) -> Result<SampledSelection, BenchError> {
+    let rows = systems.ask(SelectionSystem::Scan, &selection)?.rows;
+    Ok(SampledSelection {
         selection,
         rows,
         selectivity: rows as f64 / systems.rows() as f64,

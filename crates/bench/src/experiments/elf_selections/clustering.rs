@@ -32,7 +32,7 @@ const SUMS: [(&str, &str); 2] = [
     ("sum", "sum(l_extendedprice)"),
     ("sum_text", "sum(length(l_comment))"),
 ];
-/// Systems that speak SQL, and their setting.
+/// SelectionSystems that speak SQL, and their setting.
 const MODES: [(&str, &str); 3] = [("sql-index", "force"), ("sql-scan", "off"), ("sql", "auto")];
 
 /// Both tables, open.

@@ -23,14 +23,14 @@ mod translate;
 use halocline_elf::Estimate;
 
 use crate::medium::announce;
-use crate::{BenchError, Reporter, Samples, Settings, View, config};
+use crate::{BenchError, Reporter, Samples, Settings, TableView, config};
 
-use choose::Chosen;
+use choose::SampledSelection;
 use summary::SelectionTimes;
-use systems::{System, Systems};
+use systems::{SelectionSystem, SelectionSystems};
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "random conjunctions: geometric mean of the time of a count, by selectivity",
         metrics: &["count.geomean"],
         split: &["scale_factor"],
@@ -38,7 +38,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: Some("datafusion"),
     },
-    View {
+    TableView {
         title: "random conjunctions: geometric mean of the time of a sum, by selectivity",
         metrics: &["sum.geomean"],
         split: &["scale_factor"],
@@ -46,7 +46,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: Some("datafusion"),
     },
-    View {
+    TableView {
         title: "selections of TPC-H: time of a count",
         metrics: &["count"],
         split: &["clustering"],
@@ -54,7 +54,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "system",
         base: None,
     },
-    View {
+    TableView {
         title: "selections of TPC-H: time of a sum over the rows",
         metrics: &["sum", "sum_text"],
         split: &["clustering"],
@@ -76,7 +76,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     report.set("threads", settings.threads());
     let prepared = prepare::prepare(directory.path(), scale_factor, settings, report)?;
     let medium = settings.pool_medium()?;
-    let systems = Systems::open(&prepared, settings.threads(), medium.as_ref())?;
+    let systems = SelectionSystems::open(&prepared, settings.threads(), medium.as_ref())?;
     announce(systems.device(), report)?;
     report.set("medium", systems.medium()?);
     report.set("rows", systems.rows());
@@ -90,7 +90,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     let mut measured = Vec::new();
     for selection in &chosen {
         let mut times = Vec::new();
-        for system in System::ALL {
+        for system in SelectionSystem::ALL {
             times.push((system, Samples::default()));
         }
         measure(&systems, selection, repetitions, &mut times)?;
@@ -105,10 +105,10 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 
 /// Asks all systems in turn; the first round warms up and compares the counts.
 fn measure(
-    systems: &Systems,
-    selection: &Chosen,
+    systems: &SelectionSystems,
+    selection: &SampledSelection,
     repetitions: usize,
-    times: &mut [(System, Samples)],
+    times: &mut [(SelectionSystem, Samples)],
 ) -> Result<(), BenchError> {
     for round in 0..=repetitions {
         for (system, samples) in times.iter_mut() {
@@ -116,7 +116,7 @@ fn measure(
             if answer.rows != selection.rows {
                 return Err(BenchError::Disagreement {
                     what: selection.selection.where_clause(),
-                    left_system: System::Scan.name().to_owned(),
+                    left_system: SelectionSystem::Scan.name().to_owned(),
                     left: selection.rows.to_string(),
                     right_system: system.name().to_owned(),
                     right: answer.rows.to_string(),
@@ -133,9 +133,9 @@ fn measure(
 /// Reports the times, and what the one index was estimated to find and to visit.
 fn record(
     report: &mut Reporter<'_>,
-    selection: &Chosen,
+    selection: &SampledSelection,
     estimate: Estimate,
-    times: &[(System, Samples)],
+    times: &[(SelectionSystem, Samples)],
 ) -> Result<(), BenchError> {
     let config = config! {
         "selection": selection.selection.name,
@@ -151,7 +151,7 @@ fn record(
         }
         report.samples(system.name(), &config, system.metric(), samples, "ms")?;
     }
-    let elf = System::Elf.name();
+    let elf = SelectionSystem::Elf.name();
     report.value(elf, &config, "estimated_rows", estimate.rows, "rows")?;
     report.value(elf, &config, "estimated_lists", estimate.lists, "lists")
 }

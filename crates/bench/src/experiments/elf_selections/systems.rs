@@ -23,7 +23,7 @@ use crate::BenchError;
 
 /// Who answers what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum System {
+pub(super) enum SelectionSystem {
     /// One Elf over all columns through its own API, one thread: count.
     Elf,
     /// Several Elfs through their API, one thread: count by that one whose first column selects most.
@@ -40,7 +40,7 @@ pub(super) enum System {
     DataFusionSum,
 }
 
-impl System {
+impl SelectionSystem {
     pub(super) const ALL: [Self; 7] = [
         Self::Elf,
         Self::ElfSet,
@@ -82,7 +82,7 @@ pub(super) struct Answer {
 }
 
 /// All systems, open.
-pub(super) struct Systems {
+pub(super) struct SelectionSystems {
     runtime: Runtime,
     threads: rayon::ThreadPool,
     /// Which table and indexes lie on; the database has one of its own.
@@ -94,7 +94,7 @@ pub(super) struct Systems {
     datafusion: SessionContext,
 }
 
-impl Systems {
+impl SelectionSystems {
     /// Opens all, on the emulated medium if there is one.
     pub(super) fn open(
         prepared: &Prepared,
@@ -155,22 +155,22 @@ impl Systems {
     }
 
     /// Asks one system.
-    pub(super) fn ask(&self, system: System, selection: &Conjunction) -> Result<Answer, BenchError> {
+    pub(super) fn ask(&self, system: SelectionSystem, selection: &Conjunction) -> Result<Answer, BenchError> {
         let count_sql = selection.count_sql(TABLE);
         let sum_sql = count_sql.replacen("count(*) AS n", "count(*) AS n, sum(l_extendedprice) AS s", 1);
         let watch = Watch::start(match system {
-            System::Elf | System::ElfSet | System::Scan => self.device.as_ref(),
-            System::Sql | System::SqlSum => self.database.device(),
-            System::DataFusion | System::DataFusionSum => None,
+            SelectionSystem::Elf | SelectionSystem::ElfSet | SelectionSystem::Scan => self.device.as_ref(),
+            SelectionSystem::Sql | SelectionSystem::SqlSum => self.database.device(),
+            SelectionSystem::DataFusion | SelectionSystem::DataFusionSum => None,
         });
         let rows = match system {
-            System::Elf => translate::count_by_index(&self.table, &self.indexes[0], selection)?,
-            System::ElfSet => translate::count_by_best_index(&self.table, &self.indexes, selection)?,
-            System::Scan => self.scan(selection)?,
-            System::Sql => self.sql(&count_sql)?,
-            System::SqlSum => self.sql(&sum_sql)?,
-            System::DataFusion => self.plain(&count_sql)?,
-            System::DataFusionSum => self.plain(&sum_sql)?,
+            SelectionSystem::Elf => translate::count_by_index(&self.table, &self.indexes[0], selection)?,
+            SelectionSystem::ElfSet => translate::count_by_best_index(&self.table, &self.indexes, selection)?,
+            SelectionSystem::Scan => self.scan(selection)?,
+            SelectionSystem::Sql => self.sql(&count_sql)?,
+            SelectionSystem::SqlSum => self.sql(&sum_sql)?,
+            SelectionSystem::DataFusion => self.plain(&count_sql)?,
+            SelectionSystem::DataFusionSum => self.plain(&sum_sql)?,
         };
         Ok(Answer {
             rows,

@@ -12,10 +12,10 @@ mod rows;
 use halocline_emulator::Device;
 
 use crate::medium::announce;
-use crate::{BenchError, Reporter, Settings, View};
+use crate::{BenchError, Reporter, Settings, TableView};
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "import of lineitem, to the end of the sync",
         metrics: &["rate"],
         split: &["medium", "scale_factor"],
@@ -23,7 +23,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "metric",
         base: None,
     },
-    View {
+    TableView {
         title: "rows a second, each call durable when it returns",
         metrics: &["insert_rate"],
         split: &["rows_per_call", "threads"],

@@ -29,7 +29,7 @@ enum Kind {
 
 /// How rows are handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum InsertPath {
     Rust,
     Sql,
 }
@@ -112,20 +112,20 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 }
 
 /// Ways, rows per call and threads, in the order of measurement.
-fn measured() -> [(Way, usize, usize); 5] {
+fn measured() -> [(InsertPath, usize, usize); 5] {
     [
-        (Way::Rust, 1, 1),
-        (Way::Sql, 1, 1),
-        (Way::Rust, GROUP, 1),
-        (Way::Sql, GROUP, 1),
-        (Way::Rust, 1, THREADS),
+        (InsertPath::Rust, 1, 1),
+        (InsertPath::Sql, 1, 1),
+        (InsertPath::Rust, GROUP, 1),
+        (InsertPath::Sql, GROUP, 1),
+        (InsertPath::Rust, 1, THREADS),
     ]
 }
 
-fn way_name(way: Way) -> &'static str {
+fn way_name(way: InsertPath) -> &'static str {
     match way {
-        Way::Rust => "Rust API",
-        Way::Sql => "SQL text",
+        InsertPath::Rust => "Rust API",
+        InsertPath::Sql => "SQL text",
     }
 }
 
@@ -133,7 +133,7 @@ fn way_name(way: Way) -> &'static str {
 fn insert(
     database: &Database,
     runtime: &Runtime,
-    way: Way,
+    way: InsertPath,
     group: usize,
     calls: usize,
     seed: u64,
@@ -141,7 +141,7 @@ fn insert(
     prepare(database, runtime)?;
     let mut rng = SplitMix64::new(seed);
     let seconds = match way {
-        Way::Rust => {
+        InsertPath::Rust => {
             let batches = (0..calls).map(|call| batch(&mut rng, call * group, group));
             let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>()?;
             let watch = Watch::start(database.device());
@@ -150,7 +150,7 @@ fn insert(
             }
             watch.elapsed().as_secs_f64()
         }
-        Way::Sql => {
+        InsertPath::Sql => {
             let texts: Vec<String> = (0..calls)
                 .map(|call| text(&mut rng, call * group, group))
                 .collect();

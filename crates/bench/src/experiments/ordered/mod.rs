@@ -2,8 +2,8 @@
 //! they should.
 
 mod keys;
+mod medium;
 pub(super) mod ops;
-mod place;
 pub(super) mod recovery;
 pub(super) mod writes;
 
@@ -16,13 +16,13 @@ type Tree = Box<dyn OrderedIndex>;
 
 /// A tree as it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct System {
+struct TreeVariant {
     kind: TreeKind,
     /// True if inserts of an LB+-Tree move entries out of the header's line.
     moving: bool,
 }
 
-impl System {
+impl TreeVariant {
     fn new(kind: TreeKind) -> Self {
         Self { kind, moving: true }
     }

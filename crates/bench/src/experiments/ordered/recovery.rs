@@ -7,11 +7,11 @@ use halocline_ordered::open_tree;
 use halocline_pool::Pool;
 
 use super::keys::Keys;
-use super::place::Place;
-use super::{System, agree, rows};
-use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Samples, Settings, View, config};
+use super::medium::TreeMedium;
+use super::{TreeVariant, agree, rows};
+use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Samples, Settings, TableView, config};
 
-pub(in crate::experiments) const VIEWS: &[View] = &[View {
+pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
     title: "time to open a tree, and the DRAM that it then takes",
     metrics: &["open", "DRAM"],
     split: &["on"],
@@ -51,12 +51,12 @@ fn on(
     settings: &Settings,
     report: &mut Reporter<'_>,
 ) -> Result<(), BenchError> {
-    let place = Place::new(medium, settings)?;
+    let place = TreeMedium::new(medium, settings)?;
     place.announce(report)?;
     let sizes = [most / 100, most / 10, most];
     for kind in settings.trees.kinds() {
         for size in sizes {
-            let (opened, dram) = open(System::new(*kind), size, &place, settings)?;
+            let (opened, dram) = open(TreeVariant::new(*kind), size, &place, settings)?;
             let config = config! {"tree": kind.name(), "rows": size};
             report.samples(kind.name(), &config, "open", &opened, "s")?;
             report.value(kind.name(), &config, "DRAM", dram as f64, "bytes")?;
@@ -67,9 +67,9 @@ fn on(
 
 /// Seconds to open the pool and a tree of that size in it, and the DRAM that the tree then takes.
 fn open(
-    system: System,
+    system: TreeVariant,
     size: usize,
-    place: &Place,
+    place: &TreeMedium,
     settings: &Settings,
 ) -> Result<(Samples, u64), BenchError> {
     let file = format!("{}-{size}", system.name());

@@ -11,7 +11,7 @@ use halocline_engine::{Database, DatabaseOptions, ImportOptions};
 use halocline_workloads::{ParquetOptions, SsbTable, write_ssb_parquet};
 use tempfile::TempDir;
 
-use super::variant::Stored;
+use super::variant::PoolSpec;
 use crate::{BenchError, Reporter, Settings};
 
 /// Where the files are.
@@ -23,7 +23,7 @@ pub(super) struct Data {
 
 /// Size of a pool and of the files it was imported from.
 pub(super) struct Sizes {
-    pub(super) stored: Stored,
+    pub(super) stored: PoolSpec,
     pub(super) path: PathBuf,
     /// Rows of lineorder.
     pub(super) rows: u64,
@@ -60,7 +60,7 @@ impl Data {
     }
 
     /// The file of a pool.
-    pub(super) fn pool(&self, stored: &Stored) -> PathBuf {
+    pub(super) fn pool(&self, stored: &PoolSpec) -> PathBuf {
         self.of(stored.scale_factor).join(stored.file())
     }
 
@@ -71,7 +71,7 @@ impl Data {
     /// Makes what is not there yet of a pool and its Parquet files.
     pub(super) fn prepare(
         &self,
-        stored: &Stored,
+        stored: &PoolSpec,
         settings: &Settings,
         report: &mut Reporter<'_>,
     ) -> Result<Sizes, BenchError> {
@@ -127,7 +127,7 @@ impl Data {
     }
 
     /// Imports all tables; gives the seconds that lineorder took, synced.
-    fn import(&self, path: &Path, stored: &Stored, settings: &Settings) -> Result<f64, BenchError> {
+    fn import(&self, path: &Path, stored: &PoolSpec, settings: &Settings) -> Result<f64, BenchError> {
         let options = DatabaseOptions {
             threads: Some(settings.threads()),
             ..DatabaseOptions::default()

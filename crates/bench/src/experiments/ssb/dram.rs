@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use halocline_workloads::ssb_queries;
 
 use super::data::Sizes;
-use super::variant::Stored;
+use super::variant::PoolSpec;
 use crate::experiments::memory::peak_of;
 use crate::{BenchError, Reporter, Settings};
 
 /// The peaks of one pool, in bytes.
 pub(super) struct Peak {
-    pub(super) stored: Stored,
+    pub(super) stored: PoolSpec,
     pub(super) threads: usize,
     /// Of a process that runs all queries.
     pub(super) all: u64,

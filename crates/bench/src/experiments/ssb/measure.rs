@@ -2,11 +2,11 @@
 
 use halocline_workloads::{SsbQuery, ssb_queries};
 
-use super::system::System;
+use super::system::SsbSession;
 use crate::{BenchError, Samples, answer};
 
 /// Times and answers of one query.
-pub(super) struct Measured {
+pub(super) struct QueryTimes {
     pub(super) query: &'static SsbQuery,
     /// Milliseconds of each variant.
     pub(super) times: Vec<Samples>,
@@ -17,15 +17,15 @@ pub(super) struct Measured {
 }
 
 /// Asks all queries.
-pub(super) fn all(systems: &[System], rounds: usize) -> Result<Vec<Measured>, BenchError> {
+pub(super) fn all(systems: &[SsbSession], rounds: usize) -> Result<Vec<QueryTimes>, BenchError> {
     ssb_queries()
         .iter()
         .map(|query| one(query, systems, rounds))
         .collect()
 }
 
-fn one(query: &'static SsbQuery, systems: &[System], rounds: usize) -> Result<Measured, BenchError> {
-    let mut measured = Measured {
+fn one(query: &'static SsbQuery, systems: &[SsbSession], rounds: usize) -> Result<QueryTimes, BenchError> {
+    let mut measured = QueryTimes {
         query,
         times: vec![Samples::default(); systems.len()],
         rows: vec![],
@@ -53,7 +53,7 @@ fn one(query: &'static SsbQuery, systems: &[System], rounds: usize) -> Result<Me
 }
 
 /// Answers over the same rows must be the same.
-fn agree(query: &SsbQuery, systems: &[System], answers: &[Vec<String>]) -> Result<(), BenchError> {
+fn agree(query: &SsbQuery, systems: &[SsbSession], answers: &[Vec<String>]) -> Result<(), BenchError> {
     let scale = |system: usize| systems[system].variant.stored.scale_factor;
     for at in 1..systems.len() {
         let first = (0..at).find(|first| scale(*first) == scale(at));

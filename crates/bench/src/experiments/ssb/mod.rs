@@ -13,15 +13,15 @@ mod measure;
 mod system;
 mod variant;
 
-use crate::{BenchError, Chart, ChartKind, Reporter, Settings, View, config};
+use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
 
 use data::Data;
-use measure::Measured;
-use system::{Places, System};
+use measure::QueryTimes;
+use system::{OpenPools, SsbSession};
 use variant::Variant;
 
-pub(super) const VIEWS: &[View] = &[
-    View {
+pub(super) const VIEWS: &[TableView] = &[
+    TableView {
         title: "time of a query by variant",
         metrics: &["time", "geomean"],
         split: &["scale_factor", "beside"],
@@ -29,7 +29,7 @@ pub(super) const VIEWS: &[View] = &[
         columns: "variant",
         base: Some("halocline"),
     },
-    View {
+    TableView {
         title: "size, import and DRAM of a process with all queries",
         metrics: &["size*", "import", "dram_peak", "dram_opened"],
         split: &[],
@@ -57,16 +57,16 @@ pub(super) const CHARTS: &[Chart] = &[Chart {
 const ROUNDS: usize = 5;
 
 /// All that one run gave.
-struct Results {
+struct SsbResults {
     variants: Vec<Variant>,
     /// By query, then by variant.
-    measured: Vec<Measured>,
+    measured: Vec<QueryTimes>,
     stored: Vec<data::Sizes>,
     /// Of each that is stored at the largest scale factor.
     dram: Vec<dram::Peak>,
 }
 
-impl Results {
+impl SsbResults {
     /// The geometric mean of a variant's median milliseconds.
     fn mean(&self, variant: usize) -> f64 {
         let medians = self.measured.iter().map(|query| query.times[variant].median());
@@ -83,14 +83,14 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             stored.push(data.prepare(&variant.stored, settings, report)?);
         }
     }
-    let mut places = Places::default();
+    let mut places = OpenPools::default();
     let mut systems = vec![];
     for variant in &variants {
         systems.push(places.system(variant, &data, settings, report)?);
     }
     let measured = measure::all(&systems, settings.repetitions(ROUNDS))?;
     let dram = dram::peaks(&stored, settings, report)?;
-    let results = Results {
+    let results = SsbResults {
         variants,
         measured,
         stored,
@@ -99,7 +99,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     values(report, &systems, &results)
 }
 
-fn values(report: &mut Reporter<'_>, systems: &[System], results: &Results) -> Result<(), BenchError> {
+fn values(report: &mut Reporter<'_>, systems: &[SsbSession], results: &SsbResults) -> Result<(), BenchError> {
     let labels = labels(results);
     for query in &results.measured {
         for (at, system) in systems.iter().enumerate() {
@@ -150,13 +150,13 @@ fn values(report: &mut Reporter<'_>, systems: &[System], results: &Results) -> R
 }
 
 /// Rows of lineorder of a variant.
-fn rows(results: &Results, variant: usize) -> u64 {
+fn rows(results: &SsbResults, variant: usize) -> u64 {
     let stored = &results.variants[variant].stored;
     let sizes = results.stored.iter().find(|sizes| sizes.stored == *stored);
     sizes.map_or(0, |sizes| sizes.rows)
 }
 
-fn labels(results: &Results) -> Vec<String> {
+fn labels(results: &SsbResults) -> Vec<String> {
     let label = |variant: &Variant| variant.label(&results.variants);
     results.variants.iter().map(label).collect()
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::data::Data;
-use super::variant::{Stored, Variant};
+use super::variant::{PoolSpec, Variant};
 use crate::medium::device_config;
 use crate::{Backing, BenchError, Config, Reporter, Settings};
 
@@ -18,8 +18,8 @@ use crate::{Backing, BenchError, Config, Reporter, Settings};
 const IN_DRAM: &str = "/dev/shm";
 
 /// A pool that is open on a medium.
-struct Place {
-    stored: Stored,
+struct OpenPool {
+    stored: PoolSpec,
     backing: Backing,
     database: Database,
     /// In words.
@@ -30,17 +30,17 @@ struct Place {
 
 /// All pools that are open, each once for all variants.
 #[derive(Default)]
-pub(super) struct Places(Vec<Place>);
+pub(super) struct OpenPools(Vec<OpenPool>);
 
 /// A variant, ready to be asked.
-pub(super) struct System {
+pub(super) struct SsbSession {
     pub(super) variant: Variant,
     session: Database,
     runtime: Runtime,
     config: Config,
 }
 
-impl Places {
+impl OpenPools {
     /// Opens the pool of a variant, unless it is open, and a session on it.
     pub(super) fn system(
         &mut self,
@@ -48,8 +48,8 @@ impl Places {
         data: &Data,
         settings: &Settings,
         report: &mut Reporter<'_>,
-    ) -> Result<System, BenchError> {
-        let is_it = |place: &Place| place.stored == variant.stored && place.backing == variant.backing;
+    ) -> Result<SsbSession, BenchError> {
+        let is_it = |place: &OpenPool| place.stored == variant.stored && place.backing == variant.backing;
         if !self.0.iter().any(is_it) {
             let place = open(variant, &data.pool(&variant.stored), settings)?;
             let known = self.0.iter().any(|other| other.backing == place.backing);
@@ -77,7 +77,7 @@ impl Places {
             let set = format!("SET datafusion.execution.target_partitions = {partitions}");
             session.sql(&set).await
         })?;
-        Ok(System {
+        Ok(SsbSession {
             config: config_of(variant, place),
             variant: variant.clone(),
             session,
@@ -86,7 +86,7 @@ impl Places {
     }
 }
 
-impl System {
+impl SsbSession {
     /// Returns the configuration, without the query.
     pub(super) fn config(&self) -> Config {
         self.config.clone()
@@ -102,7 +102,7 @@ impl System {
     }
 }
 
-fn open(variant: &Variant, path: &Path, settings: &Settings) -> Result<Place, BenchError> {
+fn open(variant: &Variant, path: &Path, settings: &Settings) -> Result<OpenPool, BenchError> {
     let mut options = DatabaseOptions {
         read_only: true,
         threads: Some(settings.threads()),
@@ -127,7 +127,7 @@ fn open(variant: &Variant, path: &Path, settings: &Settings) -> Result<Place, Be
             Database::open(&file, &options)?
         }
     };
-    Ok(Place {
+    Ok(OpenPool {
         stored: variant.stored.clone(),
         backing: variant.backing,
         medium: database.info()?.pool.medium,
@@ -147,7 +147,7 @@ fn spec(settings: &Settings) -> Result<EmulatedSpec, BenchError> {
     })
 }
 
-fn config_of(variant: &Variant, place: &Place) -> Config {
+fn config_of(variant: &Variant, place: &OpenPool) -> Config {
     let mut config = variant.stored.config();
     let on = place
         .copy

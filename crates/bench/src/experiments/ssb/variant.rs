@@ -8,14 +8,14 @@ use crate::{Backing, Config, Settings, config};
 
 /// Of what a pool is made.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Stored {
+pub(super) struct PoolSpec {
     pub(super) scale_factor: f64,
     pub(super) encoding: TableEncoding,
     /// The column by which lineorder is sorted.
     pub(super) sort: Option<String>,
 }
 
-impl Stored {
+impl PoolSpec {
     /// The name of its file.
     pub(super) fn file(&self) -> String {
         let sort = self.sort.as_ref().map(|column| format!("-by-{column}"));
@@ -33,7 +33,7 @@ impl Stored {
     }
 }
 
-impl fmt::Display for Stored {
+impl fmt::Display for PoolSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (encoding, sf, order) = (self.encoding, self.scale_factor, self.order());
         write!(f, "SF {sf}, {encoding}, {order}")
@@ -43,7 +43,7 @@ impl fmt::Display for Stored {
 /// One of what is compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Variant {
-    pub(super) stored: Stored,
+    pub(super) stored: PoolSpec,
     pub(super) backing: Backing,
     /// The star join, or DataFusion's.
     pub(super) star: bool,
@@ -107,7 +107,7 @@ pub(super) fn all(settings: &Settings) -> Vec<Variant> {
                 for &star in &stars {
                     for &encoding in &encodings {
                         for &backing in settings.backings(&[Backing::PageCache]) {
-                            let stored = Stored {
+                            let stored = PoolSpec {
                                 scale_factor,
                                 encoding,
                                 sort: sort.clone(),

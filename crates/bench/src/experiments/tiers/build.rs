@@ -7,7 +7,7 @@ use halocline_elf::{BuildOptions, Layout, Output, WriteError, build as build_int
 use halocline_emulator::Device;
 use halocline_media::HugeVec;
 
-use super::{Table, Tier};
+use super::{CodeTable, Tier};
 use crate::timing::Run;
 use crate::{BenchError, Samples, interleaved};
 
@@ -26,7 +26,7 @@ pub(in crate::experiments) struct Built {
 /// Builds `rounds` times into DRAM and onto `slow`, after once to warm up; without rounds once, and nothing
 /// is timed.
 pub(in crate::experiments) fn build(
-    table: &Table,
+    table: &CodeTable,
     layout: Layout,
     threads: usize,
     slow: Option<&Tier>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use halocline_media::HugeVec;
 
-use super::{Queries, Question, Source, System, Tier, compare};
+use super::{IndexSystem, Queries, QuerySource, QueryType, Tier, compare};
 use crate::BenchError;
 
 /// Rounds and seconds of each that are enough where the times themselves are of no interest.
@@ -36,10 +36,10 @@ pub(in crate::experiments) struct Calibration {
 /// # Errors
 /// As [`calibrate`].
 pub(in crate::experiments) fn calibrate_for(
-    question: Question,
-    source: &mut Source<'_>,
+    question: QueryType,
+    source: &mut QuerySource<'_>,
     (tier, bytes): (&Tier, &Arc<HugeVec<u8>>),
-    systems: &[System],
+    systems: &[IndexSystem],
     quick: bool,
 ) -> Result<Calibration, BenchError> {
     let queries = source.draw(question, question.supply(quick));
@@ -54,7 +54,7 @@ pub(in crate::experiments) fn calibrate_for(
 pub(in crate::experiments) fn calibrate(
     tier: &Tier,
     bytes: &Arc<HugeVec<u8>>,
-    systems: &[System],
+    systems: &[IndexSystem],
     queries: &Queries,
     rounds: usize,
     seconds: f64,
@@ -62,7 +62,7 @@ pub(in crate::experiments) fn calibrate(
     let Some(twin) = tier.twin(bytes)? else {
         return Ok(Calibration::default());
     };
-    let volatile = System::volatile(bytes)?;
+    let volatile = IndexSystem::volatile(bytes)?;
     let mut found = Calibration::default();
     for left in (0..TRIES).rev() {
         twin.charge(Duration::from_secs_f64(found.call_ns / 1e9));

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use super::{Queries, System};
+use super::{IndexSystem, Queries};
 use crate::{BenchError, Samples};
 
 /// Times and counters of one system for one query type.
 #[derive(Debug, Clone, Default)]
-pub(in crate::experiments) struct Measured {
+pub(in crate::experiments) struct QueryCost {
     /// Seconds a query.
     pub(in crate::experiments) time: Samples,
     /// Seconds a query that the emulation was late; they are not in `time`.
@@ -32,11 +32,11 @@ pub(in crate::experiments) struct Measured {
 /// # Errors
 /// The systems answer differently.
 pub(in crate::experiments) fn compare(
-    systems: &[&System],
+    systems: &[&IndexSystem],
     queries: &Queries,
     rounds: usize,
     seconds: f64,
-) -> Result<Vec<Measured>, BenchError> {
+) -> Result<Vec<QueryCost>, BenchError> {
     let Some(first) = systems.first() else {
         return Ok(vec![]);
     };
@@ -52,7 +52,7 @@ pub(in crate::experiments) fn compare(
     let took = real(first, queries, count)?;
     let passes = ((seconds / took.max(1e-9)).round() as usize).clamp(1, 1000);
 
-    let mut measured = vec![Measured::default(); systems.len()];
+    let mut measured = vec![QueryCost::default(); systems.len()];
     let mut sums = vec![];
     for system in systems {
         sums.push(system.ask(queries, count, 1)?.checksum);
@@ -76,14 +76,14 @@ pub(in crate::experiments) fn compare(
 }
 
 /// Real seconds, whatever clock its device has.
-fn real(system: &System, queries: &Queries, count: usize) -> Result<f64, BenchError> {
+fn real(system: &IndexSystem, queries: &Queries, count: usize) -> Result<f64, BenchError> {
     let start = Instant::now();
     system.ask(queries, count, 1)?;
     Ok(start.elapsed().as_secs_f64())
 }
 
 pub(super) fn agree(
-    systems: &[&System],
+    systems: &[&IndexSystem],
     queries: &Queries,
     sums: &[super::index::Checksum],
 ) -> Result<(), BenchError> {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use halocline_elf::{Elf, Layout, Matches, PlaceOptions, PlacementStatus, Tid};
 use halocline_media::Bytes;
 
-use super::{Queries, Question, Way};
+use super::{Queries, QueryType, SelectionMode};
 use crate::BenchError;
 
 /// Exact matches that are given to the index together.
@@ -30,7 +30,7 @@ impl Checksum {
 /// An index over some bytes.
 pub(in crate::experiments) trait Index {
     /// Asks the first `count` queries; selections that way.
-    fn ask(&self, queries: &Queries, count: usize, way: &Way) -> Result<Checksum, BenchError>;
+    fn ask(&self, queries: &Queries, count: usize, way: &SelectionMode) -> Result<Checksum, BenchError>;
 
     /// The same index with something else in DRAM.
     fn place(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError>;
@@ -55,10 +55,10 @@ pub(in crate::experiments) trait Index {
 }
 
 impl<B: Bytes> Index for Elf<B> {
-    fn ask(&self, queries: &Queries, count: usize, way: &Way) -> Result<Checksum, BenchError> {
+    fn ask(&self, queries: &Queries, count: usize, way: &SelectionMode) -> Result<Checksum, BenchError> {
         let mut sum = Checksum::default();
         match queries.question {
-            Question::Exact => {
+            QueryType::Exact => {
                 let points = queries.points.chunks_exact(queries.dims).take(count);
                 for (query, point) in points.enumerate() {
                     for tid in self.exact(point)? {
@@ -66,7 +66,7 @@ impl<B: Bytes> Index for Elf<B> {
                     }
                 }
             }
-            Question::ExactBatch => {
+            QueryType::ExactBatch => {
                 let points = &queries.points[..count * queries.dims];
                 let mut matches = Matches::new();
                 for (batch, points) in points.chunks(BATCH * queries.dims).enumerate() {
@@ -76,7 +76,7 @@ impl<B: Bytes> Index for Elf<B> {
                     }
                 }
             }
-            Question::Range(_) | Question::Partial(_) | Question::FirstTwo(_) => {
+            QueryType::Range(_) | QueryType::Partial(_) | QueryType::FirstTwo(_) => {
                 let mut tids: Vec<Tid> = Vec::new();
                 for (query, window) in queries.windows[..count].iter().enumerate() {
                     tids.clear();

@@ -1,16 +1,16 @@
 //! Systems that change while they are asked: all get the same queries, each list of them once, in turn.
 
 use super::compare::agree;
-use super::{Question, Source, System};
+use super::{IndexSystem, QuerySource, QueryType};
 use crate::BenchError;
 
 /// Queries that are made at once.
-fn most(question: Question) -> usize {
+fn most(question: QueryType) -> usize {
     match question {
-        Question::Exact | Question::ExactBatch => 500_000,
-        Question::Range(percent) | Question::Partial(percent) if percent > 50.0 => 4,
-        Question::Range(_) => 20_000,
-        Question::Partial(_) | Question::FirstTwo(_) => 500,
+        QueryType::Exact | QueryType::ExactBatch => 500_000,
+        QueryType::Range(percent) | QueryType::Partial(percent) if percent > 50.0 => 4,
+        QueryType::Range(_) => 20_000,
+        QueryType::Partial(_) | QueryType::FirstTwo(_) => 500,
     }
 }
 
@@ -19,9 +19,9 @@ fn most(question: Question) -> usize {
 /// # Errors
 /// The systems answer differently.
 pub(in crate::experiments) fn lockstep(
-    systems: &[&System],
-    source: &mut Source<'_>,
-    question: Question,
+    systems: &[&IndexSystem],
+    source: &mut QuerySource<'_>,
+    question: QueryType,
     count: usize,
 ) -> Result<Vec<f64>, BenchError> {
     let mut seconds = vec![0.0; systems.len()];
@@ -46,9 +46,9 @@ pub(in crate::experiments) fn lockstep(
 /// # Errors
 /// As [`lockstep`].
 pub(in crate::experiments) fn warm_up(
-    systems: &mut [System],
-    source: &mut Source<'_>,
-    question: Question,
+    systems: &mut [IndexSystem],
+    source: &mut QuerySource<'_>,
+    question: QueryType,
     count: usize,
 ) -> Result<(), BenchError> {
     let mut left = count;

@@ -6,10 +6,10 @@ mod calibrate;
 mod compare;
 mod index;
 mod lockstep;
+mod mode;
 mod queries;
 mod system;
 mod table;
-mod way;
 
 use crate::{BenchError, DataKind, Reporter, Settings};
 use halocline_cache::Placement;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 pub(super) use build::{Built, build};
 pub(super) use calibrate::{Calibration, calibrate, calibrate_for};
-pub(super) use compare::{Measured, compare};
+pub(super) use compare::{QueryCost, compare};
 pub(super) use index::Index;
 pub(super) use lockstep::{lockstep, warm_up};
-pub(super) use queries::{Queries, Question, Source};
-pub(super) use system::{System, Tier};
-pub(super) use table::{CARDINALITY, DIMS, Table};
-pub(super) use way::Way;
+pub(super) use mode::SelectionMode;
+pub(super) use queries::{Queries, QuerySource, QueryType};
+pub(super) use system::{IndexSystem, Tier};
+pub(super) use table::{CARDINALITY, CodeTable, DIMS};
 
 /// Skew of the queries unless told otherwise, the paper's.
 pub(super) const THETA: f64 = 0.5;
@@ -74,7 +74,7 @@ pub(super) fn possible(
 /// Says what is run, for people and for every value that follows.
 pub(super) fn announce(
     settings: &Settings,
-    table: &Table,
+    table: &CodeTable,
     tier: &Tier,
     report: &mut Reporter<'_>,
 ) -> Result<(), BenchError> {

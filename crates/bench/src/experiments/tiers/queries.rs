@@ -5,12 +5,12 @@ use std::fmt;
 use halocline_elf::{CodePredicate, Query, Rows};
 use halocline_workloads::{SplitMix64, Zipf};
 
-use super::Table;
-use crate::{Asked, BenchError, Settings};
+use super::CodeTable;
+use crate::{BenchError, QueryGroup, Settings};
 
 /// Query types.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::experiments) enum Question {
+pub(in crate::experiments) enum QueryType {
     /// Exact matches, one at a time.
     Exact,
     /// Exact matches, many at a time.
@@ -23,16 +23,16 @@ pub(in crate::experiments) enum Question {
     FirstTwo(f64),
 }
 
-impl Question {
+impl QueryType {
     /// Returns true if the settings select this query type.
     pub(in crate::experiments) fn is_asked(self, settings: &Settings) -> bool {
         let kind = match self {
-            Self::Exact => Asked::Exact,
-            Self::ExactBatch => Asked::Batch,
-            Self::Range(percent) if percent > 50.0 => Asked::WholeRange,
-            Self::Range(_) => Asked::Range,
-            Self::Partial(percent) if percent > 50.0 => Asked::WholePartial,
-            Self::Partial(_) | Self::FirstTwo(_) => Asked::Partial,
+            Self::Exact => QueryGroup::Exact,
+            Self::ExactBatch => QueryGroup::Batch,
+            Self::Range(percent) if percent > 50.0 => QueryGroup::WholeRange,
+            Self::Range(_) => QueryGroup::Range,
+            Self::Partial(percent) if percent > 50.0 => QueryGroup::WholePartial,
+            Self::Partial(_) | Self::FirstTwo(_) => QueryGroup::Partial,
         };
         let asked = &settings.tiers.asked;
         asked.is_empty() || asked.contains(&kind)
@@ -52,7 +52,7 @@ impl Question {
     }
 }
 
-impl fmt::Display for Question {
+impl fmt::Display for QueryType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exact => f.write_str("exact"),
@@ -67,7 +67,7 @@ impl fmt::Display for Question {
 /// Queries of one kind.
 #[derive(Debug)]
 pub(in crate::experiments) struct Queries {
-    pub(super) question: Question,
+    pub(super) question: QueryType,
     pub(super) dims: usize,
     /// Exact matches: flat, `dims` codes each.
     pub(super) points: Vec<u64>,
@@ -78,7 +78,7 @@ pub(in crate::experiments) struct Queries {
 impl Queries {
     pub(in crate::experiments) fn len(&self) -> usize {
         match self.question {
-            Question::Exact | Question::ExactBatch => self.points.len() / self.dims,
+            QueryType::Exact | QueryType::ExactBatch => self.points.len() / self.dims,
             _ => self.windows.len(),
         }
     }
@@ -86,34 +86,34 @@ impl Queries {
     /// The same for an advisor.
     pub(in crate::experiments) fn sample(&self) -> Vec<Query> {
         match self.question {
-            Question::Exact | Question::ExactBatch => {
+            QueryType::Exact | QueryType::ExactBatch => {
                 let points = self.points.chunks_exact(self.dims);
                 points.map(|point| Query::Exact(point.to_vec())).collect()
             }
-            Question::Range(_) | Question::Partial(_) | Question::FirstTwo(_) => {
+            QueryType::Range(_) | QueryType::Partial(_) | QueryType::FirstTwo(_) => {
                 self.windows.iter().cloned().map(Query::Select).collect()
             }
         }
     }
 
-    pub(in crate::experiments) fn question(&self) -> Question {
+    pub(in crate::experiments) fn question(&self) -> QueryType {
         self.question
     }
 }
 
 /// Draws rows of a table with skew, and makes queries of them.
 #[derive(Debug)]
-pub(in crate::experiments) struct Source<'a> {
-    table: &'a Table,
+pub(in crate::experiments) struct QuerySource<'a> {
+    table: &'a CodeTable,
     zipf: Zipf,
     random: SplitMix64,
 }
 
-impl<'a> Source<'a> {
+impl<'a> QuerySource<'a> {
     /// # Errors
     /// The table is empty, or the skew is not in `[0, 1)`.
     pub(in crate::experiments) fn new(
-        table: &'a Table,
+        table: &'a CodeTable,
         theta: f64,
         seed: u64,
         stream: u64,
@@ -128,7 +128,7 @@ impl<'a> Source<'a> {
     }
 
     /// The next `count` queries.
-    pub(in crate::experiments) fn draw(&mut self, question: Question, count: usize) -> Queries {
+    pub(in crate::experiments) fn draw(&mut self, question: QueryType, count: usize) -> Queries {
         let dims = self.table.dims();
         let mut queries = Queries {
             question,
@@ -137,17 +137,17 @@ impl<'a> Source<'a> {
             windows: vec![],
         };
         match question {
-            Question::Exact | Question::ExactBatch => {
+            QueryType::Exact | QueryType::ExactBatch => {
                 queries.points.reserve(count * dims);
                 for _ in 0..count {
                     let row = self.zipf.sample(&mut self.random) as usize;
                     self.table.push_row(row, &mut queries.points);
                 }
             }
-            Question::Range(percent) | Question::Partial(percent) | Question::FirstTwo(percent) => {
+            QueryType::Range(percent) | QueryType::Partial(percent) | QueryType::FirstTwo(percent) => {
                 let is_bounded = |dim: usize| match question {
-                    Question::Partial(_) => dim.is_multiple_of(2),
-                    Question::FirstTwo(_) => dim == 1 || dim == 2,
+                    QueryType::Partial(_) => dim.is_multiple_of(2),
+                    QueryType::FirstTwo(_) => dim == 1 || dim == 2,
                     _ => true,
                 };
                 let mut point = Vec::with_capacity(dims);
@@ -192,16 +192,16 @@ mod tests {
 
     #[test]
     fn a_source_never_repeats_itself_and_equal_ones_agree() {
-        let table = Table::uniform(1000, 4, 50, 3);
-        let mut one = Source::new(&table, 0.5, 42, 1).unwrap();
-        let mut two = Source::new(&table, 0.5, 42, 1).unwrap();
-        let (first, second) = (one.draw(Question::Exact, 50), one.draw(Question::Exact, 50));
+        let table = CodeTable::uniform(1000, 4, 50, 3);
+        let mut one = QuerySource::new(&table, 0.5, 42, 1).unwrap();
+        let mut two = QuerySource::new(&table, 0.5, 42, 1).unwrap();
+        let (first, second) = (one.draw(QueryType::Exact, 50), one.draw(QueryType::Exact, 50));
         assert_eq!(first.len(), 50);
         assert_ne!(first.points, second.points);
-        assert_eq!(two.draw(Question::Exact, 50).points, first.points);
-        let partial = two.draw(Question::Partial(2.0), 1);
+        assert_eq!(two.draw(QueryType::Exact, 50).points, first.points);
+        let partial = two.draw(QueryType::Partial(2.0), 1);
         assert_eq!(partial.windows[0][1], CodePredicate::Any);
         assert_ne!(partial.windows[0][2], CodePredicate::Any);
-        assert!(Source::new(&table, 1.0, 42, 1).is_err());
+        assert!(QuerySource::new(&table, 1.0, 42, 1).is_err());
     }
 }

@@ -10,7 +10,7 @@ use halocline_media::HugeVec;
 use serde_json::{Value, json};
 
 use super::index::Checksum;
-use super::{Index, Queries, Way};
+use super::{Index, Queries, SelectionMode};
 use crate::machine;
 use crate::medium::device_config;
 use crate::{BenchError, Config, Settings, SlowTierMedium, config};
@@ -69,7 +69,7 @@ impl Tier {
     }
 
     /// The index on a device with the figures of this host's DRAM; `None` without real delays.
-    pub(super) fn twin(&self, bytes: &Arc<HugeVec<u8>>) -> Result<Option<System>, BenchError> {
+    pub(super) fn twin(&self, bytes: &Arc<HugeVec<u8>>) -> Result<Option<IndexSystem>, BenchError> {
         let (Some(model), true) = (&self.model, self.is_delayed()) else {
             return Ok(None);
         };
@@ -86,7 +86,7 @@ impl Tier {
     }
 
     /// The index on this tier.
-    pub(in crate::experiments) fn open(&self, bytes: &Arc<HugeVec<u8>>) -> Result<System, BenchError> {
+    pub(in crate::experiments) fn open(&self, bytes: &Arc<HugeVec<u8>>) -> Result<IndexSystem, BenchError> {
         let device = self.device()?;
         let index: Box<dyn Index> = match &device {
             None => Box::new(Elf::open(Arc::clone(bytes))?),
@@ -95,13 +95,13 @@ impl Tier {
                 Box::new(Elf::open(bytes)?)
             }
         };
-        Ok(System {
+        Ok(IndexSystem {
             name: Placement::SlowOnly.to_string(),
             index,
             device,
             budget: None,
             counted: None,
-            way: Way::Sequential,
+            way: SelectionMode::Sequential,
         })
     }
 
@@ -129,7 +129,7 @@ impl Tier {
         bytes: &Arc<HugeVec<u8>>,
         placement: Placement,
         budget: Option<u64>,
-    ) -> Result<System, BenchError> {
+    ) -> Result<IndexSystem, BenchError> {
         let slow = self.open(bytes)?;
         let options = PlaceOptions {
             placement,
@@ -146,7 +146,7 @@ impl Tier {
         let counted = machine::counted_dram()
             .zip(before)
             .map(|(after, before)| after as f64 - before as f64);
-        Ok(System {
+        Ok(IndexSystem {
             name: placement.to_string(),
             index,
             budget,
@@ -157,7 +157,7 @@ impl Tier {
 }
 
 /// One of those that are compared.
-pub(in crate::experiments) struct System {
+pub(in crate::experiments) struct IndexSystem {
     pub(in crate::experiments) name: String,
     pub(in crate::experiments) index: Box<dyn Index>,
     device: Option<Arc<Device>>,
@@ -165,12 +165,12 @@ pub(in crate::experiments) struct System {
     pub(in crate::experiments) budget: Option<u64>,
     /// Bytes of DRAM that the system says it took.
     pub(in crate::experiments) counted: Option<f64>,
-    way: Way,
+    way: SelectionMode,
 }
 
 /// Time and counters of a batch of queries.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::experiments) struct Asked {
+pub(in crate::experiments) struct BatchCost {
     /// Real ones without `overrun`, or those of the device's own clock.
     pub(in crate::experiments) seconds: f64,
     /// Seconds that the emulation itself was late and never caught up with: of the thread that had most of
@@ -182,7 +182,7 @@ pub(in crate::experiments) struct Asked {
     pub(in crate::experiments) checksum: Checksum,
 }
 
-impl System {
+impl IndexSystem {
     /// The index in DRAM alone.
     pub(in crate::experiments) fn volatile(bytes: &Arc<HugeVec<u8>>) -> Result<Self, BenchError> {
         Ok(Self {
@@ -191,12 +191,12 @@ impl System {
             device: None,
             budget: None,
             counted: None,
-            way: Way::Sequential,
+            way: SelectionMode::Sequential,
         })
     }
 
     /// The same with selections run that way, which it is then called by.
-    pub(in crate::experiments) fn run_by(self, way: Way) -> Self {
+    pub(in crate::experiments) fn run_by(self, way: SelectionMode) -> Self {
         Self {
             name: way.name().to_owned(),
             way,
@@ -269,18 +269,18 @@ impl System {
         queries: &Queries,
         count: usize,
         passes: usize,
-    ) -> Result<Asked, BenchError> {
+    ) -> Result<BatchCost, BenchError> {
         // Another thread may be copying lists meanwhile.
         let watch = match &self.way {
-            Way::Sequential => Watch::start_alone(self.device.as_ref()),
-            Way::Parallel(_) | Way::Chosen(_) => Watch::start(self.device.as_ref()),
+            SelectionMode::Sequential => Watch::start_alone(self.device.as_ref()),
+            SelectionMode::Parallel(_) | SelectionMode::Chosen(_) => Watch::start(self.device.as_ref()),
         };
         let mut checksum = Checksum::default();
         for _ in 0..passes {
             checksum = self.index.ask(queries, count, &self.way)?;
         }
         let lap = watch.lap();
-        Ok(Asked {
+        Ok(BatchCost {
             seconds: lap.time.as_secs_f64(),
             overrun: lap.overrun.as_secs_f64(),
             waited: lap.waited.as_secs_f64(),

@@ -56,14 +56,14 @@ impl Codes {
 
 /// A table of codes.
 #[derive(Debug)]
-pub(in crate::experiments) struct Table {
+pub(in crate::experiments) struct CodeTable {
     kind: DataKind,
     rows: usize,
     columns: Vec<Codes>,
     max_codes: Vec<u64>,
 }
 
-impl Table {
+impl CodeTable {
     /// The table of that kind, at the size asked for.
     pub(in crate::experiments) fn make(kind: DataKind, settings: &Settings) -> Result<Self, BenchError> {
         let full = settings.tiers.full;
@@ -109,14 +109,14 @@ impl Table {
     fn lineitem(scale_factor: f64) -> Result<Self, BenchError> {
         let reader = TpchTable::Lineitem.reader(scale_factor, 0, 1);
         let kept = reader.schema().fields().len() - 1;
-        let mut raw = vec![Raw::default(); kept];
+        let mut raw = vec![RawColumn::default(); kept];
         for batch in reader {
             let batch = batch.map_err(|error| BenchError::Setup(error.to_string()))?;
             for (dim, raw) in raw.iter_mut().enumerate() {
                 raw.add(&batch, dim)?;
             }
         }
-        let mut columns: Vec<(u32, Codes)> = raw.into_iter().map(Raw::ranked).collect();
+        let mut columns: Vec<(u32, Codes)> = raw.into_iter().map(RawColumn::ranked).collect();
         columns.sort_by_key(|(max, _)| *max);
         let max_codes = columns.iter().map(|(max, _)| u64::from(*max)).collect();
         let columns: Vec<Codes> = columns.into_iter().map(|(_, codes)| codes).collect();
@@ -148,7 +148,7 @@ impl Table {
     }
 }
 
-impl Rows for Table {
+impl Rows for CodeTable {
     fn rows(&self) -> usize {
         self.rows
     }
@@ -168,13 +168,13 @@ impl Rows for Table {
 
 /// Values of a column as they come: small numbers whose order is that of the values.
 #[derive(Debug, Clone, Default)]
-struct Raw {
+struct RawColumn {
     values: Vec<u32>,
     /// Of a column of text: each one met so far. `values` are then places in it.
     texts: Vec<String>,
 }
 
-impl Raw {
+impl RawColumn {
     fn add(&mut self, batch: &RecordBatch, column: usize) -> Result<(), BenchError> {
         let array = batch.column(column);
         let number = |value: i64| {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_uniform_table_is_that_of_the_workloads() {
-        let table = Table::uniform(500, 3, 300, 7);
+        let table = CodeTable::uniform(500, 3, 300, 7);
         let same = UniformTable::generate(&UniformSpec {
             rows: 500,
             dims: 3,
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn columns_of_lineitem_are_ranked_and_sorted_by_their_values() {
-        let table = Table::lineitem(0.001).unwrap();
+        let table = CodeTable::lineitem(0.001).unwrap();
         assert_eq!(table.dims(), 15);
         assert!(table.rows() > 5000);
         let cardinalities = table.cardinalities();
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn texts_are_ranked_by_order() {
-        let raw = Raw {
+        let raw = RawColumn {
             values: vec![0, 1, 2, 1],
             texts: vec!["m".into(), "a".into(), "z".into()],
         };

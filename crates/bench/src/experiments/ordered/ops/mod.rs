@@ -18,15 +18,15 @@ use halocline_pool::Pool;
 use halocline_workloads::{SplitMix64, Zipf};
 
 use super::keys::Keys;
-use super::place::Place;
-use super::{System, agree, rows};
-use crate::{Backing, BenchError, Chart, ChartKind, Config, Reporter, Samples, Settings, View, config};
+use super::medium::TreeMedium;
+use super::{TreeVariant, agree, rows};
+use crate::{Backing, BenchError, Chart, ChartKind, Config, Reporter, Samples, Settings, TableView, config};
 
 use store::{Std, Store};
 use twins::{Charge, Twins};
 
-pub(in crate::experiments) const VIEWS: &[View] = &[
-    View {
+pub(in crate::experiments) const VIEWS: &[TableView] = &[
+    TableView {
         title: "millions of operations a second",
         metrics: &["rate"],
         split: &["on", "threads"],
@@ -34,7 +34,7 @@ pub(in crate::experiments) const VIEWS: &[View] = &[
         columns: "operation",
         base: None,
     },
-    View {
+    TableView {
         title: "charge for a call of the emulation in ns, and the error of emulated DRAM",
         metrics: &["charge of a call", "emulated DRAM over DRAM"],
         split: &["on", "threads"],
@@ -152,7 +152,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     report.set("rows", rows);
     report.set("seed", settings.seed);
     for medium in settings.backings(&Backing::OF_TREES) {
-        let place = Place::new(*medium, settings)?;
+        let place = TreeMedium::new(*medium, settings)?;
         place.announce(report)?;
         let contenders = contenders(settings, &place)?;
         let measured = measure(settings, rows, &contenders)?;
@@ -161,7 +161,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     Ok(())
 }
 
-fn contenders(settings: &Settings, place: &Place) -> Result<Vec<Contender>, BenchError> {
+fn contenders(settings: &Settings, place: &TreeMedium) -> Result<Vec<Contender>, BenchError> {
     let mut contenders = vec![Contender {
         name: "BTreeMap".to_owned(),
         config: config! {"system": "std::collections::BTreeMap in DRAM, behind a RwLock", "durable": "never"},
@@ -170,7 +170,7 @@ fn contenders(settings: &Settings, place: &Place) -> Result<Vec<Contender>, Benc
         twins: None,
     }];
     for kind in settings.trees.kinds() {
-        let system = System::new(*kind);
+        let system = TreeVariant::new(*kind);
         let (medium, device) = place.make(kind.name())?;
         let pool = Pool::create_on(medium)?;
         contenders.push(Contender {

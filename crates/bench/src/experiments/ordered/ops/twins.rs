@@ -13,9 +13,9 @@ use halocline_emulator::{Device, Watch};
 use halocline_pool::Pool;
 
 use super::super::agree;
-use super::super::place::Place;
+use super::super::medium::TreeMedium;
 use super::store::Store;
-use super::{Contender, Operation, System, share};
+use super::{Contender, Operation, TreeVariant, share};
 use crate::BenchError;
 
 /// Parts of an operation.
@@ -40,7 +40,7 @@ pub(super) struct Charge {
 
 impl Twins {
     /// Of a tree; none where there are no real delays.
-    pub(super) fn new(system: System, place: &Place) -> Result<Option<Self>, BenchError> {
+    pub(super) fn new(system: TreeVariant, place: &TreeMedium) -> Result<Option<Self>, BenchError> {
         let Some((plain, (emulated, device))) = place.make_twins(system.kind.name())? else {
             return Ok(None);
         };

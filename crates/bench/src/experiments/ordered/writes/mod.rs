@@ -12,11 +12,11 @@ use halocline_pool::Pool;
 use halocline_workloads::SplitMix64;
 
 use super::keys::{Keys, Sum};
-use super::{System, insist, rows};
-use crate::{BenchError, Chart, ChartKind, Reporter, Settings, View, config};
+use super::{TreeVariant, insist, rows};
+use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
 
-pub(in crate::experiments) const VIEWS: &[View] = &[
-    View {
+pub(in crate::experiments) const VIEWS: &[TableView] = &[
+    TableView {
         title: "lines flushed by an operation",
         metrics: &["lines"],
         split: &[],
@@ -24,7 +24,7 @@ pub(in crate::experiments) const VIEWS: &[View] = &[
         columns: "operation",
         base: None,
     },
-    View {
+    TableView {
         title: "fences waited for by an operation",
         metrics: &["fences"],
         split: &[],
@@ -32,7 +32,7 @@ pub(in crate::experiments) const VIEWS: &[View] = &[
         columns: "operation",
         base: None,
     },
-    View {
+    TableView {
         title: "bytes of the pool for an entry",
         metrics: &["size"],
         split: &[],
@@ -83,7 +83,7 @@ struct Cost {
 
 /// Counters of one tree.
 struct Counted {
-    system: System,
+    system: TreeVariant,
     /// Inserts into a tree that grows from nothing, splits and chunks of the pool included.
     insert: Cost,
     /// The same at constant size.
@@ -102,7 +102,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     report.set("threads", 1);
     let mut systems = vec![];
     for kind in settings.trees.kinds() {
-        let system = System::new(*kind);
+        let system = TreeVariant::new(*kind);
         systems.push(system);
         systems.extend(system.still());
     }
@@ -114,7 +114,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
 }
 
 /// Counts the operations on one tree.
-fn count(system: System, rows: usize, seed: u64) -> Result<Counted, BenchError> {
+fn count(system: TreeVariant, rows: usize, seed: u64) -> Result<Counted, BenchError> {
     let medium = Arc::new(Counting::new(Dram::new(BYTES)?));
     let pool = Pool::create_on(Arc::clone(&medium))?;
     let tree = system.create(&pool, "tree")?;

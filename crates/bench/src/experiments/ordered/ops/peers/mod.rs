@@ -9,7 +9,7 @@ mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 
-use super::super::place::Place;
+use super::super::medium::TreeMedium;
 use super::{Contender, Store};
 use crate::{Backing, BenchError, config};
 
@@ -20,7 +20,7 @@ const COMMIT: usize = 1000;
 ///
 /// # Errors
 /// Error of a store.
-pub(super) fn open(place: &Place, rows: usize) -> Result<Vec<Contender>, BenchError> {
+pub(super) fn open(place: &TreeMedium, rows: usize) -> Result<Vec<Contender>, BenchError> {
     if place.medium == Backing::Emulated {
         return Ok(vec![]);
     }

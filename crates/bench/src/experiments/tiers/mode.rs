@@ -10,7 +10,7 @@ use crate::BenchError;
 
 /// How selections are run.
 #[derive(Debug, Clone, Default)]
-pub(in crate::experiments) enum Way {
+pub(in crate::experiments) enum SelectionMode {
     /// One after the other, on the thread that asks.
     #[default]
     Sequential,
@@ -20,7 +20,7 @@ pub(in crate::experiments) enum Way {
     Chosen(Arc<Workers>),
 }
 
-impl Way {
+impl SelectionMode {
     pub(in crate::experiments) fn name(&self) -> &'static str {
         match self {
             Self::Sequential => "sequential",

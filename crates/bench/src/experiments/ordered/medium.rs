@@ -18,19 +18,19 @@ const IN_DRAM: &str = "/dev/shm";
 const BYTES: u64 = 1 << 20;
 
 /// A medium on which trees are made.
-pub(super) struct Place {
+pub(super) struct TreeMedium {
     pub(super) medium: Backing,
     spec: Option<EmulatedSpec>,
     directory: TempDir,
 }
 
 /// A new medium, with the emulated device it lies on.
-pub(super) type Made = (Medium, Option<Arc<Device>>);
+pub(super) type NewMedium = (Medium, Option<Arc<Device>>);
 
 /// A new medium on an emulated device.
 pub(super) type OnDevice = (Medium, Arc<Device>);
 
-impl Place {
+impl TreeMedium {
     /// # Errors
     /// No directory can be made; `--medium` names none that is emulated.
     pub(super) fn new(medium: Backing, settings: &Settings) -> Result<Self, BenchError> {
@@ -90,7 +90,7 @@ impl Place {
     }
 
     /// An empty medium of that name, on a device of its own where there is one.
-    pub(super) fn make(&self, name: &str) -> Result<Made, BenchError> {
+    pub(super) fn make(&self, name: &str) -> Result<NewMedium, BenchError> {
         match &self.spec {
             Some(spec) => on_device(spec).map(|(medium, device)| (medium, Some(device))),
             None => Ok((self.file(name, self.medium == Backing::Dax)?, None)),
