@@ -65,10 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn import(db: &Database, file: &std::path::Path, append: bool) -> Result<ImportReport, Box<dyn Error>> {
-    let options = ImportOptions {
-        append,
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default().with_append(append);
     let mut progress = |progress: &ImportProgress| {
         print!(
             "\r{} rows, {} of {} bytes ",

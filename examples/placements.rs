@@ -28,10 +28,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // An index may have a share of DRAM; `probable` lists are those most likely to be read.
     for placement in ["slow-only", "static", "static:1", "hybrid", "auto"] {
-        let options = PlaceOptions {
-            placement: placement.parse()?,
-            dram: (placement != "hybrid").then_some(bytes / 4),
-        };
+        let options = PlaceOptions::default()
+            .with_placement(placement.parse()?)
+            .with_dram((placement != "hybrid").then_some(bytes / 4));
         let index = db.place_index("by_size", &options)?;
         let used = index.dram_bytes.unwrap_or(0);
         println!("{placement}: {used} of {bytes} bytes in DRAM");

@@ -53,11 +53,9 @@ impl Settings {
     /// # Errors
     /// As [`pool_medium`](Self::pool_medium).
     pub(crate) fn database_options(&self) -> Result<DatabaseOptions, BenchError> {
-        Ok(DatabaseOptions {
-            threads: Some(self.threads()),
-            medium: self.pool_medium()?,
-            ..DatabaseOptions::default()
-        })
+        Ok(DatabaseOptions::default()
+            .with_threads(Some(self.threads()))
+            .with_medium(self.pool_medium()?))
     }
 }
 

@@ -33,10 +33,7 @@ pub struct Reopened {
 /// The pool does not open, or the query fails.
 pub fn measure(pool: &Path, query: &str, medium: Option<&EmulatedSpec>) -> Result<Reopened, BenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let options = DatabaseOptions {
-        read_only: true,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_read_only(true);
     let device = medium.map(Device::new).transpose()?;
     let watch = || Watch::start(device.as_ref());
     let opening = watch();

@@ -14,16 +14,15 @@ use crate::error::CliError;
 
 /// Options of the engine from those of the command line.
 pub(crate) fn options(args: &OpenArgs, read_only: bool) -> DatabaseOptions {
-    DatabaseOptions {
-        read_only,
-        strict: args.strict,
-        threads: args.threads.map(|threads| threads as usize),
-        lock_wait: args.lock_wait,
-        memory: args
-            .memory
-            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
-        ..DatabaseOptions::default()
-    }
+    DatabaseOptions::default()
+        .with_read_only(read_only)
+        .with_strict(args.strict)
+        .with_threads(args.threads.map(|threads| threads as usize))
+        .with_lock_wait(args.lock_wait)
+        .with_memory(
+            args.memory
+                .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        )
 }
 
 /// Opens an existing pool.
@@ -119,11 +118,9 @@ fn pool_at(path: &Path, args: &KvArgs) -> Result<Pool, TreeError> {
 }
 
 fn pool_with(path: &Path, args: &KvArgs, read_only: bool) -> Result<Pool, TreeError> {
-    let options = PoolOptions {
-        read_only,
-        strict: args.strict,
-        ..PoolOptions::default()
-    };
+    let options = PoolOptions::default()
+        .with_read_only(read_only)
+        .with_strict(args.strict);
     let pool = match &args.medium {
         None => Pool::open(path, &options),
         Some(spec) => Device::new(spec)

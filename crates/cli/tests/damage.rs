@@ -11,10 +11,7 @@ use halocline_pool::{ExtentRef, Pool, PoolOptions};
 
 /// The first extent of an object of pool `p`.
 fn extent(home: &Home, object: &str) -> ExtentRef {
-    let options = PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    };
+    let options = PoolOptions::default().with_read_only(true);
     let pool = Pool::open(home.path("p"), &options).unwrap();
     let object = pool.snapshot().unwrap().object(object).unwrap();
     object.extent_ref(0)

@@ -267,10 +267,7 @@ fn another_process_waits_for_the_tree() {
 fn trees_are_read_beside_other_readers() {
     let home = home_with_tree();
     home.ok(&["kv", "p", "put", "1", "2"]);
-    let read_only = PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    };
+    let read_only = PoolOptions::default().with_read_only(true);
     let pool = Pool::open(home.path("p"), &read_only).unwrap();
     let tree = open_tree_read_only(&pool, "tree/kv").unwrap();
     let run = home.ok(&["kv", "p", "get", "1", "--output", "csv"]);

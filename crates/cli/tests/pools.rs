@@ -104,14 +104,7 @@ fn a_whole_pool_passes_the_check() {
 fn damage_is_found_and_named() {
     let home = Home::with_table();
     let at = {
-        let pool = Pool::open(
-            home.path("p"),
-            &PoolOptions {
-                read_only: true,
-                ..Default::default()
-            },
-        )
-        .unwrap();
+        let pool = Pool::open(home.path("p"), &PoolOptions::default().with_read_only(true)).unwrap();
         let table = pool.snapshot().unwrap().object("table/t").unwrap();
         let extent = table.extent_ref(0);
         extent.offset + extent.len / 2

@@ -31,10 +31,7 @@ async fn run(database: &Database, sql: &str) {
 fn answers_are_of_committed_versions() {
     let home = Home::new();
     home.write("queries.sql", QUERY.repeat(QUERIES));
-    let options = DatabaseOptions {
-        compaction: Compaction::Auto,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_compaction(Compaction::Auto);
     let database = Database::create(&home.path("p"), &options).unwrap();
     let runtime = Runtime::new().unwrap();
     runtime.block_on(async {

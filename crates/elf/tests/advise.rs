@@ -144,10 +144,9 @@ fn regret(elf: &Index, profile: &str, advice: &Advice, queries: &[Query]) -> f64
     };
     let all = stall(elf, &dram, &PlaceOptions::default(), queries).unwrap();
     let cost = |placement| {
-        let place = PlaceOptions {
-            placement,
-            dram: Some(advice.dram),
-        };
+        let place = PlaceOptions::default()
+            .with_placement(placement)
+            .with_dram(Some(advice.dram));
         let slow = stall(elf, &slow, &place, queries)?;
         let of_copies = (all - stall(elf, &dram, &place, queries)?).max(0.0);
         Some(CPU.as_secs_f64() + slow + of_copies)
@@ -251,10 +250,9 @@ fn all_of_it_where_there_is_room_and_it_pays() {
             "{}",
             advice.reason
         );
-        let hybrid = PlaceOptions {
-            placement: Placement::Hybrid,
-            dram: Some(dram),
-        };
+        let hybrid = PlaceOptions::default()
+            .with_placement(Placement::Hybrid)
+            .with_dram(Some(dram));
         assert_eq!(advice.options(), hybrid);
         assert_eq!(
             elf.place(&hybrid).unwrap().placed().dram_bytes,

@@ -176,10 +176,9 @@ fn no_flipped_bit_gives_a_wrong_answer() {
                 pool.forget_verified();
                 let all = placements(layout);
                 let placement = all[flip % all.len()];
-                let options = PlaceOptions {
-                    placement,
-                    dram: Some(1 << 20),
-                };
+                let options = PlaceOptions::default()
+                    .with_placement(placement)
+                    .with_dram(Some(1 << 20));
                 match open(&pool).place(&options) {
                     Ok(placed) => {
                         placed.copy_alone();

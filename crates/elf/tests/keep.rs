@@ -56,7 +56,7 @@ fn create(txn: &Txn, layout: Layout) -> TableIndex {
 }
 
 fn wanted(placement: Placement, dram: Option<u64>) -> PlaceOptions {
-    PlaceOptions { placement, dram }
+    PlaceOptions::default().with_placement(placement).with_dram(dram)
 }
 
 fn rows(index: &TableIndex) -> u64 {

@@ -114,10 +114,9 @@ fn memory_never_passes_the_budget() {
             for budget in [1, 64 << 10, size / 10, size / 2, 3 * size] {
                 let what = format!("{layout}, {placement}, {budget} bytes for {size}");
                 let before = resident();
-                let options = PlaceOptions {
-                    placement,
-                    dram: Some(budget),
-                };
+                let options = PlaceOptions::default()
+                    .with_placement(placement)
+                    .with_dram(Some(budget));
                 let placed = plain.place(&options).unwrap();
                 let mut most = resident();
                 for _ in 0..3 {

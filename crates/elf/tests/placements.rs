@@ -12,10 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 fn options(placement: Placement, dram: u64) -> PlaceOptions {
-    PlaceOptions {
-        placement,
-        dram: Some(dram),
-    }
+    PlaceOptions::default()
+        .with_placement(placement)
+        .with_dram(Some(dram))
 }
 
 /// Any placement that this layout has.
@@ -231,19 +230,17 @@ fn what_keeps_lists_from_being_copied_is_said_and_harms_no_query() {
                 let mut bytes = plain.bytes().to_vec();
                 bytes[at] ^= 0xff;
                 let elf = Elf::open(Arc::<[u8]>::from(bytes)).ok()?;
-                let placed = elf.place(&PlaceOptions {
-                    placement: Placement::Static(StaticLists::Levels(2)),
-                    dram: whole,
-                });
+                let placed = elf.place(
+                    &PlaceOptions::default()
+                        .with_placement(Placement::Static(StaticLists::Levels(2)))
+                        .with_dram(whole),
+                );
                 placed.is_err().then_some(elf)
             });
         let damaged = damaged.unwrap();
         let dynamic = Placement::Dynamic(PolicyKind::Lla, Links::Swizzled);
         let placed = damaged
-            .place(&PlaceOptions {
-                placement: dynamic,
-                dram: whole,
-            })
+            .place(&PlaceOptions::default().with_placement(dynamic).with_dram(whole))
             .unwrap();
         for point in points.chunks(data.dims).cycle().take(40_000) {
             let (one, other) = (damaged.exact(point), placed.exact(point));

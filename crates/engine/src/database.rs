@@ -509,9 +509,8 @@ fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError>
 }
 
 fn pool_options(options: &DatabaseOptions) -> PoolOptions {
-    PoolOptions {
-        read_only: options.read_only,
-        strict: options.strict,
-        assume_dax: options.assume_dax,
-    }
+    PoolOptions::default()
+        .with_read_only(options.read_only)
+        .with_strict(options.strict)
+        .with_assume_dax(options.assume_dax)
 }

@@ -42,6 +42,7 @@ mod scrub;
 mod scrub_thread;
 mod semantics;
 mod session;
+mod setters;
 mod size;
 mod stack;
 mod star;

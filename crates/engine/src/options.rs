@@ -1,5 +1,6 @@
 //! Options for opening a database and for building an index.
 
+use crate::setters::setters;
 use std::time::Duration;
 
 use halocline_elf::{Layout, Order};
@@ -8,6 +9,7 @@ use halocline_emulator::EmulatedSpec;
 use crate::Compaction;
 
 /// Options for opening a database.
+#[non_exhaustive]
 #[derive(Debug, Clone, Default)]
 pub struct DatabaseOptions {
     /// Open for reading only; a file that may not be written is opened so in any case.
@@ -43,8 +45,24 @@ pub struct DatabaseOptions {
     pub medium: Option<EmulatedSpec>,
 }
 
+setters! {
+    DatabaseOptions {
+        with_read_only: read_only: bool,
+        with_allow_writing_files: allow_writing_files: bool,
+        with_strict: strict: bool,
+        with_assume_dax: assume_dax: bool,
+        with_threads: threads: Option<usize>,
+        with_memory: memory: Option<usize>,
+        with_lock_wait: lock_wait: Option<Duration>,
+        with_compaction: compaction: Compaction,
+        with_dram_budget: dram_budget: Option<u64>,
+        with_medium: medium: Option<EmulatedSpec>,
+    }
+}
+
 /// The definition of an index to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IndexSpec {
     /// Its name.
     pub name: String,
@@ -56,4 +74,28 @@ pub struct IndexSpec {
     pub layout: Layout,
     /// Order of its dimensions.
     pub order: Order,
+}
+
+impl IndexSpec {
+    /// Returns the definition of an index on columns of a table, with the layout and order by default.
+    pub fn new(
+        name: impl Into<String>,
+        table: impl Into<String>,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            table: table.into(),
+            columns: columns.into_iter().map(Into::into).collect(),
+            layout: Layout::default(),
+            order: Order::default(),
+        }
+    }
+}
+
+setters! {
+    IndexSpec {
+        with_layout: layout: Layout,
+        with_order: order: Order,
+    }
 }

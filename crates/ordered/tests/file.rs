@@ -11,14 +11,8 @@ fn a_tree_is_there_after_closing_its_pool() {
 fn close_and_open(kind: TreeKind) {
     let options = [
         PoolOptions::default(),
-        PoolOptions {
-            assume_dax: true,
-            ..PoolOptions::default()
-        },
-        PoolOptions {
-            strict: true,
-            ..PoolOptions::default()
-        },
+        PoolOptions::default().with_assume_dax(true),
+        PoolOptions::default().with_strict(true),
     ];
     for options in options {
         let directory = tempfile::tempdir().unwrap();

@@ -27,11 +27,9 @@ use DurabilityMode::{AssumeDax, PageCache, Strict};
 fn create(mode: DurabilityMode) -> (TempDir, Pool) {
     let folder = std::env::var_os("HALOCLINE_BENCH_FOLDER").map_or_else(std::env::temp_dir, Into::into);
     let folder = tempfile::tempdir_in(folder).expect("a folder that can be written");
-    let options = PoolOptions {
-        strict: matches!(mode, Strict),
-        assume_dax: matches!(mode, AssumeDax),
-        ..PoolOptions::default()
-    };
+    let options = PoolOptions::default()
+        .with_strict(matches!(mode, Strict))
+        .with_assume_dax(matches!(mode, AssumeDax));
     let pool = Pool::create(folder.path().join("publish_rates.pool"), &options).expect("a pool");
     put_log(&pool).expect("a log");
     (folder, pool)

@@ -30,6 +30,7 @@ use crate::txn::Txn;
 use crate::verify::{VerificationState, VerifiedReads, VerifyMode};
 
 /// Options for creating or opening a pool's file.
+#[non_exhaustive]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolOptions {
     /// Opens the pool for reading only, beside at most one writer and any number of readers.
@@ -40,6 +41,26 @@ pub struct PoolOptions {
     /// Treats the page cache as if it were DAX, for benchmarks on DRAM-backed files only: nothing is
     /// durable.
     pub assume_dax: bool,
+}
+
+impl PoolOptions {
+    /// Sets [`read_only`](Self::read_only).
+    #[must_use]
+    pub fn with_read_only(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
+    }
+
+    /// Sets [`strict`](Self::strict).
+    #[must_use]
+    pub fn with_strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    /// Sets [`assume_dax`](Self::assume_dax).
+    #[must_use]
+    pub fn with_assume_dax(self, assume_dax: bool) -> Self {
+        Self { assume_dax, ..self }
+    }
 }
 
 /// Facts about a pool, as returned by [`Pool::info`].

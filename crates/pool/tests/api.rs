@@ -52,13 +52,7 @@ fn what_is_committed_is_there_after_reopening() {
     assert_eq!(put(&pool, "table/b", &bytes(2, 5_000_000)), 3);
     drop(pool);
 
-    for options in [
-        options(),
-        PoolOptions {
-            read_only: true,
-            ..options()
-        },
-    ] {
+    for options in [options(), options().with_read_only(true)] {
         let pool = Pool::open(&path, &options).unwrap();
         let snapshot = pool.snapshot().unwrap();
         let names: Vec<_> = snapshot
@@ -144,7 +138,7 @@ fn space_is_used_again_once_nobody_sees_it() {
     let (_directory, path) = place();
     for strict in [false, true] {
         let _ = fs::remove_file(&path);
-        let pool = Pool::create(&path, &PoolOptions { strict, ..options() }).unwrap();
+        let pool = Pool::create(&path, &options().with_strict(strict)).unwrap();
         for round in 0..100 {
             put(&pool, "a", &bytes(round, 1 << 20));
         }
@@ -277,14 +271,7 @@ fn other_handles_spare_what_a_rolled_back_transaction_left_to_read() {
 #[test]
 fn threads_write_one_extent_and_scratch_space() {
     let (_directory, path) = place();
-    let pool = Pool::create(
-        &path,
-        &PoolOptions {
-            strict: true,
-            ..options()
-        },
-    )
-    .unwrap();
+    let pool = Pool::create(&path, &options().with_strict(true)).unwrap();
     let txn = pool.begin().unwrap();
     let expected = bytes(9, 400_000);
     let writer = txn.alloc(1 << 20).unwrap();
@@ -371,14 +358,7 @@ fn the_second_writer_is_refused_at_once() {
     drop(txn);
     other.begin().unwrap();
     pool.begin().unwrap();
-    let reader = Pool::open(
-        &path,
-        &PoolOptions {
-            read_only: true,
-            ..options()
-        },
-    )
-    .unwrap();
+    let reader = Pool::open(&path, &options().with_read_only(true)).unwrap();
     assert!(matches!(reader.begin(), Err(PoolError::ReadOnly { .. })));
     assert!(matches!(reader.sync(), Err(PoolError::ReadOnly { .. })));
 }

@@ -35,10 +35,7 @@ fn what_is_no_file_is_refused_at_once() {
     let others = ["pipe", "socket", "directory", "link"].map(at);
     for path in others.into_iter().chain([PathBuf::from("/dev/zero")]) {
         for read_only in [false, true] {
-            let options = PoolOptions {
-                read_only,
-                ..PoolOptions::default()
-            };
+            let options = PoolOptions::default().with_read_only(read_only);
             let error = Pool::open(&path, &options).unwrap_err();
             assert!(
                 matches!(error, PoolError::NotAPool { .. }),

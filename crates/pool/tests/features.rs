@@ -63,10 +63,7 @@ fn pool() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn read_only() -> PoolOptions {
-    PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    }
+    PoolOptions::default().with_read_only(true)
 }
 
 #[test]

@@ -55,10 +55,7 @@ fn write(path: &Path, scattered: bool) -> u64 {
 }
 
 fn open(path: &Path) -> Pool {
-    let options = PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    };
+    let options = PoolOptions::default().with_read_only(true);
     Pool::open(path, &options).unwrap()
 }
 

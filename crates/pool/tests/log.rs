@@ -60,13 +60,7 @@ fn records_are_seen_by_all_handles_of_their_generation() {
     let (_directory, path) = place();
     let pool = with_log(&path);
     let other = Pool::open(&path, &options()).unwrap();
-    let read_only = Pool::open(
-        &path,
-        &PoolOptions {
-            read_only: true,
-            ..options()
-        },
-    );
+    let read_only = Pool::open(&path, &options().with_read_only(true));
     let seen = read_only.unwrap().snapshot().unwrap();
     let first = append(&pool, b"one");
     assert_eq!(append(&other, b"two, by another handle"), first + 40);

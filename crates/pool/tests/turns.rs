@@ -143,10 +143,7 @@ fn space_goes_back_to_the_file_system() {
     let txn = pool.begin().unwrap();
     assert!(matches!(pool.vacuum(), Err(PoolError::Locked { .. })));
     drop(txn);
-    let read_only = PoolOptions {
-        read_only: true,
-        ..options()
-    };
+    let read_only = options().with_read_only(true);
     let reader = Pool::open(&path, &read_only).unwrap();
     assert!(matches!(reader.vacuum(), Err(PoolError::ReadOnly { .. })));
 }

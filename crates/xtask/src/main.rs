@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 
 mod lines;
+mod record;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -15,6 +16,8 @@ Usage: cargo xtask TASK [ARGUMENT...]
   test      Run all tests; arguments are passed on to `cargo test`
   bench     Run the benchmarks; arguments are passed on to `cargo bench`
   docs      Build the API documentation, and the book where mdbook is installed
+  record    Record the experiments of docs/results.md on this machine, or those named, and write the page
+  report    Write docs/results.md from what is recorded
   lines     Count the lines of each crate, without tests
   ci        Run fmt, check and test
 ";
@@ -29,6 +32,8 @@ fn main() -> ExitCode {
         "test" => test(&rest),
         "bench" => cargo("bench", &["bench", "--workspace", "--locked"], &rest),
         "docs" => docs(),
+        "record" => record::record(&root(), &rest),
+        "report" => record::report(),
         "lines" => lines::print(&root()),
         "ci" => fmt(&[]).and_then(|()| check()).and_then(|()| test(&[])),
         "help" | "--help" | "-h" => {

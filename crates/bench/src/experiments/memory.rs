@@ -160,10 +160,7 @@ pub(super) fn peak_of(settings: &Settings, arguments: &[OsString]) -> Result<u64
 
 /// Bytes of the tables of a pool, and what it lies on.
 fn table_and_medium(pool: &Path) -> Result<(u64, String), BenchError> {
-    let options = DatabaseOptions {
-        read_only: true,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_read_only(true);
     let info = Database::open(pool, &options)?.info()?;
     let bytes = info.tables.iter().map(|table| table.bytes).sum();
     Ok((bytes, info.pool.medium))

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
 use arrow_schema::{DataType, Field, Schema};
 use halocline_emulator::Device;
-use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Layout, Order};
+use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Order};
 use halocline_workloads::{ParquetCompression, ParquetOptions, SplitMix64, write_parquet};
 use rustix::fs::{Advice, fadvise};
 
@@ -143,13 +143,7 @@ pub(super) fn make_pool(
         &cancel,
     )?;
     std::fs::remove_file(&file)?;
-    database.create_index(&IndexSpec {
-        name: "t_elf".to_owned(),
-        table: "t".to_owned(),
-        columns: vec!["c0".to_owned(), "c1".to_owned()],
-        layout: Layout::Packed,
-        order: Order::Given,
-    })?;
+    database.create_index(&IndexSpec::new("t_elf", "t", ["c0", "c1"]).with_order(Order::Given))?;
     database.sync()?;
     let info = database.info()?.pool;
     report.line(&format!(

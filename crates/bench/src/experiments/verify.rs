@@ -110,11 +110,9 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 }
 
 fn open(pool: &Path, settings: &Settings) -> Result<Database, BenchError> {
-    let options = DatabaseOptions {
-        read_only: true,
-        threads: Some(settings.threads()),
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default()
+        .with_read_only(true)
+        .with_threads(Some(settings.threads()));
     Ok(Database::open(pool, &options)?)
 }
 

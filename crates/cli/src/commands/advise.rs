@@ -16,10 +16,7 @@ use crate::size::display;
 use crate::{opening, progress, sql};
 
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
-    let options = DatabaseOptions {
-        read_only: true,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_read_only(true);
     let database = opening::open(&args.pool, &options)?;
     let queries = queries(&database, args)?;
     let spinner = progress::spinner(&format!("trying out placements of {}", args.index));

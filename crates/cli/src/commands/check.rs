@@ -17,10 +17,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), CliError> {
             return Ok(());
         }
     }
-    let options = DatabaseOptions {
-        read_only: true,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_read_only(true);
     let database = opening::open(&args.pool, &options).map_err(|error| suggest_repair(error, args))?;
     report(&database, args)
 }

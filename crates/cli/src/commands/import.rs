@@ -61,24 +61,22 @@ fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
         })
     });
     let types = types.collect::<Result<_, _>>()?;
-    Ok(ImportOptions {
-        format: match args.format {
+    Ok(ImportOptions::default()
+        .with_format(match args.format {
             None => ImportFormat::Auto,
             Some(FileFormat::Parquet) => ImportFormat::Parquet,
             Some(FileFormat::Csv) => ImportFormat::Csv,
             Some(FileFormat::Tbl) => ImportFormat::Tbl,
             Some(FileFormat::Arrow) => ImportFormat::Arrow,
-        },
-        schema,
-        types,
-        header: args.header.or(args.no_header.then_some(false)),
-        delimiter: args.delimiter,
-        quote: args.quote.unwrap_or_default(),
-        nulls: args.null.clone(),
-        append: args.append,
-        cluster: args.sort.clone(),
-        ..ImportOptions::default()
-    })
+        })
+        .with_schema(schema)
+        .with_types(types)
+        .with_header(args.header.or(args.no_header.then_some(false)))
+        .with_delimiter(args.delimiter)
+        .with_quote(args.quote.unwrap_or_default())
+        .with_nulls(args.null.clone())
+        .with_append(args.append)
+        .with_cluster(args.sort.clone()))
 }
 
 /// Columns whose types are printed.

@@ -13,10 +13,7 @@ use crate::output::plain_table;
 use crate::size::{counted, display, grouped};
 
 pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
-    let options = DatabaseOptions {
-        read_only: true,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_read_only(true);
     let info = opening::open(&args.pool, &options)?.info()?;
     let trees = kv::list(&args.pool)?;
     let mut out = BufWriter::new(io::stdout());

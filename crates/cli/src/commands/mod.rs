@@ -46,19 +46,19 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
 
 fn index(args: &IndexArgs) -> Result<(), CliError> {
     let database = opening::open(&args.pool, &opening::options(&args.open, false))?;
-    let spec = IndexSpec {
-        name: args.name.clone().unwrap_or_else(|| format!("{}_elf", args.table)),
-        table: args.table.clone(),
-        columns: args.on.iter().map(|column| column.trim().to_owned()).collect(),
-        layout: match args.layout {
-            IndexLayout::Packed => Layout::Packed,
-            IndexLayout::Published => Layout::Published,
-        },
-        order: match args.order {
-            ColumnOrder::Auto => Order::Auto,
-            ColumnOrder::Given => Order::Given,
-        },
+    let name = args.name.clone().unwrap_or_else(|| format!("{}_elf", args.table));
+    let columns = args.on.iter().map(|column| column.trim());
+    let layout = match args.layout {
+        IndexLayout::Packed => Layout::Packed,
+        IndexLayout::Published => Layout::Published,
     };
+    let order = match args.order {
+        ColumnOrder::Auto => Order::Auto,
+        ColumnOrder::Given => Order::Given,
+    };
+    let spec = IndexSpec::new(name, &args.table, columns)
+        .with_layout(layout)
+        .with_order(order);
     let spinner = progress::spinner(&format!("building {}", spec.name));
     let index = database.create_index(&spec)?;
     spinner.finish_and_clear();

@@ -141,10 +141,7 @@ fn damaged(database: &Database) -> Result<Vec<DamagedObject>, CliError> {
 }
 
 fn announce_objects(args: &CheckArgs) -> Result<(), CliError> {
-    let options = DatabaseOptions {
-        read_only: true,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_read_only(true);
     let mut out = io::stdout();
     let Ok(database) = opening::open(&args.pool, &options) else {
         return Ok(writeln!(

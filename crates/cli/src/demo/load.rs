@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use halocline_engine::{Database, ImportOptions, ImportReport, IndexInfo, IndexSpec, Layout, Order};
+use halocline_engine::{Database, ImportOptions, ImportReport, IndexInfo, IndexSpec};
 
 use super::{aligned_table, seconds};
 use crate::args::DemoArgs;
@@ -111,13 +111,7 @@ pub(crate) fn import(database: &Database, table: &str, file: &Path) -> Result<Im
 
 fn build_index(database: &Database) -> Result<IndexInfo, CliError> {
     let spinner = progress::spinner("building the index");
-    let index = database.create_index(&IndexSpec {
-        name: INDEX.to_owned(),
-        table: "lineitem".to_owned(),
-        columns: COLUMNS.map(str::to_owned).to_vec(),
-        layout: Layout::Packed,
-        order: Order::Auto,
-    });
+    let index = database.create_index(&IndexSpec::new(INDEX, "lineitem", COLUMNS));
     spinner.finish_and_clear();
     Ok(index?)
 }

@@ -55,11 +55,10 @@ pub(crate) fn run(
         .map_err(|error: EmulatedError| CliError::failed(error.to_string()))?;
     let mut databases = vec![];
     for budget in [2 * index_bytes, index_bytes * PERCENT / 100, 0] {
-        let options = DatabaseOptions {
-            read_only: true,
-            dram_budget: Some(budget),
-            ..options.clone()
-        };
+        let options = options
+            .clone()
+            .with_read_only(true)
+            .with_dram_budget(Some(budget));
         let device = Device::new(&spec).map_err(BenchError::from)?;
         databases.push(Database::open_emulated(pool, &options, &device)?);
     }
@@ -136,10 +135,7 @@ fn print(
 
 fn place(pool: &Path, options: &DatabaseOptions, placement: Placement) -> Result<(), CliError> {
     let database = opening::open(pool, options)?;
-    let placed = PlaceOptions {
-        placement,
-        dram: None,
-    };
+    let placed = PlaceOptions::default().with_placement(placement).with_dram(None);
     database.place_index(INDEX, &placed)?;
     Ok(())
 }

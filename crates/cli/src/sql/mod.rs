@@ -12,7 +12,7 @@ use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::Path;
 use std::thread;
 
-use halocline_engine::{Compaction, Database, DatabaseOptions, EngineError};
+use halocline_engine::{Compaction, Database, EngineError};
 use tokio::runtime::Runtime;
 
 use crate::args::SqlArgs;
@@ -33,12 +33,10 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
             .is_some_and(|statements| statements.iter().any(|text| statements::creates_table(text)));
     // It ends with the last statement at the latest, and begins a moment after a change: a single one never
     // waits for it.
-    let options = DatabaseOptions {
-        compaction: Compaction::Auto,
-        medium: args.medium.as_deref().cloned(),
-        allow_writing_files: args.allow_writing_files,
-        ..opening::options(&args.open, args.read_only)
-    };
+    let options = opening::options(&args.open, args.read_only)
+        .with_compaction(Compaction::Auto)
+        .with_medium(args.medium.as_deref().cloned())
+        .with_allow_writing_files(args.allow_writing_files);
     let opened = if creates && !args.read_only {
         opening::open_or_create(&args.pool, &options)?
     } else {

@@ -200,10 +200,7 @@ fn run_and_kill(home: &Home, rng: &mut SplitMix64, script: &[Statement], times: 
 
 /// Returns when the pool shows another version than now.
 fn wait_for_change(home: &Home) {
-    let options = PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    };
+    let options = PoolOptions::default().with_read_only(true);
     let pool = Pool::open(home.path("p"), &options).unwrap();
     let first = pool.snapshot().unwrap();
     let (generation, end) = (

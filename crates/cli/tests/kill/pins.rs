@@ -23,10 +23,7 @@ pub(crate) struct Pins {
 
 impl Pins {
     pub(crate) fn new(home: &Home) -> Self {
-        let options = PoolOptions {
-            read_only: true,
-            ..PoolOptions::default()
-        };
+        let options = PoolOptions::default().with_read_only(true);
         Self {
             pool: Pool::open(home.path("p"), &options).unwrap(),
             pins: Vec::new(),

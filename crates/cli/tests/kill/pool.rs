@@ -96,10 +96,7 @@ impl Space {
     /// Nothing is in use but what the objects name, and the file has not grown beyond reason.
     fn note(&mut self, home: &Home, database: &Database) {
         let info = database.info().unwrap().pool;
-        let options = PoolOptions {
-            read_only: true,
-            ..PoolOptions::default()
-        };
+        let options = PoolOptions::default().with_read_only(true);
         let pool = Pool::open(home.path("p"), &options).unwrap();
         let named: u64 = pool
             .snapshot()

@@ -53,10 +53,7 @@ fn run_and_kill(
     command: &Command,
     times: &mut HashMap<usize, Duration>,
 ) -> bool {
-    let options = PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    };
+    let options = PoolOptions::default().with_read_only(true);
     let pool = Pool::open(home.path("p"), &options).unwrap();
     let version = || {
         let snapshot = pool.snapshot().unwrap();

@@ -32,12 +32,27 @@ pub(crate) use copies::IndexCopies;
 const PART: usize = 2 << 20;
 
 /// The placement of an index and its budget.
+#[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlaceOptions {
     /// The copies to hold in DRAM.
     pub placement: Placement,
     /// Limit in bytes of DRAM; `None` for no limit.
     pub dram: Option<u64>,
+}
+
+impl PlaceOptions {
+    /// Sets [`placement`](Self::placement).
+    #[must_use]
+    pub fn with_placement(self, placement: Placement) -> Self {
+        Self { placement, ..self }
+    }
+
+    /// Sets [`dram`](Self::dram).
+    #[must_use]
+    pub fn with_dram(self, dram: Option<u64>) -> Self {
+        Self { dram, ..self }
+    }
 }
 
 /// The placement of an index that is in effect.

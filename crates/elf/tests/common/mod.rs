@@ -225,16 +225,17 @@ pub(crate) fn all_placements(data: &Data) -> Vec<(String, Elf<Arc<[u8]>>)> {
                 (Placement::Dynamic(hashed, Links::Hashed), size / 3),
                 (Placement::StaticDynamic(hashed, Links::Hashed), size),
             ] {
-                let options = PlaceOptions {
-                    placement,
-                    dram: Some(dram),
-                };
+                let options = PlaceOptions::default()
+                    .with_placement(placement)
+                    .with_dram(Some(dram));
                 elves.push((format!("{what}, {placement}"), elf.place(&options).unwrap()));
             }
         }
         for k in 0..3 {
             let (placement, dram) = placements[(data.rows + 3 * i + 3 * k) % placements.len()];
-            let placed = elf.place(&PlaceOptions { placement, dram }).unwrap();
+            let placed = elf
+                .place(&PlaceOptions::default().with_placement(placement).with_dram(dram))
+                .unwrap();
             let used = placed.placed().dram_bytes;
             assert!(used <= dram.unwrap_or(u64::MAX), "{used} of {dram:?}");
             let why = &placed.placed().fallback;

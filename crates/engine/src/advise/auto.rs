@@ -101,7 +101,7 @@ impl PlacementAdvisor {
         dram: Option<u64>,
         free: u64,
     ) -> Result<PlaceOptions, EngineError> {
-        let options = |placement| PlaceOptions { placement, dram };
+        let options = |placement| PlaceOptions::default().with_placement(placement).with_dram(dram);
         if let Some(picked) = self.choice(index.name()) {
             return Ok(options(picked.placement));
         }

@@ -1,5 +1,6 @@
 //! Options for imports.
 
+use crate::setters::setters;
 use arrow_schema::{DataType, SchemaRef};
 use halocline_columns::TableEncoding;
 
@@ -35,6 +36,7 @@ pub enum QuoteOption {
 }
 
 /// Options for reading files.
+#[non_exhaustive]
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
     /// Their format.
@@ -70,6 +72,24 @@ pub struct ImportOptions {
     pub cluster: Vec<String>,
     /// Encoding of the values of a new table.
     pub encoding: TableEncoding,
+}
+
+setters! {
+    ImportOptions {
+        with_format: format: ImportFormat,
+        with_schema: schema: Option<SchemaRef>,
+        with_types: types: Vec<(String, DataType)>,
+        with_header: header: Option<bool>,
+        with_delimiter: delimiter: Option<u8>,
+        with_quote: quote: QuoteOption,
+        with_nulls: nulls: Vec<String>,
+        with_sample_rows: sample_rows: Option<usize>,
+        with_batch_rows: batch_rows: usize,
+        with_batch_bytes: batch_bytes: Option<usize>,
+        with_append: append: bool,
+        with_cluster: cluster: Vec<String>,
+        with_encoding: encoding: TableEncoding,
+    }
 }
 
 impl Default for ImportOptions {

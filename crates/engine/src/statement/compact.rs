@@ -3,6 +3,7 @@
 //! Each group of segments is merged in a transaction of its own, so that other writers get their turn in
 //! between; readers are not affected. What was merged before an error or a cancellation stays merged.
 
+use crate::setters::setters;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::tuning::EngineFault;
 const SORTING: u64 = 4;
 
 /// Options of a compaction.
+#[non_exhaustive]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactOptions {
     /// DRAM it may use, in bytes; by default what the database may use.
@@ -32,6 +34,14 @@ pub struct CompactOptions {
     /// Write all segments anew, also those that are good as they are: sorts the rows of a table after
     /// `CLUSTER BY`.
     pub full: bool,
+}
+
+setters! {
+    CompactOptions {
+        with_memory: memory: Option<usize>,
+        with_bandwidth: bandwidth: Option<u64>,
+        with_full: full: bool,
+    }
 }
 
 /// Progress of a compaction.

@@ -52,16 +52,12 @@ pub(crate) fn set_placement(
     let wrong = |error: &dyn std::fmt::Display| EngineError::Query(format!("index {name}: {error}"));
     let before = match (index.wanted(), placed.placement) {
         (Ok(before), _) => before,
-        (Err(_), Some(placement)) => PlaceOptions {
-            placement,
-            dram: None,
-        },
+        (Err(_), Some(placement)) => PlaceOptions::default().with_placement(placement).with_dram(None),
         (Err(error), None) => return Err(wrong(&error)),
     };
-    let options = PlaceOptions {
-        placement: placed.placement.unwrap_or(before.placement),
-        dram: placed.dram.unwrap_or(before.dram),
-    };
+    let options = PlaceOptions::default()
+        .with_placement(placed.placement.unwrap_or(before.placement))
+        .with_dram(placed.dram.unwrap_or(before.dram));
     let was_volatile = index.is_volatile();
     let table = index.table().to_owned();
     drop(index);

@@ -62,12 +62,10 @@ impl Sheet {
 
 impl Opened {
     pub(crate) fn open(path: &Path, read_only: bool) -> Result<Self, EngineError> {
-        let options = DatabaseOptions {
-            read_only,
-            threads: Some(1),
-            memory: Some(MEMORY),
-            ..DatabaseOptions::default()
-        };
+        let options = DatabaseOptions::default()
+            .with_read_only(read_only)
+            .with_threads(Some(1))
+            .with_memory(Some(MEMORY));
         Ok(Self {
             database: Database::open(path, &options)?,
             runtime: tokio::runtime::Builder::new_multi_thread()

@@ -175,10 +175,7 @@ impl Case<'_> {
             kinds.push(other);
         }
         let write = self.rng.below(2) == 0;
-        let options = PoolOptions {
-            read_only: !write,
-            ..PoolOptions::default()
-        };
+        let options = PoolOptions::default().with_read_only(!write);
         let pool = match Pool::open(&self.path, &options) {
             Ok(pool) => pool,
             Err(error) => {

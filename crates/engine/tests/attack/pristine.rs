@@ -33,14 +33,8 @@ pub(crate) fn make(directory: &Path) {
         database.sync().unwrap();
     };
     // With one thread all comes in the same order each time, so that a seed means the same.
-    let usual = DatabaseOptions {
-        threads: Some(1),
-        ..DatabaseOptions::default()
-    };
-    let little = DatabaseOptions {
-        memory: Some(LITTLE),
-        ..usual.clone()
-    };
+    let usual = DatabaseOptions::default().with_threads(Some(1));
+    let little = usual.clone().with_memory(Some(LITTLE));
     run(&usual, tables::MAKE);
     run(&little, tables::MAKE_TEXTS);
     let pool = Pool::open(&path, &PoolOptions::default()).unwrap();

@@ -27,10 +27,7 @@ pub(crate) fn soak(statements: u64) {
     let mut writers: Vec<Opened> = (0..2).map(|_| Opened::open(&path, false).unwrap()).collect();
     let make = format!("CREATE TABLE t AS SELECT i, i % 7 AS v FROM generate_series(1, {ROWS}) AS s(i)");
     writers[0].run(&make).unwrap();
-    let read_only = PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    };
+    let read_only = PoolOptions::default().with_read_only(true);
     let pool = Pool::open(&path, &read_only).unwrap();
     let mut readers: Vec<Snapshot> = Vec::new();
     let mut rng = SplitMix64::new(7);

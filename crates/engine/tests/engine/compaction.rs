@@ -69,10 +69,7 @@ async fn segments_are_merged_and_space_comes_back() {
         );
     }
     cancel.store(true, std::sync::atomic::Ordering::Relaxed);
-    let full = CompactOptions {
-        full: true,
-        ..CompactOptions::default()
-    };
+    let full = CompactOptions::default().with_full(true);
     let ended = db.compact(Some("t"), &full, &mut |_| (), &cancel);
     assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
     // All rows are merged when it is heard; only the index is left to build.

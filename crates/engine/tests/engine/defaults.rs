@@ -153,10 +153,7 @@ async fn what_changes_a_table_keeps_them() {
     run(&db, "DELETE FROM u WHERE i = 1").await;
     run(&db, "INSERT INTO u (i) VALUES (3)").await;
     let cancel = AtomicBool::new(false);
-    let full = CompactOptions {
-        full: true,
-        ..CompactOptions::default()
-    };
+    let full = CompactOptions::default().with_full(true);
     db.compact(Some("u"), &full, &mut |_| (), &cancel).unwrap();
     drop(db);
     let db = reopen(&dir, &DatabaseOptions::default());
@@ -183,10 +180,7 @@ async fn what_changes_a_table_keeps_them() {
     // A file has all columns.
     let file = dir.path().join("u.csv");
     std::fs::write(&file, "i,number,s,m\n7,,x,\n").unwrap();
-    let options = ImportOptions {
-        append: true,
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default().with_append(true);
     db.import("u", &[file], &options, &mut |_| (), &cancel).unwrap();
     assert_eq!(query(&db, "SELECT * FROM u WHERE i = 7").await, ["7|NULL|x|NULL"]);
     // A new table of the name has its own.

@@ -145,10 +145,7 @@ async fn types_beyond_the_sample_are_found() {
     let (dir, db) = new_pool();
     let path = dir.path().join("x.csv");
     std::fs::write(&path, "a,b\n1,2\n3,4\n5,six\n").unwrap();
-    let options = ImportOptions {
-        sample_rows: Some(1),
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default().with_sample_rows(Some(1));
     assert_eq!(
         try_import(&db, "x", std::slice::from_ref(&path), &options).unwrap(),
         3
@@ -158,10 +155,7 @@ async fn types_beyond_the_sample_are_found() {
         ["1|2", "3|4", "5|six"]
     );
     let schema = Some(ImportOptions::parse_schema("a int, b int").unwrap());
-    let options = ImportOptions {
-        schema,
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default().with_schema(schema);
     let error = try_import(&db, "y", &[path], &options).unwrap_err().to_string();
     assert!(
         error.ends_with("x.csv, line 4, column b: 'six' is not a value of type int"),
@@ -174,10 +168,7 @@ async fn an_import_can_be_cancelled() {
     let (dir, db) = new_pool();
     let files = orders(dir.path());
     let cancel = AtomicBool::new(false);
-    let options = ImportOptions {
-        batch_rows: 100,
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default().with_batch_rows(100);
     let mut stop = |_: &halocline_engine::ImportProgress| cancel.store(true, Ordering::Relaxed);
     let result = db.import("orders", &files[..1], &options, &mut stop, &cancel);
     assert!(matches!(result, Err(EngineError::Cancelled)), "{result:?}");
@@ -191,11 +182,9 @@ async fn what_a_table_cannot_hold_is_told_with_its_column() {
     let digits = "1234567890123456789012345678901234567";
     std::fs::write(&path, format!("d\n{digits}.5\n{digits}8.5\n")).unwrap();
     let schema = Some(ImportOptions::parse_schema("d decimal(38,1)").unwrap());
-    let options = ImportOptions {
-        schema,
-        format: ImportFormat::Csv,
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default()
+        .with_schema(schema)
+        .with_format(ImportFormat::Csv);
     let EngineError::Import(error) = try_import(&db, "t", &[path], &options).unwrap_err() else {
         panic!()
     };
@@ -228,16 +217,11 @@ async fn what_a_table_cannot_hold_is_told_with_its_column() {
 async fn imports_are_sorted_and_stored_as_asked() {
     let (dir, db) = new_pool();
     let file = orders(dir.path()).swap_remove(0);
-    let small = DatabaseOptions {
-        memory: Some(1 << 20),
-        ..DatabaseOptions::default()
-    };
+    let small = DatabaseOptions::default().with_memory(Some(1 << 20));
     let little = Database::create(&dir.path().join("little.pool"), &small).unwrap();
-    let options = ImportOptions {
-        cluster: vec!["o_orderdate".into(), "o_orderkey".into()],
-        encoding: TableEncoding::Plain,
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default()
+        .with_cluster(vec!["o_orderdate".into(), "o_orderkey".into()])
+        .with_encoding(TableEncoding::Plain);
     import(&db, "orders", std::slice::from_ref(&file));
     for (name, db) in [("sorted", &db), ("sorted", &little)] {
         assert_eq!(
@@ -259,11 +243,7 @@ async fn imports_are_sorted_and_stored_as_asked() {
         (encoding("o_orderkey"), encoding("o_orderstatus")),
         ("plain", "dictionary, plain")
     );
-    let again = ImportOptions {
-        append: true,
-        cluster: vec![],
-        ..options.clone()
-    };
+    let again = options.clone().with_append(true).with_cluster(vec![]);
     assert_eq!(
         try_import(&db, "sorted", std::slice::from_ref(&file), &again).unwrap(),
         1500
@@ -277,10 +257,7 @@ async fn imports_are_sorted_and_stored_as_asked() {
         (vec![], "orders", "has the encoding chosen"),
         (vec!["o_orderkey".to_string()], "orders", "kept as they came"),
     ] {
-        let options = ImportOptions {
-            cluster,
-            ..again.clone()
-        };
+        let options = again.clone().with_cluster(cluster);
         let error = try_import(&db, table, std::slice::from_ref(&file), &options).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
@@ -299,10 +276,7 @@ async fn values_beyond_the_sample_do_not_change() {
         "id,zip,n,t\n1,10115,1.50,true\n2,99999,2.75,false\n3,02139,10.5,True\n",
     )
     .unwrap();
-    let options = ImportOptions {
-        sample_rows: Some(2),
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default().with_sample_rows(Some(2));
     let report = db
         .import(
             "x",

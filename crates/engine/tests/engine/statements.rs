@@ -148,13 +148,7 @@ async fn one_writer_many_readers() {
     let (dir, db) = new_pool();
     run(&db, "CREATE TABLE t AS SELECT 1 AS i").await;
     let other = reopen(&dir, &DatabaseOptions::default());
-    let reader = reopen(
-        &dir,
-        &DatabaseOptions {
-            read_only: true,
-            ..DatabaseOptions::default()
-        },
-    );
+    let reader = reopen(&dir, &DatabaseOptions::default().with_read_only(true));
     // A snapshot taken before a change sees the state before it.
     let open = reader.sql("SELECT i FROM t").await.unwrap();
     run(&other, "CREATE OR REPLACE TABLE t AS SELECT 2 AS i").await;
@@ -169,10 +163,7 @@ async fn one_writer_many_readers() {
     );
     assert!(matches!(reader.drop("t"), Err(EngineError::ReadOnly { .. })));
     // The writer's lock is held by a transaction of the pool beneath.
-    let hasty = DatabaseOptions {
-        lock_wait: Some(std::time::Duration::ZERO),
-        ..DatabaseOptions::default()
-    };
+    let hasty = DatabaseOptions::default().with_lock_wait(Some(std::time::Duration::ZERO));
     let hasty = reopen(&dir, &hasty);
     let pool = halocline_pool::Pool::open(dir.path().join("test.pool"), &Default::default()).unwrap();
     let txn = pool.begin().unwrap();
@@ -255,11 +246,7 @@ async fn the_catalog_can_be_asked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_in_dram_works_as_well() {
-    let db = Database::in_memory(&DatabaseOptions {
-        threads: Some(1),
-        ..DatabaseOptions::default()
-    })
-    .unwrap();
+    let db = Database::in_memory(&DatabaseOptions::default().with_threads(Some(1))).unwrap();
     run(
         &db,
         "CREATE TABLE t AS SELECT * FROM generate_series(1, 100000) AS s(i)",

@@ -262,10 +262,7 @@ async fn a_lock_that_is_kept_is_told() {
     run(&db, "CREATE TABLE t (i bigint)").await;
     let hasty = reopen(
         &dir,
-        &DatabaseOptions {
-            lock_wait: Some(Duration::ZERO),
-            ..DatabaseOptions::default()
-        },
+        &DatabaseOptions::default().with_lock_wait(Some(Duration::ZERO)),
     );
     run(&db, "BEGIN").await;
     run(&db, "INSERT INTO t VALUES (2)").await;
@@ -307,10 +304,7 @@ async fn a_transaction_that_only_reads_keeps_nobody_waiting() {
     let (dir, db) = new_pool();
     run(&db, "CREATE TABLE t (i bigint)").await;
     run(&db, "INSERT INTO t VALUES (1)").await;
-    let hasty = DatabaseOptions {
-        lock_wait: Some(Duration::ZERO),
-        ..DatabaseOptions::default()
-    };
+    let hasty = DatabaseOptions::default().with_lock_wait(Some(Duration::ZERO));
     for other in [db.session(), reopen(&dir, &hasty)] {
         run(&db, "BEGIN").await;
         let before = sum(&db).await;
@@ -351,13 +345,7 @@ async fn a_transaction_that_only_reads_keeps_nobody_waiting() {
     run(&db, "UPDATE t SET i = i + 1").await;
     run(&db, "COMMIT").await;
     assert_eq!(sum(&other).await, "1|8");
-    let reader = reopen(
-        &dir,
-        &DatabaseOptions {
-            read_only: true,
-            ..DatabaseOptions::default()
-        },
-    );
+    let reader = reopen(&dir, &DatabaseOptions::default().with_read_only(true));
     run(&reader, "BEGIN").await;
     assert_eq!(sum(&reader).await, "1|8");
     assert!(error(&reader, "DELETE FROM t").await.contains("read-only"));

@@ -31,10 +31,7 @@ fn unpack(packed: &[u8]) -> (TempDir, PathBuf) {
 }
 
 fn open(path: &Path, read_only: bool) -> Database {
-    let options = DatabaseOptions {
-        read_only,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_read_only(read_only);
     Database::open(path, &options).unwrap()
 }
 
@@ -168,10 +165,7 @@ async fn version_1_can_be_changed() {
     drop(database);
     let database = open(&path, false);
     compare(&database, CHANGED).await;
-    let full = CompactOptions {
-        full: true,
-        ..CompactOptions::default()
-    };
+    let full = CompactOptions::default().with_full(true);
     database
         .compact(None, &full, &mut |_| (), &AtomicBool::new(false))
         .unwrap();

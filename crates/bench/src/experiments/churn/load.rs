@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use halocline_emulator::Watch;
-use halocline_engine::{Database, ImportOptions, IndexSpec, Layout, Order};
+use halocline_engine::{Database, ImportOptions, IndexSpec, Order};
 use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_parquet};
 
 use super::TABLE;
@@ -89,21 +89,12 @@ fn write_parts(directory: &Path, scale_factor: f64) -> Result<Vec<PathBuf>, Benc
 }
 
 fn append(database: &Database, files: &[PathBuf]) -> Result<(), BenchError> {
-    let options = ImportOptions {
-        append: true,
-        ..ImportOptions::default()
-    };
+    let options = ImportOptions::default().with_append(true);
     database.import(TABLE, files, &options, &mut |_| {}, &AtomicBool::new(false))?;
     Ok(())
 }
 
 fn index(database: &Database) -> Result<(), BenchError> {
-    database.create_index(&IndexSpec {
-        name: "lineitem_elf".to_owned(),
-        table: TABLE.to_owned(),
-        columns: INDEXED.map(str::to_owned).to_vec(),
-        layout: Layout::Packed,
-        order: Order::Given,
-    })?;
+    database.create_index(&IndexSpec::new("lineitem_elf", TABLE, INDEXED).with_order(Order::Given))?;
     Ok(())
 }

@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use halocline_columns::Table;
 use halocline_elf::TableIndex;
 use halocline_emulator::Watch;
-use halocline_engine::{Database, DatabaseOptions, IndexSpec, Layout, Order};
+use halocline_engine::{Database, DatabaseOptions, IndexSpec, Order};
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::{Conjunction, Literal, Predicate, tpch_selections};
 use tokio::runtime::Runtime;
@@ -97,10 +97,7 @@ impl Tables {
             .worker_threads(settings.threads())
             .enable_all()
             .build()?;
-        let options = DatabaseOptions {
-            threads: Some(settings.threads()),
-            ..DatabaseOptions::default()
-        };
+        let options = DatabaseOptions::default().with_threads(Some(settings.threads()));
         let database = Database::create(pool, &options)?;
         let made_on = database.info()?.pool.medium;
         let sql = |text: &str| runtime.block_on(async { database.sql(text).await?.collect().await });
@@ -118,13 +115,8 @@ impl Tables {
         let mut said = Vec::new();
         for (table, clustering) in TABLES {
             let start = Instant::now();
-            let index = database.create_index(&IndexSpec {
-                name: format!("{table}_elf"),
-                table: table.to_owned(),
-                columns: COLUMNS.map(str::to_owned).to_vec(),
-                layout: Layout::Packed,
-                order: Order::Given,
-            })?;
+            let spec = IndexSpec::new(format!("{table}_elf"), table, COLUMNS).with_order(Order::Given);
+            let index = database.create_index(&spec)?;
             let config = config! {"clustering": clustering, "medium": made_on};
             report.value("elf", &config, "build", start.elapsed().as_secs_f64(), "s")?;
             report.value("elf", &config, "size", index.bytes as f64, "bytes")?;
@@ -136,11 +128,8 @@ impl Tables {
         ))?;
         drop(database);
         let medium = settings.pool_medium()?;
-        let database = Database::open(pool, &DatabaseOptions { medium, ..options })?;
-        let read_only = PoolOptions {
-            read_only: true,
-            ..PoolOptions::default()
-        };
+        let database = Database::open(pool, &options.with_medium(medium))?;
+        let read_only = PoolOptions::default().with_read_only(true);
         // One device for both: at any time only one of them is asked.
         let snapshot = match database.device() {
             None => Pool::open(pool, &read_only)?,

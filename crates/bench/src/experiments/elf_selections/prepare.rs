@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexInfo, IndexSpec, Layout, Order};
+use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexInfo, IndexSpec, Order};
 use halocline_workloads::{ParquetOptions, TpchTable, lineitem_selection_columns, write_tpch_parquet};
 
 use crate::{BenchError, Config, Reporter, Settings, config};
@@ -44,10 +44,7 @@ pub(super) fn prepare(
     write_tpch_parquet(&parquet, TpchTable::Lineitem, scale_factor, &options, |_| {})
         .map_err(|error| BenchError::Setup(error.to_string()))?;
 
-    let database_options = DatabaseOptions {
-        threads: Some(settings.threads()),
-        ..DatabaseOptions::default()
-    };
+    let database_options = DatabaseOptions::default().with_threads(Some(settings.threads()));
     let database = Database::create(&pool, &database_options)?;
     let cancel = AtomicBool::new(false);
     let import = database.import(
@@ -94,13 +91,7 @@ pub(super) fn prepare(
 fn index(database: &Database, report: &mut Reporter<'_>) -> Result<(Vec<IndexInfo>, f64), BenchError> {
     let start = Instant::now();
     let build = |name: &str, columns: Vec<String>, order| {
-        database.create_index(&IndexSpec {
-            name: name.to_owned(),
-            table: TABLE.to_owned(),
-            columns,
-            layout: Layout::Packed,
-            order,
-        })
+        database.create_index(&IndexSpec::new(name, TABLE, columns).with_order(order))
     };
     let all = lineitem_selection_columns().map(str::to_owned).to_vec();
     let mut indexes = vec![build(INDEX, all, Order::Auto)?];

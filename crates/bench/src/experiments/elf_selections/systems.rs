@@ -106,22 +106,17 @@ impl SelectionSystems {
             .worker_threads(threads)
             .enable_all()
             .build()?;
-        let read_only = PoolOptions {
-            read_only: true,
-            ..PoolOptions::default()
-        };
+        let read_only = PoolOptions::default().with_read_only(true);
         let device = medium.map(Device::new).transpose()?;
         let pool = match &device {
             None => Pool::open(&prepared.pool, &read_only)?,
             Some(device) => Pool::open_wrapped(&prepared.pool, &read_only, |medium| device.emulate(medium))?,
         };
         let snapshot = pool.snapshot()?;
-        let options = DatabaseOptions {
-            read_only: true,
-            threads: Some(threads),
-            medium: medium.cloned(),
-            ..DatabaseOptions::default()
-        };
+        let options = DatabaseOptions::default()
+            .with_read_only(true)
+            .with_threads(Some(threads))
+            .with_medium(medium.cloned());
         Ok(Self {
             device,
             threads: rayon::ThreadPoolBuilder::new()

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use halocline_emulator::Watch;
-use halocline_engine::{Database, ImportOptions, IndexSpec, Layout, Order};
+use halocline_engine::{Database, ImportOptions, IndexSpec};
 use halocline_workloads::{ParquetCompression, ParquetOptions, TpchTable, write_tpch_parquet};
 
 use crate::timing::{Run, interleaved};
@@ -70,13 +70,7 @@ fn import(
         &AtomicBool::new(false),
     )?;
     if with_index {
-        database.create_index(&IndexSpec {
-            name: "lineitem_elf".to_owned(),
-            table: "lineitem".to_owned(),
-            columns: INDEXED.map(str::to_owned).to_vec(),
-            layout: Layout::Packed,
-            order: Order::Auto,
-        })?;
+        database.create_index(&IndexSpec::new("lineitem_elf", "lineitem", INDEXED))?;
     }
     database.sync()?;
     let seconds = watch.elapsed().as_secs_f64();

@@ -46,12 +46,10 @@ impl Kind {
     }
 
     fn options(self, medium: Option<&EmulatedSpec>) -> DatabaseOptions {
-        DatabaseOptions {
-            strict: self == Self::Strict,
-            assume_dax: self == Self::AssumedDax,
-            medium: medium.cloned(),
-            ..DatabaseOptions::default()
-        }
+        DatabaseOptions::default()
+            .with_strict(self == Self::Strict)
+            .with_assume_dax(self == Self::AssumedDax)
+            .with_medium(medium.cloned())
     }
 
     fn settings(self, settings: &Settings) -> Settings {

@@ -124,10 +124,7 @@ impl TreeMedium {
 
     /// Opens the pool in the file of that name again.
     pub(super) fn open(&self, name: &str) -> Result<Pool, PoolError> {
-        let options = PoolOptions {
-            assume_dax: self.medium == Backing::Dax,
-            ..PoolOptions::default()
-        };
+        let options = PoolOptions::default().with_assume_dax(self.medium == Backing::Dax);
         Pool::open(self.path(name), &options)
     }
 }

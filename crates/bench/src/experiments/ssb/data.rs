@@ -97,10 +97,7 @@ impl Data {
             import = Some(self.import(path, stored, settings)?);
             Ok(())
         })?;
-        let options = DatabaseOptions {
-            read_only: true,
-            ..DatabaseOptions::default()
-        };
+        let options = DatabaseOptions::default().with_read_only(true);
         let tables = Database::open(&path, &options)?.info()?.tables;
         let lineorder = tables
             .iter()
@@ -128,17 +125,11 @@ impl Data {
 
     /// Imports all tables; gives the seconds that lineorder took, synced.
     fn import(&self, path: &Path, stored: &PoolSpec, settings: &Settings) -> Result<f64, BenchError> {
-        let options = DatabaseOptions {
-            threads: Some(settings.threads()),
-            ..DatabaseOptions::default()
-        };
+        let options = DatabaseOptions::default().with_threads(Some(settings.threads()));
         let database = Database::create(path, &options)?;
         let mut seconds = 0.0;
         for table in SsbTable::ALL {
-            let mut options = ImportOptions {
-                encoding: stored.encoding,
-                ..ImportOptions::default()
-            };
+            let mut options = ImportOptions::default().with_encoding(stored.encoding);
             if table == SsbTable::Lineorder {
                 options.cluster = stored.sort.iter().cloned().collect();
             }

@@ -103,11 +103,9 @@ impl SsbSession {
 }
 
 fn open(variant: &Variant, path: &Path, settings: &Settings) -> Result<OpenPool, BenchError> {
-    let mut options = DatabaseOptions {
-        read_only: true,
-        threads: Some(settings.threads()),
-        ..DatabaseOptions::default()
-    };
+    let mut options = DatabaseOptions::default()
+        .with_read_only(true)
+        .with_threads(Some(settings.threads()));
     let mut copy = None;
     let database = match variant.backing {
         Backing::PageCache => Database::open(path, &options)?,

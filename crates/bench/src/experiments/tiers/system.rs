@@ -112,10 +112,11 @@ impl Tier {
         placement: Placement,
     ) -> Result<Option<String>, BenchError> {
         let elf = Elf::open(Arc::clone(bytes))?;
-        let placed = elf.place(&PlaceOptions {
-            placement,
-            dram: Some(0),
-        });
+        let placed = elf.place(
+            &PlaceOptions::default()
+                .with_placement(placement)
+                .with_dram(Some(0)),
+        );
         match placed {
             Err(error @ ElfError::Placement { .. }) => Ok(Some(format!("layout {}: {error}", elf.layout()))),
             Err(error) => Err(error.into()),
@@ -131,10 +132,9 @@ impl Tier {
         budget: Option<u64>,
     ) -> Result<IndexSystem, BenchError> {
         let slow = self.open(bytes)?;
-        let options = PlaceOptions {
-            placement,
-            dram: budget,
-        };
+        let options = PlaceOptions::default()
+            .with_placement(placement)
+            .with_dram(budget);
         // Once to warm up: what the allocator keeps is then not counted.
         drop(slow.index.place(&options)?);
         let before = machine::counted_dram();

@@ -82,10 +82,7 @@ fn each(
     path: &Path,
     mut look: impl FnMut(&str, TreeKind, u64, Result<OpenTree, TreeError>),
 ) -> Result<(), CliError> {
-    let read_only = PoolOptions {
-        read_only: true,
-        ..PoolOptions::default()
-    };
+    let read_only = PoolOptions::default().with_read_only(true);
     let open = |options| Pool::open(path, options).map_err(TreeError::from);
     let readable = open(&read_only)?;
     let found = trees(&readable)?;
