@@ -9,7 +9,7 @@ use crate::BenchError;
 use crate::page::sentence;
 use crate::plot::{Figure, Frame, GroupedColumns, Line, Lines, Maps, Panel};
 use crate::report::Measurement;
-use crate::view::{distinct, field, fields, matches};
+use crate::view::{distinct, field, parts};
 
 /// A figure of measured values. Names are those of a configuration, `system`, or `metric`, as in
 /// [`TableView`](crate::TableView).
@@ -34,7 +34,7 @@ pub struct Chart {
     pub base: Option<&'static str>,
     /// The horizontal axis, with its unit.
     pub x_label: &'static str,
-    /// The vertical axis, with its unit; of a map its vertical axis is [`ChartKind::Maps`].
+    /// The vertical axis, with its unit; for maps, the name of their rows.
     pub y_label: &'static str,
     /// The factor from the unit of the values to that of the axis.
     pub scale: f64,
@@ -65,44 +65,32 @@ impl Chart {
         experiment: &str,
         measurements: &[Measurement],
     ) -> Result<Vec<(String, String)>, BenchError> {
-        let shown: Vec<&Measurement> = measurements
-            .iter()
-            .filter(|value| matches(self.metrics, value))
-            .collect();
-        let split = |value: &Measurement| fields(value, self.split);
-        let parts = distinct(shown.iter().map(|value| split(value)));
-        let has_base = |part: &&Vec<String>| {
-            let mut values = shown.iter().filter(|value| split(value) == **part);
-            self.base
-                .is_none_or(|base| values.any(|value| field(value, self.series) == base))
-        };
-        let figure = |part: &Vec<String>| {
-            let values: Vec<&Measurement> = shown
-                .iter()
-                .copied()
-                .filter(|value| split(value) == *part)
-                .collect();
-            let words = [experiment, self.name].into_iter().map(str::to_owned);
-            let name = words.chain(part.iter().cloned()).map(|word| slug(&word));
-            let name: Vec<String> = name.filter(|word| !word.is_empty()).collect();
-            Ok((name.join("-"), self.draw(part, &values)?))
-        };
-        parts.iter().filter(has_base).map(figure).collect()
+        let mut figures = Vec::new();
+        for (part, values) in parts(measurements, self.metrics, self.split) {
+            let is_base = |base| values.iter().any(|value| field(value, self.series) == base);
+            if !self.base.is_none_or(is_base) {
+                continue;
+            }
+            let words = [experiment, self.name].into_iter();
+            let words = words.chain(part.iter().map(String::as_str)).map(slug);
+            let name: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+            figures.push((name.join("-"), self.draw(&part, &values)?));
+        }
+        Ok(figures)
     }
 
     fn draw(&self, part: &[String], values: &[&Measurement]) -> Result<String, BenchError> {
+        let of: Vec<&str> = part
+            .iter()
+            .map(String::as_str)
+            .filter(|part| !part.is_empty())
+            .collect();
+        let title = match of.is_empty() {
+            true => sentence(self.title),
+            false => format!("{} ({})", sentence(self.title), of.join(", ")),
+        };
         let frame = Frame {
-            title: {
-                let parts: Vec<&str> = part
-                    .iter()
-                    .map(String::as_str)
-                    .filter(|part| !part.is_empty())
-                    .collect();
-                match parts.is_empty() {
-                    true => sentence(self.title),
-                    false => format!("{} ({})", sentence(self.title), parts.join(", ")),
-                }
-            },
+            title,
             x: self.x_label.to_owned(),
             y: self.y_label.to_owned(),
             foot: self.foot(values),

@@ -40,21 +40,11 @@ impl TableView {
     /// Returns the tables of the measurements; none if there is no value for them.
     #[must_use]
     pub fn grids(&self, measurements: &[Measurement]) -> Vec<Grid> {
-        let shown: Vec<&Measurement> = measurements
+        let parts = parts(measurements, self.metrics, self.split);
+        parts
             .iter()
-            .filter(|value| matches(self.metrics, value))
-            .collect();
-        let split = |value: &Measurement| fields(value, self.split);
-        let parts = distinct(shown.iter().map(|value| split(value)));
-        let grid = |part: &Vec<String>| {
-            let of_part: Vec<&Measurement> = shown
-                .iter()
-                .copied()
-                .filter(|value| split(value) == *part)
-                .collect();
-            self.grid(part, &of_part, measurements)
-        };
-        parts.iter().map(grid).collect()
+            .map(|(part, shown)| self.grid(part, shown, measurements))
+            .collect()
     }
 
     fn grid(&self, part: &[String], shown: &[&Measurement], all: &[Measurement]) -> Grid {
@@ -181,7 +171,7 @@ pub fn quantity(value: f64, unit: &str) -> String {
 
 /// Returns true if the metric of the value is among `metrics`, of which one may end in `*`. Extremes are only
 /// named in full.
-pub(crate) fn matches(metrics: &[&str], value: &Measurement) -> bool {
+fn matches(metrics: &[&str], value: &Measurement) -> bool {
     let is_spread = value.metric.ends_with(".min") || value.metric.ends_with(".max");
     let matches = |metric: &&str| match metric.strip_suffix('*') {
         Some(prefix) => value.metric.starts_with(prefix) && !is_spread,
@@ -190,7 +180,25 @@ pub(crate) fn matches(metrics: &[&str], value: &Measurement) -> bool {
     metrics.iter().any(matches)
 }
 
-pub(crate) fn fields(value: &Measurement, names: &[&str]) -> Vec<String> {
+/// Returns the values of the metrics in groups that have the same values of the names in `split`. These values
+/// come with each group.
+pub(crate) fn parts<'a>(
+    measurements: &'a [Measurement],
+    metrics: &[&str],
+    split: &[&str],
+) -> Vec<(Vec<String>, Vec<&'a Measurement>)> {
+    let mut parts: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
+    for value in measurements.iter().filter(|value| matches(metrics, value)) {
+        let part = fields(value, split);
+        match parts.iter_mut().find(|(other, _)| *other == part) {
+            Some((_, values)) => values.push(value),
+            None => parts.push((part, vec![value])),
+        }
+    }
+    parts
+}
+
+fn fields(value: &Measurement, names: &[&str]) -> Vec<String> {
     names.iter().map(|name| field(value, name)).collect()
 }
 

@@ -203,9 +203,7 @@ fn there_is_all_of_it_or_nothing() {
     let refused = build(&mut KeptTrees::default(), &txn, &table, &free);
     // Also what is there already does not stay then.
     let mut kept = KeptTrees::default();
-    let unlimited = PlaceOptions::default()
-        .with_placement(Placement::Volatile)
-        .with_dram(None);
+    let unlimited = PlaceOptions::default().with_placement(Placement::Volatile);
     place_index(&txn, "i", &unlimited).expect("there");
     whole(build(&mut kept, &txn, &table, &free));
     place_index(&txn, "i", &options).expect("there");
@@ -261,7 +259,7 @@ fn trees_are_stored_again_when_the_placement_says_so() {
     let table = create(&txn, Layout::Packed);
     let expected = found(&open(&txn, "j"));
     let place = |placement| {
-        let options = PlaceOptions::default().with_placement(placement).with_dram(None);
+        let options = PlaceOptions::default().with_placement(placement);
         place_index(&txn, "j", &options).expect("there");
     };
     place(Placement::Volatile);

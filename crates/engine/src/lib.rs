@@ -42,7 +42,6 @@ mod scrub;
 mod scrub_thread;
 mod semantics;
 mod session;
-mod setters;
 mod size;
 mod stack;
 mod star;

@@ -1,6 +1,5 @@
 //! Options for opening a database and for building an index.
 
-use crate::setters::setters;
 use std::time::Duration;
 
 use halocline_elf::{Layout, Order};
@@ -45,24 +44,74 @@ pub struct DatabaseOptions {
     pub medium: Option<EmulatedSpec>,
 }
 
-setters! {
-    DatabaseOptions {
-        with_read_only: read_only: bool,
-        with_allow_writing_files: allow_writing_files: bool,
-        with_strict: strict: bool,
-        with_assume_dax: assume_dax: bool,
-        with_threads: threads: Option<usize>,
-        with_memory: memory: Option<usize>,
-        with_lock_wait: lock_wait: Option<Duration>,
-        with_compaction: compaction: Compaction,
-        with_dram_budget: dram_budget: Option<u64>,
-        with_medium: medium: Option<EmulatedSpec>,
+impl DatabaseOptions {
+    /// Sets [`read_only`](Self::read_only).
+    #[must_use]
+    pub fn with_read_only(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
+    }
+
+    /// Sets [`allow_writing_files`](Self::allow_writing_files).
+    #[must_use]
+    pub fn with_allow_writing_files(self, allow_writing_files: bool) -> Self {
+        Self {
+            allow_writing_files,
+            ..self
+        }
+    }
+
+    /// Sets [`strict`](Self::strict).
+    #[must_use]
+    pub fn with_strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    /// Sets [`assume_dax`](Self::assume_dax).
+    #[must_use]
+    pub fn with_assume_dax(self, assume_dax: bool) -> Self {
+        Self { assume_dax, ..self }
+    }
+
+    /// Sets [`threads`](Self::threads).
+    #[must_use]
+    pub fn with_threads(self, threads: Option<usize>) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Sets [`memory`](Self::memory).
+    #[must_use]
+    pub fn with_memory(self, memory: Option<usize>) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// Sets [`lock_wait`](Self::lock_wait).
+    #[must_use]
+    pub fn with_lock_wait(self, lock_wait: Option<Duration>) -> Self {
+        Self { lock_wait, ..self }
+    }
+
+    /// Sets [`compaction`](Self::compaction).
+    #[must_use]
+    pub fn with_compaction(self, compaction: Compaction) -> Self {
+        Self { compaction, ..self }
+    }
+
+    /// Sets [`dram_budget`](Self::dram_budget).
+    #[must_use]
+    pub fn with_dram_budget(self, dram_budget: Option<u64>) -> Self {
+        Self { dram_budget, ..self }
+    }
+
+    /// Sets [`medium`](Self::medium).
+    #[must_use]
+    pub fn with_medium(self, medium: Option<EmulatedSpec>) -> Self {
+        Self { medium, ..self }
     }
 }
 
 /// The definition of an index to build.
-#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexSpec {
     /// Its name.
     pub name: String,
@@ -91,11 +140,16 @@ impl IndexSpec {
             order: Order::default(),
         }
     }
-}
 
-setters! {
-    IndexSpec {
-        with_layout: layout: Layout,
-        with_order: order: Order,
+    /// Sets [`layout`](Self::layout).
+    #[must_use]
+    pub fn with_layout(self, layout: Layout) -> Self {
+        Self { layout, ..self }
+    }
+
+    /// Sets [`order`](Self::order).
+    #[must_use]
+    pub fn with_order(self, order: Order) -> Self {
+        Self { order, ..self }
     }
 }

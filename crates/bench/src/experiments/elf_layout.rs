@@ -17,7 +17,7 @@ const QUESTIONS: [QueryType; 5] = [
     QueryType::ExactBatch,
     QueryType::Range(2.0),
     QueryType::Partial(2.0),
-    QueryType::FirstTwo(2.0),
+    QueryType::OneAndTwo(2.0),
 ];
 const LAYOUTS: [Layout; 2] = [Layout::Packed, Layout::Published];
 

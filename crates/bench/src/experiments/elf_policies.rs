@@ -221,7 +221,7 @@ fn measure(
     })
 }
 
-/// As many queries as the index in DRAM answers in a tenth of a second.
+/// As many queries as the index in DRAM answers in 0.15 s.
 fn enough(
     settings: &Settings,
     volatile: &IndexSystem,

@@ -70,7 +70,8 @@ pub trait Figure {
     fn svg(&self) -> Result<String, BenchError>;
 }
 
-/// Writes the text of a figure to `NAME.svg` in a directory, which is made if it is not there; returns the path.
+/// Writes the text of a figure to `NAME.svg` in a directory, which is made if it is not there. Returns the
+/// path.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -13,7 +13,6 @@ use crate::{opening, progress, sql};
 pub(crate) fn compact(args: &CompactArgs) -> Result<(), CliError> {
     let database = opening::open(&args.pool, &opening::options(&args.open, false))?;
     let options = CompactOptions::default()
-        .with_memory(None)
         .with_bandwidth(args.bandwidth)
         .with_full(args.full);
     print(&run(&database, args.table.as_deref(), &options)?)

@@ -135,7 +135,7 @@ fn print(
 
 fn place(pool: &Path, options: &DatabaseOptions, placement: Placement) -> Result<(), CliError> {
     let database = opening::open(pool, options)?;
-    let placed = PlaceOptions::default().with_placement(placement).with_dram(None);
+    let placed = PlaceOptions::default().with_placement(placement);
     database.place_index(INDEX, &placed)?;
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Options for imports.
 
-use crate::setters::setters;
 use arrow_schema::{DataType, SchemaRef};
 use halocline_columns::TableEncoding;
 
@@ -74,21 +73,83 @@ pub struct ImportOptions {
     pub encoding: TableEncoding,
 }
 
-setters! {
-    ImportOptions {
-        with_format: format: ImportFormat,
-        with_schema: schema: Option<SchemaRef>,
-        with_types: types: Vec<(String, DataType)>,
-        with_header: header: Option<bool>,
-        with_delimiter: delimiter: Option<u8>,
-        with_quote: quote: QuoteOption,
-        with_nulls: nulls: Vec<String>,
-        with_sample_rows: sample_rows: Option<usize>,
-        with_batch_rows: batch_rows: usize,
-        with_batch_bytes: batch_bytes: Option<usize>,
-        with_append: append: bool,
-        with_cluster: cluster: Vec<String>,
-        with_encoding: encoding: TableEncoding,
+impl ImportOptions {
+    /// Sets [`format`](Self::format).
+    #[must_use]
+    pub fn with_format(self, format: ImportFormat) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Sets [`schema`](Self::schema).
+    #[must_use]
+    pub fn with_schema(self, schema: Option<SchemaRef>) -> Self {
+        Self { schema, ..self }
+    }
+
+    /// Sets [`types`](Self::types).
+    #[must_use]
+    pub fn with_types(self, types: Vec<(String, DataType)>) -> Self {
+        Self { types, ..self }
+    }
+
+    /// Sets [`header`](Self::header).
+    #[must_use]
+    pub fn with_header(self, header: Option<bool>) -> Self {
+        Self { header, ..self }
+    }
+
+    /// Sets [`delimiter`](Self::delimiter).
+    #[must_use]
+    pub fn with_delimiter(self, delimiter: Option<u8>) -> Self {
+        Self { delimiter, ..self }
+    }
+
+    /// Sets [`quote`](Self::quote).
+    #[must_use]
+    pub fn with_quote(self, quote: QuoteOption) -> Self {
+        Self { quote, ..self }
+    }
+
+    /// Sets [`nulls`](Self::nulls).
+    #[must_use]
+    pub fn with_nulls(self, nulls: Vec<String>) -> Self {
+        Self { nulls, ..self }
+    }
+
+    /// Sets [`sample_rows`](Self::sample_rows).
+    #[must_use]
+    pub fn with_sample_rows(self, sample_rows: Option<usize>) -> Self {
+        Self { sample_rows, ..self }
+    }
+
+    /// Sets [`batch_rows`](Self::batch_rows).
+    #[must_use]
+    pub fn with_batch_rows(self, batch_rows: usize) -> Self {
+        Self { batch_rows, ..self }
+    }
+
+    /// Sets [`batch_bytes`](Self::batch_bytes).
+    #[must_use]
+    pub fn with_batch_bytes(self, batch_bytes: Option<usize>) -> Self {
+        Self { batch_bytes, ..self }
+    }
+
+    /// Sets [`append`](Self::append).
+    #[must_use]
+    pub fn with_append(self, append: bool) -> Self {
+        Self { append, ..self }
+    }
+
+    /// Sets [`cluster`](Self::cluster).
+    #[must_use]
+    pub fn with_cluster(self, cluster: Vec<String>) -> Self {
+        Self { cluster, ..self }
+    }
+
+    /// Sets [`encoding`](Self::encoding).
+    #[must_use]
+    pub fn with_encoding(self, encoding: TableEncoding) -> Self {
+        Self { encoding, ..self }
     }
 }
 

@@ -3,7 +3,6 @@
 //! Each group of segments is merged in a transaction of its own, so that other writers get their turn in
 //! between; readers are not affected. What was merged before an error or a cancellation stays merged.
 
-use crate::setters::setters;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,11 +35,23 @@ pub struct CompactOptions {
     pub full: bool,
 }
 
-setters! {
-    CompactOptions {
-        with_memory: memory: Option<usize>,
-        with_bandwidth: bandwidth: Option<u64>,
-        with_full: full: bool,
+impl CompactOptions {
+    /// Sets [`memory`](Self::memory).
+    #[must_use]
+    pub fn with_memory(self, memory: Option<usize>) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// Sets [`bandwidth`](Self::bandwidth).
+    #[must_use]
+    pub fn with_bandwidth(self, bandwidth: Option<u64>) -> Self {
+        Self { bandwidth, ..self }
+    }
+
+    /// Sets [`full`](Self::full).
+    #[must_use]
+    pub fn with_full(self, full: bool) -> Self {
+        Self { full, ..self }
     }
 }
 

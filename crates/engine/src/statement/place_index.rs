@@ -52,7 +52,7 @@ pub(crate) fn set_placement(
     let wrong = |error: &dyn std::fmt::Display| EngineError::Query(format!("index {name}: {error}"));
     let before = match (index.wanted(), placed.placement) {
         (Ok(before), _) => before,
-        (Err(_), Some(placement)) => PlaceOptions::default().with_placement(placement).with_dram(None),
+        (Err(_), Some(placement)) => PlaceOptions::default().with_placement(placement),
         (Err(error), None) => return Err(wrong(&error)),
     };
     let options = PlaceOptions::default()

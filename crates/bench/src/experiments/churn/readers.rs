@@ -140,7 +140,6 @@ fn joined<T>(handle: thread::ScopedJoinHandle<'_, Result<T, BenchError>>) -> Res
 /// Writes the whole table anew, again and again, until it is told to end.
 fn compact(database: &Database, bandwidth: Option<u64>, over: &AtomicBool) -> Result<(), BenchError> {
     let options = CompactOptions::default()
-        .with_memory(None)
         .with_bandwidth(bandwidth)
         .with_full(true);
     loop {

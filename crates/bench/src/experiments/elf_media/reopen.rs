@@ -30,7 +30,7 @@ pub(super) fn measure(
         // The device is hardware that is there before the index is opened.
         let opened: IndexSystem = tier.open(bytes)?;
         let start = Instant::now();
-        let placed = opened.reopen(&PlaceOptions::default().with_placement(placement).with_dram(None))?;
+        let placed = opened.reopen(&PlaceOptions::default().with_placement(placement))?;
         let seconds = start.elapsed().as_secs_f64();
         drop(placed);
         Ok(seconds)

@@ -76,7 +76,7 @@ impl<B: Bytes> Index for Elf<B> {
                     }
                 }
             }
-            QueryType::Range(_) | QueryType::Partial(_) | QueryType::FirstTwo(_) => {
+            QueryType::Range(_) | QueryType::Partial(_) | QueryType::OneAndTwo(_) => {
                 let mut tids: Vec<Tid> = Vec::new();
                 for (query, window) in queries.windows[..count].iter().enumerate() {
                     tids.clear();

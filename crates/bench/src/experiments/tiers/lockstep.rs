@@ -10,7 +10,7 @@ fn most(question: QueryType) -> usize {
         QueryType::Exact | QueryType::ExactBatch => 500_000,
         QueryType::Range(percent) | QueryType::Partial(percent) if percent > 50.0 => 4,
         QueryType::Range(_) => 20_000,
-        QueryType::Partial(_) | QueryType::FirstTwo(_) => 500,
+        QueryType::Partial(_) | QueryType::OneAndTwo(_) => 500,
     }
 }
 

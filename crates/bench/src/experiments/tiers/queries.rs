@@ -20,7 +20,7 @@ pub(in crate::experiments) enum QueryType {
     /// Windows of so many percent in every second dimension.
     Partial(f64),
     /// Windows of so many percent in dimensions 1 and 2.
-    FirstTwo(f64),
+    OneAndTwo(f64),
 }
 
 impl QueryType {
@@ -32,7 +32,7 @@ impl QueryType {
             Self::Range(percent) if percent > 50.0 => QueryGroup::WholeRange,
             Self::Range(_) => QueryGroup::Range,
             Self::Partial(percent) if percent > 50.0 => QueryGroup::WholePartial,
-            Self::Partial(_) | Self::FirstTwo(_) => QueryGroup::Partial,
+            Self::Partial(_) | Self::OneAndTwo(_) => QueryGroup::Partial,
         };
         let asked = &settings.tiers.asked;
         asked.is_empty() || asked.contains(&kind)
@@ -46,8 +46,8 @@ impl QueryType {
             (Self::Range(percent) | Self::Partial(percent), _) if percent > 50.0 => 4,
             (Self::Range(_), true) => 200,
             (Self::Range(_), false) => 100_000,
-            (Self::Partial(_) | Self::FirstTwo(_), true) => 10,
-            (Self::Partial(_) | Self::FirstTwo(_), false) => 2_000,
+            (Self::Partial(_) | Self::OneAndTwo(_), true) => 10,
+            (Self::Partial(_) | Self::OneAndTwo(_), false) => 2_000,
         }
     }
 }
@@ -59,7 +59,7 @@ impl fmt::Display for QueryType {
             Self::ExactBatch => f.write_str("exact_batch"),
             Self::Range(percent) => write!(f, "range {percent} %"),
             Self::Partial(percent) => write!(f, "partial {percent} %"),
-            Self::FirstTwo(percent) => write!(f, "partial {percent} % on 1, 2"),
+            Self::OneAndTwo(percent) => write!(f, "partial {percent} % on dimensions 1, 2"),
         }
     }
 }
@@ -90,7 +90,7 @@ impl Queries {
                 let points = self.points.chunks_exact(self.dims);
                 points.map(|point| Query::Exact(point.to_vec())).collect()
             }
-            QueryType::Range(_) | QueryType::Partial(_) | QueryType::FirstTwo(_) => {
+            QueryType::Range(_) | QueryType::Partial(_) | QueryType::OneAndTwo(_) => {
                 self.windows.iter().cloned().map(Query::Select).collect()
             }
         }
@@ -144,10 +144,10 @@ impl<'a> QuerySource<'a> {
                     self.table.push_row(row, &mut queries.points);
                 }
             }
-            QueryType::Range(percent) | QueryType::Partial(percent) | QueryType::FirstTwo(percent) => {
+            QueryType::Range(percent) | QueryType::Partial(percent) | QueryType::OneAndTwo(percent) => {
                 let is_bounded = |dim: usize| match question {
                     QueryType::Partial(_) => dim.is_multiple_of(2),
-                    QueryType::FirstTwo(_) => dim == 1 || dim == 2,
+                    QueryType::OneAndTwo(_) => dim == 1 || dim == 2,
                     _ => true,
                 };
                 let mut point = Vec::with_capacity(dims);
