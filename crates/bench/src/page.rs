@@ -1,4 +1,5 @@
-//! A page of results: recorded values as Markdown tables and figures, one section for each experiment.
+//! A page of results: recorded values as Markdown tables and figures, one section for each experiment, and in
+//! it one for each run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -60,24 +61,25 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
             );
             continue;
         }
-        for (name, of) in [
-            ("Machine", "cpu"),
-            ("CPUs", "cpus"),
-            ("Date", "date"),
-            ("Command", "command"),
-            ("Medium", "medium"),
-        ] {
-            let _ = write!(page, "\n- {name}: {}", all_of(&values, of));
-        }
-        page.push('\n');
-        for grid in experiment.views.iter().flat_map(|view| view.grids(&values)) {
-            let _ = write!(page, "\n{}:\n\n{}\n", sentence(&grid.title), grid.to_markdown());
-        }
-        for chart in experiment.charts {
-            for (name, svg) in chart.figures(experiment.name, &values)? {
-                let path = figures.join(format!("{name}.svg"));
-                let _ = write!(page, "\n![{}]({})\n", sentence(chart.title), path.display());
-                drawn.push((name, svg));
+        let runs = runs(values);
+        for (at, values) in runs.iter().enumerate() {
+            let is_one_of_several = runs.len() > 1;
+            if is_one_of_several {
+                let _ = write!(page, "\n### {name}, run {}\n", at + 1);
+            }
+            describe(values, &mut page);
+            for grid in experiment.views.iter().flat_map(|view| view.grids(values)) {
+                let _ = write!(page, "\n{}:\n\n{}\n", sentence(&grid.title), grid.to_markdown());
+            }
+            for chart in experiment.charts {
+                for (mut name, svg) in chart.figures(experiment.name, values)? {
+                    if is_one_of_several {
+                        let _ = write!(name, "-run-{}", at + 1);
+                    }
+                    let path = figures.join(format!("{name}.svg"));
+                    let _ = write!(page, "\n![{}]({})\n", sentence(chart.title), path.display());
+                    drawn.push((name, svg));
+                }
             }
         }
     }
@@ -85,6 +87,33 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
         text: page,
         figures: drawn,
     })
+}
+
+/// Returns the values of each command by themselves: what different runs measured is not to be compared.
+fn runs(values: Vec<Measurement>) -> Vec<Vec<Measurement>> {
+    let mut runs: Vec<Vec<Measurement>> = Vec::new();
+    for value in values {
+        let same = |run: &&mut Vec<Measurement>| run[0].config.get("command") == value.config.get("command");
+        match runs.iter_mut().find(same) {
+            Some(run) => run.push(value),
+            None => runs.push(vec![value]),
+        }
+    }
+    runs
+}
+
+/// Appends where, when and how the values were measured.
+fn describe(values: &[Measurement], page: &mut String) {
+    for (name, of) in [
+        ("Machine", "cpu"),
+        ("CPUs", "cpus"),
+        ("Date", "date"),
+        ("Command", "command"),
+        ("Medium", "medium"),
+    ] {
+        let _ = write!(page, "\n- {name}: {}", all_of(values, of));
+    }
+    page.push('\n');
 }
 
 fn recordings(directory: &Path) -> Result<Vec<PathBuf>, BenchError> {
@@ -171,6 +200,19 @@ mod tests {
         ] {
             assert!(page.contains(text), "`{text}` is not in\n{page}");
         }
+    }
+
+    #[test]
+    fn runs_are_not_mixed() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = LINE
+            .replace("bench open", "bench open --repeat 9")
+            .replace("1.5", "2.5");
+        fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n{other}\n")).unwrap();
+        let page = page(directory.path(), Path::new("")).unwrap().text;
+        let (first, second) = page.split_once("### open, run 2").expect("two runs");
+        assert!(first.contains("### open, run 1") && first.contains("1.50 ms") && !first.contains("2.50 ms"));
+        assert!(second.contains("`halocline bench open --repeat 9`") && second.contains("2.50 ms"));
     }
 
     #[test]

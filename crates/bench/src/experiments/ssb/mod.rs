@@ -24,7 +24,7 @@ pub(super) const VIEWS: &[TableView] = &[
     TableView {
         title: "time of a query by variant",
         metrics: &["time", "geomean"],
-        split: &["scale_factor", "beside"],
+        split: &["scale_factor"],
         rows: &["query"],
         columns: "variant",
         base: Some("halocline"),
@@ -44,7 +44,7 @@ pub(super) const CHARTS: &[Chart] = &[Chart {
     title: "time by query",
     kind: ChartKind::Columns,
     metrics: &["time", "geomean"],
-    split: &["scale_factor", "beside"],
+    split: &["scale_factor"],
     x: "query",
     series: "variant",
     base: None,
