@@ -68,6 +68,10 @@ impl<F: NodeFormat> PersistentTree<F> {
         mut passing: impl FnMut(u32, u32),
     ) -> Result<Option<VersionedNode>, TreeError> {
         let (number, mut level) = self.root();
+        if level < down_to {
+            // Another thread has removed the root since the caller read the height.
+            return Ok(None);
+        }
         let Some(version) = self.locks.read(number) else {
             return Ok(None);
         };
@@ -164,7 +168,7 @@ impl<F: NodeFormat> PersistentTree<F> {
     /// # Errors
     /// [`TreeError::Damaged`], of the node or of its parent.
     #[cold]
-    pub(super) fn verify_place(&self, key: u64, level: u32) -> Result<(), TreeError> {
+    pub(crate) fn verify_place(&self, key: u64, level: u32) -> Result<(), TreeError> {
         let Some(above) = self.try_descend(key, level + 1)? else {
             return Ok(());
         };

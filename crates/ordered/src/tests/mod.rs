@@ -114,6 +114,7 @@ macro_rules! persistent_tests {
             tree_tests!(@ $kind: persistent, damaged_leaves_are_named_and_refused);
             tree_tests!(@ $kind: persistent, damaged_inner_nodes_are_named_and_refused);
             tree_tests!(@ $kind: persistent, broken_links_are_named_and_refused);
+            tree_tests!(@ $kind: persistent, levels_above_the_root_are_not_damage);
             tree_tests!(@ $kind: persistent, leaves_with_wrong_heads_end_in_errors);
             tree_tests!(@ $kind: persistent, a_damaged_root_is_named);
             tree_tests!(@ $kind: persistent, a_count_among_writers);

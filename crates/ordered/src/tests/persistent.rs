@@ -391,3 +391,15 @@ pub(crate) fn opening_writes_nothing<K: Kind>() {
     let cost = medium.counts() - before;
     assert_eq!((cost.lines, cost.fences), (0, 0));
 }
+
+/// Compares a key's node with a parent on a level that the tree no longer has, as a thread does that read the
+/// height before another one removed the root. That is neither damage nor a reason to read a leaf as a parent.
+pub(crate) fn levels_above_the_root_are_not_damage<K: PersistentKind>() {
+    let (_, _, tree) = grown::<K>();
+    let height = tree.stats().height;
+    for level in height..height + 3 {
+        K::persistent(&tree).verify_place(1_000, level).unwrap();
+    }
+    assert!(tree.check().unwrap().is_intact());
+    assert!(tree.get(1_000).unwrap().is_some());
+}
