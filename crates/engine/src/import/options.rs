@@ -110,7 +110,7 @@ impl ImportOptions {
         Self { quote, ..self }
     }
 
-    /// Sets [`nulls`](Self::nulls).
+    /// Sets [`nulls`](field@Self::nulls).
     #[must_use]
     pub fn with_nulls(self, nulls: Vec<String>) -> Self {
         Self { nulls, ..self }
