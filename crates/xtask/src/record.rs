@@ -1,6 +1,8 @@
 //! The recordings behind docs/results.md: which experiments are run, with which options.
 //!
-//! A recording is worth something only if nothing else runs on the machine meanwhile.
+//! Nothing else should run on the machine meanwhile. A recording replaces the previous one only when all runs
+//! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py --json` appends to the
+//! recording of `ssb`, have to be measured again after it.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +13,8 @@ use crate::run;
 /// Where recordings, figures and the text of each section lie, relative to the root.
 const DIRECTORY: &str = "docs/results";
 
-/// Where the pools and Parquet files of the Star Schema Benchmark are kept between runs.
+/// Where the files of a recording are written until it is complete, and where the pools and Parquet files of
+/// the Star Schema Benchmark are kept between runs.
 const DATA: &str = "target/record";
 
 /// Experiments and the options of each of their runs.
@@ -90,23 +93,33 @@ pub(crate) fn record(root: &Path, names: &[String]) -> Result<(), String> {
             "there is no recording of `{unknown}`; `halocline bench list` shows the experiments"
         ));
     }
-    let wanted = |experiment: &str| names.is_empty() || names.iter().any(|name| name == experiment);
-    fs::create_dir_all(root.join(DATA)).map_err(|error| format!("cannot make {DATA}: {error}"))?;
-    let mut begun: Vec<&str> = vec![];
-    for (experiment, options) in RUNS.into_iter().filter(|(experiment, _)| wanted(experiment)) {
-        let file = format!("{DIRECTORY}/{experiment}.jsonl");
-        if !begun.contains(&experiment) {
-            begun.push(experiment);
-            if root.join(&file).exists() {
-                fs::remove_file(root.join(&file))
-                    .map_err(|error| format!("cannot remove {file}: {error}"))?;
-            }
-        }
-        let mut bench = halocline();
-        bench.arg(experiment).args(options).args(["--json", &file]);
-        run(experiment, &mut bench)?;
+    for directory in [DATA, DIRECTORY] {
+        fs::create_dir_all(root.join(directory))
+            .map_err(|error| format!("cannot create {directory}: {error}"))?;
+    }
+    let mut experiments: Vec<&str> = RUNS.iter().map(|(experiment, _)| *experiment).collect();
+    experiments.dedup();
+    experiments.retain(|experiment| names.is_empty() || names.iter().any(|name| name == experiment));
+    for experiment in experiments {
+        record_one(root, experiment)?;
     }
     report()
+}
+
+/// Records all runs of an experiment.
+fn record_one(root: &Path, experiment: &str) -> Result<(), String> {
+    let unfinished = format!("{DATA}/{experiment}.jsonl");
+    // A run appends to the file, so values of an interrupted recording must not be left in it.
+    fs::write(root.join(&unfinished), "").map_err(|error| format!("cannot write {unfinished}: {error}"))?;
+    for (_, options) in RUNS.iter().filter(|(of, _)| *of == experiment) {
+        let mut bench = halocline();
+        bench.arg(experiment).args(*options).args(["--json", &unfinished]);
+        run(experiment, &mut bench)?;
+    }
+    let recording = format!("{DIRECTORY}/{experiment}.jsonl");
+    fs::copy(root.join(&unfinished), root.join(&recording))
+        .map(drop)
+        .map_err(|error| format!("cannot write {recording}: {error}"))
 }
 
 /// Writes the page of results from the recordings.
