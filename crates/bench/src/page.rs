@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::report::Measurement;
-use crate::{BenchError, experiments};
+use crate::{BenchError, TableView, experiments};
 
 const HEAD: &str = "\
 # Results
@@ -19,6 +19,17 @@ This page is written by `halocline bench report` from recorded runs. An experime
 checks that their answers agree, and records each value with its whole configuration. Values on an emulated medium \
 are those of a model, as the medium of their section says.
 ";
+
+/// Figures from publications and other programs: values whose configuration names their source instead of a
+/// command.
+const PUBLISHED: TableView = TableView {
+    title: "published",
+    metrics: &["*"],
+    split: &["source"],
+    rows: &["system", "question"],
+    columns: "metric",
+    base: None,
+};
 
 /// A page of results with its figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +41,8 @@ pub struct Page {
 }
 
 /// Returns the page of the recordings in a directory: files `*.jsonl`, written with `--json`. A file
-/// `EXPERIMENT.md` beside them is the text of that experiment's section. Figures are linked as files in the
+/// `EXPERIMENT.md` beside them is the text of that experiment's section. Values with a `source` in their
+/// configuration are not measured here; they get tables of their own. Figures are linked as files in the
 /// directory `figures`, relative to the page.
 ///
 /// # Errors
@@ -45,14 +57,15 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
     let mut drawn = Vec::new();
     for experiment in experiments() {
         let name = experiment.name;
-        let values: Vec<Measurement> = recorded
-            .iter()
-            .filter(|value| value.experiment == name)
-            .cloned()
-            .collect();
+        let of_experiment = recorded.iter().filter(|value| value.experiment == name).cloned();
+        let (published, values): (Vec<Measurement>, Vec<Measurement>) =
+            of_experiment.partition(|value| value.config.contains_key("source"));
         let _ = write!(page, "\n## {name}\n\n{}.\n", sentence(experiment.about));
         if let Some(text) = optional(&directory.join(format!("{name}.md")))? {
             let _ = write!(page, "\n{}\n", text.trim());
+        }
+        for grid in PUBLISHED.grids(&published) {
+            let _ = write!(page, "\n{}:\n\n{}\n", sentence(&grid.title), grid.to_markdown());
         }
         if values.is_empty() {
             let _ = write!(
@@ -213,6 +226,20 @@ mod tests {
         let (first, second) = page.split_once("### open, run 2").expect("two runs");
         assert!(first.contains("### open, run 1") && first.contains("1.50 ms") && !first.contains("2.50 ms"));
         assert!(second.contains("`halocline bench open --repeat 9`") && second.contains("2.50 ms"));
+    }
+
+    #[test]
+    fn published_figures_are_apart_from_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let published = LINE
+            .replace(r#""cpu":"some","cpus":2,"command":"halocline bench open""#, r#""source":"a paper""#)
+            .replace("halocline", "another system");
+        fs::write(directory.path().join("a.jsonl"), format!("{published}\n{LINE}\n")).unwrap();
+        let page = page(directory.path(), Path::new("")).unwrap().text;
+        let (before, run) = page.split_once("- Command: `halocline bench open`").expect("one run");
+        assert!(before.contains("Published (source a paper):"), "{page}");
+        assert!(before.contains("another system") && !run.contains("another system"), "{page}");
+        assert!(!page.contains("### open, run 1"), "{page}");
     }
 
     #[test]

@@ -57,6 +57,7 @@ fn peak_of(home: &Home, arguments: &[&str]) -> (String, u64) {
         .env("TMPDIR", home.directory())
         .args(arguments)
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut rows = child.stdout.take().unwrap();
@@ -73,7 +74,9 @@ fn peak_of(home: &Home, arguments: &[&str]) -> (String, u64) {
         peak = peak.max(size.unwrap_or(0) / 1024);
         std::thread::yield_now();
     }
-    assert!(child.wait().unwrap().success(), "{arguments:?}");
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert!(child.wait().unwrap().success(), "{arguments:?}: {errors}");
     (reader.join().unwrap().unwrap(), peak)
 }
 

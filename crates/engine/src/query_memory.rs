@@ -10,8 +10,11 @@
 //! (<https://github.com/apache/datafusion/issues/24883>). They hold few batches, which count like memory that
 //! cannot be spilled.
 //!
-//! Invariants: what can be spilled is at most [`COLLECTED`] of the whole, in equal shares; any other
-//! reservation than that of an exchange is refused rather than let the whole be exceeded.
+//! When one reader of an exchange waits for a core, the rows for it can take all memory. An operator that
+//! spills could then not even hold one batch to write it out, so each may always have [`LEAST`] of its share.
+//!
+//! Invariants: what can be spilled is at most [`COLLECTED`] of the whole, in equal shares. Exchanges, and the
+//! least part of each share, can exceed the whole; any other reservation is refused rather than exceed it.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,6 +26,8 @@ use datafusion::execution::memory_pool::{
 
 /// The part of the whole that operators may collect before they spill: numerator and denominator.
 const COLLECTED: (usize, usize) = (2, 5);
+/// The part of its share that an operator may have when nothing is free: one over this.
+const LEAST: usize = 4;
 
 /// A memory pool of a fixed size.
 #[derive(Debug)]
@@ -81,9 +86,12 @@ impl QueryMemory {
             return free;
         }
         let (part, whole) = COLLECTED;
-        let collected = (self.size / whole * part).min(self.size.saturating_sub(state.fixed));
-        let share = collected / state.spillers.max(1);
-        share.saturating_sub(reservation.size()).min(free)
+        let collected = self.size / whole * part;
+        let spillers = state.spillers.max(1);
+        let share = collected.min(self.size.saturating_sub(state.fixed)) / spillers;
+        let least = collected / spillers / LEAST;
+        let beyond = |bytes: usize| bytes.saturating_sub(reservation.size());
+        beyond(share).min(free).max(beyond(least))
     }
 }
 
@@ -178,14 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_are_never_told_to_spill() {
+    fn exchanges_are_never_made_to_spill_and_leave_each_operator_a_part() {
         let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(1000));
         let spiller = |name| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
         let (exchange, sort) = (spiller("RepartitionExec[12]"), spiller("sort"));
         exchange.try_grow(1100).unwrap();
+        sort.try_grow(100).unwrap();
         assert!(sort.try_grow(1).is_err());
         exchange.shrink(900);
-        sort.try_grow(400).unwrap();
+        sort.try_grow(300).unwrap();
         assert!(sort.try_grow(1).is_err());
         drop((exchange, sort));
         assert_eq!(pool.reserved(), 0);
