@@ -164,6 +164,7 @@ pub fn quantity(value: f64, unit: &str) -> String {
         "bytes" => scaled(value, &BYTES),
         "1/s" | "rows/s" => format!("{}/s", crate::plot::short(value)),
         "%" => format!("{value:+.0} %"),
+        "percent" => format!("{value:.0} %"),
         "x" | "ratio" => format!("{value:.2}x"),
         _ => crate::plot::short(value),
     }
@@ -286,6 +287,7 @@ mod tests {
             (8.24e6, "1/s", "8.24M/s"),
             (1.05e8, "bytes", "105 MB"),
             (203.4, "%", "+203 %"),
+            (98.6, "percent", "99 %"),
             (250.0, "ms", "250 ms"),
             (0.0, "s", "0.00 ns"),
         ] {

@@ -25,6 +25,9 @@ pub(crate) struct HashIndex {
 }
 
 impl HashIndex {
+    /// Bytes of the table for each two numbers of its capacity; it has one position more.
+    pub(crate) const BYTES_FOR_TWO: u64 = 3 * size_of::<u32>() as u64;
+
     /// Creates a table for up to `most` numbers, with a load factor of at most two thirds.
     pub(crate) fn new(most: usize) -> Self {
         Self {

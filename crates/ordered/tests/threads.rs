@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use halocline_media::Dram;
-use halocline_ordered::{OrderedIndex, Range, TreeKind, create_tree};
+use halocline_ordered::{HotIndex, HotIndexOptions, HotMode, OrderedIndex, Range, TreeKind, create_tree};
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -76,12 +76,12 @@ fn history(tree: &dyn OrderedIndex, threads: u64, operations: u64, keys: u64, se
     })
 }
 
-fn histories_are_linearizable(kind: TreeKind) {
+fn histories_are_linearizable(name: &str, create: impl Fn() -> Box<dyn OrderedIndex>) {
     for (keys, operations, seed) in [(1, 300, 1), (40, 4_000, 2), (2_000, 30_000, 3)] {
-        let tree = tree(kind);
+        let tree = create();
         let events = history(&*tree, 4, operations, keys, seed);
         let result = linearizable(events, |_| None);
-        result.unwrap_or_else(|history| panic!("{kind}, seed {seed}, {history}"));
+        result.unwrap_or_else(|history| panic!("{name}, seed {seed}, {history}"));
         let report = tree.check().unwrap();
         assert!(report.is_intact(), "seed {seed}: {:?}", report.problems);
         assert_eq!(report.entries, tree.len());
@@ -91,7 +91,24 @@ fn histories_are_linearizable(kind: TreeKind) {
 
 #[test]
 fn histories() {
-    TreeKind::ALL.iter().copied().for_each(histories_are_linearizable);
+    for kind in TreeKind::ALL {
+        histories_are_linearizable(kind.name(), || tree(*kind));
+    }
+}
+
+/// The cache has fewer places than there are keys, so copies come and go all the time.
+#[test]
+fn histories_through_a_cache_of_hot_keys() {
+    for mode in HotMode::ALL {
+        let options = HotIndexOptions::default()
+            .with_mode(*mode)
+            .with_bytes(24 << 10)
+            .with_period(100)
+            .with_always_on(true);
+        histories_are_linearizable(mode.name(), || {
+            Box::new(HotIndex::new(tree(TreeKind::Lb), options).unwrap())
+        });
+    }
 }
 
 #[test]

@@ -20,7 +20,20 @@ const DATA: &str = "target/record";
 /// Experiments and the options of each of their runs.
 const RUNS: [(&str, &[&str]); 20] = [
     ("elf-layout", &[]),
-    ("elf-media", &["--data", "uniform", "--layout", "packed"]),
+    (
+        "elf-media",
+        &[
+            "--data",
+            "uniform",
+            "--full",
+            "--layout",
+            "packed",
+            "--repeat",
+            "1",
+            "--queries",
+            "exact,batch,range,partial",
+        ],
+    ),
     (
         "elf-media",
         &["--data", "uniform", "--layout", "published", "--rows", "10000000"],

@@ -217,6 +217,23 @@ pub fn experiments() -> &'static [Experiment] {
             run: ordered::ops::run,
         },
         Experiment {
+            name: "hot-index",
+            about: "lookups of skewed keys through a cache of hot keys in front of a tree, beside the tree alone; updates and removals",
+            options: &[
+                "--rows",
+                "--trees",
+                "--on",
+                "--threads",
+                "--dir",
+                "--medium",
+                "--cache-model",
+                "--plot",
+            ],
+            views: ordered::hot::VIEWS,
+            charts: ordered::hot::CHARTS,
+            run: ordered::hot::run,
+        },
+        Experiment {
             name: "tree-recovery",
             about: "time to open an ordered tree, by kind and size",
             options: &["--rows", "--trees", "--on", "--repeat", "--dir", "--plot"],

@@ -7,7 +7,7 @@
 //! the other misses only read. Threads that write to the same word at the same time lose fingerprints, which
 //! does no harm.
 
-use super::memory::ZeroedArray;
+use crate::zeroed_array::ZeroedArray;
 use crate::CacheError;
 use crate::draw;
 use crate::hash_index::scale;

@@ -9,7 +9,6 @@
 mod bucket;
 mod doorkeeper;
 mod gate;
-mod memory;
 mod packing;
 #[cfg(test)]
 mod tests;
@@ -21,7 +20,7 @@ use bucket::{Bucket, entries};
 use doorkeeper::Doorkeeper;
 use gate::AdmissionGate;
 use halocline_media::prefetch_value;
-use memory::ZeroedArray;
+use crate::zeroed_array::ZeroedArray;
 pub use packing::{Key, Packing};
 
 /// A cache of tuples; see the module documentation. All 64 bits of a hash must be well mixed, and equal

@@ -127,35 +127,35 @@ pub(crate) const CODEC_BIT_PACKED: u8 = 0;
 pub(crate) const CODEC_RAW_STRINGS: u8 = 1;
 /// Strings, compressed one by one with the chunk's symbol table (FSST).
 pub(crate) const CODEC_FSST: u8 = 2;
-/// Local values in lanes, in the order of the rows, in blocks of [`BLOCK`]. This one and those up to 6 are of
+/// Offsets in lanes, in the order of the rows, in blocks of [`BLOCK`]. This codec and those up to 6 came with
 /// format 2.
 pub(crate) const CODEC_PLAIN: u8 = 3;
-/// Positions in a sorted list of the chunk's local values.
+/// Positions in a sorted list of the chunk's offsets.
 pub(crate) const CODEC_DICTIONARY: u8 = 4;
-/// Steps between local values that ascend in every block.
+/// Differences of offsets that ascend in every block.
 pub(crate) const CODEC_DELTA: u8 = 5;
-/// Runs of equal local values.
+/// Lengths of runs of equal offsets.
 pub(crate) const CODEC_RUN_LENGTHS: u8 = 6;
-/// The same, where the first row of each is marked. Of format 3.
+/// Runs of equal offsets, with a bitmap of their first rows. This codec came with format 3.
 pub(crate) const CODEC_RUN_STARTS: u8 = 7;
 
 /// Segments whose chunks are packed keys and strings.
 pub(crate) const FORMAT_PACKED: u32 = 1;
-/// Segments with any encoding but marked runs.
+/// Segments with any codec up to [`CODEC_RUN_LENGTHS`].
 pub(crate) const FORMAT_ENCODED: u32 = 2;
-/// Segments with any encoding.
+/// Segments with any codec.
 pub(crate) const FORMAT_MARKED: u32 = 3;
-/// Segments with any encoding, and with decimals that are stored like strings.
+/// Segments with any codec, and with decimals that are stored like strings.
 pub(crate) const FORMAT_WIDE: u32 = 4;
 
-/// Start of a chunk of keys with a list, steps or runs; its sections follow, each starting at a multiple of
-/// [`ALIGN`].
+/// Start of a chunk with the codec dictionary, delta or run lengths; its sections follow, each starting at a
+/// multiple of [`ALIGN`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub(crate) struct KeysHeader {
-    /// Values in the list, or runs.
+    /// Number of distinct offsets, or of runs.
     pub count: u32,
-    /// Bits per packed position or step.
+    /// Bits per packed position or difference.
     pub width: u32,
     /// The number to add to each packed difference.
     pub step: u64,

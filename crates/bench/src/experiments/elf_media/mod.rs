@@ -371,7 +371,7 @@ fn build_values(
     }
     report.value(
         "volatile",
-        &Config::new(),
+        &config,
         "size",
         results.built.bytes.len() as f64,
         "bytes",

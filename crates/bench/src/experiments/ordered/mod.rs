@@ -1,6 +1,7 @@
 //! The experiments on ordered trees, and what they share: which trees, which keys, whether they hold what
 //! they should.
 
+pub(super) mod hot;
 mod keys;
 mod medium;
 pub(super) mod ops;

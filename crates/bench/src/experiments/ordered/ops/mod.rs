@@ -22,7 +22,8 @@ use super::medium::TreeMedium;
 use super::{TreeVariant, agree, rows};
 use crate::{Backing, BenchError, Chart, ChartKind, Config, Reporter, Samples, Settings, TableView, config};
 
-use store::{Std, Store};
+use store::Std;
+pub(super) use store::Store;
 use twins::{Charge, Twins};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[
@@ -247,7 +248,7 @@ fn ask(row: &mut Row, contenders: &[Contender], keys: &[u64]) -> Result<(), Benc
 }
 
 /// Divides keys among threads; the sum of what they return.
-fn share(
+pub(super) fn share(
     threads: usize,
     keys: &[u64],
     work: impl Fn(&[u64]) -> Result<u64, BenchError> + Sync,

@@ -1,16 +1,18 @@
 //! The interface of all contenders, [`Store`]; our trees and the B-tree of the standard library.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::{PoisonError, RwLock};
 
+use halocline_ordered::OrderedIndex;
+
 use crate::BenchError;
-use crate::experiments::ordered::Tree;
 
 /// Keys that are handed to a batched get at once.
 const BATCH: usize = 1024;
 
 /// Does one kind of operation with each of some keys. Threads may share it.
-pub(super) trait Store: Sync {
+pub(in crate::experiments::ordered) trait Store: Sync {
     /// Adds entries, each with the [`value`] of its key.
     fn insert(&self, keys: &[u64]) -> Result<(), BenchError>;
 
@@ -47,7 +49,7 @@ pub(super) fn next(key: u64) -> u64 {
     !key
 }
 
-impl Store for Tree {
+impl<I: Deref<Target = dyn OrderedIndex> + Sync> Store for I {
     fn insert(&self, keys: &[u64]) -> Result<(), BenchError> {
         for key in keys {
             (**self).insert(*key, value(*key))?;

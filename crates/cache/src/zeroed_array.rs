@@ -12,14 +12,14 @@ use zerocopy::FromZeros;
 const OWN: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) enum ZeroedArray<T> {
+pub(crate) enum ZeroedArray<T> {
     Small(Box<[T]>),
     Own(HugeVec<T>),
 }
 
 impl<T: FromZeros> ZeroedArray<T> {
     /// Returns the maximum of [`Self::bytes`] for `len` values.
-    pub(super) fn bytes_for(len: usize) -> usize {
+    pub(crate) fn bytes_for(len: usize) -> usize {
         let bytes = len * size_of::<T>();
         if bytes < OWN {
             bytes
@@ -28,7 +28,7 @@ impl<T: FromZeros> ZeroedArray<T> {
         }
     }
 
-    pub(super) fn zeroed(len: usize) -> Result<Self, CacheError> {
+    pub(crate) fn zeroed(len: usize) -> Result<Self, CacheError> {
         let bytes = len * size_of::<T>();
         if bytes < OWN {
             return Ok(Self::Small((0..len).map(|_| T::new_zeroed()).collect()));
@@ -37,7 +37,7 @@ impl<T: FromZeros> ZeroedArray<T> {
         HugeVec::zeroed(len).map(Self::Own).map_err(out_of_memory)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Small(values) => size_of_val(&**values),
             Self::Own(values) => values.mapped_bytes(),
