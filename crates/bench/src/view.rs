@@ -56,7 +56,7 @@ impl TableView {
             .filter(|base| columns.iter().any(|column| column == base));
         let mut header: Vec<String> = self.rows.iter().map(|name| (*name).to_owned()).collect();
         for column in &columns {
-            header.push(column.clone());
+            header.push(shown(column));
             if let Some(base) = base.filter(|base| base != column) {
                 header.push(format!("over {base}"));
             }
@@ -66,7 +66,7 @@ impl TableView {
                 let mut values = shown.iter().rev();
                 values.find(|value| fields(value, self.rows) == *name && column_of(value) == column)
             };
-            let mut cells = name.clone();
+            let mut cells: Vec<String> = name.iter().map(|name| shown(name)).collect();
             for column in &columns {
                 let value = of_row(column);
                 cells.push(value.map_or_else(String::new, |value| cell(value, all)));
@@ -83,8 +83,11 @@ impl TableView {
             true => self.title.to_owned(),
             false => {
                 let of = self.split.iter().zip(part).filter(|(_, value)| !value.is_empty());
-                let of: Vec<String> = of.map(|(name, value)| format!("{name} {value}")).collect();
-                format!("{} ({})", self.title, of.join(", "))
+                let of: Vec<String> = of.map(|(name, value)| format!("{name} {}", shown(value))).collect();
+                match of.is_empty() {
+                    true => self.title.to_owned(),
+                    false => format!("{} ({})", self.title, of.join(", ")),
+                }
             }
         };
         Grid {
@@ -107,6 +110,18 @@ impl Grid {
     #[must_use]
     pub fn to_markdown(&self) -> String {
         self.render(presets::ASCII_MARKDOWN)
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns true if there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     fn render(&self, preset: &str) -> String {
@@ -215,6 +230,19 @@ pub(crate) fn field(value: &Measurement, name: &str) -> String {
     }
 }
 
+/// Returns a value of the configuration as it is displayed: numbers with a fraction have three digits.
+fn shown(value: &str) -> String {
+    let fraction = value.parse::<f64>().ok().filter(|_| value.contains(['.', 'e']));
+    let Some(number) = fraction.filter(|number| number.is_finite()) else {
+        return value.to_owned();
+    };
+    let rounded = format!("{number:.2e}").parse::<f64>().unwrap_or(number);
+    match rounded.abs() {
+        small if small > 0.0 && small < 1e-3 => format!("{rounded:e}"),
+        _ => rounded.to_string(),
+    }
+}
+
 /// Returns the different values in the order in which they first come.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
@@ -278,6 +306,20 @@ mod tests {
         assert_eq!(grids[1].rows, [["ours", "500 ms", "12k"]]);
         assert!(grids[1].to_markdown().starts_with("| system |"));
         assert!(view.grids(&values[5..]).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_the_configuration_are_rounded() {
+        for (value, text) in [
+            ("0.9858988554817649", "0.986"),
+            ("7.831747404483925e-6", "7.83e-6"),
+            ("4.0", "4"),
+            ("0.5", "0.5"),
+            ("123456", "123456"),
+            ("lb, not moved", "lb, not moved"),
+        ] {
+            assert_eq!(shown(value), text);
+        }
     }
 
     #[test]
