@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::report::Measurement;
+use crate::view::Grid;
 use crate::{BenchError, TableView, experiments};
 
 const HEAD: &str = "\
@@ -19,6 +20,9 @@ This page is written by `halocline bench report` from recorded runs. An experime
 checks that their answers agree, and records each value with its whole configuration. Values on an emulated medium \
 are those of a model, as the medium of their section says.
 ";
+
+/// Rows from which on a table is folded.
+const LONG: usize = 40;
 
 /// Figures from publications and other programs: values whose configuration names their source instead of a
 /// command.
@@ -65,7 +69,7 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
             let _ = write!(page, "\n{}\n", text.trim());
         }
         for grid in PUBLISHED.grids(&published) {
-            let _ = write!(page, "\n{}:\n\n{}\n", sentence(&grid.title), grid.to_markdown());
+            add(&grid, &mut page);
         }
         if values.is_empty() {
             let _ = write!(
@@ -82,7 +86,7 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
             }
             describe(values, &mut page);
             for grid in experiment.views.iter().flat_map(|view| view.grids(values)) {
-                let _ = write!(page, "\n{}:\n\n{}\n", sentence(&grid.title), grid.to_markdown());
+                add(&grid, &mut page);
             }
             for chart in experiment.charts {
                 for (mut name, svg) in chart.figures(experiment.name, values)? {
@@ -113,6 +117,19 @@ fn runs(values: Vec<Measurement>) -> Vec<Vec<Measurement>> {
         }
     }
     runs
+}
+
+/// Appends a table; a long one is folded.
+fn add(grid: &Grid, page: &mut String) {
+    let (title, table) = (sentence(&grid.title), grid.to_markdown());
+    let _ = match grid.len() > LONG {
+        true => write!(
+            page,
+            "\n<details><summary>{title} ({} rows)</summary>\n\n{table}\n\n</details>\n",
+            grid.len()
+        ),
+        false => write!(page, "\n{title}:\n\n{table}\n"),
+    };
 }
 
 /// Appends where, when and how the values were measured.
