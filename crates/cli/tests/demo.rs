@@ -98,6 +98,7 @@ fn experiments_are_listed() {
         "open",
         "tree-writes",
         "tree-ops",
+        "hot-index",
         "tree-recovery",
         "verify",
     ] {
@@ -116,6 +117,7 @@ fn every_experiment_runs_and_writes_its_values() {
         "open",
         "tree-writes",
         "tree-ops",
+        "hot-index",
         "tree-recovery",
         "verify",
     ] {

@@ -312,3 +312,38 @@ fn the_glossary_has_each_term_once_in_order() {
         "a term stands twice"
     );
 }
+
+/// `cargo xtask report` writes the page and its figures.
+#[test]
+fn the_results_are_those_recorded() {
+    let home = Home::new();
+    let recordings = root().join("docs/results");
+    let copy = home.path("docs/results");
+    fs::create_dir_all(&copy).unwrap();
+    let (mut figures, mut recorded) = (BTreeSet::new(), 0);
+    for entry in fs::read_dir(&recordings).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("svg") => _ = figures.insert(name),
+            _ => {
+                fs::copy(&path, copy.join(&name)).unwrap();
+                recorded += 1;
+            }
+        }
+    }
+    assert!(recorded > 20, "{recorded}");
+    home.ok(&["bench", "report", "docs/results", "--out", "docs/results.md"]);
+    let written = fs::read_to_string(home.path("docs/results.md")).unwrap();
+    assert!(written == read("docs/results.md"), "run `cargo xtask report`");
+    let drawn = fs::read_dir(&copy).unwrap().map(|entry| entry.unwrap().file_name());
+    let drawn: BTreeSet<String> = drawn
+        .map(|name| name.into_string().unwrap())
+        .filter(|name| name.ends_with(".svg"))
+        .collect();
+    assert_eq!(drawn, figures);
+    for name in figures {
+        let same = fs::read(copy.join(&name)).unwrap() == fs::read(recordings.join(&name)).unwrap();
+        assert!(same, "{name}: run `cargo xtask report`");
+    }
+}

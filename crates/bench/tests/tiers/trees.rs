@@ -99,6 +99,21 @@ fn operations_are_measured_on_every_medium() {
     );
 }
 
+#[test]
+fn caches_of_hot_keys_are_compared_with_their_tree() {
+    let outcome = run("hot-index", on(&[Backing::Dax]));
+    for tree in ["wb", "fp", "fast-fair", "lb"] {
+        for system in ["tree alone", "adaptive", "published"] {
+            let rates = outcome
+                .of("rate")
+                .filter(|value| value["system"] == system && value["config"]["tree"] == tree);
+            assert_eq!(rates.count(), 20, "{tree}, {system}: {}", outcome.text);
+        }
+    }
+    assert!(outcome.of("hit rate").all(|value| (0.0..=100.0).contains(&number(value))));
+    outcome.insist_on_figures(&["hot-index-dax-1-lb"], &["80 % of lookups hot", "published"]);
+}
+
 /// Files are opened again; what is emulated keeps nothing.
 #[test]
 fn trees_are_opened_from_files() {
@@ -121,7 +136,7 @@ fn trees_are_opened_from_files() {
 fn trees_need_a_file_or_a_device() {
     let experiments = halocline_bench::experiments().iter();
     for experiment in
-        experiments.filter(|experiment| ["tree-ops", "tree-recovery"].contains(&experiment.name))
+        experiments.filter(|experiment| ["tree-ops", "hot-index", "tree-recovery"].contains(&experiment.name))
     {
         let mut out = vec![];
         let mut report = halocline_bench::Reporter::new(experiment.name, &mut out);

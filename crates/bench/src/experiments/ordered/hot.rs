@@ -65,6 +65,9 @@ const TREES: [TreeKind; 4] = [TreeKind::Wb, TreeKind::Fp, TreeKind::FastFair, Tr
 /// DRAM of a cache, as a part of the bytes of all entries (that of the publication).
 const DRAM: f64 = 0.066;
 
+/// Least DRAM of a cache in bytes, which only smoke tests need.
+const LEAST: u64 = 64 << 10;
+
 /// Keys that are hot at a time, as a part of all.
 const HOT: f64 = 0.01;
 
@@ -196,7 +199,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
 }
 
 fn contenders(kind: TreeKind, place: &TreeMedium, rows: usize) -> Result<Vec<HotContender>, BenchError> {
-    let bytes = ((16 * rows) as f64 * DRAM) as u64;
+    let bytes = (((16 * rows) as f64 * DRAM) as u64).max(LEAST);
     let tree = |name: &str| -> Result<(Tree, Option<Arc<Device>>), BenchError> {
         let (medium, device) = place.make(&format!("{}-{name}", kind.name()))?;
         let pool = Pool::create_on(medium)?;
