@@ -297,7 +297,7 @@ def write(path, times, names, options, rows):
     """Appends the medians as JSON Lines, as values of `halocline bench ssb`."""
     common = {"cpu": cpu(), "cpus": len(os.sched_getaffinity(0)), "rows": rows, "threads": options.threads}
     common["date"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    common["command"] = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    common["command"] = " ".join(sys.argv)
     common["repetitions"] = options.runs
     if found := re.fullmatch(r"sf([0-9.]+)", options.data.resolve().name):
         common["scale_factor"] = float(found[1])
