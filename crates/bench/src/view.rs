@@ -56,7 +56,7 @@ impl TableView {
             .filter(|base| columns.iter().any(|column| column == base));
         let mut header: Vec<String> = self.rows.iter().map(|name| (*name).to_owned()).collect();
         for column in &columns {
-            header.push(shown(column));
+            header.push(displayed(column));
             if let Some(base) = base.filter(|base| base != column) {
                 header.push(format!("over {base}"));
             }
@@ -66,7 +66,7 @@ impl TableView {
                 let mut values = shown.iter().rev();
                 values.find(|value| fields(value, self.rows) == *name && column_of(value) == column)
             };
-            let mut cells: Vec<String> = name.iter().map(|name| shown(name)).collect();
+            let mut cells: Vec<String> = name.iter().map(|name| displayed(name)).collect();
             for column in &columns {
                 let value = of_row(column);
                 cells.push(value.map_or_else(String::new, |value| cell(value, all)));
@@ -83,7 +83,7 @@ impl TableView {
             true => self.title.to_owned(),
             false => {
                 let of = self.split.iter().zip(part).filter(|(_, value)| !value.is_empty());
-                let of: Vec<String> = of.map(|(name, value)| format!("{name} {}", shown(value))).collect();
+                let of: Vec<String> = of.map(|(name, value)| format!("{name} {}", displayed(value))).collect();
                 match of.is_empty() {
                     true => self.title.to_owned(),
                     false => format!("{} ({})", self.title, of.join(", ")),
@@ -231,7 +231,7 @@ pub(crate) fn field(value: &Measurement, name: &str) -> String {
 }
 
 /// Returns a value of the configuration as it is displayed: numbers with a fraction have three digits.
-fn shown(value: &str) -> String {
+fn displayed(value: &str) -> String {
     let fraction = value.parse::<f64>().ok().filter(|_| value.contains(['.', 'e']));
     let Some(number) = fraction.filter(|number| number.is_finite()) else {
         return value.to_owned();
@@ -318,7 +318,7 @@ mod tests {
             ("123456", "123456"),
             ("lb, not moved", "lb, not moved"),
         ] {
-            assert_eq!(shown(value), text);
+            assert_eq!(displayed(value), text);
         }
     }
 

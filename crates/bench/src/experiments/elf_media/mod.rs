@@ -14,7 +14,7 @@ use halocline_media::HugeVec;
 
 use super::tiers::{self, Built, CodeTable, IndexSystem, QueryCost, QuerySource, QueryType, THETA, Tier};
 use crate::{
-    BenchError, Budget, Chart, ChartKind, Config, DataKind, Reporter, Samples, Settings, TableView, config,
+    BenchError, Budget, Chart, ChartKind, DataKind, Reporter, Samples, Settings, TableView, config,
 };
 
 use reopen::ReopenTimes;
