@@ -249,13 +249,21 @@ mod tests {
     fn published_figures_are_apart_from_runs() {
         let directory = tempfile::tempdir().unwrap();
         let published = LINE
-            .replace(r#""cpu":"some","cpus":2,"command":"halocline bench open""#, r#""source":"a paper""#)
+            .replace(
+                r#""cpu":"some","cpus":2,"command":"halocline bench open""#,
+                r#""source":"a paper""#,
+            )
             .replace("halocline", "another system");
         fs::write(directory.path().join("a.jsonl"), format!("{published}\n{LINE}\n")).unwrap();
         let page = page(directory.path(), Path::new("")).unwrap().text;
-        let (before, run) = page.split_once("- Command: `halocline bench open`").expect("one run");
+        let (before, run) = page
+            .split_once("- Command: `halocline bench open`")
+            .expect("one run");
         assert!(before.contains("Published (source a paper):"), "{page}");
-        assert!(before.contains("another system") && !run.contains("another system"), "{page}");
+        assert!(
+            before.contains("another system") && !run.contains("another system"),
+            "{page}"
+        );
         assert!(!page.contains("### open, run 1"), "{page}");
     }
 

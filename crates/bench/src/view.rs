@@ -83,7 +83,9 @@ impl TableView {
             true => self.title.to_owned(),
             false => {
                 let of = self.split.iter().zip(part).filter(|(_, value)| !value.is_empty());
-                let of: Vec<String> = of.map(|(name, value)| format!("{name} {}", displayed(value))).collect();
+                let of: Vec<String> = of
+                    .map(|(name, value)| format!("{name} {}", displayed(value)))
+                    .collect();
                 match of.is_empty() {
                     true => self.title.to_owned(),
                     false => format!("{} ({})", self.title, of.join(", ")),

@@ -336,7 +336,9 @@ fn the_results_are_those_recorded() {
     home.ok(&["bench", "report", "docs/results", "--out", "docs/results.md"]);
     let written = fs::read_to_string(home.path("docs/results.md")).unwrap();
     assert!(written == read("docs/results.md"), "run `cargo xtask report`");
-    let drawn = fs::read_dir(&copy).unwrap().map(|entry| entry.unwrap().file_name());
+    let drawn = fs::read_dir(&copy)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
     let drawn: BTreeSet<String> = drawn
         .map(|name| name.into_string().unwrap())
         .filter(|name| name.ends_with(".svg"))

@@ -37,7 +37,11 @@ fn agrees(index: &HotIndex, keys: u64, seed: u64) {
                 assert_eq!(index.insert(key, step).unwrap(), is_new, "seed {seed}");
                 model.entry(key).or_insert(step);
             }
-            3 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step), "seed {seed}"),
+            3 => assert_eq!(
+                index.upsert(key, step).unwrap(),
+                model.insert(key, step),
+                "seed {seed}"
+            ),
             4 => {
                 let before = model.get_mut(&key).map(|value| std::mem::replace(value, step));
                 assert_eq!(index.update(key, step).unwrap(), before, "seed {seed}");
@@ -102,6 +106,9 @@ fn a_budget_without_room_for_a_pair_is_an_error() {
         let tree = create_tree(&pool, "tree", TreeKind::Lb).unwrap();
         let options = HotIndexOptions::default().with_mode(*mode).with_bytes(100);
         let error = HotIndex::new(tree, options).err().unwrap();
-        assert!(matches!(error, CacheError::BudgetTooSmall { bytes: 100, .. }), "{error}");
+        assert!(
+            matches!(error, CacheError::BudgetTooSmall { bytes: 100, .. }),
+            "{error}"
+        );
     }
 }

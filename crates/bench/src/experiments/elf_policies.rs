@@ -255,7 +255,13 @@ fn values(report: &mut Reporter<'_>, results: &PolicyResults) -> Result<(), Benc
         if let (Some(budget), Some(counted)) = (cell.budget, cell.system.counted) {
             report.value(&cell.placement, &config, "DRAM taken", counted, "bytes")?;
             let part = counted / budget as f64 * 100.0;
-            report.value(&cell.placement, &config, "DRAM taken of the budget", part, "percent")?;
+            report.value(
+                &cell.placement,
+                &config,
+                "DRAM taken of the budget",
+                part,
+                "percent",
+            )?;
             let gain = (results.gain(&cell.placement, budget) - 1.0) * 100.0;
             report.value(&cell.placement, &config, "over slow-only", gain, "%")?;
         }

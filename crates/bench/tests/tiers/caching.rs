@@ -63,7 +63,7 @@ fn policies_stand_between_the_baselines() {
         "volatile",
         "slow-only",
         "static",
-        "15.0",
+        " 15 ",
         "theta 0.99",
         "range 2 %",
     ] {

@@ -32,10 +32,7 @@ fn all_placements_answer_alike_and_every_column_is_there() {
         "elf-media-lines-uniform-packed-0.5",
         "elf-media-lines-uniform-published-0.5",
     ];
-    outcome.insist_on_figures(
-        &figures,
-        &["exact_batch", "range 2 %", "dual-access", "emulated optane"],
-    );
+    outcome.insist_on_figures(&figures, &["exact_batch", "range 2 %", "dual-access", "optane"]);
 }
 
 #[test]

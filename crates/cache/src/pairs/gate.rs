@@ -100,7 +100,11 @@ impl PairGate {
         let average = |of: &AtomicU32, time: Duration| {
             let (time, before) = (time.as_nanos() as f64, load(of));
             // What takes many times as long was interrupted.
-            let time = if before > 0.0 { time.min(8.0 * before) } else { time };
+            let time = if before > 0.0 {
+                time.min(8.0 * before)
+            } else {
+                time
+            };
             let weight = if before > 0.0 { WEIGHT } else { 1.0 };
             store(of, before + (time - before) * weight);
         };

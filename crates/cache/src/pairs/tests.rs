@@ -120,7 +120,11 @@ fn reads_of_other_threads_never_go_back() {
                 while last.iter().any(|count| *count < WRITES) {
                     for key in 0..KEYS {
                         let count = read(key);
-                        assert!(count >= last[key as usize], "{count} after {}", last[key as usize]);
+                        assert!(
+                            count >= last[key as usize],
+                            "{count} after {}",
+                            last[key as usize]
+                        );
                         last[key as usize] = count;
                     }
                 }

@@ -7,10 +7,10 @@
 //! the other misses only read. Threads that write to the same word at the same time lose fingerprints, which
 //! does no harm.
 
-use crate::zeroed_array::ZeroedArray;
 use crate::CacheError;
 use crate::draw;
 use crate::hash_index::scale;
+use crate::zeroed_array::ZeroedArray;
 use halocline_media::prefetch_value;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

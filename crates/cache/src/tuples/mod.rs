@@ -16,11 +16,11 @@ mod tests;
 use crate::CacheError;
 use crate::draw;
 use crate::hash_index::scale;
+use crate::zeroed_array::ZeroedArray;
 use bucket::{Bucket, entries};
 use doorkeeper::Doorkeeper;
 use gate::AdmissionGate;
 use halocline_media::prefetch_value;
-use crate::zeroed_array::ZeroedArray;
 pub use packing::{Key, Packing};
 
 /// A cache of tuples; see the module documentation. All 64 bits of a hash must be well mixed, and equal

@@ -58,7 +58,11 @@ impl HotIndex {
         let cache = match options.mode {
             HotMode::Adaptive => {
                 let cache = PairCache::new(usize::try_from(options.bytes).unwrap_or(usize::MAX))?;
-                HotCache::Adaptive(if options.always_on { cache.always_on() } else { cache })
+                HotCache::Adaptive(if options.always_on {
+                    cache.always_on()
+                } else {
+                    cache
+                })
             }
             HotMode::Published => {
                 let least = HotQueueOptions {

@@ -13,9 +13,7 @@ use halocline_elf::{Layout, Rows};
 use halocline_media::HugeVec;
 
 use super::tiers::{self, Built, CodeTable, IndexSystem, QueryCost, QuerySource, QueryType, THETA, Tier};
-use crate::{
-    BenchError, Budget, Chart, ChartKind, DataKind, Reporter, Samples, Settings, TableView, config,
-};
+use crate::{BenchError, Budget, Chart, ChartKind, DataKind, Reporter, Samples, Settings, TableView, config};
 
 use reopen::ReopenTimes;
 

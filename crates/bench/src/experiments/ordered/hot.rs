@@ -264,7 +264,13 @@ fn measure(
     }
     let config = config! {"workload": workload.name(), "operations": done};
     for (contender, seconds) in contenders.iter().zip(seconds) {
-        report.value(contender.name, &config, "rate", done as f64 / seconds / 1e6, "Mop/s")?;
+        report.value(
+            contender.name,
+            &config,
+            "rate",
+            done as f64 / seconds / 1e6,
+            "Mop/s",
+        )?;
         if let System::Hot(index) = &contender.system
             && let Some(rate) = index.hot_stats().hit_rate
         {
