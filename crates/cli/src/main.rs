@@ -13,6 +13,7 @@ mod error;
 mod interrupt;
 mod opening;
 mod output;
+mod program;
 mod progress;
 mod size;
 mod sql;

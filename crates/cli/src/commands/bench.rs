@@ -6,9 +6,9 @@ use std::path::Path;
 
 use halocline_bench::{Reporter, Settings, experiments, page};
 
-use super::internal::current_program;
 use crate::args::BenchArgs;
 use crate::error::CliError;
+use crate::program::current_program;
 
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
     if args.experiment == "list" {

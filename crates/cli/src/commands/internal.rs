@@ -1,8 +1,6 @@
 //! Steps that need a process of their own: to keep memory apart, or to be a real restart.
 
-use std::env;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use halocline_bench::reopen;
 use halocline_workloads::{ParquetOptions, TpchTable, write_tpch_parquet};
@@ -36,10 +34,4 @@ pub(crate) fn run(command: &InternalCommand) -> Result<(), CliError> {
             Ok(writeln!(io::stdout(), "{text}")?)
         }
     }
-}
-
-/// The path of this program.
-pub(crate) fn current_program() -> Result<PathBuf, CliError> {
-    env::current_exe()
-        .map_err(|error| CliError::failed(format!("cannot find this program's own file: {error}")))
 }

@@ -21,8 +21,6 @@ use crate::error::CliError;
 use crate::size::{display, grouped};
 use crate::{demo, opening, progress, sql};
 
-pub(crate) use internal::current_program;
-
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Result<(), CliError> {
     match command {

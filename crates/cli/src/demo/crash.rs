@@ -13,8 +13,8 @@ use halocline_bench::answer;
 use halocline_engine::{Database, DatabaseOptions};
 
 use super::systems::{collect, numbers};
-use crate::commands::current_program;
 use crate::error::CliError;
+use crate::program::current_program;
 use crate::size::grouped;
 use crate::{opening, progress};
 

@@ -10,9 +10,9 @@ use halocline_engine::{Database, ImportOptions, ImportReport, IndexInfo, IndexSp
 
 use super::{aligned_table, seconds};
 use crate::args::DemoArgs;
-use crate::commands::current_program;
 use crate::error::CliError;
 use crate::interrupt::Guard;
+use crate::program::current_program;
 use crate::progress;
 use crate::size::{display, grouped};
 

@@ -7,8 +7,8 @@ use halocline_bench::reopen;
 
 use super::selections::{MeasuredSelection, query};
 use super::selectivity;
-use crate::commands::current_program;
 use crate::error::CliError;
+use crate::program::current_program;
 use crate::size::display;
 
 /// Opens the pool in a new process, asks it one of the measured selections, and prints and returns the
