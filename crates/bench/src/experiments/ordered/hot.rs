@@ -148,14 +148,14 @@ impl Workload {
 /// A tree, or a cache in front of one.
 enum System {
     Alone(Tree),
-    Hot(HotIndex),
+    Hot(Box<HotIndex>),
 }
 
 impl System {
     fn index(&self) -> &(dyn OrderedIndex + 'static) {
         match self {
             System::Alone(tree) => &**tree,
-            System::Hot(index) => index,
+            System::Hot(index) => &**index,
         }
     }
 }
@@ -220,7 +220,7 @@ fn contenders(kind: TreeKind, place: &TreeMedium, rows: usize) -> Result<Vec<Hot
         let index = HotIndex::new(tree, options).map_err(|error| BenchError::Setup(error.to_string()))?;
         contenders.push(HotContender {
             name: mode.name(),
-            system: System::Hot(index),
+            system: System::Hot(Box::new(index)),
             device,
         });
     }
