@@ -22,35 +22,48 @@ pub struct HotQueueOptions {
     pub period: u64,
     /// Lookups within a period that make a key hot.
     pub threshold: u32,
+    /// Entries of the feature table.
+    pub features: u32,
 }
 
+/// The feature table has one byte in this many.
+const FEATURES: u64 = 8;
+
 impl HotQueueOptions {
-    /// Returns the sizes of the publication for a capacity in pairs: periods of a million lookups.
+    /// Returns the sizes of the publication for a capacity in pairs: periods of a million lookups, and half
+    /// as many features as pairs.
     #[must_use]
     pub fn published(capacity: u32) -> Self {
         Self {
             capacity,
             period: 1_000_000,
             threshold: 2,
+            features: capacity.div_ceil(2).max(1),
         }
     }
 
-    /// Returns these options with the largest capacity whose queue, index and feature table fit into `bytes`;
-    /// 0 if not even the feature table fits.
+    /// Returns these options with the largest capacity whose queue, index and feature table fit into `bytes`,
+    /// of which an eighth is for the feature table; the capacity is 0 if nothing fits.
     #[must_use]
     pub fn within(self, bytes: u64) -> Self {
-        let fixed = size_of::<HotQueue>() as u64 + self.features() * size_of::<Feature>() as u64;
+        let of_features = size_of::<Feature>() as u64;
+        let features = u32::try_from(bytes / FEATURES / of_features)
+            .unwrap_or(u32::MAX)
+            .max(1);
+        let fixed = size_of::<HotQueue>() as u64 + u64::from(features) * of_features;
         let left = bytes.saturating_sub(fixed + HashIndex::BYTES_FOR_TWO);
         let of_two = 2 * size_of::<Slot>() as u64 + HashIndex::BYTES_FOR_TWO;
         let capacity = u32::try_from(2 * (left / of_two)).unwrap_or(u32::MAX / 2);
-        Self { capacity, ..self }
-    }
-
-    /// Returns the number of entries in the feature table.
-    fn features(self) -> u64 {
-        self.period.clamp(1, 1 << 20)
+        Self {
+            capacity,
+            features,
+            ..self
+        }
     }
 }
+
+/// Entries of the feature table that a key can have.
+const PROBED: usize = 4;
 
 /// A slot of the queue.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,7 +105,7 @@ impl HotQueue {
     pub fn new(options: HotQueueOptions) -> Self {
         Self {
             options,
-            features: vec![Feature::default(); options.features() as usize],
+            features: vec![Feature::default(); options.features.max(1) as usize],
             lookups: 0,
             hits: 0,
             hit_rate: None,
@@ -134,17 +147,24 @@ impl HotQueue {
 
     /// Offers the value of a key that was looked up in vain. It is stored if the key is hot.
     pub fn offer(&mut self, key: u64, value: u64) {
-        let place = scale(mix(key), self.features.len());
-        let feature = &mut self.features[place];
-        if feature.key == key && feature.lookups > 0 {
-            feature.lookups += 1;
-        } else if feature.lookups > 0 {
-            // Of two keys with one entry, the one that comes more often gets it.
-            feature.lookups -= 1;
+        let first = scale(mix(key), self.features.len());
+        let places = || (first..first + PROBED).map(|place| place % self.features.len());
+        let is_of_key = |place: &usize| {
+            let feature = self.features[*place];
+            feature.key == key && feature.lookups > 0
+        };
+        let known = places().find(is_of_key);
+        let place = known.or_else(|| places().find(|place| self.features[*place].lookups == 0));
+        let Some(place) = place else {
+            // Of keys that share an entry, the one that comes more often gets it.
+            self.features[first].lookups -= 1;
             return;
-        } else {
-            *feature = Feature { key, lookups: 1 };
-        }
+        };
+        let feature = &mut self.features[place];
+        *feature = Feature {
+            key,
+            lookups: feature.lookups + 1,
+        };
         if feature.lookups >= self.options.threshold {
             *feature = Feature::default();
             self.remove(key);
@@ -233,6 +253,7 @@ mod tests {
             capacity,
             period: 1000,
             threshold: 2,
+            features: 1000,
         })
     }
 
