@@ -1,5 +1,5 @@
-//! Tables of measured values, declared as data: an experiment emits values, a [`TableView`] says which of them
-//! become the rows and columns of a table, for the terminal or for a page of results.
+//! Tables of measured values, declared as data: an experiment emits values, a [`TableView`] says which of
+//! them become the rows and columns of a table, for the terminal or for a page of results.
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
@@ -20,8 +20,8 @@ pub struct TableView {
     pub rows: &'static [&'static str],
     /// The name whose values are the columns.
     pub columns: &'static str,
-    /// The column that the others are divided by, where it is one of them; each of the others then has another
-    /// column with the ratio.
+    /// The column that the others are divided by, where it is one of them; each of the others then has
+    /// another column with the ratio.
     pub base: Option<&'static str>,
 }
 
@@ -198,8 +198,8 @@ fn matches(metrics: &[&str], value: &Measurement) -> bool {
     metrics.iter().any(matches)
 }
 
-/// Returns the values of the metrics in groups that have the same values of the names in `split`. These values
-/// come with each group.
+/// Returns the values of the metrics in groups that have the same values of the names in `split`. These
+/// values come with each group.
 pub(crate) fn parts<'a>(
     measurements: &'a [Measurement],
     metrics: &[&str],

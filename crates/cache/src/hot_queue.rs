@@ -1,6 +1,5 @@
-//! The hot-data adaptive index as published (Liu, Luo and Jin, "Adaptive index for hot data", Computer Science,
-//! 2022): a feature table finds hot keys, a circular queue with two layers holds them, a hash index finds them
-//! there.
+//! The hot-data adaptive index as published (Liu, Luo and Jin, Computer Science, 2022): a feature table finds
+//! hot keys, a circular queue with two layers holds them, a hash index finds them there.
 //!
 //! Positions in the queue only grow; a slot is its position modulo the capacity. From `head` to `warm_end` is
 //! the warm layer, from there to `tail` the hot one. Keys enter at the tail; the layers move by moving these

@@ -1,8 +1,8 @@
 //! The recordings behind docs/results.md: which experiments are run, with which options.
 //!
 //! Nothing else should run on the machine meanwhile. A recording replaces the previous one only when all runs
-//! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py --json` appends to the
-//! recording of `ssb`, have to be measured again after it.
+//! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py --json` appends to
+//! the recording of `ssb`, have to be measured again after it.
 
 use std::fs;
 use std::path::Path;

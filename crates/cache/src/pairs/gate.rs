@@ -1,11 +1,12 @@
 //! The gate of a cache of pairs: whether lookups use it, by its measured hit rate and cost.
 //!
 //! While the gate is closed, only keys of a fixed sample (those of the first 64th of the buckets) use the
-//! cache. These see all of their own lookups, so their hit rate is what the whole cache would have (Waldspurger
-//! et al., "Efficient MRC construction with SHARDS", FAST 2015). While it is open, all keys do, and one lookup
-//! in sixteen counts. After a window of lookups the hit rate is compared with the break-even rate: with a share
-//! `h` of hits, a lookup saves `h` times the time of the search that it replaces, and costs its own time, so
-//! that it pays if `h` is above the ratio of the two times. Both are measured on a lookup now and then.
+//! cache. These see all of their own lookups, so their hit rate is what the whole cache would have
+//! (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015). While it is open, all keys do,
+//! and one lookup in sixteen counts. After a window of lookups the hit rate is compared with the break-even
+//! rate: with a share `h` of hits, a lookup saves `h` times the time of the search that it replaces, and
+//! costs its own time, so that it pays if `h` is above the ratio of the two times. Both are measured on a
+//! lookup now and then.
 //!
 //! The gate is closed at first, until the sample has been filled.
 

@@ -1,26 +1,27 @@
 //! A cache of pairs of 64-bit numbers in front of an ordered index, for any number of threads.
 //!
-//! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line. A lookup reads that
-//! line and, before it, a [mark](writers) that stays in the core's caches. It stores at most a use count. A
-//! [`gate`] keeps lookups away while they do not pay.
+//! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line. A lookup reads
+//! that line and, before it, a [mark](writers) that stays in the core's caches. It stores at most a use
+//! count. A [`gate`] keeps lookups away while they do not pay.
 //!
 //! # Why reads are linearizable
-//! The index is linearizable by itself. A write of a key (1) marks the key, (2) changes the index, (3) removes
-//! the copy of the key or, if no other write of the mark began since (1), replaces it, (4) takes the mark back.
-//! A lookup (a) reads the mark and goes to the index if a write is in progress, (b) reads the copy. After a
-//! miss it (c) searches the index and (d) stores the result as a copy only if, with the bucket locked, the mark
-//! is the same as in (a).
+//! The index is linearizable by itself. A write of a key (1) marks the key, (2) changes the index, (3)
+//! removes the copy of the key or, if no other write of the mark began since (1), replaces it, (4) takes the
+//! mark back. A lookup (a) reads the mark and goes to the index if a write is in progress, (b) reads the
+//! copy. After a miss it (c) searches the index and (d) stores the result as a copy only if, with the bucket
+//! locked, the mark is the same as in (a).
 //!
-//! *A copy differs from the index only while a write of its key is marked.* A write changes the index after (1)
-//! and has the copy removed or set to its own value before (4); (3) sets it only if no other write, which could
-//! have changed the index later, has begun. In (d) a mark that is unchanged means that no write began before
-//! that check. One that begins later finds in (3) either the lock of the bucket, and waits, or the copy: lock
-//! and check, begin and search in the bucket are sequentially consistent.
+//! *A copy differs from the index only while a write of its key is marked.* A write changes the index after
+//! (1) and has the copy removed or set to its own value before (4); (3) sets it only if no other write, which
+//! could have changed the index later, has begun. In (d) a mark that is unchanged means that no write began
+//! before that check. One that begins later finds in (3) either the lock of the bucket, and waits, or the
+//! copy: lock and check, begin and search in the bucket are sequentially consistent.
 //!
-//! So if the copy read in (b) differs from the index at that moment, the write that is marked then began after
-//! (a), as the mark was quiet there. Its copy was the value of the index at that beginning, or at the end of
-//! another write after (a): at a moment of the lookup. A lookup that begins after another one, or a scan, has
-//! returned the new value of the index sees the mark of (1), which precedes that value, or the copy of (3).
+//! So if the copy read in (b) differs from the index at that moment, the write that is marked then began
+//! after (a), as the mark was quiet there. Its copy was the value of the index at that beginning, or at the
+//! end of another write after (a): at a moment of the lookup. A lookup that begins after another one, or a
+//! scan, has returned the new value of the index sees the mark of (1), which precedes that value, or the copy
+//! of (3).
 
 mod bucket;
 mod gate;
@@ -82,7 +83,7 @@ pub struct PairStats {
     pub capacity: u64,
     /// DRAM in bytes.
     pub bytes: u64,
-    /// Whether all lookups use the cache; else only a sample does.
+    /// True if all lookups use the cache; else only a sample does.
     pub is_on: bool,
     /// Recent share of lookups that hit, if measured.
     pub hit_rate: Option<f64>,

@@ -53,8 +53,8 @@ impl ComparedSystem {
         Ok(Self { name, engine })
     }
 
-    /// Returns DataFusion over Parquet files, each under the name of a table. Its settings are the defaults, but
-    /// literals with a point are decimals.
+    /// Returns DataFusion over Parquet files, each under the name of a table. Its settings are the defaults,
+    /// but literals with a point are decimals.
     pub(crate) fn datafusion(files: &[(&str, PathBuf)], threads: Option<u32>) -> Result<Self, CliError> {
         let mut config = SessionConfig::new();
         if let Some(threads) = threads {

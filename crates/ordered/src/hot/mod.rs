@@ -1,7 +1,7 @@
 //! [`HotIndex`]: a small cache in DRAM in front of an index on the slow tier, for point lookups of hot keys.
 //!
-//! The index stays the only durable structure: the cache starts empty when the index is opened and fills while
-//! it is used. Scans read the index alone.
+//! The index stays the only durable structure: the cache starts empty when the index is opened and fills
+//! while it is used. Scans read the index alone.
 //!
 //! Invariant: an operation returns what the index itself would have returned at some moment between its
 //! beginning and its end. [`PairCache`] shows why for the adaptive mode. In the published mode one lock

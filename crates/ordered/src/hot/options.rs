@@ -9,8 +9,8 @@ use halocline_cache::{HotQueue, PairStats};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum HotMode {
-    /// Any number of threads; keys are admitted by their history; lookups go round the cache while they do not
-    /// pay.
+    /// Any number of threads; keys are admitted by their history; lookups go round the cache while they do
+    /// not pay.
     #[default]
     Adaptive,
     /// As in the publication (Liu, Luo and Jin, Computer Science, 2022): keys of two lookups within a period
@@ -114,7 +114,7 @@ pub struct HotIndexStats {
     pub capacity: u64,
     /// DRAM in bytes.
     pub bytes: u64,
-    /// Whether all lookups use the cache. If not, those of a sample of the keys do.
+    /// True if all lookups use the cache. If not, those of a sample of the keys do.
     pub is_on: bool,
     /// Recent share of lookups that hit, if measured.
     pub hit_rate: Option<f64>,

@@ -393,7 +393,8 @@ pub(crate) fn opening_writes_nothing<K: Kind>() {
 }
 
 /// Compares a key's node with a parent on a level that the tree no longer has, as a thread does that read the
-/// height before another one removed the root. That is neither damage nor a reason to read a leaf as a parent.
+/// height before another one removed the root. That is neither damage nor a reason to read a leaf as a
+/// parent.
 pub(crate) fn levels_above_the_root_are_not_damage<K: PersistentKind>() {
     let (_, _, tree) = grown::<K>();
     let height = tree.stats().height;

@@ -237,8 +237,8 @@ pub(crate) fn find(
     position.ok_or_else(|| format!("found {found:?}, which is no state from {first} to {last}"))
 }
 
-/// Returns a check of crash images, opened in boot `boot`: the pool holds a state from `before` to `after`, and
-/// `after` once a step was acknowledged.
+/// Returns a check of crash images, opened in boot `boot`: the pool holds a state from `before` to `after`,
+/// and `after` once a step was acknowledged.
 pub(crate) fn holds_acknowledged(
     states: &[ExpectedObjects],
     boot: [u8; 16],

@@ -1,6 +1,6 @@
-//! `hot-index`: point lookups of skewed keys through a cache of hot keys in front of each tree, beside the tree
-//! alone: by the share of lookups that go to a moving hundredth of the keys, by skew, and what updates and
-//! removals of cached keys cost.
+//! `hot-index`: point lookups of skewed keys through a cache of hot keys in front of each tree, beside the
+//! tree alone: by the share of lookups that go to a moving hundredth of the keys, by skew, and what updates
+//! and removals of cached keys cost.
 //!
 //! The systems of a tree hold the same entries and run the same operations one after the other, period by
 //! period; the first periods are a warm-up. They must agree on what they find.

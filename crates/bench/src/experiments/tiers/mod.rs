@@ -1,5 +1,5 @@
-//! Shared parts of the experiments on an index over two tiers: tables, queries, the slow tier, placements side
-//! by side.
+//! Shared parts of the experiments on an index over two tiers: tables, queries, the slow tier, placements
+//! side by side.
 
 mod build;
 mod calibrate;
