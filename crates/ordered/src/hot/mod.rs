@@ -195,9 +195,9 @@ impl OrderedIndex for HotIndex {
             }
             HotCache::Published(queue) => {
                 let mut queue = locked(queue);
-                let before = self.index.remove(key)?;
+                // Also after a failure, which may have changed the index.
                 queue.remove(key);
-                Ok(before)
+                self.index.remove(key)
             }
         }
     }
