@@ -11,7 +11,7 @@ use datafusion::error::{DataFusionError, Result};
 
 use halocline_pool::VerifyMode;
 
-use crate::advise::SelectionRecorder;
+use crate::advise::selections::SelectionRecorder;
 use crate::duration::parse_duration;
 use crate::size;
 

@@ -13,7 +13,7 @@ use halocline_emulator::{Device, EmulatedSpec};
 use halocline_media::{Dram, Medium, MediumAccess, MediumBackend, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
-use crate::advise::{self, IndexAdvice, medium_of};
+use crate::advise::advice::{IndexAdvice, advise, medium_of};
 use crate::background::Background;
 use crate::cancel::NEVER;
 use crate::catalog::CatalogCache;
@@ -377,7 +377,7 @@ impl Database {
         dram: u64,
         medium: Option<&EmulatedSpec>,
     ) -> Result<IndexAdvice, EngineError> {
-        advise::advise(&self.session, &self.engine, index, statements, dram, medium).await
+        advise(&self.session, &self.engine, index, statements, dram, medium).await
     }
 
     /// Drops a table with its indexes or, if there is no table of that name, an index. Returns a message.

@@ -56,7 +56,7 @@ mod trees;
 mod tuning;
 mod write;
 
-pub use advise::IndexAdvice;
+pub use advise::advice::IndexAdvice;
 pub use builder::DatabaseBuilder;
 pub use config::{Compaction, IndexMode};
 pub use database::Database;

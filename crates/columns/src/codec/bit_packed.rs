@@ -1,15 +1,12 @@
 //! Blocks of bit-packed numbers: a codec by itself, and a part of others.
 
-use super::choose::ChunkStats;
-use super::{CodeMap, Codec};
-use crate::Encoding;
-use crate::codec::chunk::KeyChunk;
+use super::stats::ChunkStats;
+use super::{CodeMap, Codec, Encoding};
 use crate::codec::chunk_predicate::ChunkPredicate;
+use crate::codec::reads::ChunkReads;
 use crate::format::{BLOCK, BLOCK_BYTES_PER_BIT, CODEC_BIT_PACKED};
-use crate::kernel::{self, Lane, Values, with_lane};
+use crate::kernel::{self, BlockMask, Code, Lane, Values, with_lane};
 use crate::read::bitset::Bitset;
-use crate::read::codes::Code;
-use crate::read::select::BlockMask;
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -185,13 +182,13 @@ impl<'a> Codec<'a> for BitPackedCodec<'a> {
 
     fn read_rows<L: Lane, C: Code>(
         &self,
-        chunk: &KeyChunk<'_>,
+        reads: ChunkReads<'_>,
         (block, _): (usize, usize),
         rows: &[u16],
         map: &CodeMap<C>,
         codes: &mut [C],
     ) -> bool {
-        chunk.reads_rows(block, rows);
+        reads.report_rows(self, block, rows);
         if map.has_null() {
             self.read_packed::<L, C>(block, rows, (C::default(), C::truncate(u64::MAX)), codes);
             codes.iter_mut().for_each(|code| *code = map.code(code.widen()));

@@ -4,11 +4,9 @@
 //! So blocks are compared as they are unpacked, in their narrow lanes, and what the codec stores once for
 //! several rows is compared once.
 
-use crate::CodePredicate;
-use crate::codec::chunk::{KeyChunk, width_of};
-use crate::format::BLOCK;
-use crate::kernel::{self, Lane, Values};
-use crate::read::select::BlockMask;
+use crate::format::{BLOCK, ChunkEntry};
+use crate::kernel::{self, BlockMask, Lane, Values, width_of};
+use crate::read::predicate::CodePredicate;
 
 /// One byte per row of a block: 1 = keep.
 pub(crate) type Keep = [u8; BLOCK];
@@ -39,11 +37,11 @@ const TABLE_WIDTH: usize = 21;
 const FILTER: usize = 1 << 14;
 
 impl ChunkPredicate {
-    /// Translates `predicate` to the offsets of `chunk`. `shift` is added to an offset (not NULL) to get its
+    /// Translates `predicate` to the offsets of the chunk of `entry`. `shift` is added to an offset (not NULL) to get its
     /// code; `zone` is the smallest and largest code of the chunk's values without NULL.
-    pub(crate) fn new(predicate: &CodePredicate, chunk: &KeyChunk<'_>, shift: u64, zone: (u64, u64)) -> Self {
-        let null = chunk.null().filter(|_| predicate.matches(0));
-        let only_nulls = chunk.null().is_some() && chunk.entry.nulls == chunk.entry.rows;
+    pub(crate) fn new(predicate: &CodePredicate, entry: &ChunkEntry, shift: u64, zone: (u64, u64)) -> Self {
+        let null = entry.null().filter(|_| predicate.matches(0));
+        let only_nulls = entry.nulls > 0 && entry.nulls == entry.rows;
         let values = match predicate {
             _ if only_nulls => Self::Nothing,
             CodePredicate::Any => Self::All,
@@ -56,10 +54,10 @@ impl ChunkPredicate {
                 let inside = codes[from..to.max(from)]
                     .iter()
                     .map(|code| code.wrapping_sub(shift));
-                Self::one_of(inside.collect(), chunk.width())
+                Self::one_of(inside.collect(), entry.width.into())
             }
         };
-        values.and_null(chunk, null)
+        values.and_null(entry, null)
     }
 
     fn within(lo: u64, hi: u64, shift: u64, zone: (u64, u64)) -> Self {
@@ -97,14 +95,14 @@ impl ChunkPredicate {
     }
 
     /// Includes or excludes the chunk's NULLs, which were left aside so far.
-    fn and_null(self, chunk: &KeyChunk<'_>, null: Option<u64>) -> Self {
-        let Some(marker) = chunk.null() else { return self };
+    fn and_null(self, entry: &ChunkEntry, null: Option<u64>) -> Self {
+        let Some(marker) = entry.null() else { return self };
         match (self, null) {
             (Self::All, Some(_)) => Self::All,
             (Self::All, None) if marker == 0 => Self::Within { lo: 1, hi: u64::MAX },
             // NULL is stored right below the smallest value.
             (Self::Within { lo: 1, hi }, Some(0)) => Self::Within { lo: 0, hi },
-            (Self::Nothing, Some(marker)) if chunk.entry.nulls == chunk.entry.rows => {
+            (Self::Nothing, Some(marker)) if entry.nulls == entry.rows => {
                 debug_assert_eq!(marker, 0);
                 Self::All
             }
@@ -131,8 +129,8 @@ impl ChunkPredicate {
     }
 
     /// Estimates the share of the rows that match, for the order of predicates.
-    pub(crate) fn selectivity(&self, chunk: &KeyChunk<'_>) -> f64 {
-        let domain = (chunk.entry.max - chunk.entry.min) as f64 + 1.0;
+    pub(crate) fn selectivity(&self, entry: &ChunkEntry) -> f64 {
+        let domain = (entry.max - entry.min) as f64 + 1.0;
         let kept = match self {
             Self::Nothing => 0.0,
             Self::All => domain,
@@ -171,19 +169,6 @@ impl ChunkPredicate {
             }
             same => same,
         }
-    }
-
-    /// Clears the bits of `mask` for the rows of a block that do not match. The predicate must be
-    /// [translated](KeyChunk::translate) for the chunk. `scratch` holds a block of 64-bit lanes.
-    pub(crate) fn apply(
-        &self,
-        chunk: &KeyChunk<'_>,
-        block: usize,
-        scratch: &mut [u64],
-        mask: &mut BlockMask,
-    ) {
-        let kept = chunk.evaluate(block, self, scratch);
-        mask.iter_mut().zip(kept).for_each(|(mask, kept)| *mask &= kept);
     }
 
     /// Returns the positions of the numbers that match, of a block or of fewer.
@@ -263,7 +248,8 @@ fn bit(bits: &[u64], at: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::chunk::{CODECS, Encoded, encode_as};
+    use crate::codec::chunk::KeyChunk;
+    use crate::codec::encode::{CODECS, Encoded, encode_as};
     use proptest::prelude::*;
 
     proptest! {
@@ -320,10 +306,15 @@ mod tests {
     fn compare(encoded: &Encoded, codes: &[u64], predicate: &CodePredicate) {
         let chunk = KeyChunk::new(&encoded.entry, encoded.bytes()).expect("valid");
         let zone = (encoded.entry.min, encoded.entry.max);
-        let local = chunk.translate(ChunkPredicate::new(predicate, &chunk, chunk.key_base(), zone));
+        let local = chunk.translate(ChunkPredicate::new(
+            predicate,
+            chunk.entry,
+            chunk.key_base(),
+            zone,
+        ));
         for (block, codes) in codes.chunks(BLOCK).enumerate() {
             let mut mask = [u64::MAX; BLOCK / 64];
-            local.apply(&chunk, block, &mut [0; BLOCK], &mut mask);
+            chunk.apply(&local, block, &mut [0; BLOCK], &mut mask);
             if local == ChunkPredicate::Nothing {
                 mask.fill(0);
             }

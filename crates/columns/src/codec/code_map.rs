@@ -1,8 +1,7 @@
 //! The map from the offsets of a chunk to codes: [`CodeMap`].
 
 use crate::format::BLOCK;
-use crate::kernel::{self, Lane};
-use crate::read::codes::Code;
+use crate::kernel::{self, Code, Lane};
 
 /// Maps the offsets of one chunk to codes, or to slots of the caller: `min(offset + shift, most)`, and NULL
 /// to a value of its own.

@@ -1,14 +1,11 @@
 //! Chunks whose rows all have the same offset, 0: nothing is stored.
 
-use super::choose::ChunkStats;
-use super::{CodeMap, Codec};
-use crate::Encoding;
+use super::stats::ChunkStats;
+use super::{CodeMap, Codec, Encoding};
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, CODEC_BIT_PACKED};
-use crate::kernel::{self, Lane, Values};
+use crate::kernel::{self, BlockMask, Code, Lane, Values};
 use crate::read::bitset::Bitset;
-use crate::read::codes::Code;
-use crate::read::select::BlockMask;
 use std::ops::Range;
 
 /// A chunk without bytes. It has the number of bit-packed chunks, of which it is the one with zero bits a

@@ -5,16 +5,12 @@
 //! smallest of them, which is in the header. The first difference of a block is 0 and has no meaning.
 
 use super::bit_packed::{BitPackedCodec, pack_block, packed_len};
-use super::choose::{ChunkStats, decode_penalty};
 use super::sections::{SectionsReader, SectionsWriter, typed};
-use super::{CodeMap, Codec};
-use crate::Encoding;
-use crate::codec::chunk::width_of;
+use super::stats::{ChunkStats, decode_penalty};
+use super::{CodeMap, Codec, Encoding};
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, CODEC_DELTA, KeysHeader, align_up};
-use crate::kernel::{self, Lane, Values, with_lane};
-use crate::read::codes::Code;
-use crate::read::select::BlockMask;
+use crate::kernel::{self, BlockMask, Code, Lane, Values, width_of, with_lane};
 use std::ops::Range;
 
 /// Bits a row that differences must save to be chosen.

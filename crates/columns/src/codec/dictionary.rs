@@ -5,17 +5,14 @@
 //! dictionary is sorted, a range of offsets is a range of positions.
 
 use super::bit_packed::{BitPackedCodec, pack, packed_len};
-use super::choose::{ChunkStats, decode_penalty};
 use super::sections::{SectionsReader, SectionsWriter, typed};
-use super::{CodeMap, Codec};
-use crate::Encoding;
-use crate::codec::chunk::{KeyChunk, width_of};
+use super::stats::{ChunkStats, decode_penalty};
+use super::{CodeMap, Codec, Encoding};
 use crate::codec::chunk_predicate::ChunkPredicate;
+use crate::codec::reads::ChunkReads;
 use crate::format::{BLOCK, CODEC_DICTIONARY, KeysHeader, align_up};
-use crate::kernel::{self, Lane, with_lane};
+use crate::kernel::{self, BlockMask, Code, Lane, width_of, with_lane};
 use crate::read::bitset::Bitset;
-use crate::read::codes::Code;
-use crate::read::select::BlockMask;
 use std::ops::Range;
 
 /// Bits a row that a dictionary must save to be chosen.
@@ -158,13 +155,13 @@ impl<'a> Codec<'a> for DictionaryCodec<'a> {
 
     fn read_rows<L: Lane, C: Code>(
         &self,
-        chunk: &KeyChunk<'_>,
+        reads: ChunkReads<'_>,
         (block, _): (usize, usize),
         rows: &[u16],
         map: &CodeMap<C>,
         codes: &mut [C],
     ) -> bool {
-        chunk.reads_rows(block, rows);
+        reads.report_rows(&self.positions, block, rows);
         let table = map.table();
         let last = C::truncate(table.len() as u64 - 1);
         with_lane!(self.positions.width(), P => {

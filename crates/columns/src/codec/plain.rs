@@ -1,16 +1,13 @@
 //! Offsets in lanes, in the order of the rows: what fills its lane needs no unpacking.
 
 use super::bit_packed::packed_len;
-use super::choose::ChunkStats;
 use super::sections::typed;
-use super::{CodeMap, Codec};
-use crate::Encoding;
+use super::stats::ChunkStats;
+use super::{CodeMap, Codec, Encoding};
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::{BLOCK, CODEC_PLAIN};
-use crate::kernel::{self, Lane, Values, with_lane};
+use crate::kernel::{self, BlockMask, Code, Lane, Values, with_lane};
 use crate::read::bitset::Bitset;
-use crate::read::codes::Code;
-use crate::read::select::BlockMask;
 use std::ops::Range;
 use zerocopy::IntoBytes;
 

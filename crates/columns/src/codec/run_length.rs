@@ -5,24 +5,19 @@
 //! in the middle section: [`Lengths`] stores the length of each run (less one, u8), [`Starts`] a bit for each
 //! row, which is smaller for short runs.
 
-use super::choose::{ChunkStats, decode_penalty};
-use super::run_starts::{lengths_of, starts_of};
+use super::run_starts::{LONGEST_RUN, lengths_of, starts_of};
 use super::sections::{SectionsReader, SectionsWriter, typed};
-use super::{CodeMap, Codec};
-use crate::Encoding;
-use crate::codec::chunk::KeyChunk;
+use super::stats::{ChunkStats, decode_penalty};
+use super::{CodeMap, Codec, Encoding};
 use crate::codec::chunk_predicate::ChunkPredicate;
+use crate::codec::reads::ChunkReads;
+use crate::codec::selected_rows::{BLOCK_RUN_ROWS, WHOLE_BLOCK_CODES, by_block};
 use crate::format::{BLOCK, CODEC_RUN_LENGTHS, CODEC_RUN_STARTS, KeysHeader, align_up};
-use crate::kernel::{self, Lane, Values, with_lane};
+use crate::kernel::{self, BlockMask, Code, Lane, Values, with_lane};
 use crate::read::bitset::Bitset;
-use crate::read::codes::{BLOCK_RUN_ROWS, Code, WHOLE_BLOCK_CODES, by_block};
-use crate::read::select::BlockMask;
 use std::fmt::Debug;
 use std::ops::Range;
 use zerocopy::IntoBytes;
-
-/// The most rows of a run.
-pub(crate) const LONGEST: usize = 256;
 
 /// Bits a row that runs must save to be chosen.
 const PENALTY: f64 = 0.5;
@@ -185,7 +180,7 @@ fn spread<V: Copy, T: Copy + Default>(
 /// Returns the lengths (less one) and values of the runs of a block.
 fn runs(block: &[u64]) -> impl Iterator<Item = (u8, u64)> {
     let equal = block.chunk_by(|a, b| a == b);
-    equal.flat_map(|run| run.chunks(LONGEST).map(|run| ((run.len() - 1) as u8, run[0])))
+    equal.flat_map(|run| run.chunks(LONGEST_RUN).map(|run| ((run.len() - 1) as u8, run[0])))
 }
 
 impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
@@ -282,7 +277,7 @@ impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
     /// and then the rest.
     fn read_rows<L: Lane, C: Code>(
         &self,
-        chunk: &KeyChunk<'_>,
+        reads: ChunkReads<'_>,
         (block, blocks): (usize, usize),
         rows: &[u16],
         map: &CodeMap<C>,
@@ -292,7 +287,7 @@ impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
             return false;
         }
         let block_of = |rows: &[u16]| block + usize::from(rows[0]) / BLOCK;
-        chunk.fetch(by_block(rows).map(|rows| {
+        reads.fetch(by_block(rows).map(|rows| {
             let block = block_of(rows);
             self.index
                 .blocks_bytes(block..block + 1, self.runs(block..block + 1))
@@ -309,7 +304,7 @@ impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
             done += rows.len();
         }
         let values = self.values::<L>();
-        chunk.fetch(
+        reads.fetch(
             runs.iter()
                 .map(|run| values.get(*run..run + 1).unwrap_or_default().as_bytes()),
         );

@@ -1,7 +1,10 @@
 //! Conversions between the lengths of runs and a bit for each row at which one starts.
 
 use crate::format::BLOCK;
-use crate::read::select::BlockMask;
+use crate::kernel::BlockMask;
+
+/// The most rows of a run.
+pub(crate) const LONGEST_RUN: usize = 256;
 
 /// Returns the rows at which runs of these lengths (less one) start. Runs behind the last row of the block
 /// are ignored.

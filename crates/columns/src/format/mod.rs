@@ -121,6 +121,13 @@ pub(crate) struct ChunkEntry {
     pub distinct: u16,
 }
 
+impl ChunkEntry {
+    /// Returns the offset that means NULL.
+    pub(crate) fn null(&self) -> Option<u64> {
+        (self.nulls > 0).then_some(self.null_marker)
+    }
+}
+
 /// `value - min` (+ 1 beside NULLs) in `width` bits, in blocks of [`BLOCK`]; width 0 takes no bytes.
 pub(crate) const CODEC_BIT_PACKED: u8 = 0;
 /// Strings, bytes as they are.

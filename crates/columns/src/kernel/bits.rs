@@ -1,8 +1,8 @@
 //! Bits for rows of a block: from bytes, and from those of runs.
 #![allow(unsafe_code, reason = "loops that are built for AVX2 and BMI2 too")]
 
+use super::BlockMask;
 use crate::format::BLOCK;
-use crate::read::select::BlockMask;
 
 /// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64.
 #[inline(always)]

@@ -2,12 +2,12 @@
 //! written.
 #![allow(unsafe_code, reason = "loops that are built for AVX2")]
 
+use super::BlockMask;
 #[cfg(target_arch = "x86_64")]
 use super::filter_avx2;
 use super::{Lane, packed_len};
 use crate::format::BLOCK;
 use crate::read::bitset::Bitset;
-use crate::read::select::BlockMask;
 
 /// Where the values of a block are.
 #[derive(Debug, Clone, Copy)]

@@ -6,12 +6,12 @@ use std::arch::x86_64::*;
 
 use zerocopy::IntoBytes;
 
+use super::BlockMask;
 use super::filter::Values;
 use super::simd::{WordSlice, gather, load_bytes};
 use super::{Lane, in_lanes};
 use crate::format::BLOCK;
 use crate::read::bitset::Bitset;
-use crate::read::select::BlockMask;
 
 /// A row of lanes.
 type LaneRow = [__m256i; 4];

@@ -35,6 +35,14 @@ use crate::format::BLOCK;
 use fastlanes::BitPacking;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+/// The kept rows of a block of 1024: row i is bit i % 64 of word i / 64.
+pub type BlockMask = [u64; BLOCK / 64];
+
+/// Returns the number of bits that hold `value`.
+pub(crate) fn width_of(value: u64) -> usize {
+    (u64::BITS - value.leading_zeros()) as usize
+}
+
 /// An unsigned integer that blocks are packed in. Public for [`Code`](crate::Code) alone.
 pub trait Lane:
     BitPacking + FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Default + Ord + Send + Sync + 'static
@@ -79,6 +87,19 @@ macro_rules! lane {
     })*};
 }
 lane!(u8, u16, u32, u64);
+
+/// An integer that codes are read into: `u8`, `u16`, `u32` or `u64`.
+pub trait Code: Lane {
+    /// The code as 64 bits.
+    #[inline(always)]
+    fn number(self) -> u64 {
+        self.widen()
+    }
+}
+impl Code for u8 {}
+impl Code for u16 {}
+impl Code for u32 {}
+impl Code for u64 {}
 
 /// Runs `$body` with `$L` bound to the lane type for `$width` (0..=64) bits.
 macro_rules! with_lane {

@@ -1,13 +1,13 @@
 //! Selection vectors: positions of bits, and which of them stay; eight at a time with AVX2.
 #![allow(unsafe_code, reason = "loops that are built for AVX2")]
 
+use super::BlockMask;
 #[cfg(target_arch = "x86_64")]
 use super::filter_avx2::{Bits, eight_places};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{load_eight, load_rows, store_rows};
 use crate::format::BLOCK;
 use crate::read::bitset::Bitset;
-use crate::read::select::BlockMask;
 
 /// Room that [`rows_of`] needs behind what it finds.
 pub(crate) const ROOM: usize = 8;

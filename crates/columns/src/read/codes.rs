@@ -5,46 +5,17 @@
 //! consecutive blocks. `ChunkInfo` has encoding, base, width, zone and distinct values of a chunk without
 //! reading it.
 
-use crate::codec::chunk::{KeyChunk, width_of};
-use crate::codec::{CodeMap, KeyCodec};
+use crate::codec::chunk::KeyChunk;
+use crate::codec::dispatch::KeyCodec;
+use crate::codec::selected_rows::{WHOLE_BLOCK_CODES, by_block};
+use crate::codec::{CodeMap, Encoding};
 use crate::format::BLOCK;
-use crate::kernel::Lane;
+use crate::kernel::{Code, width_of};
 use crate::read::column::Column;
 use crate::{CodePredicate, Result};
 
 /// Rows of a block; chunks have a whole number of them, but for the last.
 pub const BLOCK_ROWS: usize = BLOCK;
-
-/// An integer that codes are read into: `u8`, `u16`, `u32` or `u64`.
-pub trait Code: Lane {
-    /// The code as 64 bits.
-    #[inline(always)]
-    fn number(self) -> u64 {
-        self.widen()
-    }
-}
-impl Code for u8 {}
-impl Code for u16 {}
-impl Code for u32 {}
-impl Code for u64 {}
-
-/// How the codes of a chunk are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Encoding {
-    /// All rows have the same code, which takes no bytes.
-    Constant,
-    /// Bit-packed distances from the chunk's smallest code.
-    BitPacked,
-    /// The same distances in whole bytes.
-    Plain,
-    /// Bit-packed positions in a sorted dictionary of the chunk's codes.
-    Dictionary,
-    /// Bit-packed differences between ascending codes.
-    Delta,
-    /// Runs of equal codes.
-    RunLength,
-}
 
 /// Statistics of a chunk that are known without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +173,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
             return Ok(0);
         };
         let rows = chunk.rows_of(block);
-        chunk.reads(block..block + 1);
+        chunk.report(block..block + 1);
         let width = chunk.width();
         chunk
             .codec
@@ -232,13 +203,14 @@ impl<'a, C: Code> CodeReader<'a, C> {
         );
         let blocks = usize::from(*last) / BLOCK - usize::from(*first) / BLOCK + 1;
         if rows.len() < blocks * WHOLE_BLOCK_CODES {
+            let width = open.width();
             if open
                 .codec
-                .read_rows(open, (block, blocks), rows, &self.map, codes)
+                .read_rows(width, open.reads, (block, blocks), rows, &self.map, codes)
             {
                 return Ok(());
             }
-            open.reads_rows(block, rows);
+            open.report_rows(block, rows);
         }
         let mut done = 0;
         for rows in by_block(rows) {
@@ -306,15 +278,4 @@ impl<'a, C: Code> CodeReader<'a, C> {
         self.open = Some((number, chunk));
         Ok(())
     }
-}
-
-/// Rows of a block from which on the whole block is decoded.
-pub(crate) const WHOLE_BLOCK_CODES: usize = 256;
-
-/// Average rows of a block up to which rows in runs are looked up together.
-pub(crate) const BLOCK_RUN_ROWS: usize = 16;
-
-/// Splits rows by block.
-pub(crate) fn by_block(rows: &[u16]) -> impl Iterator<Item = &[u16]> + Clone {
-    rows.chunk_by(|a, b| a / BLOCK as u16 == b / BLOCK as u16)
 }

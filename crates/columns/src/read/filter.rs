@@ -4,11 +4,10 @@
 //! Packed codes are looked up as they are unpacked, runs once each, and codes of a chunk with a dictionary by
 //! their position there.
 
-use crate::kernel::{self, Values};
+use crate::kernel::{self, BlockMask, Values};
 use crate::read::bitset::Bitset;
 use crate::read::codes::CodeReader;
 use crate::read::column::Column;
-use crate::read::select::BlockMask;
 use crate::{BLOCK_ROWS, Encoding, Result};
 use std::ops::Range;
 
@@ -82,7 +81,7 @@ impl<'a> CodeFilter<'a> {
     /// If there is no such chunk or block.
     pub fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> Result<()> {
         let (chunk, _) = self.reader.chunk(chunk)?;
-        chunk.reads(blocks);
+        chunk.report(blocks);
         Ok(())
     }
 

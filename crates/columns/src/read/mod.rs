@@ -7,7 +7,6 @@ pub(crate) mod column;
 pub(crate) mod dictionary;
 pub(crate) mod filter;
 pub(crate) mod predicate;
-pub(crate) mod reads;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod select;

@@ -8,6 +8,7 @@
 use crate::codec::chunk::KeyChunk;
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::BLOCK;
+use crate::kernel::BlockMask;
 use crate::read::column::Column;
 use crate::read::segment::Segment;
 use crate::table::live::Live;
@@ -15,9 +16,6 @@ use crate::{CodePredicate, Result};
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use zerocopy::IntoBytes;
-
-/// The kept rows of a block of 1024: row i is bit i % 64 of word i / 64.
-pub type BlockMask = [u64; BLOCK / 64];
 
 /// Blocks that are compared with one condition before the next.
 const STRIPE: usize = 8;
@@ -177,13 +175,13 @@ fn keep(
         return;
     };
     let last = masks.iter().rposition(|mask| !is_empty(mask)).unwrap_or(first);
-    chunk.reads(from + first..from + last + 1);
+    chunk.report(from + first..from + last + 1);
     for (block, mask) in (from..).zip(masks) {
         if let Some(next) = next {
             next.prefetch(block + STRIPE);
         }
         if !is_empty(mask) {
-            local.apply(chunk, block, room, mask);
+            chunk.apply(local, block, room, mask);
         }
     }
 }
@@ -209,8 +207,8 @@ fn localise<'a>(
             (space.code(chunk.entry.min), space.code(chunk.entry.max))
         };
         let shift = chunk.key_base().wrapping_add(space.key_to_code());
-        let local = ChunkPredicate::new(predicate, &chunk, shift, zone);
-        let selectivity = local.selectivity(&chunk);
+        let local = ChunkPredicate::new(predicate, chunk.entry, shift, zone);
+        let selectivity = local.selectivity(chunk.entry);
         match chunk.translate(local) {
             ChunkPredicate::Nothing => return Ok(None),
             ChunkPredicate::All => {}

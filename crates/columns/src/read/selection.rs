@@ -2,8 +2,8 @@
 
 use crate::format::BLOCK;
 use crate::kernel;
+use crate::kernel::BlockMask;
 use crate::read::bitset::Bitset;
-use crate::read::select::BlockMask;
 
 /// Positions in up to 64 blocks that follow each other, ascending.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 //! Each segment gets a new directory with one column more, whose chunks are constant and take no bytes, and,
 //! for strings, a part with the dictionary. Its other parts are shared with the table of before.
 
-use crate::codec::chunk::encode_packed;
+use crate::codec::encode::encode_packed;
 use crate::error::damaged;
 use crate::format::directory::{ColumnEntries, encode, headers};
 use crate::format::meta::ColumnMeta;

@@ -1,7 +1,8 @@
 //! Leaving deleted rows out of what a selection finds.
 
 use crate::format::BLOCK;
-use crate::read::select::{BlockMask, Found, clip};
+use crate::kernel::BlockMask;
+use crate::read::select::{Found, clip};
 use roaring::RoaringBitmap;
 use roaring::bitmap::Iter;
 

@@ -5,7 +5,8 @@
 //! plain strings; else, at the end, the ids are rewritten as ranks in the sorted dictionary. Both happen in
 //! steps of bounded memory, in any order, since every encoded chunk knows its number.
 
-use crate::codec::chunk::{Encoded, KeyChunk, encode_keys, encode_packed, encode_plain};
+use crate::codec::chunk::KeyChunk;
+use crate::codec::encode::{Encoded, encode_keys, encode_packed, encode_plain};
 use crate::codec::sketch::Sketch;
 use crate::codec::strings::pending::PendingStrings;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};

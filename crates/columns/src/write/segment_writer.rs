@@ -7,7 +7,7 @@
 //! Invariants: an entry of the directory is written only after its chunk is in a finished extent; a column of
 //! decimals has keys in a segment only if all its values there have one.
 
-use crate::codec::chunk::Encoded;
+use crate::codec::encode::Encoded;
 use crate::format::directory::{ColumnEntries, encode};
 use crate::format::wide;
 use crate::format::{

@@ -7,24 +7,16 @@ use arrow_schema::FieldRef;
 use halocline_columns::CodePredicate;
 use halocline_elf::{Query, TableIndex};
 
-use crate::catalog::OpenTable;
 use crate::filter::{ColumnCondition, both};
-use crate::plan::Filters;
 
 /// A selection: its conditions, each with the field of its column.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexSelection(Vec<(FieldRef, ColumnCondition)>);
 
 impl IndexSelection {
-    /// Returns the filters that the index at position `number` of the table answers; none if there are none.
-    pub(crate) fn of(filters: &Filters, number: usize, open: &OpenTable) -> Option<Self> {
-        let fields = open.table.schema().fields();
-        let answered = filters.conditions.iter().filter_map(|(condition, translation)| {
-            translation.indexes[number].as_ref()?;
-            Some((fields[condition.column].clone(), condition.clone()))
-        });
-        let conditions: Vec<_> = answered.collect();
-        (!conditions.is_empty()).then_some(Self(conditions))
+    /// Creates a selection of at least one condition.
+    pub(crate) fn new(conditions: Vec<(FieldRef, ColumnCondition)>) -> Self {
+        Self(conditions)
     }
 
     /// Translates the selection to a predicate for each dimension of a segment.
@@ -96,21 +88,20 @@ impl SelectionRecorder {
         self.recorded().0 += 1;
     }
 
-    /// Records a scan, for which the planner chose the index at position `chosen`, or none.
-    pub(crate) fn record(&self, open: &OpenTable, filters: &Filters, chosen: Option<usize>) {
-        let number = open.indexes.iter().position(|index| index.name == self.index);
-        let Some(number) = number.filter(|number| open.indexes[*number].index.is_ok()) else {
-            return;
-        };
-        if let Some(selection) = IndexSelection::of(filters, number, open) {
-            let mut recorded = self.recorded();
-            let statement = recorded.0;
-            recorded.1.push(RecordedSelection {
-                statement,
-                selection,
-                chosen: chosen == Some(number),
-            });
-        }
+    /// Returns the name of the index.
+    pub(crate) fn index(&self) -> &str {
+        &self.index
+    }
+
+    /// Records a selection of the current statement, and whether the planner chose the index for it.
+    pub(crate) fn record(&self, selection: IndexSelection, chosen: bool) {
+        let mut recorded = self.recorded();
+        let statement = recorded.0;
+        recorded.1.push(RecordedSelection {
+            statement,
+            selection,
+            chosen,
+        });
     }
 
     /// Returns the recorded selections and forgets them.

@@ -24,7 +24,8 @@ use halocline_elf::{IndexOptions, KeptCopies, PlaceOptions, Query, TableIndex};
 use halocline_emulator::EmulatedSpec;
 
 use crate::EngineError;
-use crate::advise::{IndexSelection, PlacementAdvisor, PlacementChoice};
+use crate::advise::auto::{PlacementAdvisor, PlacementChoice};
+use crate::advise::selections::IndexSelection;
 use trees::VolatileTreeStore;
 
 /// The copies of all indexes of a database, by the name of the index.

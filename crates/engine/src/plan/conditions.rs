@@ -7,6 +7,7 @@ use datafusion::logical_expr::Expr;
 use halocline_columns::{CodePredicate, CodeSpace};
 use halocline_elf::TableIndex;
 
+use crate::advise::selections::IndexSelection;
 use crate::catalog::{OpenIndex, OpenTable};
 use crate::filter::{ColumnCondition, both, unqualified};
 
@@ -117,6 +118,17 @@ impl Filters {
             .iter()
             .map(|(condition, _)| condition.expr.clone());
         conditions.chain(self.others.iter().cloned()).collect()
+    }
+
+    /// Returns the conditions that the index at position `number` answers; none if there are none.
+    pub(crate) fn index_selection(&self, number: usize, open: &OpenTable) -> Option<IndexSelection> {
+        let fields = open.table.schema().fields();
+        let answered = self.conditions.iter().filter_map(|(condition, translation)| {
+            translation.indexes[number].as_ref()?;
+            Some((fields[condition.column].clone(), condition.clone()))
+        });
+        let conditions: Vec<_> = answered.collect();
+        (!conditions.is_empty()).then(|| IndexSelection::new(conditions))
     }
 
     /// Returns the filters that the index at position `number` can answer.

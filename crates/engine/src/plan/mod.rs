@@ -19,7 +19,6 @@ mod spec;
 mod table;
 mod worker;
 
-pub(crate) use conditions::Filters;
 pub(crate) use delta_rows::DeltaRows;
 pub(crate) use leaf::{LeafExec, LeafPlan};
 pub(crate) use spec::external;

@@ -18,7 +18,7 @@ use super::leaf::LeafExec;
 use super::morsels::{ScanMorsel, split};
 use super::scan_node::{IndexLookup, PoolScan};
 use super::spec::{ResidualFilter, ScanSpec, external, with_address};
-use crate::advise::{IndexSelection, SelectionRecorder};
+use crate::advise::selections::SelectionRecorder;
 use crate::cancel::CancelOnDrop;
 use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::{IndexMode, SessionSettings};
@@ -208,10 +208,17 @@ impl PoolTable {
             AccessPath::Scan { .. } => None,
         };
         match (recorder, chosen) {
-            (Some(recorder), _) => recorder.record(&self.open, filters, chosen),
+            (Some(recorder), _) => {
+                let index = |index: &OpenIndex| index.name == recorder.index() && index.index.is_ok();
+                if let Some(number) = self.open.indexes.iter().position(index)
+                    && let Some(selection) = filters.index_selection(number, &self.open)
+                {
+                    recorder.record(selection, chosen == Some(number));
+                }
+            }
             (None, Some(number)) => {
                 let index = &self.open.indexes[number];
-                let selection = || IndexSelection::of(filters, number, &self.open);
+                let selection = || filters.index_selection(number, &self.open);
                 index.placement.record(&index.name, selection);
             }
             (None, None) => {}

@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{self, Query};
 pub(crate) use planning::StatementPlanner;
 
 use crate::EngineError;
-use crate::advise::SelectionRecorder;
+use crate::advise::selections::SelectionRecorder;
 use crate::cancel::NEVER;
 use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
 use crate::config::{LockWait, MediumUnit, SessionSettings};

@@ -24,7 +24,7 @@ use datafusion::sql::planner::{
 use datafusion::sql::sqlparser::ast::{self, visit_relations};
 
 use crate::EngineError;
-use crate::advise::SelectionRecorder;
+use crate::advise::selections::SelectionRecorder;
 use crate::catalog::{CATALOG, Catalog, Externals, FileTables, MissingTables, PoolCatalogList, SCHEMA};
 use crate::config::SessionSettings;
 use crate::plan::external;

@@ -188,7 +188,7 @@ fn push(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::chunk::Encoded;
+    use crate::codec::encode::Encoded;
     use crate::codec::strings::pending::PendingStrings;
     use arrow_array::Array;
     use arrow_array::cast::AsArray;

@@ -2,10 +2,11 @@
 
 use super::{StoredStrings, StringList, encode};
 use crate::codec::bit_packed::pack_block;
-use crate::codec::chunk::{Encoded, width_of};
+use crate::codec::encode::Encoded;
 use crate::format::{
     BLOCK, BLOCK_BYTES_PER_BIT, CODEC_RAW_STRINGS, ChunkEntry, StringsHeader, align_up, checksum,
 };
+use crate::kernel::width_of;
 use zerocopy::IntoBytes;
 
 const HEADER: usize = size_of::<StringsHeader>();
