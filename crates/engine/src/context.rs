@@ -16,6 +16,7 @@ use crate::memory::{MemoryBudget, WriterShare};
 use crate::options::DatabaseOptions;
 use crate::placements::Placements;
 use crate::scrub::{DamageLog, Scrub};
+use crate::stores::OpenStores;
 use crate::threads::{MOST_THREADS, SelectionThreads};
 use crate::tuning::Tuning;
 
@@ -34,6 +35,8 @@ pub(crate) struct EngineContext {
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// Copies of indexes in DRAM.
     pub(crate) placements: Arc<Placements>,
+    /// The key-value stores of the pool.
+    pub(crate) stores: OpenStores,
     /// Threads that share large selections through an index.
     pub(crate) threads: Arc<SelectionThreads>,
 }

@@ -11,6 +11,7 @@ use halocline_elf::ElfError;
 use halocline_joins::JoinError;
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
+use halocline_store::StoreError;
 
 use crate::import::ImportError;
 

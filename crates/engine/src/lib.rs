@@ -47,6 +47,7 @@ mod stack;
 mod star;
 mod statement;
 mod storable;
+mod stores;
 mod syntax;
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@
 //! ```
 //!
 //! The crates beneath are modules here: [`pool`] for the file, [`columns`] for tables, [`elf`] for the index
-//! alone, [`ordered`] for ordered trees, [`media`] for the memory it all lies on, [`emulator`] for emulated
+//! alone, [`ordered`] for ordered trees, [`store`] for key-value stores, [`media`] for the memory it all lies on, [`emulator`] for emulated
 //! slow tiers. [`datafusion`] is the version of DataFusion, and with it of Arrow, that the interface uses.
 //!
 //! The directory `examples` of the repository has a program for each part of the interface.
@@ -49,6 +49,7 @@ pub use halocline_engine::{
 pub use halocline_media as media;
 pub use halocline_ordered as ordered;
 pub use halocline_pool as pool;
+pub use halocline_store as store;
 
 /// Compiles the programs of the crate's README.
 #[cfg(doctest)]

@@ -1,0 +1,133 @@
+//! Batches of writes: [`WriteBatch`].
+
+use std::ops::RangeBounds;
+use std::time::Duration;
+
+use crate::commit::BatchOp;
+use crate::error::Result;
+use crate::key_range::KeyRange;
+use crate::store::{Store, check_key, check_value};
+
+/// Writes to any stores of one pool that take effect together: after a crash all of them or none.
+///
+/// ```
+/// # use halocline_store::{Stores, WriteBatch};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let pool = halocline_pool::Pool::create(directory.path().join("p"), &Default::default())?;
+/// # let stores = Stores::open(&pool)?;
+/// let (accounts, log) = (stores.store("accounts")?, stores.store("log")?);
+/// let mut batch = WriteBatch::new();
+/// batch.put(&accounts, "ada", "90")?;
+/// batch.put(&accounts, "bob", "110")?;
+/// batch.put(&log, "0001", "ada pays bob 10")?;
+/// stores.write(batch)?;
+/// assert_eq!(accounts.get("bob")?.as_deref(), Some(&b"110"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default, Clone)]
+pub struct WriteBatch {
+    pub(crate) ops: Vec<BatchOp>,
+}
+
+impl WriteBatch {
+    /// Creates an empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the number of operations.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Returns true if there are no operations.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Sets the value of a key. Of several operations on a key the last one counts.
+    ///
+    /// # Errors
+    /// [`KeyTooLong`](crate::StoreError::KeyTooLong), [`ValueTooLong`](crate::StoreError::ValueTooLong).
+    pub fn put(&mut self, store: &Store, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_until(store, key.as_ref(), value.as_ref(), None)
+    }
+
+    /// Sets the value of a key, which expires after `ttl`.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_with_ttl(
+        &mut self,
+        store: &Store,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let expires = store.stores.state.now().saturating_add(ttl);
+        self.put_until(store, key.as_ref(), value.as_ref(), Some(expires))
+    }
+
+    fn put_until(&mut self, store: &Store, key: &[u8], value: &[u8], expires: Option<u64>) -> Result<()> {
+        check_key(&store.state, key)?;
+        check_value(&store.state, value)?;
+        self.ops.push(BatchOp::Put {
+            store: store.state.clone(),
+            key: key.to_vec(),
+            value: value.to_vec(),
+            expires,
+        });
+        Ok(())
+    }
+
+    /// Deletes a key, if it is there.
+    ///
+    /// # Errors
+    /// [`KeyTooLong`](crate::StoreError::KeyTooLong).
+    pub fn delete(&mut self, store: &Store, key: impl AsRef<[u8]>) -> Result<()> {
+        check_key(&store.state, key.as_ref())?;
+        self.ops.push(BatchOp::Delete {
+            store: store.state.clone(),
+            key: key.as_ref().to_vec(),
+        });
+        Ok(())
+    }
+
+    /// Deletes all keys of a range. O(keys in the range).
+    ///
+    /// # Errors
+    /// [`KeyTooLong`](crate::StoreError::KeyTooLong).
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> Result<()> {
+        self.ops.push(BatchOp::DeleteRange {
+            store: store.state.clone(),
+            range: KeyRange::of(&range),
+        });
+        Ok(())
+    }
+
+    /// Replaces the value of a key by what the store's merge operator makes of it and the operand.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn merge(&mut self, store: &Store, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        check_key(&store.state, key.as_ref())?;
+        check_value(&store.state, operand.as_ref())?;
+        self.ops.push(BatchOp::Merge {
+            store: store.state.clone(),
+            key: key.as_ref().to_vec(),
+            operand: operand.as_ref().to_vec(),
+        });
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for WriteBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WriteBatch")
+            .field("len", &self.ops.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,594 @@
+//! Commits: conditions are compared, records appended to the log, made durable, and put into the trees.
+//!
+//! Threads queue their commits; the one that gets the committer takes all that wait, and one fence makes them
+//! durable together. Until then no reader sees them.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Result, StoreError};
+use crate::fault::{StoreFault, injected};
+use crate::key_range::KeyRange;
+use crate::layout::{CHUNK, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
+use crate::log::LogWriter;
+use crate::memtable::MemEntry;
+use crate::record::{NewRecord, RecordRef, chunk_list};
+use crate::segments::Freed;
+use crate::snapshots::{KeptVersion, Snapshots};
+use crate::state::{Located, StoreState, StoreTrees, StoresState, chunks_of};
+use crate::tree::Damage;
+
+/// An operation of a batch.
+#[derive(Clone)]
+pub(crate) enum BatchOp {
+    Put {
+        store: Arc<StoreState>,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        /// Time of expiry in ms since 1970.
+        expires: Option<u64>,
+    },
+    Delete {
+        store: Arc<StoreState>,
+        key: Vec<u8>,
+    },
+    Merge {
+        store: Arc<StoreState>,
+        key: Vec<u8>,
+        operand: Vec<u8>,
+    },
+    DeleteRange {
+        store: Arc<StoreState>,
+        range: KeyRange,
+    },
+}
+
+/// A condition under which a batch is committed.
+pub(crate) enum Condition {
+    /// No commit after `since` wrote the key.
+    Unchanged {
+        store: Arc<StoreState>,
+        key: Vec<u8>,
+        since: u64,
+    },
+    /// No commit after `since` wrote a key of the range.
+    RangeUnchanged {
+        store: Arc<StoreState>,
+        range: KeyRange,
+        since: u64,
+    },
+    /// The key has this value, or none.
+    Value {
+        store: Arc<StoreState>,
+        key: Vec<u8>,
+        expected: Option<Vec<u8>>,
+    },
+}
+
+/// What became of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything is durable.
+    Committed,
+    /// Nothing has changed: the condition at this position does not hold.
+    Failed(usize),
+}
+
+/// A commit that waits for the committer.
+pub(crate) struct PendingCommit {
+    ops: Vec<BatchOp>,
+    conditions: Vec<Condition>,
+    outcome: Mutex<Option<Result<Outcome>>>,
+}
+
+impl PendingCommit {
+    fn set(&self, outcome: Result<Outcome>) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+
+    fn take(&self) -> Option<Result<Outcome>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What only one thread at a time changes.
+pub(crate) struct Committer {
+    pub(crate) log: LogWriter,
+    /// The newest commit.
+    pub(crate) commit: u64,
+    /// True while a checkpoint copies leaves, which must then not change.
+    pub(crate) merging: bool,
+    /// Leaves with values that were changed in place since the last checkpoint.
+    pub(crate) dirty: Vec<u64>,
+    /// What becomes free with the next checkpoint.
+    pub(crate) freed: Freed,
+    /// Number of keys in the memtables that take commits.
+    pub(crate) pending_keys: usize,
+    /// Bytes of log since the last checkpoint.
+    pub(crate) pending_bytes: u64,
+    /// Deletions that were not purged yet: store, key, commit.
+    pub(crate) deletions: Vec<(Arc<StoreState>, Vec<u8>, u64)>,
+    /// The segments of the newest catalog.
+    pub(crate) catalog: Vec<u64>,
+    /// Number of the newest checkpoint.
+    pub(crate) checkpoint: u64,
+    pub(crate) next_store: u32,
+}
+
+/// A record that was appended and is not in the trees yet.
+struct Staged {
+    store: Arc<StoreState>,
+    key: Vec<u8>,
+    record: u64,
+    commit: u64,
+    /// The record that it supersedes, unless that is of the same group.
+    located: Option<Located>,
+    after_staged: bool,
+}
+
+/// The newest record of a key that is not in the trees yet.
+#[derive(Clone)]
+struct Overlaid {
+    record: u64,
+    commit: u64,
+    /// The value, `None` for a deletion.
+    value: Option<Vec<u8>>,
+}
+
+type Overlay = HashMap<(u32, Vec<u8>), Overlaid>;
+
+/// The state of a key during a commit.
+enum Current {
+    Absent,
+    Staged(Overlaid),
+    Found(Located),
+}
+
+impl StoresState {
+    /// Commits a batch if all conditions hold.
+    ///
+    /// # Errors
+    /// Damage, a full disk, and errors of the medium. Nothing has changed, except that after an error of the
+    /// medium it is unknown what is durable, and all later commits fail.
+    pub(crate) fn commit(self: &Arc<Self>, ops: Vec<BatchOp>, conditions: Vec<Condition>) -> Result<Outcome> {
+        let pending = Arc::new(PendingCommit {
+            ops,
+            conditions,
+            outcome: Mutex::default(),
+        });
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&pending));
+        let mut committer = self.committer();
+        if let Some(outcome) = pending.take() {
+            return outcome;
+        }
+        while self.is_overdue(&committer) {
+            self.work.notify_all();
+            committer = self.work.wait(committer).unwrap_or_else(PoisonError::into_inner);
+            if let Some(outcome) = pending.take() {
+                return outcome;
+            }
+        }
+        let group = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        self.commit_group(&mut committer, &group);
+        let is_due = self.is_checkpoint_due(&committer);
+        drop(committer);
+        if self.options.background {
+            if is_due {
+                self.work.notify_all();
+            }
+        } else if is_due && let Err(error) = self.maintain() {
+            // The commit is durable. What is due is tried again with the next one.
+            tracing::warn!(%error, "the stores could not be maintained");
+        }
+        pending
+            .take()
+            .unwrap_or_else(|| unreachable!("it was in the group"))
+    }
+
+    /// Returns true if the keeper is so far behind that commits have to wait for it.
+    fn is_overdue(&self, committer: &Committer) -> bool {
+        self.options.background
+            && !self.stopping.load(Ordering::Acquire)
+            && self.writable().is_ok()
+            && (committer.pending_keys > 4 * self.options.pending_keys
+                || committer.pending_bytes > 4 * self.options.pending_bytes)
+    }
+
+    /// Returns true if a limit is exceeded up to which commits wait for a checkpoint.
+    pub(crate) fn is_checkpoint_due(&self, committer: &Committer) -> bool {
+        committer.pending_keys >= self.options.pending_keys
+            || committer.pending_bytes >= self.options.pending_bytes
+    }
+
+    fn commit_group(&self, committer: &mut Committer, group: &[Arc<PendingCommit>]) {
+        let needs_values = group.iter().any(|pending| {
+            let merges = pending.ops.iter().any(|op| matches!(op, BatchOp::Merge { .. }));
+            merges
+                || pending
+                    .conditions
+                    .iter()
+                    .any(|condition| matches!(condition, Condition::Value { .. }))
+        });
+        let (mut overlay, mut staged, mut durable) = (Overlay::new(), Vec::new(), Vec::new());
+        for pending in group {
+            let outcome = self.writable().and_then(|()| {
+                let mark = committer.log.mark();
+                let before = staged.len();
+                let appended = self.append(committer, &mut overlay, &mut staged, pending, needs_values);
+                if !matches!(appended, Ok(Outcome::Committed)) {
+                    committer.log.take_back(mark);
+                    staged.truncate(before);
+                }
+                appended
+            });
+            match outcome {
+                Ok(Outcome::Committed) => durable.push(pending),
+                other => pending.set(other),
+            }
+        }
+        if durable.is_empty() {
+            return;
+        }
+        if injected(StoreFault::ApplyEarly) {
+            self.publish(committer, std::mem::take(&mut staged));
+        }
+        let fenced = match injected(StoreFault::AcknowledgeEarly) {
+            true => Ok(()),
+            false => self.medium().fence(),
+        };
+        let result = match fenced {
+            Ok(()) => {
+                committer.log.set_fenced();
+                self.publish(committer, staged);
+                None
+            }
+            Err(error) => {
+                self.poison(&error);
+                Some(error.to_string())
+            }
+        };
+        for pending in durable {
+            pending.set(match &result {
+                None => Ok(Outcome::Committed),
+                Some(reason) => Err(StoreError::Poisoned {
+                    reason: reason.clone(),
+                }),
+            });
+        }
+    }
+
+    /// Puts the records into the trees and lets readers see them.
+    fn publish(&self, committer: &mut Committer, staged: Vec<Staged>) {
+        let mut snapshots = self.snapshots();
+        for record in staged {
+            // The records were just written and the versions before them just read.
+            if let Err(damage) = self.apply(committer, &mut snapshots, record) {
+                self.poison(&self.damaged(damage));
+            }
+        }
+        self.visible.store(committer.commit, Ordering::Release);
+    }
+
+    /// Compares the conditions and appends the records of a batch.
+    fn append(
+        &self,
+        committer: &mut Committer,
+        overlay: &mut Overlay,
+        staged: &mut Vec<Staged>,
+        pending: &PendingCommit,
+        needs_values: bool,
+    ) -> Result<Outcome> {
+        for (at, condition) in pending.conditions.iter().enumerate() {
+            if !self.holds(overlay, condition)? {
+                return Ok(Outcome::Failed(at));
+            }
+        }
+        let (commit, written) = (committer.commit + 1, committer.log.written());
+        let mut appender = Appender {
+            state: self,
+            committer,
+            group: overlay,
+            batch: Overlay::new(),
+            staged,
+            commit,
+            needs_values,
+            begun: false,
+        };
+        for op in &pending.ops {
+            appender.append(op)?;
+        }
+        let (begun, batch) = (appender.begun, appender.batch);
+        if begun {
+            committer.log.end(self.medium());
+            committer.commit = commit;
+            committer.pending_bytes += committer.log.written() - written;
+        }
+        overlay.extend(batch);
+        Ok(Outcome::Committed)
+    }
+
+    fn holds(&self, overlay: &Overlay, condition: &Condition) -> Result<bool> {
+        match condition {
+            Condition::Unchanged { store, key, since } => {
+                store.exists()?;
+                let commit = match self.current(&[overlay], store, key)? {
+                    Current::Absent => 0,
+                    Current::Staged(staged) => staged.commit,
+                    Current::Found(located) => located.record.commit(),
+                };
+                Ok(commit <= *since || injected(StoreFault::SkipValidation))
+            }
+            Condition::RangeUnchanged { store, range, since } => {
+                store.exists()?;
+                if injected(StoreFault::SkipRanges) {
+                    return Ok(true);
+                }
+                let is_written = overlay
+                    .keys()
+                    .any(|(id, key)| *id == store.id && range.contains(key));
+                Ok(!is_written && self.newest_commit_in(store, range)? <= *since)
+            }
+            Condition::Value { store, key, expected } => {
+                store.exists()?;
+                let value = self.current_value(&[overlay], store, key)?;
+                Ok(value.as_deref() == expected.as_deref())
+            }
+        }
+    }
+
+    /// Returns the state of a key as of the commits so far; earlier overlays are newer.
+    fn current(&self, overlays: &[&Overlay], store: &StoreState, key: &[u8]) -> Result<Current> {
+        if overlays.iter().any(|overlay| !overlay.is_empty()) {
+            let wanted = (store.id, key.to_vec());
+            if let Some(staged) = overlays.iter().find_map(|overlay| overlay.get(&wanted)) {
+                return Ok(Current::Staged(staged.clone()));
+            }
+        }
+        let located = store.read().locate(self.medium(), key);
+        Ok(match located.map_err(|damage| self.damaged(damage))? {
+            Some(located) => Current::Found(located),
+            None => Current::Absent,
+        })
+    }
+
+    fn current_value(
+        &self,
+        overlays: &[&Overlay],
+        store: &StoreState,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        match self.current(overlays, store, key)? {
+            Current::Absent => Ok(None),
+            Current::Staged(staged) => Ok(staged.value),
+            Current::Found(located) => self.value_of(&located.record),
+        }
+    }
+
+    /// Returns the value of a record, if it is not a deletion and has not expired.
+    pub(crate) fn value_of(&self, record: &RecordRef) -> Result<Option<Vec<u8>>> {
+        let value = self
+            .contents(record)
+            .and_then(|contents| contents.map(|contents| self.value(record, contents)).transpose());
+        value.map_err(|damage| self.damaged(damage))
+    }
+
+    /// Puts a durable record into the tree of its store.
+    fn apply(
+        &self,
+        committer: &mut Committer,
+        snapshots: &mut Snapshots,
+        staged: Staged,
+    ) -> Result<(), Damage> {
+        let medium = self.medium();
+        let record = RecordRef::load(medium, staged.record).ok_or(Damage::record(staged.record))?;
+        let store = &staged.store;
+        let mut trees = store.write();
+        let located = match staged.after_staged {
+            true => trees.locate(medium, &staged.key)?,
+            false => staged.located,
+        };
+        if let Some(old) = &located {
+            self.supersede(snapshots, &old.record, &record)?;
+        }
+        self.remember(&record)?;
+        self.count(store, located.as_ref().map(|located| &located.record), &record)?;
+        let slot = located.and_then(|located| located.slot);
+        committer.point(&mut trees, medium, &staged.key, slot, staged.record);
+        if record.is_deleted() {
+            committer
+                .deletions
+                .push((Arc::clone(store), staged.key, staged.commit));
+        }
+        Ok(())
+    }
+
+    /// Keeps the version that a new one supersedes if a snapshot sees it, and otherwise forgets it.
+    fn supersede(&self, snapshots: &mut Snapshots, old: &RecordRef, new: &RecordRef) -> Result<(), Damage> {
+        let (commit, until) = (old.commit(), new.commit());
+        if snapshots.sees(commit, until) && !injected(StoreFault::IgnoreSnapshots) {
+            snapshots.keep(KeptVersion {
+                record: old.offset,
+                commit,
+                until,
+            });
+            return Ok(());
+        }
+        if snapshots.oldest().is_some_and(|oldest| oldest < commit) {
+            // No snapshot sees the old version, but one may see those before it.
+            new.set_prev(self.medium(), old.head.prev.get());
+        }
+        self.forget(old)
+    }
+
+    /// Adjusts the number of keys and bytes of a store.
+    pub(crate) fn count(
+        &self,
+        store: &StoreState,
+        old: Option<&RecordRef>,
+        new: &RecordRef,
+    ) -> Result<(), Damage> {
+        let size = |record: &RecordRef| -> Result<u64, Damage> {
+            Ok(record.key_len() as u64 + self.extent_of(record)?.0)
+        };
+        if let Some(old) = old.filter(|old| !old.is_deleted()) {
+            store.keys.fetch_sub(1, Ordering::Relaxed);
+            store.bytes.fetch_sub(size(old)?, Ordering::Relaxed);
+        }
+        if !new.is_deleted() {
+            store.keys.fetch_add(1, Ordering::Relaxed);
+            store.bytes.fetch_add(size(new)?, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Committer {
+    /// Lets the entry of a key lead to a record: in place, or in the memtable.
+    pub(crate) fn point(
+        &mut self,
+        trees: &mut StoreTrees,
+        medium: &halocline_media::Medium,
+        key: &[u8],
+        slot: Option<crate::leaf::Slot>,
+        record: u64,
+    ) {
+        match slot {
+            Some(slot) if !self.merging || injected(StoreFault::ChangeCopied) => {
+                slot.set_record(medium, record);
+                self.dirty.push(slot.leaf());
+            }
+            _ => {
+                trees.active.set(key, MemEntry::Record(record));
+                self.pending_keys += 1;
+            }
+        }
+    }
+}
+
+/// Appends the records of one batch.
+struct Appender<'a> {
+    state: &'a StoresState,
+    committer: &'a mut Committer,
+    group: &'a Overlay,
+    batch: Overlay,
+    staged: &'a mut Vec<Staged>,
+    commit: u64,
+    needs_values: bool,
+    begun: bool,
+}
+
+impl Appender<'_> {
+    fn append(&mut self, op: &BatchOp) -> Result<()> {
+        match op {
+            BatchOp::Put {
+                store,
+                key,
+                value,
+                expires,
+            } => self.put(store, key, Some(value), *expires),
+            BatchOp::Delete { store, key } => self.put(store, key, None, None),
+            BatchOp::Merge { store, key, operand } => {
+                let operator = store.merge.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let operator = operator.ok_or_else(|| StoreError::NoMergeOperator {
+                    store: store.name.clone(),
+                })?;
+                let old = self.state.current_value(&[&self.batch, self.group], store, key)?;
+                let value = operator(key, old.as_deref(), operand);
+                crate::store::check_value(store, &value)?;
+                self.put(store, key, Some(&value), None)
+            }
+            BatchOp::DeleteRange { store, range } => {
+                let mut keys = self.state.keys_in(store, range)?;
+                let overlaid = self.batch.keys().chain(self.group.keys());
+                let overlaid = overlaid.filter(|(id, key)| *id == store.id && range.contains(key));
+                keys.extend(overlaid.map(|(_, key)| key.clone()));
+                keys.sort_unstable();
+                keys.dedup();
+                keys.iter().try_for_each(|key| self.put(store, key, None, None))
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        store: &Arc<StoreState>,
+        key: &[u8],
+        value: Option<&Vec<u8>>,
+        expires: Option<u64>,
+    ) -> Result<()> {
+        store.exists()?;
+        let current = self.state.current(&[&self.batch, self.group], store, key)?;
+        let (prev, located, after_staged, is_absent) = match &current {
+            Current::Absent => (0, None, false, true),
+            Current::Staged(staged) => (staged.record, None, true, staged.value.is_none()),
+            Current::Found(located) => (
+                located.record.offset,
+                Some(*located),
+                false,
+                located.record.is_deleted(),
+            ),
+        };
+        if value.is_none() && is_absent && !matches!(current, Current::Staged(_)) {
+            return Ok(());
+        }
+        if !self.begun {
+            self.committer.log.begin(self.commit, false);
+            self.begun = true;
+        }
+        let mut segments = self.state.segments();
+        let slab = &self.state.slab;
+        let mut record = NewRecord {
+            store: store.id,
+            commit: self.commit,
+            flags: 0,
+            expires: None,
+            prev: 0,
+            key,
+            value: &[],
+        };
+        let mut push = |record: &NewRecord<'_>| self.committer.log.push(slab, &mut segments, record);
+        let list;
+        match value {
+            None => record.flags = RECORD_DELETED,
+            Some(value) if value.len() <= CHUNK => record.value = value,
+            Some(value) => {
+                let mut offsets = Vec::new();
+                for chunk in chunks_of(value) {
+                    offsets.push(push(&NewRecord {
+                        flags: RECORD_CHUNK,
+                        value: chunk,
+                        ..record
+                    })?);
+                }
+                list = chunk_list(value.len(), &offsets);
+                (record.flags, record.value) = (RECORD_CHUNKED, &list);
+            }
+        }
+        (record.prev, record.expires) = (prev, expires);
+        let offset = push(&record)?;
+        drop(segments);
+        let overlaid = Overlaid {
+            record: offset,
+            commit: self.commit,
+            // An empty value stands for one that nobody in the group asks for.
+            value: value.map(|value| match self.needs_values {
+                true => value.clone(),
+                false => Vec::new(),
+            }),
+        };
+        self.batch.insert((store.id, key.to_vec()), overlaid);
+        self.staged.push(Staged {
+            store: Arc::clone(store),
+            key: key.to_vec(),
+            record: offset,
+            commit: self.commit,
+            located,
+            after_staged,
+        });
+        Ok(())
+    }
+}

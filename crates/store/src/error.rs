@@ -1,0 +1,110 @@
+//! Errors of the stores: [`StoreError`].
+
+use std::path::PathBuf;
+
+use halocline_media::MediaError;
+use halocline_pool::PoolError;
+
+use crate::layout::{MAX_KEY, MAX_VALUE};
+
+/// The result of an operation on a store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// An error of an operation on a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The key has more bytes than [`MAX_KEY`].
+    #[error("a key of {len} bytes for store '{store}' exceeds the maximum of {MAX_KEY} bytes; shorten it")]
+    KeyTooLong {
+        /// The store.
+        store: String,
+        /// The key's length in bytes.
+        len: usize,
+    },
+    /// The value has more bytes than [`MAX_VALUE`].
+    #[error(
+        "a value of {len} bytes for store '{store}' exceeds the maximum of {MAX_VALUE} bytes; split it over several \
+         keys"
+    )]
+    ValueTooLong {
+        /// The store.
+        store: String,
+        /// The value's length in bytes.
+        len: usize,
+    },
+    /// The name of a store is empty or too long.
+    #[error("'{name}' cannot be the name of a store: use 1 to 255 bytes without control characters")]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// There is no store of this name.
+    #[error("there is no store '{name}' in {}", path.display())]
+    NoSuchStore {
+        /// The pool.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// The store was dropped while this handle to it existed.
+    #[error("store '{name}' was dropped; open it again")]
+    Dropped {
+        /// The name.
+        name: String,
+    },
+    /// Another transaction changed something that this one has read.
+    #[error("another transaction changed {what} of store '{store}' meanwhile; run the transaction again")]
+    Conflict {
+        /// The store.
+        store: String,
+        /// The key or the range, for messages.
+        what: String,
+    },
+    /// The store has no merge operator.
+    #[error("store '{store}' has no merge operator; open it with `StoreOptions::with_merge`")]
+    NoMergeOperator {
+        /// The store.
+        store: String,
+    },
+    /// Durable bytes are not what was written.
+    #[error("damaged stores in {}: {what} at offset {offset}; restore a backup, or salvage with `check`", path.display())]
+    Damaged {
+        /// The pool.
+        path: PathBuf,
+        /// Offset in the pool.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The stores were written by a newer program.
+    #[error("the stores in {} have format {found}, and this program reads up to {supported}; update it", path.display())]
+    NewerFormat {
+        /// The pool.
+        path: PathBuf,
+        /// The format found.
+        found: u32,
+        /// The newest format that this program reads.
+        supported: u32,
+    },
+    /// An earlier write failed, and it is unknown what is durable.
+    #[error("an earlier write to the stores failed ({reason}); open the pool again")]
+    Poisoned {
+        /// The first error.
+        reason: String,
+    },
+    /// The thread for maintenance could not be started.
+    #[error(
+        "the thread that maintains the stores could not be started; open them without one, or free resources"
+    )]
+    Thread {
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// The pool refused an operation.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The medium refused an operation.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+}

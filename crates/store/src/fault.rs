@@ -1,0 +1,49 @@
+//! Fault injection for the stores.
+
+halocline_faults::faults! {
+    /// Rules of the stores that a test can break.
+    pub(crate) enum StoreFault {
+        /// A commit is acknowledged before its frames are durable.
+        AcknowledgeEarly,
+        /// The trees show a commit before its frames are durable.
+        ApplyEarly,
+        /// The frames of a batch do not say that they belong together.
+        TornBatch,
+        /// Frames that an earlier use of a segment left are taken for those of the log.
+        TrustOldFrames,
+        /// The checksum of a frame is not verified.
+        TrustFrames,
+        /// Entries of a leaf are not durable before its bitmap.
+        BitmapFirst,
+        /// A bitmap gives a slot to a new entry though the old bitmap still uses it.
+        ReuseSlot,
+        /// Pages are not durable before the checkpoint that names them.
+        CheckpointFirst,
+        /// A checkpoint overwrites the newer one.
+        OverwriteNewest,
+        /// A checkpoint starts the log before what its trees lack.
+        SkipTail,
+        /// Values that were changed in place are not written back before a checkpoint.
+        ForgetDirty,
+        /// Values are changed in place while their leaf is copied.
+        ChangeCopied,
+        /// A segment is used again before a checkpoint no longer needs it.
+        FreeEarly,
+        /// A version is dropped though a snapshot sees it.
+        IgnoreSnapshots,
+        /// A moved record is not durable before its pointer changes.
+        MoveUnfenced,
+        /// A moved record takes the place of a newer one when the log is replayed.
+        ReplayMoved,
+        /// A deletion is forgotten though the log before it is replayed.
+        PurgeEarly,
+        /// A transaction commits without comparing what it has read.
+        SkipValidation,
+        /// A transaction does not look for keys that came into a range that it has scanned.
+        SkipRanges,
+        /// Expired records are returned.
+        IgnoreExpiry,
+        /// The chunks of a value are not kept when their segment is emptied.
+        DropChunks,
+    }
+}

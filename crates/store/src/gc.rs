@@ -1,0 +1,312 @@
+//! Emptying of log segments, whose space is used again.
+//!
+//! The records of a segment that are still needed are appended to the log, and their pointers changed once
+//! they are durable there. The segment is free after the next checkpoint.
+
+use std::sync::Arc;
+
+use crate::commit::Committer;
+use crate::error::{Result, StoreError};
+use crate::fault::{StoreFault, injected};
+use crate::layout::{RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, SEGMENT};
+use crate::log::records_of;
+use crate::memtable::MemEntry;
+use crate::record::{NewRecord, RecordRef, chunk_list};
+use crate::segments::SegmentKind;
+use crate::snapshots::Snapshots;
+use crate::state::{Located, StoreState, StoresState};
+use crate::tree::Damage;
+
+/// Segments that are emptied between two checkpoints.
+const MOST_SEGMENTS: usize = 128;
+
+/// Records that are moved with one fence.
+const MOVED_AT_ONCE: usize = 64;
+
+/// Where the pointer to a record is.
+enum Pointer {
+    /// In the entry of the key.
+    Entry(Located),
+    /// In a newer version.
+    Version(RecordRef),
+}
+
+impl StoresState {
+    /// Empties segments until the garbage in the log is within its limit, or until a checkpoint should free
+    /// those that were emptied. Returns true if there are such.
+    ///
+    /// # Errors
+    /// Damage, a full disk, and errors of the medium.
+    pub(crate) fn collect_garbage(&self) -> Result<bool> {
+        let mut emptied = 0;
+        while emptied < MOST_SEGMENTS
+            && let Some(segment) = self.candidate()
+        {
+            self.empty_segment(segment)?;
+            emptied += 1;
+        }
+        Ok(emptied > 0)
+    }
+
+    /// Returns the segment to empty next.
+    fn candidate(&self) -> Option<u64> {
+        let committer = self.committer();
+        let segments = self.segments();
+        let current = committer.log.position().segment;
+        let now = self.now();
+        let waiting = committer.freed.segments.len() as u64 * SEGMENT;
+        let (all, live) = segments.log_bytes();
+        let all = all.saturating_sub(waiting);
+        let garbage = all.saturating_sub(live + SEGMENT);
+        let is_full = garbage * 100 > all * u64::from(self.options.garbage_percent);
+        let candidates = segments.iter().filter(|(offset, segment)| {
+            segment.kind == SegmentKind::Log
+                && *offset != current
+                && !committer.freed.segments.contains(offset)
+        });
+        let best = candidates.min_by_key(|(_, segment)| match segment.expires {
+            1.. if segment.expires <= now => 0,
+            _ => segment.used,
+        });
+        let (offset, segment) = best?;
+        let has_expired = segment.expires > 0 && segment.expires <= now;
+        let pays = segment.used == 0 || has_expired || is_full && segment.used < SEGMENT * 9 / 10;
+        pays.then_some(offset)
+    }
+
+    /// Moves what is needed of a segment, which becomes free with the next checkpoint.
+    fn empty_segment(&self, segment: u64) -> Result<()> {
+        let damaged = |offset: u64| self.damaged(Damage::record(offset));
+        let used = self.segments().get(segment).map_or(0, |segment| segment.used);
+        let (records, is_whole) = match records_of(self.medium(), segment) {
+            // Nothing of it counts: a commit that failed may have left anything.
+            Err(_) if used == 0 => (Vec::new(), true),
+            found => found.map_err(damaged)?,
+        };
+        if !is_whole && used != 0 {
+            return Err(damaged(segment));
+        }
+        for records in records.chunks(MOVED_AT_ONCE) {
+            let mut committer = self.committer();
+            self.writable()?;
+            self.empty_records(&mut committer, records)?;
+        }
+        let mut committer = self.committer();
+        committer.freed.segments.push(segment);
+        Ok(())
+    }
+
+    /// Moves those records that are needed, with one fence.
+    fn empty_records(&self, committer: &mut Committer, records: &[RecordRef]) -> Result<()> {
+        let mut snapshots = self.snapshots();
+        let damaged = |damage: Damage| self.damaged(damage);
+        let mark = committer.log.mark();
+        let mut moved: Vec<(Arc<StoreState>, Vec<u8>, RecordRef, u64)> = Vec::new();
+        for record in records {
+            let Some(store) = self.store_of(record.head.store.get()) else {
+                continue;
+            };
+            let key = record.key(self.medium());
+            let pointer = self
+                .pointer_of(&snapshots, &store, &key, record)
+                .map_err(damaged)?;
+            let Some((pointer, version)) = pointer else {
+                continue;
+            };
+            if matches!(&pointer, Pointer::Entry(_)) && self.is_over(&snapshots, &version) {
+                self.purge_key(committer, &store, &key, &version)
+                    .map_err(damaged)?;
+            } else if !moved.iter().any(|(.., other, _)| other.offset == version.offset) {
+                match self.copy(committer, &store, &key, &version) {
+                    Ok(copy) => moved.push((store, key, version, copy)),
+                    Err(error) => {
+                        committer.log.take_back(mark);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        if moved.is_empty() {
+            return Ok(());
+        }
+        if !injected(StoreFault::MoveUnfenced) {
+            let fenced = self.medium().fence();
+            if let Err(error) = &fenced {
+                self.poison(error);
+            }
+            fenced?;
+            committer.log.set_fenced();
+        }
+        for (store, key, version, copy) in moved {
+            let new = RecordRef::load(self.medium(), copy).ok_or_else(|| damaged(Damage::record(copy)))?;
+            self.remember(&new).map_err(damaged)?;
+            // Another record of the same key may have been moved right before.
+            let old = RecordRef::load(self.medium(), version.offset);
+            let old = old.ok_or_else(|| damaged(Damage::record(version.offset)))?;
+            new.set_prev(self.medium(), old.head.prev.get());
+            match self
+                .pointer_of(&snapshots, &store, &key, &version)
+                .map_err(damaged)?
+            {
+                Some((Pointer::Entry(located), _)) => {
+                    let mut trees = store.write();
+                    committer.point(&mut trees, self.medium(), &key, located.slot, copy);
+                }
+                Some((Pointer::Version(newer), _)) => {
+                    let _no_readers = store.write();
+                    newer.set_prev(self.medium(), copy);
+                }
+                None => unreachable!("it was needed, and the committer is held"),
+            }
+            snapshots.moved(version.offset, copy);
+            self.forget(&version).map_err(damaged)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a key whose newest version is a deletion or has expired.
+    fn purge_key(
+        &self,
+        committer: &mut Committer,
+        store: &StoreState,
+        key: &[u8],
+        version: &RecordRef,
+    ) -> Result<(), Damage> {
+        let mut trees = store.write();
+        trees.active.set(key, MemEntry::Purged);
+        drop(trees);
+        committer.pending_keys += 1;
+        if !version.is_deleted() {
+            self.uncount(store, version)?;
+        }
+        self.forget(version)
+    }
+
+    /// Finds what points to a record, or to the record whose chunk it is. `None` if nothing does that is still
+    /// needed.
+    fn pointer_of(
+        &self,
+        snapshots: &Snapshots,
+        store: &StoreState,
+        key: &[u8],
+        record: &RecordRef,
+    ) -> Result<Option<(Pointer, RecordRef)>, Damage> {
+        let medium = self.medium();
+        let Some(located) = store.read().locate(medium, key)? else {
+            return Ok(None);
+        };
+        let is_it = |version: &RecordRef| -> Result<bool, Damage> {
+            if !record.is_chunk() {
+                return Ok(version.offset == record.offset);
+            }
+            Ok(version.commit() == record.commit()
+                && !injected(StoreFault::DropChunks)
+                && self.extent_of(version)?.1.contains(&record.offset))
+        };
+        let mut version = located.record;
+        if is_it(&version)? {
+            return Ok(Some((Pointer::Entry(located), version)));
+        }
+        // Versions before are needed only by snapshots, which are all of this process.
+        while snapshots.oldest().is_some_and(|oldest| oldest < version.commit())
+            && version.head.prev.get() != 0
+        {
+            let prev = version.head.prev.get();
+            let older = RecordRef::load(medium, prev).ok_or(Damage::record(prev))?;
+            let is_seen = snapshots.sees(older.commit(), version.commit());
+            if is_it(&older)? {
+                if is_seen && !injected(StoreFault::IgnoreSnapshots) {
+                    return Ok(Some((Pointer::Version(version), older)));
+                }
+                let _readers = store.write();
+                version.set_prev(medium, older.head.prev.get());
+                return Ok(None);
+            }
+            version = older;
+        }
+        Ok(None)
+    }
+
+    /// Returns true if the newest version of a key is a deletion or has expired, and no snapshot needs it.
+    fn is_over(&self, snapshots: &Snapshots, newest: &RecordRef) -> bool {
+        let is_old = snapshots.oldest().is_none_or(|oldest| oldest >= newest.commit());
+        let has_expired = newest
+            .expires(self.medium())
+            .is_some_and(|expires| expires <= self.now());
+        is_old && (newest.is_deleted() || has_expired)
+    }
+
+    /// Removes a key from the number of keys of its store.
+    fn uncount(&self, store: &StoreState, version: &RecordRef) -> Result<(), Damage> {
+        use std::sync::atomic::Ordering;
+        let size = version.key_len() as u64 + self.extent_of(version)?.0;
+        store.keys.fetch_sub(1, Ordering::Relaxed);
+        store.bytes.fetch_sub(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Appends a copy of a version, with its chunks. Returns its offset.
+    fn copy(
+        &self,
+        committer: &mut Committer,
+        store: &Arc<StoreState>,
+        key: &[u8],
+        version: &RecordRef,
+    ) -> Result<u64> {
+        let medium = self.medium();
+        let damaged = |offset: u64| -> StoreError { self.damaged(Damage::record(offset)) };
+        let contents = version.contents(medium).ok_or_else(|| damaged(version.offset))?;
+        let mark = committer.log.mark();
+        let written = committer.log.written();
+        let commit = committer.commit;
+        committer.log.begin(commit, true);
+        let mut segments = self.segments();
+        let base = NewRecord {
+            store: store.id,
+            commit: version.commit(),
+            flags: 0,
+            expires: None,
+            prev: 0,
+            key,
+            value: &[],
+        };
+        let mut push = |record: &NewRecord<'_>| committer.log.push(&self.slab, &mut segments, record);
+        let mut append = || -> Result<u64> {
+            let (flags, value) = if version.is_chunked() {
+                let (len, offsets) = contents.chunks().ok_or_else(|| damaged(version.offset))?;
+                let mut copies = Vec::with_capacity(offsets.len());
+                for offset in offsets {
+                    let chunk = RecordRef::load(medium, offset).ok_or_else(|| damaged(offset))?;
+                    let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
+                    copies.push(push(&NewRecord {
+                        flags: RECORD_CHUNK,
+                        value: chunk.value(),
+                        ..base
+                    })?);
+                }
+                (RECORD_CHUNKED, chunk_list(len, &copies))
+            } else {
+                let deleted = RECORD_DELETED * u16::from(version.is_deleted());
+                (deleted, contents.value().to_vec())
+            };
+            Ok(push(&NewRecord {
+                flags,
+                expires: contents.expires(),
+                prev: version.head.prev.get(),
+                value: &value,
+                ..base
+            })?)
+        };
+        match append() {
+            Ok(offset) => {
+                committer.log.end(medium);
+                committer.pending_bytes += committer.log.written() - written;
+                Ok(offset)
+            }
+            Err(error) => {
+                committer.log.take_back(mark);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Maintenance: checkpoints, and the emptying of segments, in a thread of its own or in that of a commit.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::state::StoresState;
+
+/// How often the keeper looks for work that nobody announced, such as records that expire.
+const IDLE: Duration = Duration::from_millis(200);
+
+impl StoresState {
+    /// Makes a checkpoint if one is due, and empties segments if there is too much garbage.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    pub(crate) fn maintain(&self) -> Result<()> {
+        let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        let emptied = self.collect_garbage()?;
+        let is_due = self.is_checkpoint_due(&self.committer());
+        if emptied || is_due {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a checkpoint now.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    pub(crate) fn checkpoint_now(&self) -> Result<()> {
+        let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        self.checkpoint()
+    }
+}
+
+/// Starts the thread that maintains the stores as long as they are open.
+pub(crate) fn start(state: &Arc<StoresState>) -> std::io::Result<JoinHandle<()>> {
+    let state = Arc::downgrade(state);
+    std::thread::Builder::new()
+        .name("store keeper".to_owned())
+        .spawn(move || run(&state))
+}
+
+fn run(state: &Weak<StoresState>) {
+    let mut failed = false;
+    while let Some(state) = state.upgrade() {
+        {
+            let committer = state.committer();
+            let is_idle = !state.is_checkpoint_due(&committer) || failed;
+            if is_idle && !state.stopping.load(Ordering::Acquire) {
+                let waited = state.work.wait_timeout(committer, IDLE);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+        if state.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        let result = state.maintain();
+        if let Err(error) = &result
+            && !failed
+        {
+            tracing::warn!(%error, "the stores could not be maintained");
+        }
+        failed = result.is_err();
+        state.work.notify_all();
+    }
+}

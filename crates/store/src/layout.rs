@@ -1,0 +1,208 @@
+//! The durable format: all constants and structures, and nothing else. `docs/format.md` has the same as
+//! tables.
+//!
+//! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are
+//! zero, and durable bytes contain offsets from the start of the pool, never addresses.
+
+use std::mem::size_of;
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The owner of the slab, by which opening recognises it.
+pub(crate) const OWNER: [u8; 8] = *b"stores\0\0";
+
+/// The pool object that holds all stores.
+pub(crate) const OBJECT: &str = "stores";
+
+/// Bytes of a segment, which is one node of the slab.
+pub(crate) const SEGMENT: u64 = 64 << 10;
+
+/// Bytes of a leaf.
+pub(crate) const LEAF: u64 = 1 << 10;
+
+/// Bytes of a branch.
+pub(crate) const BRANCH: u64 = 4 << 10;
+
+/// Alignment of frames and records.
+pub(crate) const ALIGN: u64 = 8;
+
+/// Maximum length of a key in bytes.
+pub const MAX_KEY: usize = 1 << 10;
+
+/// Maximum length of a value in bytes.
+pub const MAX_VALUE: usize = 1 << 20;
+
+/// Values of more bytes than this are stored in chunks of at most this many.
+pub(crate) const CHUNK: usize = 16 << 10;
+
+/// The first bytes of each checkpoint.
+pub(crate) const MAGIC: [u8; 8] = *b"HLSTORES";
+
+/// The version of this format.
+pub(crate) const VERSION: u32 = 1;
+
+/// Distance between the two checkpoints in the root of the slab.
+pub(crate) const CHECKPOINT_SLOT: u64 = 256;
+
+/// A checkpoint: everything before its position in the log is in the trees that its catalog names.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub(crate) struct Checkpoint {
+    pub magic: [u8; 8],
+    pub version: U32,
+    pub reserved: U32,
+    /// Number of the checkpoint; the greater of two valid ones counts.
+    pub number: U64,
+    /// Offset of the first frame behind the checkpoint.
+    pub log: U64,
+    /// Offset of the segment that it is in.
+    pub log_segment: U64,
+    /// Sequence number of that frame, and the checksum of the one before.
+    pub frame: U64,
+    pub chain: U64,
+    /// A random number from the creation of the stores, on which the checksums of frames depend.
+    pub secret: U64,
+    /// The newest commit before it.
+    pub commit: U64,
+    /// Offset of the catalog's first segment, and the catalog's length in bytes.
+    pub catalog: U64,
+    pub catalog_len: U64,
+    /// xxh3-64 of the catalog.
+    pub catalog_sum: U64,
+    /// xxh3-64 of the fields before.
+    pub checksum: U64,
+}
+
+/// The first bytes of each segment of a catalog.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct CatalogSegment {
+    /// Offset of the next segment of the catalog, 0 in the last one.
+    pub next: U64,
+    /// Bytes of the catalog that follow in this segment.
+    pub len: U64,
+}
+
+/// The first bytes of a catalog, followed by its segment entries and its store entries.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct CatalogHead {
+    /// Number of segments.
+    pub segments: U64,
+    /// Number of stores.
+    pub stores: U32,
+    /// The number that the next new store gets.
+    pub next_store: U32,
+}
+
+/// The use of a segment.
+pub(crate) const KIND_LOG: u32 = 1;
+pub(crate) const KIND_LEAVES: u32 = 2;
+pub(crate) const KIND_BRANCHES: u32 = 3;
+
+/// A segment in use.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct SegmentEntry {
+    pub offset: U64,
+    /// For log segments the bytes of records that are still needed, else a bit for each page in use.
+    pub used: U64,
+    /// The latest time at which one of its records expires, in ms since 1970; 0 if none does.
+    pub expires: U64,
+    /// One of the `KIND_` constants.
+    pub kind: U32,
+    pub reserved: U32,
+}
+
+/// A store, followed by its name.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct StoreEntry {
+    pub id: U32,
+    pub name_len: U16,
+    pub reserved: U16,
+    /// Offset of the root branch, 0 if the tree is empty.
+    pub root: U64,
+    /// Number of keys.
+    pub keys: U64,
+    /// Bytes of keys and values.
+    pub bytes: U64,
+}
+
+/// The head of a frame: one step of the log. Records follow, each at a multiple of [`ALIGN`].
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub(crate) struct FrameHead {
+    /// Bytes of the frame, with this head.
+    pub len: U32,
+    /// `FRAME_` flags.
+    pub flags: U16,
+    /// Number of records.
+    pub records: U16,
+    /// Sequence number, one more than that of the frame before.
+    pub number: U64,
+    /// Checksum of the frame before, so that no frame follows another one than when it was written.
+    pub chain: U64,
+    /// Commit number, or, in a link, the offset of the segment in which the log goes on.
+    pub commit: U64,
+    /// xxh3-64 of the fields before and of the checksums of the records.
+    pub checksum: U64,
+}
+
+/// The batch of this frame goes on in the next one.
+pub(crate) const FRAME_MORE: u16 = 1;
+/// The records are copies of older ones, which keep their commit numbers.
+pub(crate) const FRAME_MOVED: u16 = 2;
+/// The log goes on in another segment.
+pub(crate) const FRAME_LINK: u16 = 4;
+/// All frames before this one were durable when it was written.
+pub(crate) const FRAME_FENCED: u16 = 8;
+
+/// The head of a record. The time of expiry, if it has one, the key and the value follow.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub(crate) struct RecordHead {
+    pub key_len: U16,
+    /// `RECORD_` flags.
+    pub flags: U16,
+    pub value_len: U32,
+    /// The lower half of the xxh3-64 of the record with this field and `prev` zero.
+    pub checksum: U32,
+    /// The store.
+    pub store: U32,
+    /// The commit that wrote it.
+    pub commit: U64,
+    /// Offset of the version before, or 0. Valid only for readers of an older snapshot.
+    pub prev: U64,
+}
+
+/// The key is deleted.
+pub(crate) const RECORD_DELETED: u16 = 1;
+/// A time of expiry of 8 bytes precedes the key.
+pub(crate) const RECORD_EXPIRES: u16 = 2;
+/// The value is a list: its length, then the offsets of its chunks.
+pub(crate) const RECORD_CHUNKED: u16 = 4;
+/// The record is a chunk of the value of its key.
+pub(crate) const RECORD_CHUNK: u16 = 8;
+
+/// Bytes of the head of a frame.
+pub(crate) const FRAME_HEAD: u64 = size_of::<FrameHead>() as u64;
+
+/// Bytes of the head of a record.
+pub(crate) const RECORD_HEAD: u64 = size_of::<RecordHead>() as u64;
+
+const _: () = {
+    assert!(size_of::<Checkpoint>() == 104);
+    assert!(size_of::<CatalogSegment>() == 16);
+    assert!(size_of::<CatalogHead>() == 16);
+    assert!(size_of::<SegmentEntry>() == 32);
+    assert!(size_of::<StoreEntry>() == 32);
+    assert!(FRAME_HEAD == 40 && RECORD_HEAD == 32);
+};

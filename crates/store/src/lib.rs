@@ -1,0 +1,76 @@
+//! A transactional key-value store of byte strings whose data is on a slow tier.
+//!
+//! All [`Stores`] of a pool share one log; a [`Store`] is a named, ordered map in it.
+//!
+//! ```
+//! use halocline_pool::{Pool, PoolOptions};
+//! use halocline_store::Stores;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("example.pool");
+//! let pool = Pool::create(&path, &PoolOptions::default())?;
+//! let stores = Stores::open(&pool)?;
+//! let cities = stores.store("cities")?;
+//! cities.put("fr/paris", "2,103,000")?;
+//! cities.put("fr/lyon", "520,000")?;
+//! cities.put("it/rome", "2,748,000")?;
+//! assert_eq!(cities.get("fr/lyon")?.as_deref(), Some(&b"520,000"[..]));
+//! let french: Result<Vec<_>, _> = cities.scan_prefix("fr/").collect();
+//! assert_eq!(french?.len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it works
+//! A commit appends its records to the log and waits for one fence. Records stay where they are: a tree of
+//! leaves on the slow tier, below branches in DRAM, leads to them. New values of keys that a leaf has are set
+//! in place; new keys wait in DRAM for a *checkpoint*, which adds them to the leaves and writes changed
+//! branches. After a crash the log behind the last checkpoint is read, which is bounded, whatever the stores
+//! hold.
+//!
+//! Segments of the log with many superseded records are emptied and used again. Versions that a [`Snapshot`]
+//! sees are kept until it is dropped: at most one for each key that is written meanwhile and each snapshot.
+//!
+//! # Invariants
+//! - What a commit wrote is durable when it returns, all of it or, after a crash in between, all or nothing.
+//! - Readers wait for no commit's fence and no checkpoint.
+//! - A record or page that is read is what was written, or the read fails with [`StoreError::Damaged`].
+
+mod batch;
+mod branch;
+mod checkpoint;
+mod commit;
+mod error;
+mod fault;
+mod gc;
+mod keeper;
+mod key_range;
+mod layout;
+mod leaf;
+mod log;
+mod memtable;
+mod merge;
+mod options;
+mod record;
+mod recover;
+mod scan;
+mod segments;
+mod snapshot;
+mod snapshots;
+mod state;
+mod store;
+mod stores;
+mod transaction;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::WriteBatch;
+pub use error::{Result, StoreError};
+pub use layout::{MAX_KEY, MAX_VALUE};
+pub use options::{Clock, MergeOperator, StoresOptions};
+pub use snapshot::{Scan, Snapshot};
+pub use store::Store;
+pub use stores::{Stores, StoresStats};
+pub use transaction::{Isolation, Transaction, TransactionScan};

@@ -1,0 +1,365 @@
+//! The log of all stores: segments with frames of records, each one commit or a part of one.
+//!
+//! The log is where records live, not a copy of them: trees hold the offsets of records in it. A commit is
+//! durable once its frames are, with one fence. What the trees of the last checkpoint lack is read from the
+//! log at opening.
+//!
+//! Invariants: frames are numbered; frame `n + 1` follows frame `n`, in the same segment or in the one that a
+//! link names. A frame counts only if all before it do. Checksums depend on a secret of the pool's stores and
+//! on the offset, so that no value can look like a frame.
+
+use halocline_media::Medium;
+use halocline_pool::{PoolError, Slab};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+
+use crate::fault::{StoreFault, injected};
+use crate::layout::{FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, SEGMENT};
+use crate::record::{NewRecord, RecordRef};
+use crate::segments::{Segment, SegmentKind, Segments};
+
+/// A position in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogPosition {
+    /// Offset of the next frame.
+    pub(crate) offset: u64,
+    /// Offset of its segment.
+    pub(crate) segment: u64,
+    /// Its number.
+    pub(crate) number: u64,
+    /// Checksum of the frame before.
+    pub(crate) chain: u64,
+}
+
+/// The end of the log.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    secret: u64,
+    position: LogPosition,
+    /// True if a fence has made all frames durable.
+    fenced: bool,
+    frame: Frame,
+    /// Bytes of all frames so far.
+    written: u64,
+}
+
+/// The frame that is being made.
+#[derive(Debug, Default)]
+struct Frame {
+    commit: u64,
+    flags: u16,
+    bytes: Vec<u8>,
+    sums: Vec<u8>,
+}
+
+/// A state of the writer to which it can return, before the next fence.
+#[derive(Debug)]
+pub(crate) struct LogMark {
+    position: LogPosition,
+    fenced: bool,
+}
+
+impl LogWriter {
+    /// Continues the log at a position.
+    pub(crate) fn new(secret: u64, position: LogPosition) -> Self {
+        Self {
+            secret,
+            position,
+            fenced: true,
+            frame: Frame::default(),
+            written: 0,
+        }
+    }
+
+    /// Returns the bytes of all frames so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(crate) fn position(&self) -> LogPosition {
+        self.position
+    }
+
+    pub(crate) fn secret(&self) -> u64 {
+        self.secret
+    }
+
+    /// Returns the state to return to if a commit fails.
+    pub(crate) fn mark(&self) -> LogMark {
+        LogMark {
+            position: self.position,
+            fenced: self.fenced,
+        }
+    }
+
+    /// Takes back all frames since a mark.
+    pub(crate) fn take_back(&mut self, mark: LogMark) {
+        (self.position, self.fenced) = (mark.position, mark.fenced);
+        self.frame = Frame::default();
+    }
+
+    /// Begins a batch; `moved` if its records are copies of older ones.
+    pub(crate) fn begin(&mut self, commit: u64, moved: bool) {
+        self.frame.commit = commit;
+        self.frame.flags = FRAME_MOVED * u16::from(moved);
+        self.frame.bytes.clear();
+        self.frame.sums.clear();
+    }
+
+    /// Adds a record to the batch. Returns its offset.
+    ///
+    /// # Errors
+    /// As [`Slab::alloc`].
+    pub(crate) fn push(
+        &mut self,
+        slab: &Slab,
+        segments: &mut Segments,
+        record: &NewRecord<'_>,
+    ) -> Result<u64, PoolError> {
+        // Each segment keeps room for the link to the next one.
+        let end = self.position.segment + SEGMENT - FRAME_HEAD;
+        let mut at = self.position.offset + FRAME_HEAD + self.frame.bytes.len() as u64;
+        if at + record.len() > end {
+            if !self.frame.sums.is_empty() {
+                self.close(slab.medium(), !injected(StoreFault::TornBatch));
+            }
+            if self.position.offset + FRAME_HEAD + record.len() > end {
+                self.link(slab, segments)?;
+            }
+            at = self.position.offset + FRAME_HEAD;
+        }
+        let sum = record.write(&mut self.frame.bytes);
+        self.frame.sums.extend_from_slice(&sum.to_le_bytes());
+        Ok(at)
+    }
+
+    /// Ends the batch: its frames are stored and flushed.
+    pub(crate) fn end(&mut self, medium: &Medium) {
+        self.close(medium, false);
+    }
+
+    fn close(&mut self, medium: &Medium, more: bool) {
+        let frame = std::mem::take(&mut self.frame);
+        let flags = frame.flags | (FRAME_MORE * u16::from(more));
+        self.store(medium, flags, frame.commit, &frame.bytes, &frame.sums);
+        self.frame = frame;
+        self.frame.bytes.clear();
+        self.frame.sums.clear();
+    }
+
+    fn store(&mut self, medium: &Medium, flags: u16, commit: u64, records: &[u8], sums: &[u8]) {
+        let len = FRAME_HEAD + records.len() as u64;
+        let mut head = FrameHead {
+            len: U32::new(len as u32),
+            flags: U16::new(flags | (FRAME_FENCED * u16::from(self.fenced))),
+            records: U16::new((sums.len() / 4) as u16),
+            number: U64::new(self.position.number),
+            chain: U64::new(self.position.chain),
+            commit: U64::new(commit),
+            checksum: U64::ZERO,
+        };
+        head.checksum = U64::new(checksum(self.secret, self.position.offset, &head, sums));
+        medium.store(self.position.offset, head.as_bytes());
+        medium.store(self.position.offset + FRAME_HEAD, records);
+        medium.flush(self.position.offset, len);
+        self.position.offset += len;
+        self.position.number += 1;
+        self.position.chain = head.checksum.get();
+        self.written += len;
+        self.fenced = false;
+    }
+
+    /// Continues the log in a new segment.
+    fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
+        let next = slab.alloc()?;
+        segments.insert(
+            next,
+            Segment {
+                kind: SegmentKind::Log,
+                used: 0,
+                expires: 0,
+            },
+        );
+        self.store(slab.medium(), FRAME_LINK, next, &[], &[]);
+        (self.position.segment, self.position.offset) = (next, next);
+        Ok(())
+    }
+
+    /// Records that a fence has made all frames durable.
+    pub(crate) fn set_fenced(&mut self) {
+        self.fenced = true;
+    }
+}
+
+fn checksum(secret: u64, offset: u64, head: &FrameHead, sums: &[u8]) -> u64 {
+    let head = FrameHead {
+        checksum: U64::ZERO,
+        ..*head
+    };
+    let seed = secret ^ offset.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    xxh3_64_with_seed(sums, xxh3_64_with_seed(head.as_bytes(), seed))
+}
+
+/// A frame of the log.
+#[derive(Debug)]
+pub(crate) struct FoundFrame {
+    pub(crate) commit: u64,
+    flags: u16,
+    pub(crate) records: Vec<RecordRef>,
+}
+
+impl FoundFrame {
+    /// Returns true if the next frame belongs to the same batch.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.flags & FRAME_MORE != 0
+    }
+
+    /// Returns true if the records are copies of older ones.
+    pub(crate) fn is_moved(&self) -> bool {
+        self.flags & FRAME_MOVED != 0
+    }
+}
+
+/// Reads the log from a position on.
+#[derive(Debug)]
+pub(crate) struct LogReader<'a> {
+    medium: &'a Medium,
+    secret: u64,
+    position: LogPosition,
+}
+
+/// A step of the reader.
+#[derive(Debug)]
+pub(crate) enum LogStep {
+    Frame(FoundFrame),
+    /// The log goes on in this segment.
+    Link(u64),
+    End,
+    /// What was durable is not there any more.
+    Damaged(u64),
+}
+
+impl<'a> LogReader<'a> {
+    pub(crate) fn new(medium: &'a Medium, secret: u64, position: LogPosition) -> Self {
+        Self {
+            medium,
+            secret,
+            position,
+        }
+    }
+
+    pub(crate) fn position(&self) -> LogPosition {
+        self.position
+    }
+
+    /// Reads the next frame.
+    pub(crate) fn step(&mut self) -> LogStep {
+        let Some((head, records)) = self.frame_at(self.position.offset) else {
+            return self.at_end();
+        };
+        let follows = (head.number.get(), head.chain.get()) == (self.position.number, self.position.chain);
+        if !follows && !injected(StoreFault::TrustOldFrames) {
+            return self.at_end();
+        }
+        self.position.number += 1;
+        self.position.chain = head.checksum.get();
+        if head.flags.get() & FRAME_LINK != 0 {
+            let next = head.commit.get();
+            (self.position.segment, self.position.offset) = (next, next);
+            return LogStep::Link(next);
+        }
+        self.position.offset += u64::from(head.len.get());
+        LogStep::Frame(FoundFrame {
+            commit: head.commit.get(),
+            flags: head.flags.get(),
+            records,
+        })
+    }
+
+    /// Reads a frame, whatever its number. `None` if there is none.
+    fn frame_at(&self, offset: u64) -> Option<(FrameHead, Vec<RecordRef>)> {
+        let end = self.position.segment + SEGMENT;
+        if offset + FRAME_HEAD > end {
+            return None;
+        }
+        let mut head = FrameHead::default();
+        self.medium.load(offset, head.as_mut_bytes());
+        let len = u64::from(head.len.get());
+        if len < FRAME_HEAD || len > end - offset {
+            return None;
+        }
+        let (mut at, mut sums) = (offset + FRAME_HEAD, Vec::new());
+        let mut records = Vec::with_capacity(head.records.get().into());
+        for _ in 0..head.records.get() {
+            let record = RecordRef::load(self.medium, at)?;
+            at += record.len();
+            if at > offset + len {
+                return None;
+            }
+            sums.extend_from_slice(record.head.checksum.as_bytes());
+            records.push(record);
+        }
+        let trusted = injected(StoreFault::TrustFrames);
+        if !trusted {
+            if checksum(self.secret, offset, &head, &sums) != head.checksum.get() {
+                return None;
+            }
+            if records
+                .iter()
+                .any(|record| record.contents(self.medium).is_none())
+            {
+                return None;
+            }
+        }
+        Some((head, records))
+    }
+
+    /// Decides whether the log ends here, or whether a frame is missing that was durable: one behind it says
+    /// so.
+    fn at_end(&self) -> LogStep {
+        let from = self.position.offset + FRAME_HEAD;
+        for offset in (from..self.position.segment + SEGMENT - FRAME_HEAD).step_by(8) {
+            let mut head = FrameHead::default();
+            self.medium.load(offset, head.as_mut_bytes());
+            let ahead = head.number.get().wrapping_sub(self.position.number);
+            let plausible = ahead > 0 && ahead < SEGMENT && head.flags.get() & FRAME_FENCED != 0;
+            if plausible && self.frame_at(offset).is_some() {
+                return LogStep::Damaged(self.position.offset);
+            }
+        }
+        LogStep::End
+    }
+}
+
+/// Returns the verified records of all frames of a segment, from its start on, and whether the link to the
+/// next segment follows them.
+///
+/// # Errors
+/// The offset of a damaged record.
+pub(crate) fn records_of(medium: &Medium, segment: u64) -> Result<(Vec<RecordRef>, bool), u64> {
+    let mut found = Vec::new();
+    let mut offset = segment;
+    while offset + FRAME_HEAD <= segment + SEGMENT {
+        let mut head = FrameHead::default();
+        medium.load(offset, head.as_mut_bytes());
+        if head.flags.get() & FRAME_LINK != 0 {
+            return Ok((found, true));
+        }
+        let len = u64::from(head.len.get());
+        if len < FRAME_HEAD || offset + len > segment + SEGMENT {
+            break;
+        }
+        let mut at = offset + FRAME_HEAD;
+        for _ in 0..head.records.get() {
+            let record = RecordRef::load(medium, at).filter(|record| at + record.len() <= offset + len);
+            let record = record
+                .filter(|record| record.contents(medium).is_some())
+                .ok_or(at)?;
+            found.push(record);
+            at += record.len();
+        }
+        offset += len;
+    }
+    Ok((found, false))
+}

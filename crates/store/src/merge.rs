@@ -1,0 +1,499 @@
+//! Merging of the entries of a memtable into a tree.
+//!
+//! Steps, each of which is durable before the next: new entries in unused slots of leaves, and new pages;
+//! bitmaps that make the entries valid; the checkpoint that names the new root. A crash in between leaves the
+//! old root, whose leaves have some of the new entries: they are those of records behind the old checkpoint,
+//! which the log brings anyway.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use halocline_media::{MediaError, Medium};
+use halocline_pool::{PoolError, Slab};
+
+use crate::branch::{Branch, BranchRef, Children};
+use crate::fault::{StoreFault, injected};
+use crate::layout::LEAF;
+use crate::leaf::{ENTRIES, Leaf, LeafEntry, common_prefix, fingerprint, slot_of};
+use crate::memtable::{MemEntry, MemTable};
+use crate::record::RecordRef;
+use crate::segments::{Freed, SegmentKind, Segments};
+use crate::tree::{Damage, Tree, load_leaf};
+
+/// Entries of a leaf that a split makes.
+const SPLIT_ENTRIES: usize = 32;
+
+/// Children of a branch from which on it is split, at most. The bytes of a page limit it further.
+const MOST_CHILDREN: usize = 256;
+
+/// A merge in progress.
+pub(crate) struct Merge<'a> {
+    slab: &'a Slab,
+    segments: &'a Mutex<Segments>,
+    freed: &'a mut Freed,
+    /// The pages that were allocated.
+    pages: &'a mut Freed,
+    /// Leaves with new entries and the words that make them valid.
+    words: Vec<(u64, u64)>,
+}
+
+/// New leaves with their lower separators.
+type NewLeaves = Vec<(Vec<u8>, u64)>;
+
+/// New branches with their lower separators.
+type NewBranches = Vec<(Vec<u8>, Arc<BranchRef>)>;
+
+/// The leaves that take the place of one.
+struct LeafEdit {
+    /// The first key that may be in the old leaf; `None` for the first leaf.
+    from: Option<Vec<u8>>,
+    /// The new leaves, each with its lower separator; that of the first is the lower separator of the old
+    /// leaf.
+    leaves: NewLeaves,
+}
+
+impl<'a> Merge<'a> {
+    pub(crate) fn new(
+        slab: &'a Slab,
+        segments: &'a Mutex<Segments>,
+        freed: &'a mut Freed,
+        pages: &'a mut Freed,
+    ) -> Self {
+        Self {
+            slab,
+            segments,
+            freed,
+            pages,
+            words: Vec::new(),
+        }
+    }
+
+    fn medium(&self) -> &'a Medium {
+        self.slab.medium()
+    }
+
+    fn alloc(&mut self, kind: SegmentKind) -> Result<u64> {
+        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        let page = segments.alloc_page(self.slab, kind)?;
+        self.pages.pages.push((page, kind));
+        Ok(page)
+    }
+
+    /// Frees a page as soon as no checkpoint needs it.
+    fn free(&mut self, page: u64, kind: SegmentKind) {
+        if injected(StoreFault::FreeEarly) {
+            let freed = Freed {
+                pages: vec![(page, kind)],
+                segments: Vec::new(),
+            };
+            let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+            segments.release(self.slab, &freed);
+        } else {
+            self.freed.pages.push((page, kind));
+        }
+    }
+
+    /// Merges the entries into the tree and returns the new one. Nothing is valid before
+    /// [`publish_leaves`](Self::publish_leaves).
+    pub(crate) fn apply(&mut self, tree: &Tree, table: &MemTable) -> Result<MergedTree> {
+        let mut edits = Vec::new();
+        let mut entries = table.iter().peekable();
+        while let Some((first, _)) = entries.peek() {
+            let Some(range) = tree.leaf_of(self.medium(), Some(first))? else {
+                break;
+            };
+            let mut of_leaf = Vec::new();
+            while let Some(entry) = entries.next_if(|(key, _)| range.to.as_deref().is_none_or(|to| *key < to))
+            {
+                of_leaf.push(entry);
+            }
+            if let Some(leaves) = self.edit_leaf(range.leaf, range.to.is_none(), &of_leaf)? {
+                self.free(range.leaf, SegmentKind::Leaves);
+                edits.push(LeafEdit {
+                    from: range.from,
+                    leaves,
+                });
+            }
+        }
+        // A tree without leaves takes all that is left.
+        let rest: Vec<LeafEntry> = entries.filter_map(|(key, entry)| new_entry(key, entry)).collect();
+        if !rest.is_empty() {
+            let leaves = self.write_leaves(&rest, ENTRIES)?;
+            return self.new_root(
+                leaves
+                    .into_iter()
+                    .map(|(from, page)| (from, Child::Leaf(page)))
+                    .collect(),
+            );
+        }
+        let Some(root) = &tree.root else {
+            return Ok(MergedTree::Unchanged);
+        };
+        if edits.is_empty() {
+            return Ok(MergedTree::Unchanged);
+        }
+        let children = self.edit_branch(root, None, &edits)?;
+        match children.len() {
+            0 => Ok(MergedTree::Changed(Tree::default())),
+            _ => self.new_root(
+                children
+                    .into_iter()
+                    .map(|(from, branch)| (from, Child::Branch(branch)))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// Adds entries to a leaf in place if they fit; otherwise returns the leaves that take its place.
+    fn edit_leaf(
+        &mut self,
+        page: u64,
+        is_last: bool,
+        entries: &[(&[u8], MemEntry)],
+    ) -> Result<Option<NewLeaves>> {
+        let medium = self.medium();
+        let mut leaf = load_leaf(medium, page)?;
+        let mut added = Vec::new();
+        let old_bitmap = leaf.bitmap();
+        let mut bitmap = old_bitmap;
+        for &(key, entry) in entries {
+            match (find(medium, &leaf, key)?, entry) {
+                (Some(slot), MemEntry::Record(record)) => {
+                    leaf.set_record(slot, record);
+                    let slot = slot_of(page, slot);
+                    slot.set_record(medium, record);
+                    medium.flush(slot.0, 8);
+                }
+                (Some(slot), MemEntry::Purged) => bitmap &= !(1 << slot),
+                (None, MemEntry::Record(record)) => added.push(LeafEntry {
+                    key: key.to_vec(),
+                    record,
+                }),
+                (None, MemEntry::Purged) => {}
+            }
+        }
+        let occupied = match injected(StoreFault::ReuseSlot) {
+            true => bitmap,
+            false => old_bitmap,
+        };
+        let fits = bitmap.count_ones() as usize + added.len() <= ENTRIES
+            && (occupied.count_ones() as usize) + added.len() <= ENTRIES
+            && added.iter().all(|entry| entry.key.starts_with(leaf.prefix()));
+        if bitmap == 0 && added.is_empty() {
+            return Ok(match old_bitmap {
+                0 => None,
+                _ => Some(Vec::new()),
+            });
+        }
+        if !fits || bitmap == 0 {
+            return self.split_leaf(&leaf, bitmap, added, is_last).map(Some);
+        }
+        let mut free = (0..ENTRIES).filter(|slot| occupied >> slot & 1 == 0);
+        for entry in &added {
+            let slot = free
+                .next()
+                .unwrap_or_else(|| unreachable!("there are enough slots"));
+            leaf.set(slot, entry);
+            bitmap |= 1 << slot;
+        }
+        if bitmap != old_bitmap {
+            leaf.set_bitmap(bitmap);
+            // All of the leaf but the word that makes the entries valid.
+            medium.store(page + 8, &leaf.as_bytes()[8..]);
+            medium.flush(page, LEAF);
+            if injected(StoreFault::BitmapFirst) {
+                medium.store_u64(page, leaf.word());
+            }
+            self.words.push((page, leaf.word()));
+        }
+        Ok(None)
+    }
+
+    /// Distributes the entries of a leaf and new ones over new leaves.
+    fn split_leaf(
+        &mut self,
+        leaf: &Leaf,
+        bitmap: u64,
+        added: Vec<LeafEntry>,
+        is_last: bool,
+    ) -> Result<NewLeaves> {
+        let medium = self.medium();
+        let mut all = Vec::with_capacity(ENTRIES + added.len());
+        for (_, _, record) in leaf.entries().filter(|(slot, ..)| bitmap >> slot & 1 == 1) {
+            let found = RecordRef::load(medium, record).ok_or(Damage::record(record))?;
+            all.push(LeafEntry {
+                key: found.key(medium),
+                record,
+            });
+        }
+        let last_old = all.iter().map(|entry| &entry.key).max().cloned();
+        // Ascending keys leave full leaves behind.
+        let appends = is_last && added.iter().all(|entry| Some(&entry.key) > last_old.as_ref());
+        all.extend(added);
+        all.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let per_leaf = match appends || all.len() <= ENTRIES {
+            true => ENTRIES,
+            false => SPLIT_ENTRIES,
+        };
+        self.write_leaves(&all, per_leaf)
+    }
+
+    /// Writes leaves of so many entries each, or a few fewer. Returns their lower separators and offsets.
+    fn write_leaves(&mut self, entries: &[LeafEntry], per_leaf: usize) -> Result<NewLeaves> {
+        let medium = self.medium();
+        let leaves = entries.len().div_ceil(per_leaf);
+        let even = entries.len().div_ceil(leaves.max(1));
+        let size = match per_leaf {
+            ENTRIES => ENTRIES,
+            _ => even,
+        };
+        let mut written = Vec::with_capacity(leaves);
+        let mut before: Option<&LeafEntry> = None;
+        for entries in entries.chunks(size) {
+            let page = self.alloc(SegmentKind::Leaves)?;
+            medium.store(page, Leaf::new(entries).as_bytes());
+            medium.flush(page, LEAF);
+            written.push((separator(before.map(|entry| &entry.key), &entries[0].key), page));
+            before = entries.last();
+        }
+        Ok(written)
+    }
+
+    /// Replaces the children that the edits name. Returns the branches that take the place of this one, each
+    /// with its lower separator.
+    fn edit_branch(
+        &mut self,
+        at: &BranchRef,
+        from: Option<&[u8]>,
+        edits: &[LeafEdit],
+    ) -> Result<NewBranches> {
+        let medium = self.medium();
+        let branch = at.get(medium).ok_or(Damage::branch(at.page))?;
+        let lower = |child: usize| match child.checked_sub(1) {
+            Some(before) => branch.separators.get(before),
+            None => from.unwrap_or_default().to_vec(),
+        };
+        let mut children = Vec::new();
+        let mut edits = edits.iter().peekable();
+        for child in 0..branch.children.len() {
+            let is_below_end = |edit: &&LeafEdit| {
+                child == branch.separators.len() || {
+                    let end = branch.separators.get(child);
+                    edit.from.as_ref().is_none_or(|from| *from < end)
+                }
+            };
+            let mut of_child = Vec::new();
+            while let Some(edit) = edits.next_if(is_below_end) {
+                of_child.push(edit);
+            }
+            match &branch.children {
+                Children::Leaves(leaves) if of_child.is_empty() => {
+                    children.push((lower(child), Child::Leaf(leaves[child])));
+                }
+                Children::Leaves(_) => {
+                    for edit in of_child {
+                        for (at, (separator, page)) in edit.leaves.iter().enumerate() {
+                            let separator = match at {
+                                0 => lower(child),
+                                _ => separator.clone(),
+                            };
+                            children.push((separator, Child::Leaf(*page)));
+                        }
+                    }
+                }
+                Children::Branches(branches) if of_child.is_empty() => {
+                    children.push((lower(child), Child::Branch(Arc::clone(&branches[child]))));
+                }
+                Children::Branches(branches) => {
+                    let of_child: Vec<LeafEdit> = of_child.into_iter().map(LeafEdit::share).collect();
+                    let lower = lower(child);
+                    let new = self.edit_branch(&branches[child], Some(&lower), &of_child)?;
+                    children.extend(
+                        new.into_iter()
+                            .map(|(from, branch)| (from, Child::Branch(branch))),
+                    );
+                }
+            }
+        }
+        self.free(at.page, SegmentKind::Branches);
+        if children.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write_branches(children, branch.level())
+    }
+
+    /// Writes branches above the children until there is one.
+    fn new_root(&mut self, mut children: Vec<(Vec<u8>, Child)>) -> Result<MergedTree> {
+        loop {
+            let level = match &children[0].1 {
+                Child::Leaf(_) => 0,
+                Child::Branch(branch) if children.len() == 1 => {
+                    return Ok(MergedTree::Changed(Tree {
+                        root: Some(Arc::clone(branch)),
+                    }));
+                }
+                Child::Branch(branch) => {
+                    let medium = self.medium();
+                    let branch = branch.get(medium).ok_or(Damage::branch(branch.page))?;
+                    branch.level() + 1
+                }
+            };
+            let branches = self.write_branches(children, level)?;
+            children = branches
+                .into_iter()
+                .map(|(from, branch)| (from, Child::Branch(branch)))
+                .collect();
+        }
+    }
+
+    /// Writes branches for the children.
+    fn write_branches(&mut self, children: Vec<(Vec<u8>, Child)>, level: u16) -> Result<NewBranches> {
+        let separators: Vec<Vec<u8>> = children.iter().map(|(from, _)| from.clone()).collect();
+        let mut written = Vec::new();
+        let mut start = 0;
+        for end in split_points(&separators) {
+            let page = self.alloc(SegmentKind::Branches)?;
+            let of_branch = &children[start..end];
+            let pages = match of_branch[0].1 {
+                Child::Leaf(_) => {
+                    Children::Leaves(of_branch.iter().filter_map(|(_, child)| child.leaf()).collect())
+                }
+                Child::Branch(_) => {
+                    Children::Branches(of_branch.iter().filter_map(|(_, child)| child.branch()).collect())
+                }
+            };
+            let branch = Branch::new(&separators[start + 1..end], pages, level);
+            let bytes = branch.page(page);
+            let medium = self.medium();
+            medium.store(page, &bytes);
+            medium.flush(page, bytes.len() as u64);
+            written.push((separators[start].clone(), BranchRef::new(page, branch)));
+            start = end;
+        }
+        Ok(written)
+    }
+
+    /// Makes new entries of leaves valid, once they are durable.
+    pub(crate) fn publish_leaves(&mut self) -> Result<()> {
+        let medium = self.medium();
+        if !injected(StoreFault::BitmapFirst) {
+            medium.fence()?;
+        }
+        for &(page, word) in &self.words {
+            medium.store_u64(page, word);
+            medium.flush(page, 8);
+        }
+        Ok(())
+    }
+}
+
+/// The tree after a merge.
+pub(crate) enum MergedTree {
+    /// The root is the same; leaves may have changed.
+    Unchanged,
+    Changed(Tree),
+}
+
+/// An error of a merge, which has changed nothing that is valid.
+#[derive(Debug)]
+pub(crate) enum MergeError {
+    Damage(Damage),
+    Pool(PoolError),
+    Media(MediaError),
+}
+
+impl From<Damage> for MergeError {
+    fn from(damage: Damage) -> Self {
+        Self::Damage(damage)
+    }
+}
+
+impl From<PoolError> for MergeError {
+    fn from(error: PoolError) -> Self {
+        Self::Pool(error)
+    }
+}
+
+impl From<MediaError> for MergeError {
+    fn from(error: MediaError) -> Self {
+        Self::Media(error)
+    }
+}
+
+type Result<T, E = MergeError> = std::result::Result<T, E>;
+
+#[derive(Clone)]
+enum Child {
+    Leaf(u64),
+    Branch(Arc<BranchRef>),
+}
+
+impl Child {
+    fn leaf(&self) -> Option<u64> {
+        match self {
+            Self::Leaf(page) => Some(*page),
+            Self::Branch(_) => None,
+        }
+    }
+
+    fn branch(&self) -> Option<Arc<BranchRef>> {
+        match self {
+            Self::Leaf(_) => None,
+            Self::Branch(branch) => Some(Arc::clone(branch)),
+        }
+    }
+}
+
+impl LeafEdit {
+    fn share(&self) -> Self {
+        Self {
+            from: self.from.clone(),
+            leaves: self.leaves.clone(),
+        }
+    }
+}
+
+fn new_entry(key: &[u8], entry: MemEntry) -> Option<LeafEntry> {
+    match entry {
+        MemEntry::Record(record) => Some(LeafEntry {
+            key: key.to_vec(),
+            record,
+        }),
+        MemEntry::Purged => None,
+    }
+}
+
+/// Finds the slot of a key.
+fn find(medium: &Medium, leaf: &Leaf, key: &[u8]) -> Result<Option<usize>, Damage> {
+    for (slot, record) in leaf.matches(fingerprint(key)) {
+        let found = RecordRef::load(medium, record).ok_or(Damage::record(record))?;
+        if found.is_of(medium, key) {
+            return Ok(Some(slot));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the shortest key that is above `before` and not above `first`.
+fn separator(before: Option<&Vec<u8>>, first: &[u8]) -> Vec<u8> {
+    match before {
+        Some(before) => first[..(common_prefix(before, first) + 1).min(first.len())].to_vec(),
+        None => Vec::new(),
+    }
+}
+
+/// Returns where to split children with these lower separators, so that each part fits a page.
+fn split_points(separators: &[Vec<u8>]) -> Vec<usize> {
+    fn split(separators: &[Vec<u8>], start: usize, points: &mut Vec<usize>) {
+        let len = separators.len();
+        if len <= MOST_CHILDREN && Branch::fits(&separators[1..]) {
+            points.push(start + len);
+        } else {
+            let (left, right) = separators.split_at(len / 2);
+            split(left, start, points);
+            split(right, start + len / 2, points);
+        }
+    }
+    let mut points = Vec::new();
+    split(separators, 0, &mut points);
+    points
+}

@@ -1,0 +1,95 @@
+//! Options of the stores of a pool.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A merge operator: returns the new value of a key from the key, the present value, and the operand.
+pub type MergeOperator = Arc<dyn Fn(&[u8], Option<&[u8]>, &[u8]) -> Vec<u8> + Send + Sync>;
+
+/// A clock: returns the time in ms since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Options for opening the stores of a pool.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct StoresOptions {
+    /// Number of keys that wait in DRAM for the next checkpoint, at most. After a crash so many commits are
+    /// read from the log. By default 32,768.
+    pub pending_keys: usize,
+    /// Bytes of log behind the last checkpoint, at most. By default 16 MiB.
+    pub pending_bytes: u64,
+    /// Share of the log, in percent, that may be bytes of superseded records before segments are emptied. By
+    /// default 25.
+    pub garbage_percent: u8,
+    /// True if a thread of its own makes checkpoints and empties segments. Otherwise commits do so when they
+    /// exceed a limit. By default true.
+    pub background: bool,
+    /// The clock by which keys expire.
+    pub clock: Clock,
+}
+
+impl Default for StoresOptions {
+    fn default() -> Self {
+        Self {
+            pending_keys: 1 << 15,
+            pending_bytes: 16 << 20,
+            garbage_percent: 25,
+            background: true,
+            clock: Arc::new(system_clock),
+        }
+    }
+}
+
+fn system_clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+impl StoresOptions {
+    /// Sets [`pending_keys`](Self::pending_keys).
+    #[must_use]
+    pub fn with_pending_keys(mut self, keys: usize) -> Self {
+        self.pending_keys = keys.max(1);
+        self
+    }
+
+    /// Sets [`pending_bytes`](Self::pending_bytes).
+    #[must_use]
+    pub fn with_pending_bytes(mut self, bytes: u64) -> Self {
+        self.pending_bytes = bytes;
+        self
+    }
+
+    /// Sets [`garbage_percent`](Self::garbage_percent).
+    #[must_use]
+    pub fn with_garbage_percent(mut self, percent: u8) -> Self {
+        self.garbage_percent = percent.clamp(5, 90);
+        self
+    }
+
+    /// Sets [`background`](Self::background).
+    #[must_use]
+    pub fn with_background(mut self, background: bool) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// Sets [`clock`](Self::clock).
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+impl fmt::Debug for StoresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoresOptions")
+            .field("pending_keys", &self.pending_keys)
+            .field("pending_bytes", &self.pending_bytes)
+            .field("garbage_percent", &self.garbage_percent)
+            .field("background", &self.background)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,298 @@
+//! Records: a version of a key, or a chunk of a value.
+//!
+//! Invariant: a record is immutable from the moment when its frame is durable, except for `prev`. So it can be
+//! verified by its checksum whenever it is read, and nothing that is damaged is taken for a value.
+
+use std::mem::offset_of;
+
+use halocline_media::Medium;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::layout::{
+    ALIGN, CHUNK, MAX_KEY, MAX_VALUE, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, RECORD_EXPIRES,
+    RECORD_HEAD, RecordHead,
+};
+
+/// A record to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewRecord<'a> {
+    pub(crate) store: u32,
+    pub(crate) commit: u64,
+    /// One of the `RECORD_` flags, except for the one for an expiry.
+    pub(crate) flags: u16,
+    /// Time of expiry in ms since 1970.
+    pub(crate) expires: Option<u64>,
+    /// Offset of the version before, or 0.
+    pub(crate) prev: u64,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+impl NewRecord<'_> {
+    /// Returns the bytes that the record occupies.
+    pub(crate) fn len(&self) -> u64 {
+        record_len(self.expires.is_some(), self.key.len(), self.value.len())
+    }
+
+    /// Appends the record to `bytes`. Returns its checksum.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) -> u32 {
+        let start = bytes.len();
+        let mut head = RecordHead {
+            key_len: U16::new(self.key.len() as u16),
+            flags: U16::new(self.flags | (RECORD_EXPIRES * u16::from(self.expires.is_some()))),
+            value_len: U32::new(self.value.len() as u32),
+            checksum: U32::ZERO,
+            store: U32::new(self.store),
+            commit: U64::new(self.commit),
+            prev: U64::ZERO,
+        };
+        bytes.extend_from_slice(head.as_bytes());
+        if let Some(expires) = self.expires {
+            bytes.extend_from_slice(&expires.to_le_bytes());
+        }
+        bytes.extend_from_slice(self.key);
+        bytes.extend_from_slice(self.value);
+        let sum = xxh3_64(&bytes[start..]) as u32;
+        head.checksum = U32::new(sum);
+        head.prev = U64::new(self.prev);
+        bytes[start..start + RECORD_HEAD as usize].copy_from_slice(head.as_bytes());
+        bytes.resize(start + self.len() as usize, 0);
+        sum
+    }
+}
+
+/// Returns the bytes that a record occupies.
+pub(crate) fn record_len(expires: bool, key: usize, value: usize) -> u64 {
+    let len = RECORD_HEAD + 8 * u64::from(expires) + (key + value) as u64;
+    len.next_multiple_of(ALIGN)
+}
+
+/// The head of a record in the pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordRef {
+    pub(crate) offset: u64,
+    pub(crate) head: RecordHead,
+}
+
+impl RecordRef {
+    /// Loads the head of the record at an offset. `None` if there cannot be a record.
+    #[inline]
+    pub(crate) fn load(medium: &Medium, offset: u64) -> Option<Self> {
+        let end = medium.len().checked_sub(RECORD_HEAD)?;
+        if offset > end || !offset.is_multiple_of(ALIGN) {
+            return None;
+        }
+        let mut head = RecordHead::default();
+        medium.load(offset, head.as_mut_bytes());
+        let record = Self { offset, head };
+        (record.key_len() <= MAX_KEY
+            && record.value_len() <= CHUNK.max(8 + 8 * MAX_VALUE.div_ceil(CHUNK))
+            && offset + record.len() <= medium.len())
+        .then_some(record)
+    }
+
+    pub(crate) fn key_len(&self) -> usize {
+        self.head.key_len.get().into()
+    }
+
+    pub(crate) fn value_len(&self) -> usize {
+        self.head.value_len.get() as usize
+    }
+
+    pub(crate) fn commit(&self) -> u64 {
+        self.head.commit.get()
+    }
+
+    /// Replaces the offset of the version before. Nothing after a crash depends on it.
+    pub(crate) fn set_prev(&self, medium: &Medium, prev: u64) {
+        medium.store_u64(self.offset + offset_of!(RecordHead, prev) as u64, prev);
+    }
+
+    fn has(&self, flag: u16) -> bool {
+        self.head.flags.get() & flag != 0
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.has(RECORD_DELETED)
+    }
+
+    pub(crate) fn is_chunked(&self) -> bool {
+        self.has(RECORD_CHUNKED)
+    }
+
+    pub(crate) fn is_chunk(&self) -> bool {
+        self.has(RECORD_CHUNK)
+    }
+
+    /// Returns the bytes that the record occupies.
+    pub(crate) fn len(&self) -> u64 {
+        record_len(self.has(RECORD_EXPIRES), self.key_len(), self.value_len())
+    }
+
+    fn key_offset(&self) -> u64 {
+        self.offset + RECORD_HEAD + 8 * u64::from(self.has(RECORD_EXPIRES))
+    }
+
+    /// Returns true if the record is of this key. Reads no more than the key.
+    #[inline]
+    pub(crate) fn is_of(&self, medium: &Medium, key: &[u8]) -> bool {
+        if self.key_len() != key.len() {
+            return false;
+        }
+        let mut at = self.key_offset();
+        let mut piece = [0; 64];
+        for wanted in key.chunks(piece.len()) {
+            let piece = &mut piece[..wanted.len()];
+            medium.load(at, piece);
+            if piece != wanted {
+                return false;
+            }
+            at += wanted.len() as u64;
+        }
+        true
+    }
+
+    /// Loads the key.
+    pub(crate) fn key(&self, medium: &Medium) -> Vec<u8> {
+        let mut key = vec![0; self.key_len()];
+        medium.load(self.key_offset(), &mut key);
+        key
+    }
+
+    /// Returns the time of expiry in ms since 1970, if the record has one.
+    pub(crate) fn expires(&self, medium: &Medium) -> Option<u64> {
+        self.has(RECORD_EXPIRES).then(|| {
+            let mut expires = [0; 8];
+            medium.load(self.offset + RECORD_HEAD, &mut expires);
+            u64::from_le_bytes(expires)
+        })
+    }
+
+    /// Loads the whole record and verifies it. `None` if it is damaged.
+    pub(crate) fn contents(&self, medium: &Medium) -> Option<RecordContents> {
+        let mut bytes = vec![0; self.len() as usize - RECORD_HEAD as usize];
+        medium.load(self.offset + RECORD_HEAD, &mut bytes);
+        let expires_len = 8 * usize::from(self.has(RECORD_EXPIRES));
+        let used = expires_len + self.key_len() + self.value_len();
+        let head = RecordHead {
+            checksum: U32::ZERO,
+            prev: U64::ZERO,
+            ..self.head
+        };
+        let mut hasher = Xxh3::new();
+        hasher.update(head.as_bytes());
+        hasher.update(&bytes[..used]);
+        bytes.truncate(used);
+        (hasher.digest() as u32 == self.head.checksum.get()).then_some(RecordContents {
+            bytes,
+            key_at: expires_len,
+            value_at: expires_len + self.key_len(),
+        })
+    }
+}
+
+/// The verified contents of a record.
+#[derive(Debug)]
+pub(crate) struct RecordContents {
+    bytes: Vec<u8>,
+    key_at: usize,
+    value_at: usize,
+}
+
+impl RecordContents {
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.bytes[self.key_at..self.value_at]
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.bytes[self.value_at..]
+    }
+
+    /// Returns the time of expiry in ms since 1970, if the record has one.
+    pub(crate) fn expires(&self) -> Option<u64> {
+        u64::read_from_prefix(&self.bytes[..self.key_at])
+            .ok()
+            .map(|(expires, _)| u64::from_le(expires))
+    }
+
+    /// Returns the value.
+    pub(crate) fn into_value(mut self) -> Vec<u8> {
+        self.bytes.drain(..self.value_at);
+        self.bytes
+    }
+
+    /// Returns the length and the offsets of the chunks of a [chunked](RecordRef::is_chunked) value. `None`
+    /// if they contradict each other.
+    pub(crate) fn chunks(&self) -> Option<(usize, Vec<u64>)> {
+        let mut words = self.value().chunks_exact(8).map(|word| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(word);
+            u64::from_le_bytes(bytes)
+        });
+        let len = usize::try_from(words.next()?)
+            .ok()
+            .filter(|len| *len <= MAX_VALUE)?;
+        let offsets: Vec<u64> = words.collect();
+        (offsets.len() == len.div_ceil(CHUNK)).then_some((len, offsets))
+    }
+}
+
+/// Returns the value of a chunked record.
+pub(crate) fn chunk_list(len: usize, offsets: &[u64]) -> Vec<u8> {
+    let words = std::iter::once(len as u64).chain(offsets.iter().copied());
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use halocline_media::{Dram, MediumAccess};
+
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_flips_are_noticed() {
+        let dram = Arc::new(Dram::new(1 << 16).unwrap());
+        let record = NewRecord {
+            store: 7,
+            commit: 9,
+            flags: 0,
+            expires: Some(77),
+            prev: 4096,
+            key: b"key",
+            value: b"the value",
+        };
+        let mut bytes = Vec::new();
+        record.write(&mut bytes);
+        assert_eq!(bytes.len() as u64, record.len());
+        dram.store(800, &bytes);
+        let medium = Medium::from(Arc::clone(&dram));
+        let found = RecordRef::load(&medium, 800).unwrap();
+        let contents = found.contents(&medium).unwrap();
+        assert_eq!(
+            (contents.key(), contents.value(), contents.expires()),
+            (&b"key"[..], &b"the value"[..], Some(77))
+        );
+        assert!(found.is_of(&medium, b"key") && !found.is_of(&medium, b"kez"));
+        assert_eq!(found.expires(&medium), Some(77));
+        for bit in 0..(RECORD_HEAD + 8 + 12) * 8 {
+            let at = 800 + bit / 8;
+            // `prev` may change; the last bytes are padding.
+            if (824..832).contains(&at) {
+                continue;
+            }
+            let mut byte = [0];
+            dram.load(at, &mut byte);
+            dram.store(at, &[byte[0] ^ 1 << (bit % 8)]);
+            let damaged = RecordRef::load(&medium, 800);
+            assert!(
+                damaged.is_none_or(|record| record.contents(&medium).is_none()),
+                "bit {bit}"
+            );
+            dram.store(at, &byte);
+        }
+    }
+}

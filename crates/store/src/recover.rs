@@ -1,0 +1,436 @@
+//! Creation and opening of the stores of a pool.
+//!
+//! Opening reads the newest checkpoint and its catalog, and the log behind it: a bounded number of records,
+//! whatever the stores hold. Branches and leaves are read when they are first needed.
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use halocline_media::Medium;
+use halocline_pool::{Pool, PoolError, Slab, SlabOptions, SlabRecovery};
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::branch::BranchRef;
+use crate::checkpoint::checkpoint_sum;
+use crate::commit::Committer;
+use crate::error::{Result, StoreError};
+use crate::fault::{StoreFault, injected};
+use crate::layout::{
+    CHECKPOINT_SLOT, CatalogHead, CatalogSegment, Checkpoint, MAGIC, OBJECT, OWNER, SEGMENT, SegmentEntry,
+    StoreEntry, VERSION,
+};
+use crate::log::{FoundFrame, LogPosition, LogReader, LogStep, LogWriter};
+use crate::options::StoresOptions;
+use crate::record::RecordRef;
+use crate::segments::{Freed, Segment, SegmentKind, Segments};
+use crate::state::{StoreState, StoresState};
+use crate::tree::{Damage, Tree};
+
+/// Bytes of the first chunk of the slab.
+const FIRST_CHUNK: u64 = 16 * SEGMENT;
+
+/// Opens the stores of a pool, which are created if there are none.
+pub(crate) fn open(pool: &Pool, options: StoresOptions) -> Result<Arc<StoresState>> {
+    let recovery = match pool.open_slab(OBJECT, OWNER) {
+        Ok(recovery) => recovery,
+        Err(PoolError::NoSuchObject { .. }) => return create(pool, options),
+        Err(error) => return Err(error.into()),
+    };
+    match newest_checkpoint(recovery.slab())? {
+        Some(checkpoint) => recover(recovery, options, &checkpoint),
+        // The creation was interrupted before there was anything to keep.
+        None => initialise(recovery.finish(), options),
+    }
+}
+
+fn create(pool: &Pool, options: StoresOptions) -> Result<Arc<StoresState>> {
+    let slab = pool.create_slab(
+        OBJECT,
+        &SlabOptions {
+            node_size: SEGMENT as u32,
+            owner: OWNER,
+            chunk: FIRST_CHUNK,
+        },
+    );
+    match slab {
+        Ok(slab) => initialise(slab, options),
+        Err(PoolError::AlreadyThere { .. }) => open(pool, options),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the first checkpoint, of no stores.
+fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
+    slab.begin_writing()?;
+    let segment = slab.alloc()?;
+    let secret = std::hash::RandomState::new().hash_one(segment);
+    let position = LogPosition {
+        offset: segment,
+        segment,
+        number: 1,
+        chain: 0,
+    };
+    let mut segments = Segments::default();
+    segments.insert(segment, new_log_segment());
+    let state = StoresState::new(
+        slab,
+        options,
+        committer(LogWriter::new(secret, position), 0, 0, Vec::new(), 1),
+        segments,
+        BTreeMap::new(),
+        0,
+    );
+    // Whatever the slab held before must not look like frames.
+    state.checkpoint()?;
+    Ok(Arc::new(state))
+}
+
+fn new_log_segment() -> Segment {
+    Segment {
+        kind: SegmentKind::Log,
+        used: 0,
+        expires: 0,
+    }
+}
+
+fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, next_store: u32) -> Committer {
+    Committer {
+        log,
+        commit,
+        merging: false,
+        dirty: Vec::new(),
+        freed: Freed::default(),
+        pending_keys: 0,
+        pending_bytes: 0,
+        deletions: Vec::new(),
+        catalog,
+        checkpoint,
+        next_store,
+    }
+}
+
+/// Returns the newest valid checkpoint, if there is one.
+fn newest_checkpoint(slab: &Slab) -> Result<Option<Checkpoint>> {
+    let load = |slot: u64| {
+        let mut checkpoint = Checkpoint::default();
+        slab.medium()
+            .load(slab.root() + slot * CHECKPOINT_SLOT, checkpoint.as_mut_bytes());
+        checkpoint
+    };
+    let slots = [load(0), load(1)];
+    let is_valid = |checkpoint: &&Checkpoint| {
+        checkpoint.magic == MAGIC && checkpoint.checksum.get() == checkpoint_sum(checkpoint)
+    };
+    let newest = slots
+        .iter()
+        .filter(is_valid)
+        .max_by_key(|checkpoint| checkpoint.number.get());
+    let damaged = |what| StoreError::Damaged {
+        path: slab.pool().path().to_path_buf(),
+        offset: slab.root(),
+        what,
+    };
+    match newest {
+        Some(newest) if newest.version.get() > VERSION => Err(StoreError::NewerFormat {
+            path: slab.pool().path().to_path_buf(),
+            found: newest.version.get(),
+            supported: VERSION,
+        }),
+        Some(newest) => Ok(Some(*newest)),
+        None if slots
+            .iter()
+            .all(|slot| slot.as_bytes().iter().all(|byte| *byte == 0)) =>
+        {
+            Ok(None)
+        }
+        // A first checkpoint that is torn leaves the other one empty.
+        None if slots[0].magic == [0; 8] => Ok(None),
+        None => Err(damaged("both checkpoints are damaged")),
+    }
+}
+
+/// A catalog in DRAM.
+struct LoadedCatalog {
+    segments: Segments,
+    stores: BTreeMap<String, Arc<StoreState>>,
+    next_store: u32,
+    /// The segments that hold it.
+    own: Vec<u64>,
+}
+
+fn recover(
+    mut recovery: SlabRecovery,
+    options: StoresOptions,
+    checkpoint: &Checkpoint,
+) -> Result<Arc<StoresState>> {
+    let path = recovery.slab().pool().path().to_path_buf();
+    let damaged = |damage: Damage| StoreError::Damaged {
+        path: path.clone(),
+        offset: damage.offset,
+        what: damage.what,
+    };
+    let mut catalog = load_catalog(recovery.slab(), checkpoint).map_err(damaged)?;
+    for offset in catalog.own.clone() {
+        recovery.keep(offset)?;
+    }
+    for (offset, _) in catalog
+        .segments
+        .iter()
+        .map(|(offset, segment)| (offset, *segment))
+        .collect::<Vec<_>>()
+    {
+        recovery.keep(offset)?;
+    }
+    let position = LogPosition {
+        offset: checkpoint.log.get(),
+        segment: checkpoint.log_segment.get(),
+        number: checkpoint.frame.get(),
+        chain: checkpoint.chain.get(),
+    };
+    let medium = recovery.slab().medium().clone();
+    let tail =
+        read_tail(&medium, checkpoint.secret.get(), position, &mut recovery).map_err(
+            |error| match error {
+                TailError::Damage(damage) => damaged(damage),
+                TailError::Pool(error) => error.into(),
+            },
+        )?;
+    for segment in &tail.segments {
+        catalog.segments.insert(*segment, new_log_segment());
+    }
+    let mut log = LogWriter::new(checkpoint.secret.get(), tail.end);
+    log.set_fenced();
+    let commit = tail.batches.iter().flatten().map(|frame| frame.commit).max();
+    let commit = commit.unwrap_or(0).max(checkpoint.commit.get());
+    let slab = recovery.finish();
+    slab.begin_writing()?;
+    let state = StoresState::new(
+        slab,
+        options,
+        committer(
+            log,
+            commit,
+            checkpoint.number.get(),
+            catalog.own,
+            catalog.next_store,
+        ),
+        catalog.segments,
+        catalog.stores,
+        commit,
+    );
+    state
+        .replay(&tail.batches)
+        .map_err(|damage| state.damaged(damage))?;
+    Ok(Arc::new(state))
+}
+
+fn load_catalog(slab: &Slab, checkpoint: &Checkpoint) -> Result<LoadedCatalog, Damage> {
+    let damage = |offset: u64| Damage {
+        offset,
+        what: "the catalog is not what the checkpoint names",
+    };
+    let (medium, len) = (slab.medium(), checkpoint.catalog_len.get());
+    let (mut bytes, mut own) = (Vec::new(), Vec::new());
+    let mut at = checkpoint.catalog.get();
+    while at != 0 {
+        if !slab.is_node(at) || own.contains(&at) || bytes.len() as u64 > len {
+            return Err(damage(at));
+        }
+        own.push(at);
+        let mut head = CatalogSegment::new_zeroed();
+        medium.load(at, head.as_mut_bytes());
+        let head_len = size_of::<CatalogSegment>() as u64;
+        if head.len.get() > SEGMENT - head_len {
+            return Err(damage(at));
+        }
+        let start = bytes.len();
+        bytes.resize(start + head.len.get() as usize, 0);
+        medium.load(at + head_len, &mut bytes[start..]);
+        at = head.next.get();
+    }
+    let start = damage(checkpoint.catalog.get());
+    if bytes.len() as u64 != len || xxh3_64(&bytes) != checkpoint.catalog_sum.get() {
+        return Err(start);
+    }
+    let (head, mut rest) = CatalogHead::read_from_prefix(&bytes).map_err(|_| start)?;
+    let mut segments = Segments::default();
+    for _ in 0..head.segments.get() {
+        let (entry, after) = SegmentEntry::read_from_prefix(rest).map_err(|_| start)?;
+        rest = after;
+        let kind = SegmentKind::from_number(entry.kind.get()).ok_or(start)?;
+        segments.insert(
+            entry.offset.get(),
+            Segment {
+                kind,
+                used: entry.used.get(),
+                expires: entry.expires.get(),
+            },
+        );
+    }
+    let mut stores = BTreeMap::new();
+    for _ in 0..head.stores.get() {
+        let (entry, after) = StoreEntry::read_from_prefix(rest).map_err(|_| start)?;
+        let name_len = usize::from(entry.name_len.get());
+        let name = after
+            .get(..name_len)
+            .and_then(|name| std::str::from_utf8(name).ok());
+        let name = name.ok_or(start)?;
+        rest = &after[name_len..];
+        let root = Some(entry.root.get()).filter(|root| *root != 0);
+        let tree = Tree {
+            root: root.map(BranchRef::at),
+        };
+        let store = StoreState::new(entry.id.get(), name, tree, entry.keys.get(), entry.bytes.get());
+        store.durable.store(true, Ordering::Release);
+        stores.insert(name.to_owned(), store);
+    }
+    Ok(LoadedCatalog {
+        segments,
+        stores,
+        next_store: head.next_store.get(),
+        own,
+    })
+}
+
+/// The log behind a checkpoint.
+struct Tail {
+    /// The frames of each batch.
+    batches: Vec<Vec<FoundFrame>>,
+    /// Segments that the checkpoint does not name.
+    segments: Vec<u64>,
+    /// The position after the last whole batch.
+    end: LogPosition,
+}
+
+enum TailError {
+    Damage(Damage),
+    Pool(PoolError),
+}
+
+fn read_tail(
+    medium: &Medium,
+    secret: u64,
+    position: LogPosition,
+    recovery: &mut SlabRecovery,
+) -> Result<Tail, TailError> {
+    let mut reader = LogReader::new(medium, secret, position);
+    let mut tail = Tail {
+        batches: Vec::new(),
+        segments: Vec::new(),
+        end: position,
+    };
+    let (mut batch, mut linked) = (Vec::new(), Vec::new());
+    loop {
+        match reader.step() {
+            LogStep::Frame(frame) => {
+                let goes_on = frame.goes_on();
+                batch.push(frame);
+                if !goes_on {
+                    tail.batches.push(std::mem::take(&mut batch));
+                    tail.end = reader.position();
+                    for segment in linked.drain(..) {
+                        recovery.keep(segment).map_err(TailError::Pool)?;
+                        tail.segments.push(segment);
+                    }
+                }
+            }
+            LogStep::Link(segment) => {
+                if !recovery.slab().is_node(segment) {
+                    return Err(TailError::Damage(Damage::record(segment)));
+                }
+                linked.push(segment);
+            }
+            // A batch without its end is one that no commit acknowledged.
+            LogStep::End => return Ok(tail),
+            LogStep::Damaged(offset) => {
+                return Err(TailError::Damage(Damage {
+                    offset,
+                    what: "a part of the log that was durable is missing",
+                }));
+            }
+        }
+    }
+}
+
+impl StoresState {
+    /// Puts the records of the log behind the checkpoint into the trees.
+    fn replay(&self, batches: &[Vec<FoundFrame>]) -> Result<(), Damage> {
+        let mut committer = self.committer();
+        for frame in batches.iter().flatten() {
+            for record in frame.records.iter().filter(|record| !record.is_chunk()) {
+                let Some(store) = self.store_of(record.head.store.get()) else {
+                    continue;
+                };
+                match frame.is_moved() {
+                    true => self.replay_moved(&mut committer, &store, record)?,
+                    false => self.replay_record(&mut committer, &store, record)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_record(
+        &self,
+        committer: &mut Committer,
+        store: &Arc<StoreState>,
+        record: &RecordRef,
+    ) -> Result<(), Damage> {
+        let medium = self.medium();
+        let key = record.key(medium);
+        let mut trees = store.write();
+        let located = trees.locate(medium, &key)?;
+        // What a record superseded is on its disk; the leaf may already have the next one.
+        let old = match record.head.prev.get() {
+            0 => None,
+            prev => RecordRef::load(medium, prev).filter(|old| old.is_of(medium, &key)),
+        };
+        if let Some(old) = &old {
+            self.forget(old)?;
+        }
+        self.remember(record)?;
+        self.count(store, old.as_ref(), record)?;
+        if located.is_none_or(|located| located.record.commit() <= record.commit()) {
+            let slot = located.and_then(|located| located.slot);
+            committer.point(&mut trees, medium, &key, slot, record.offset);
+        }
+        if record.is_deleted() {
+            committer
+                .deletions
+                .push((Arc::clone(store), key, record.commit()));
+        }
+        Ok(())
+    }
+
+    fn replay_moved(
+        &self,
+        committer: &mut Committer,
+        store: &Arc<StoreState>,
+        record: &RecordRef,
+    ) -> Result<(), Damage> {
+        let medium = self.medium();
+        let key = record.key(medium);
+        let mut trees = store.write();
+        let Some(located) = trees.locate(medium, &key)? else {
+            return Ok(());
+        };
+        let is_same = located.record.commit() == record.commit() || injected(StoreFault::ReplayMoved);
+        if is_same && located.record.offset != record.offset {
+            self.forget(&located.record)?;
+            self.remember(record)?;
+            committer.point(&mut trees, medium, &key, located.slot, record.offset);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for StoresState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoresState")
+            .field("slab", &self.slab)
+            .finish_non_exhaustive()
+    }
+}

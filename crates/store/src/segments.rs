@@ -1,0 +1,198 @@
+//! The segments of the stores: which are in use, and how much of each.
+//!
+//! Invariant: a segment that the newest checkpoint needs is not used again before the next one is durable.
+//! Pages and segments that become free wait in `freed` until then.
+
+use std::collections::BTreeMap;
+
+use halocline_pool::{PoolError, Slab};
+
+use crate::layout::{BRANCH, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, LEAF, SEGMENT};
+
+/// The use of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentKind {
+    Log,
+    Leaves,
+    Branches,
+}
+
+impl SegmentKind {
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::Log => KIND_LOG,
+            Self::Leaves => KIND_LEAVES,
+            Self::Branches => KIND_BRANCHES,
+        }
+    }
+
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
+        [Self::Log, Self::Leaves, Self::Branches]
+            .into_iter()
+            .find(|kind| kind.number() == number)
+    }
+
+    /// Returns the bytes of a page.
+    fn page(self) -> u64 {
+        match self {
+            Self::Log => SEGMENT,
+            Self::Leaves => LEAF,
+            Self::Branches => BRANCH,
+        }
+    }
+
+    /// Returns the bit of the page at an offset in its segment.
+    pub(crate) fn bit(self, offset: u64) -> u64 {
+        1 << (offset / self.page())
+    }
+
+    /// Returns a bit for each page.
+    fn all(self) -> u64 {
+        u64::MAX >> (64 - SEGMENT / self.page())
+    }
+}
+
+/// A segment in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) kind: SegmentKind,
+    /// For log segments the bytes of records that are still needed, else a bit for each page in use.
+    pub(crate) used: u64,
+    /// The latest time at which one of its records expires; 0 if none does.
+    pub(crate) expires: u64,
+}
+
+/// All segments, and the pages of those with pages.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    map: BTreeMap<u64, Segment>,
+    /// Segments with leaves, and with branches, that may have free pages.
+    with_room: [Vec<u64>; 2],
+    /// Bytes of needed records in all log segments.
+    live: u64,
+    /// Number of log segments.
+    logs: u64,
+}
+
+impl Segments {
+    /// Adds a segment that is in use.
+    pub(crate) fn insert(&mut self, offset: u64, segment: Segment) {
+        match segment.kind {
+            SegmentKind::Log => {
+                self.live += segment.used;
+                self.logs += 1;
+            }
+            kind if segment.used != kind.all() => self.with_room[kind as usize - 1].push(offset),
+            _ => {}
+        }
+        self.map.insert(offset, segment);
+    }
+
+    /// Removes a segment, which is not in use any more.
+    pub(crate) fn remove(&mut self, offset: u64) {
+        if let Some(segment) = self.map.remove(&offset)
+            && segment.kind == SegmentKind::Log
+        {
+            self.live -= segment.used;
+            self.logs -= 1;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Segment)> {
+        self.map.iter().map(|(offset, segment)| (*offset, segment))
+    }
+
+    pub(crate) fn get(&self, offset: u64) -> Option<&Segment> {
+        self.map.get(&offset)
+    }
+
+    /// Returns the bytes of all log segments, and those of needed records in them.
+    pub(crate) fn log_bytes(&self) -> (u64, u64) {
+        (self.logs * SEGMENT, self.live)
+    }
+
+    /// Counts a record as needed. `expires` is the time of its expiry, or 0.
+    pub(crate) fn add_live(&mut self, record: u64, len: u64, expires: u64) {
+        if let Some((_, segment)) = self.of(record) {
+            segment.used += len;
+            segment.expires = segment.expires.max(expires);
+            self.live += len;
+        }
+    }
+
+    /// Counts a record as not needed any more.
+    pub(crate) fn remove_live(&mut self, record: u64, len: u64) {
+        if let Some((_, segment)) = self.of(record) {
+            // After a crash the count may be too low by what the lost process had counted.
+            let len = len.min(segment.used);
+            segment.used -= len;
+            self.live -= len;
+        }
+    }
+
+    /// Returns the log segment that contains an offset.
+    fn of(&mut self, offset: u64) -> Option<(u64, &mut Segment)> {
+        let (start, segment) = self.map.range_mut(..=offset).next_back()?;
+        (offset - start < SEGMENT && segment.kind == SegmentKind::Log).then_some((*start, segment))
+    }
+
+    /// Allocates a page for a leaf or a branch.
+    ///
+    /// # Errors
+    /// As [`Slab::alloc`].
+    pub(crate) fn alloc_page(&mut self, slab: &Slab, kind: SegmentKind) -> Result<u64, PoolError> {
+        let room = &mut self.with_room[kind as usize - 1];
+        while let Some(&offset) = room.last() {
+            let segment = self
+                .map
+                .get_mut(&offset)
+                .filter(|segment| segment.used != kind.all());
+            let Some(segment) = segment else {
+                room.pop();
+                continue;
+            };
+            let page = segment.used.trailing_ones();
+            segment.used |= 1 << page;
+            return Ok(offset + u64::from(page) * kind.page());
+        }
+        let offset = slab.alloc()?;
+        self.insert(
+            offset,
+            Segment {
+                kind,
+                used: 1,
+                expires: 0,
+            },
+        );
+        Ok(offset)
+    }
+
+    /// Frees pages and segments that no checkpoint needs any more.
+    pub(crate) fn release(&mut self, slab: &Slab, freed: &Freed) {
+        for &(page, kind) in &freed.pages {
+            let Some((&offset, segment)) = self.map.range_mut(..=page).next_back() else {
+                continue;
+            };
+            let had_all = segment.used == kind.all();
+            segment.used &= !kind.bit(page - offset);
+            if segment.used == 0 {
+                self.map.remove(&offset);
+                self.with_room[kind as usize - 1].retain(|with_room| *with_room != offset);
+                slab.free(offset);
+            } else if had_all {
+                self.with_room[kind as usize - 1].push(offset);
+            }
+        }
+        for &offset in &freed.segments {
+            self.remove(offset);
+            slab.free(offset);
+        }
+    }
+}
+
+/// Pages and segments that become free with the next checkpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Freed {
+    pub(crate) pages: Vec<(u64, SegmentKind)>,
+    pub(crate) segments: Vec<u64>,
+}

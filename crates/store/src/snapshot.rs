@@ -1,0 +1,155 @@
+//! Reads as of one moment: [`Snapshot`] and [`Scan`].
+
+use std::collections::VecDeque;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::error::Result;
+use crate::key_range::KeyRange;
+use crate::scan::Direction;
+use crate::store::Store;
+use crate::stores::StoresHandle;
+
+/// All stores of a pool as of one commit. Blocks nobody.
+///
+/// While it exists, versions that it sees are kept, one of each key that is written meanwhile.
+#[derive(Debug)]
+pub struct Snapshot {
+    stores: Arc<StoresHandle>,
+    commit: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn new(stores: &Arc<StoresHandle>) -> Self {
+        let mut snapshots = stores.state.snapshots();
+        let commit = stores.state.visible.load(Ordering::Acquire);
+        snapshots.add(commit);
+        drop(snapshots);
+        Self {
+            stores: Arc::clone(stores),
+            commit,
+        }
+    }
+
+    /// Returns the number of the commit.
+    pub fn commit(&self) -> u64 {
+        self.commit
+    }
+
+    /// Returns the value that a key had.
+    ///
+    /// # Errors
+    /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
+    pub fn get(&self, store: &Store, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        store.state.exists()?;
+        let state = &self.stores.state;
+        let trees = store.state.read();
+        let version = trees
+            .locate(state.medium(), key.as_ref())
+            .and_then(|located| match located {
+                Some(located) => state.version_at(located.record, self.commit),
+                None => Ok(None),
+            });
+        match version.map_err(|damage| state.damaged(damage))? {
+            Some(version) => state.value_of(&version),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the pairs of a range, as [`Store::scan`] does.
+    pub fn scan<K: AsRef<[u8]>>(&self, store: &Store, range: impl RangeBounds<K>) -> Scan {
+        Scan::new(self.clone(), store, KeyRange::of(&range))
+    }
+
+    /// Returns the pairs whose keys begin with a prefix.
+    pub fn scan_prefix(&self, store: &Store, prefix: impl AsRef<[u8]>) -> Scan {
+        Scan::new(self.clone(), store, KeyRange::of_prefix(prefix.as_ref()))
+    }
+}
+
+impl Clone for Snapshot {
+    fn clone(&self) -> Self {
+        self.stores.state.snapshots().add(self.commit);
+        Self {
+            stores: Arc::clone(&self.stores),
+            commit: self.commit,
+        }
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        let state = &self.stores.state;
+        let dropped = state.snapshots().remove(self.commit);
+        for version in dropped {
+            // A damaged record is found by whoever reads it; here it only stays counted.
+            if let Some(record) = crate::record::RecordRef::load(state.medium(), version.record) {
+                let _ = state.forget(&record);
+            }
+        }
+    }
+}
+
+/// An iterator over the pairs of a range as of one commit. Reads leaf by leaf and blocks nobody.
+#[derive(Debug)]
+pub struct Scan {
+    snapshot: Snapshot,
+    store: Store,
+    /// The part of the range that has not been read.
+    rest: Option<KeyRange>,
+    /// Pairs from the start of the range, ascending.
+    front: VecDeque<(Vec<u8>, Vec<u8>)>,
+    /// Pairs from the end of the range, descending.
+    back: VecDeque<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Scan {
+    pub(crate) fn new(snapshot: Snapshot, store: &Store, range: KeyRange) -> Self {
+        Self {
+            snapshot,
+            store: store.clone(),
+            rest: Some(range),
+            front: VecDeque::new(),
+            back: VecDeque::new(),
+        }
+    }
+
+    fn read(&mut self, direction: Direction) -> Result<()> {
+        let Some(range) = self.rest.take() else {
+            return Ok(());
+        };
+        let state = &self.snapshot.stores.state;
+        let step = state.scan_step(&self.store.state, &range, self.snapshot.commit, direction)?;
+        match direction {
+            Direction::Forward => self.front.extend(step.pairs),
+            Direction::Backward => self.back.extend(step.pairs),
+        }
+        self.rest = step.rest;
+        Ok(())
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.front.is_empty() && self.rest.is_some() {
+            if let Err(error) = self.read(Direction::Forward) {
+                return Some(Err(error));
+            }
+        }
+        self.front.pop_front().or_else(|| self.back.pop_back()).map(Ok)
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        while self.back.is_empty() && self.rest.is_some() {
+            if let Err(error) = self.read(Direction::Backward) {
+                return Some(Err(error));
+            }
+        }
+        self.back.pop_front().or_else(|| self.front.pop_back()).map(Ok)
+    }
+}

@@ -1,0 +1,320 @@
+//! The state that all handles of the stores of a pool share.
+//!
+//! Locks are taken in this order: committer, snapshots, trees of a store, segments. A reader holds the trees
+//! of its store while it reads records, so that no segment is used again before it is done: a checkpoint
+//! takes all trees for writing before it frees anything.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use halocline_media::Medium;
+use halocline_pool::Slab;
+
+use crate::commit::{Committer, PendingCommit};
+use crate::error::{Result, StoreError};
+use crate::layout::CHUNK;
+use crate::leaf::Slot;
+use crate::memtable::{MemEntry, MemTable};
+use crate::options::{MergeOperator, StoresOptions};
+use crate::record::{RecordContents, RecordRef};
+use crate::segments::Segments;
+use crate::snapshots::Snapshots;
+use crate::tree::{Damage, Tree};
+
+/// The shared state of all stores of a pool.
+pub(crate) struct StoresState {
+    pub(crate) slab: Slab,
+    pub(crate) options: StoresOptions,
+    committer: Mutex<Committer>,
+    /// Commits that wait for the committer.
+    pub(crate) queue: Mutex<Vec<Arc<PendingCommit>>>,
+    segments: Mutex<Segments>,
+    snapshots: Mutex<Snapshots>,
+    /// The newest commit that is durable and in the trees.
+    pub(crate) visible: AtomicU64,
+    stores: RwLock<BTreeMap<String, Arc<StoreState>>>,
+    /// Wakes the keeper, and those that wait for it.
+    pub(crate) work: Condvar,
+    pub(crate) stopping: AtomicBool,
+    /// Number of finished checkpoints.
+    pub(crate) checkpoints: AtomicU64,
+    /// Held during a checkpoint or while segments are emptied.
+    pub(crate) maintenance: Mutex<()>,
+    /// The reason why nothing can be written any more.
+    poisoned: Mutex<Option<String>>,
+}
+
+/// A store.
+pub(crate) struct StoreState {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    trees: RwLock<StoreTrees>,
+    /// Number of keys with a value, expired or not.
+    pub(crate) keys: AtomicU64,
+    /// Bytes of their keys and values.
+    pub(crate) bytes: AtomicU64,
+    pub(crate) dropped: AtomicBool,
+    /// True once a checkpoint names the store: before, its records would not be found after a crash.
+    pub(crate) durable: AtomicBool,
+    pub(crate) merge: Mutex<Option<MergeOperator>>,
+}
+
+/// The entries of a store: those of `active` are newer than those of `frozen`, and these than the tree's.
+#[derive(Debug, Default)]
+pub(crate) struct StoreTrees {
+    pub(crate) active: MemTable,
+    /// What a checkpoint in progress merges into the tree.
+    pub(crate) frozen: Option<Arc<MemTable>>,
+    pub(crate) tree: Tree,
+}
+
+/// The newest record of a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Located {
+    pub(crate) record: RecordRef,
+    /// The place of its offset in a leaf, unless a memtable has the key.
+    pub(crate) slot: Option<Slot>,
+}
+
+impl StoreState {
+    pub(crate) fn new(id: u32, name: &str, tree: Tree, keys: u64, bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            name: name.to_owned(),
+            trees: RwLock::new(StoreTrees {
+                tree,
+                ..StoreTrees::default()
+            }),
+            keys: AtomicU64::new(keys),
+            bytes: AtomicU64::new(bytes),
+            dropped: AtomicBool::new(false),
+            durable: AtomicBool::new(false),
+            merge: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, StoreTrees> {
+        self.trees.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, StoreTrees> {
+        self.trees.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails if the store was dropped.
+    pub(crate) fn exists(&self) -> Result<()> {
+        match self.dropped.load(Ordering::Acquire) {
+            true => Err(StoreError::Dropped {
+                name: self.name.clone(),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl StoreTrees {
+    /// Finds the newest record of a key.
+    #[inline]
+    pub(crate) fn locate(&self, medium: &Medium, key: &[u8]) -> Result<Option<Located>, Damage> {
+        let in_memory = self.active.get(key).or_else(|| self.frozen.as_ref()?.get(key));
+        match in_memory {
+            Some(MemEntry::Purged) => Ok(None),
+            Some(MemEntry::Record(offset)) => {
+                let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
+                Ok(Some(Located { record, slot: None }))
+            }
+            None => {
+                let found = self.tree.find(medium, key)?;
+                Ok(found.map(|(slot, record)| Located {
+                    record,
+                    slot: Some(slot),
+                }))
+            }
+        }
+    }
+}
+
+impl StoresState {
+    pub(crate) fn new(
+        slab: Slab,
+        options: StoresOptions,
+        committer: Committer,
+        segments: Segments,
+        stores: BTreeMap<String, Arc<StoreState>>,
+        visible: u64,
+    ) -> Self {
+        Self {
+            slab,
+            options,
+            committer: Mutex::new(committer),
+            queue: Mutex::default(),
+            segments: Mutex::new(segments),
+            snapshots: Mutex::default(),
+            visible: AtomicU64::new(visible),
+            stores: RwLock::new(stores),
+            work: Condvar::new(),
+            stopping: AtomicBool::new(false),
+            checkpoints: AtomicU64::new(0),
+            maintenance: Mutex::new(()),
+            poisoned: Mutex::new(None),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn medium(&self) -> &Medium {
+        self.slab.medium()
+    }
+
+    pub(crate) fn committer(&self) -> MutexGuard<'_, Committer> {
+        self.committer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn segments_lock(&self) -> &Mutex<Segments> {
+        &self.segments
+    }
+
+    pub(crate) fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn stores(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<StoreState>>> {
+        self.stores.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn stores_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Arc<StoreState>>> {
+        self.stores.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the store of a number.
+    pub(crate) fn store_of(&self, id: u32) -> Option<Arc<StoreState>> {
+        self.stores().values().find(|store| store.id == id).cloned()
+    }
+
+    /// Returns the error for damage.
+    pub(crate) fn damaged(&self, damage: Damage) -> StoreError {
+        StoreError::Damaged {
+            path: self.slab.pool().path().to_path_buf(),
+            offset: damage.offset,
+            what: damage.what,
+        }
+    }
+
+    /// Fails if an earlier write failed.
+    pub(crate) fn writable(&self) -> Result<()> {
+        let poisoned = self.poisoned.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*poisoned {
+            Some(reason) => Err(StoreError::Poisoned {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets all later writes fail.
+    pub(crate) fn poison(&self, reason: &impl ToString) {
+        let mut poisoned = self.poisoned.lock().unwrap_or_else(PoisonError::into_inner);
+        poisoned.get_or_insert_with(|| reason.to_string());
+    }
+
+    /// Returns the time in ms since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        (self.options.clock)()
+    }
+
+    /// Returns the newest version of a record's key that a snapshot of a commit sees, walking back from the
+    /// newest record.
+    pub(crate) fn version_at(&self, newest: RecordRef, commit: u64) -> Result<Option<RecordRef>, Damage> {
+        let mut record = newest;
+        while record.commit() > commit {
+            let prev = record.head.prev.get();
+            if prev == 0 {
+                return Ok(None);
+            }
+            record = RecordRef::load(self.medium(), prev).ok_or(Damage::record(prev))?;
+        }
+        Ok(Some(record))
+    }
+
+    /// Returns the verified contents of a version, or `None` if it is a deletion or has expired.
+    pub(crate) fn contents(&self, record: &RecordRef) -> Result<Option<RecordContents>, Damage> {
+        if record.is_deleted() {
+            return Ok(None);
+        }
+        let contents = record
+            .contents(self.medium())
+            .ok_or(Damage::record(record.offset))?;
+        let has_expired = contents.expires().is_some_and(|expires| {
+            expires <= self.now() && !crate::fault::injected(crate::fault::StoreFault::IgnoreExpiry)
+        });
+        Ok((!has_expired).then_some(contents))
+    }
+
+    /// Returns the value of a version.
+    pub(crate) fn value(&self, record: &RecordRef, contents: RecordContents) -> Result<Vec<u8>, Damage> {
+        if !record.is_chunked() {
+            return Ok(contents.into_value());
+        }
+        let (len, offsets) = contents.chunks().ok_or(Damage::record(record.offset))?;
+        let mut value = Vec::with_capacity(len);
+        for offset in offsets {
+            let chunk = RecordRef::load(self.medium(), offset).filter(RecordRef::is_chunk);
+            let chunk = chunk.ok_or(Damage::record(offset))?;
+            let contents_of_chunk = chunk.contents(self.medium()).ok_or(Damage::record(offset))?;
+            if chunk.commit() != record.commit() || contents_of_chunk.key() != contents.key() {
+                return Err(Damage::record(offset));
+            }
+            value.extend_from_slice(contents_of_chunk.value());
+        }
+        match value.len() == len {
+            true => Ok(value),
+            false => Err(Damage::record(record.offset)),
+        }
+    }
+
+    /// Returns the length of the value of a record, and the offsets of its chunks with their lengths.
+    pub(crate) fn extent_of(&self, record: &RecordRef) -> Result<(u64, Vec<u64>), Damage> {
+        if !record.is_chunked() {
+            return Ok((record.value_len() as u64, Vec::new()));
+        }
+        let contents = record
+            .contents(self.medium())
+            .ok_or(Damage::record(record.offset))?;
+        let (len, offsets) = contents.chunks().ok_or(Damage::record(record.offset))?;
+        Ok((len as u64, offsets))
+    }
+
+    /// Counts a version and its chunks as not needed any more.
+    pub(crate) fn forget(&self, record: &RecordRef) -> Result<(), Damage> {
+        let (_, chunks) = self.extent_of(record)?;
+        let mut segments = self.segments();
+        segments.remove_live(record.offset, record.len());
+        for offset in chunks {
+            let chunk = RecordRef::load(self.medium(), offset).ok_or(Damage::record(offset))?;
+            segments.remove_live(offset, chunk.len());
+        }
+        Ok(())
+    }
+
+    /// Counts a version and its chunks as needed.
+    pub(crate) fn remember(&self, record: &RecordRef) -> Result<(), Damage> {
+        let (_, chunks) = self.extent_of(record)?;
+        let expires = record.expires(self.medium()).unwrap_or(0);
+        let mut segments = self.segments();
+        segments.add_live(record.offset, record.len(), expires);
+        for offset in chunks {
+            let chunk = RecordRef::load(self.medium(), offset).ok_or(Damage::record(offset))?;
+            segments.add_live(offset, chunk.len(), expires);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the chunks of a value that is stored in chunks.
+pub(crate) fn chunks_of(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.chunks(CHUNK)
+}

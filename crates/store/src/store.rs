@@ -1,0 +1,247 @@
+//! One store: [`Store`].
+
+use std::ops::RangeBounds;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::batch::WriteBatch;
+use crate::commit::{BatchOp, Condition, Outcome};
+use crate::error::{Result, StoreError};
+use crate::key_range::KeyRange;
+use crate::layout::{MAX_KEY, MAX_VALUE};
+use crate::options::MergeOperator;
+use crate::snapshot::{Scan, Snapshot};
+use crate::state::StoreState;
+use crate::stores::StoresHandle;
+
+/// An ordered map from keys to values, both byte strings. Cheap to clone; threads may share it.
+///
+/// A write that has returned is durable. Keys have up to [`MAX_KEY`] bytes, values up to [`MAX_VALUE`].
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) stores: Arc<StoresHandle>,
+    pub(crate) state: Arc<StoreState>,
+}
+
+/// Fails if a key is too long.
+pub(crate) fn check_key(store: &StoreState, key: &[u8]) -> Result<()> {
+    match key.len() {
+        0..=MAX_KEY => Ok(()),
+        len => Err(StoreError::KeyTooLong {
+            store: store.name.clone(),
+            len,
+        }),
+    }
+}
+
+/// Fails if a value is too long.
+pub(crate) fn check_value(store: &StoreState, value: &[u8]) -> Result<()> {
+    match value.len() {
+        0..=MAX_VALUE => Ok(()),
+        len => Err(StoreError::ValueTooLong {
+            store: store.name.clone(),
+            len,
+        }),
+    }
+}
+
+impl Store {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Returns the number of keys, those that expired and were not reclaimed included. O(1).
+    pub fn len(&self) -> u64 {
+        self.state.keys.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bytes of all keys and values. O(1).
+    pub fn bytes(&self) -> u64 {
+        self.state.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets the operator for [`merge`](Self::merge), for all handles to the store until it is closed.
+    #[must_use]
+    pub fn with_merge(
+        self,
+        operator: impl Fn(&[u8], Option<&[u8]>, &[u8]) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        let operator: MergeOperator = Arc::new(operator);
+        *self.state.merge.lock().unwrap_or_else(PoisonError::into_inner) = Some(operator);
+        self
+    }
+
+    /// Returns the value of a key. O(log keys): about one line of a leaf, one entry and the record are read
+    /// from the slow tier.
+    ///
+    /// # Errors
+    /// [`StoreError::Dropped`], [`StoreError::Damaged`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.state.exists()?;
+        let stores = &self.stores.state;
+        let trees = self.state.read();
+        let located = trees.locate(stores.medium(), key.as_ref());
+        match located.map_err(|damage| stores.damaged(damage))? {
+            Some(located) => stores.value_of(&located.record),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns true if a key has a value.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyTooLong`], [`StoreError::ValueTooLong`], and those of
+    /// [`Stores::write`](crate::Stores::write).
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.put(self, key, value)?;
+        self.write(batch)
+    }
+
+    /// Sets the value of a key, which expires after `ttl`: then it is not returned any more, and its space is
+    /// used again.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_with_ttl(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Duration) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.put_with_ttl(self, key, value, ttl)?;
+        self.write(batch)
+    }
+
+    /// Deletes a key, if it is there.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete(self, key)?;
+        self.write(batch)
+    }
+
+    /// Deletes all keys of a range at once. O(keys in the range).
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range(self, range)?;
+        self.write(batch)
+    }
+
+    /// Replaces the value of a key by what the [merge operator](Self::with_merge) makes of it and the
+    /// operand, as one step.
+    ///
+    /// # Errors
+    /// [`StoreError::NoMergeOperator`], and those of [`put`](Self::put).
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.merge(self, key, operand)?;
+        self.write(batch)
+    }
+
+    /// Replaces the value of a key if it is `expected`, where `None` stands for no value. Returns true if it
+    /// was.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        value: Option<&[u8]>,
+    ) -> Result<bool> {
+        let mut batch = WriteBatch::new();
+        match value {
+            Some(value) => batch.put(self, key.as_ref(), value)?,
+            None => batch.delete(self, key.as_ref())?,
+        }
+        let condition = Condition::Value {
+            store: Arc::clone(&self.state),
+            key: key.as_ref().to_vec(),
+            expected: expected.map(<[u8]>::to_vec),
+        };
+        Ok(self.stores.commit(batch.ops, vec![condition])? == Outcome::Committed)
+    }
+
+    /// Returns the pairs of a range as of now, in the order of the keys; from the end with
+    /// [`rev`](Iterator::rev). Later writes do not change what it returns.
+    ///
+    /// ```
+    /// # use halocline_store::Stores;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let pool = halocline_pool::Pool::create(directory.path().join("p"), &Default::default())?;
+    /// # let store = Stores::open(&pool)?.store("numbers")?;
+    /// for number in 0..10 {
+    ///     store.put(format!("{number:02}"), "")?;
+    /// }
+    /// let keys: Result<Vec<_>, _> = store.scan("03".."06").map(|pair| pair.map(|(key, _)| key)).collect();
+    /// assert_eq!(keys?, [b"03", b"04", b"05"]);
+    /// let (last, _) = store.scan::<&str>(..).next_back().unwrap()?;
+    /// assert_eq!(last, b"09");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
+        Scan::new(Snapshot::new(&self.stores), self, KeyRange::of(&range))
+    }
+
+    /// Returns the pairs whose keys begin with a prefix, as [`scan`](Self::scan) does.
+    pub fn scan_prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        Scan::new(
+            Snapshot::new(&self.stores),
+            self,
+            KeyRange::of_prefix(prefix.as_ref()),
+        )
+    }
+
+    fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.stores.commit(batch.ops, Vec::new()).map(|_| ())
+    }
+
+    pub(crate) fn unchanged(&self, key: &[u8], since: u64) -> Condition {
+        Condition::Unchanged {
+            store: Arc::clone(&self.state),
+            key: key.to_vec(),
+            since,
+        }
+    }
+
+    pub(crate) fn op(&self, key: &[u8], value: Option<&Vec<u8>>) -> BatchOp {
+        let (store, key) = (Arc::clone(&self.state), key.to_vec());
+        match value {
+            Some(value) => BatchOp::Put {
+                store,
+                key,
+                value: value.clone(),
+                expires: None,
+            },
+            None => BatchOp::Delete { store, key },
+        }
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("name", &self.state.name)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,315 @@
+//! All stores of a pool: [`Stores`].
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use halocline_pool::Pool;
+
+use crate::batch::WriteBatch;
+use crate::commit::{BatchOp, Condition, Outcome};
+use crate::error::{Result, StoreError};
+use crate::keeper;
+use crate::key_range::KeyRange;
+use crate::options::StoresOptions;
+use crate::recover;
+use crate::snapshot::Snapshot;
+use crate::state::{StoreState, StoresState};
+use crate::store::Store;
+use crate::transaction::{Isolation, Transaction};
+
+/// All key-value stores of a pool, open for reading and writing. Cheap to clone; threads may share it. One
+/// handle at a time, in one process, may have the stores of a pool open.
+///
+/// Dropping the last handle makes a checkpoint.
+#[derive(Debug, Clone)]
+pub struct Stores {
+    pub(crate) handle: Arc<StoresHandle>,
+}
+
+/// The open stores, which close when this is dropped.
+#[derive(Debug)]
+pub(crate) struct StoresHandle {
+    pub(crate) state: Arc<StoresState>,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for StoresHandle {
+    fn drop(&mut self) {
+        self.state.stopping.store(true, Ordering::Release);
+        self.state.work.notify_all();
+        let keeper = self
+            .keeper
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if keeper.is_some_and(|keeper| keeper.join().is_err()) {
+            tracing::warn!("the thread that maintains the stores ended with a panic");
+        }
+        if self.state.writable().is_ok()
+            && let Err(error) = self.state.checkpoint_now()
+        {
+            tracing::warn!(%error, "the stores were closed without a checkpoint");
+        }
+    }
+}
+
+/// Statistics of all stores of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoresStats {
+    /// Number of stores.
+    pub stores: u64,
+    /// Number of keys, those that expired and were not reclaimed included.
+    pub keys: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+    /// Bytes that the stores occupy in the pool.
+    pub pool_bytes: u64,
+    /// Bytes of the log, and those of needed records in it.
+    pub log_bytes: u64,
+    /// Bytes of needed records in the log.
+    pub live_bytes: u64,
+    /// Number of keys that wait in DRAM for the next checkpoint.
+    pub pending_keys: u64,
+    /// Number of snapshots, those of transactions and scans included.
+    pub snapshots: u64,
+    /// Number of superseded versions that are kept for them.
+    pub kept_versions: u64,
+    /// Number of checkpoints since the stores were opened.
+    pub checkpoints: u64,
+    /// The newest commit.
+    pub commit: u64,
+}
+
+impl Stores {
+    /// Opens the stores of a pool with default options. O(1), and O(commits since the last checkpoint) after
+    /// a crash.
+    ///
+    /// # Errors
+    /// As [`open_with`](Self::open_with).
+    pub fn open(pool: &Pool) -> Result<Self> {
+        Self::open_with(pool, StoresOptions::default())
+    }
+
+    /// Opens the stores of a pool.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], [`StoreError::NewerFormat`], and those of the pool:
+    /// [`SlabInUse`](halocline_pool::PoolError::SlabInUse) if another handle has the stores open.
+    pub fn open_with(pool: &Pool, options: StoresOptions) -> Result<Self> {
+        let state = recover::open(pool, options)?;
+        let keeper = match state.options.background {
+            true => Some(keeper::start(&state).map_err(|source| StoreError::Thread { source })?),
+            false => None,
+        };
+        Ok(Self {
+            handle: Arc::new(StoresHandle {
+                state,
+                keeper: Mutex::new(keeper),
+            }),
+        })
+    }
+
+    fn state(&self) -> &Arc<StoresState> {
+        &self.handle.state
+    }
+
+    fn handle_of(&self, state: Arc<StoreState>) -> Store {
+        Store {
+            stores: Arc::clone(&self.handle),
+            state,
+        }
+    }
+
+    /// Opens a store, which is created durably if there is none of this name.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidName`], and those of [`checkpoint`](Self::checkpoint) for a new store.
+    pub fn store(&self, name: &str) -> Result<Store> {
+        let existing = self.state().stores().get(name).cloned();
+        let state = match existing {
+            Some(state) => state,
+            None => self.create_store(name)?,
+        };
+        self.durable(state)
+    }
+
+    /// Returns a handle to a store, once a checkpoint names it.
+    fn durable(&self, state: Arc<StoreState>) -> Result<Store> {
+        if !state.durable.load(Ordering::Acquire) {
+            self.state().checkpoint_now()?;
+            state.durable.store(true, Ordering::Release);
+        }
+        Ok(self.handle_of(state))
+    }
+
+    /// Adds a store, which is not durable yet.
+    fn create_store(&self, name: &str) -> Result<Arc<StoreState>> {
+        if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
+            return Err(StoreError::InvalidName {
+                name: name.to_owned(),
+            });
+        }
+        self.state().writable()?;
+        let mut committer = self.state().committer();
+        let mut stores = self.state().stores_mut();
+        let state = stores.entry(name.to_owned()).or_insert_with(|| {
+            committer.next_store += 1;
+            StoreState::new(committer.next_store - 1, name, Default::default(), 0, 0)
+        });
+        Ok(Arc::clone(state))
+    }
+
+    /// Opens a store that exists.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchStore`], and those of [`checkpoint`](Self::checkpoint) for a store that another
+    /// thread is creating.
+    pub fn existing(&self, name: &str) -> Result<Store> {
+        let existing = self.state().stores().get(name).cloned();
+        self.durable(existing.ok_or_else(|| self.no_such(name))?)
+    }
+
+    fn no_such(&self, name: &str) -> StoreError {
+        StoreError::NoSuchStore {
+            path: self.state().slab.pool().path().to_path_buf(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Drops a store with all its keys. Other handles to it fail from then on. O(keys).
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchStore`], [`StoreError::Damaged`], and those of [`checkpoint`](Self::checkpoint).
+    pub fn drop_store(&self, name: &str) -> Result<()> {
+        self.state().drop_store(name)?.ok_or_else(|| self.no_such(name))?;
+        self.state().checkpoint_now()
+    }
+
+    /// Returns the names of the stores, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.state().stores().keys().cloned().collect()
+    }
+
+    /// Makes all writes of a batch durable together.
+    ///
+    /// # Errors
+    /// [`StoreError::Dropped`], [`StoreError::NoMergeOperator`], [`StoreError::Damaged`],
+    /// [`DiskFull`](halocline_pool::PoolError::DiskFull): nothing has changed. [`StoreError::Media`],
+    /// [`StoreError::Poisoned`]: it is unknown what is durable.
+    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.handle.commit(batch.ops, Vec::new()).map(|_| ())
+    }
+
+    /// Returns a snapshot of all stores: what it reads does not change.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.handle)
+    }
+
+    /// Begins a serialisable transaction.
+    pub fn begin(&self) -> Transaction {
+        self.begin_with(Isolation::Serializable)
+    }
+
+    /// Begins a transaction.
+    pub fn begin_with(&self, isolation: Isolation) -> Transaction {
+        Transaction::new(&self.handle, isolation)
+    }
+
+    /// Makes a checkpoint, so that opening has nothing to read from the log. Checkpoints are made anyway.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], [`DiskFull`](halocline_pool::PoolError::DiskFull): nothing has changed.
+    /// [`StoreError::Media`].
+    pub fn checkpoint(&self) -> Result<()> {
+        self.state().checkpoint_now()
+    }
+
+    /// Empties segments with much garbage now, and makes a checkpoint. Happens anyway.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    pub fn reclaim(&self) -> Result<()> {
+        self.state().maintain()?;
+        self.state().checkpoint_now()
+    }
+
+    /// Returns statistics.
+    pub fn stats(&self) -> StoresStats {
+        self.state().stats()
+    }
+}
+
+impl StoresHandle {
+    /// Commits a batch, see [`StoresState::commit`].
+    pub(crate) fn commit(&self, ops: Vec<BatchOp>, conditions: Vec<Condition>) -> Result<Outcome> {
+        self.state.commit(ops, conditions)
+    }
+}
+
+impl StoresState {
+    /// Removes a store from the list, and its records and pages from what is in use. `None` if there is none.
+    fn drop_store(&self, name: &str) -> Result<Option<()>> {
+        use crate::segments::SegmentKind::{Branches, Leaves};
+        let _no_checkpoint = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut committer = self.committer();
+        self.writable()?;
+        let Some(store) = self.stores().get(name).cloned() else {
+            return Ok(None);
+        };
+        let mut records = Vec::new();
+        self.for_each_newest(&store, &KeyRange::ALL, |_, record| records.push(record))?;
+        let damaged = |damage| self.damaged(damage);
+        records
+            .iter()
+            .try_for_each(|record| self.forget(record))
+            .map_err(damaged)?;
+        let (mut branches, mut leaves) = (Vec::new(), Vec::new());
+        let trees = store.write();
+        let walked = trees
+            .tree
+            .walk(self.medium(), &mut |branch| branches.push(branch), &mut |leaf| {
+                leaves.push(leaf);
+                Ok(())
+            });
+        walked.map_err(damaged)?;
+        store.dropped.store(true, Ordering::Release);
+        drop(trees);
+        committer
+            .freed
+            .pages
+            .extend(branches.into_iter().map(|page| (page, Branches)));
+        committer
+            .freed
+            .pages
+            .extend(leaves.into_iter().map(|page| (page, Leaves)));
+        committer.deletions.retain(|(of, ..)| of.id != store.id);
+        self.stores_mut().remove(name);
+        Ok(Some(()))
+    }
+
+    fn stats(&self) -> StoresStats {
+        let (commit, pending_keys) = {
+            let committer = self.committer();
+            (committer.commit, committer.pending_keys as u64)
+        };
+        let (snapshots, kept_versions) = self.snapshots().counts();
+        let (log_bytes, live_bytes) = self.segments().log_bytes();
+        let stores = self.stores();
+        let sum = |of: fn(&StoreState) -> u64| stores.values().map(|store| of(store)).sum();
+        StoresStats {
+            stores: stores.len() as u64,
+            keys: sum(|store| store.keys.load(Ordering::Relaxed)),
+            bytes: sum(|store| store.bytes.load(Ordering::Relaxed)),
+            pool_bytes: self.slab.stats().bytes,
+            log_bytes,
+            live_bytes,
+            pending_keys,
+            snapshots,
+            kept_versions,
+            checkpoints: self.checkpoints.load(Ordering::Relaxed),
+            commit,
+        }
+    }
+}

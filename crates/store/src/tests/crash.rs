@@ -1,0 +1,147 @@
+//! Every crash of small workloads, and each flush and fence left out.
+
+use super::workload::{StoreStep, explore, mutants};
+use StoreStep::{Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, Reclaim, Snapshot, Time};
+
+fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
+    keys.map(|key| Put(key, 30)).collect()
+}
+
+/// Checks that only so many flushes and fences can be left out unnoticed: none of those of commits. Of a
+/// checkpoint some can, as the log has everything until the pages of the one before are used again, and a leaf
+/// with new values and new entries is flushed for both.
+fn all_needed_but(flushes: usize, fences: usize, setup: &[StoreStep], steps: &[StoreStep]) {
+    let report = mutants(setup, steps);
+    let missed_flushes = report
+        .missed
+        .iter()
+        .filter(|(_, text)| text.starts_with("flush"))
+        .count();
+    assert!(
+        missed_flushes <= flushes && report.missed.len() - missed_flushes <= fences,
+        "{report}"
+    );
+}
+
+#[test]
+fn puts_and_deletions() {
+    let steps = [
+        Put(1, 10),
+        Put(2, 20),
+        Put(1, 30),
+        Delete(2),
+        Put(2, 5),
+        Put(3, 0),
+        Delete(1),
+    ];
+    all_needed_but(0, 0, &[], &steps);
+}
+
+#[test]
+fn batches_over_several_frames_and_segments() {
+    let large = [
+        Put(1, 20_000),
+        Batch((0..20).collect(), vec![]),
+        Put(2, 70_000),
+        Put(1, 10),
+        Put(2, 50_000),
+    ];
+    all_needed_but(0, 0, &[Put(9, 9)], &large);
+    let steps = [
+        Batch(vec![1, 2, 3], vec![]),
+        Batch(vec![2, 4], vec![1, 3]),
+        DeleteRange(0, 9),
+        Move(2, 7),
+    ];
+    all_needed_but(0, 0, &[Put(2, 9)], &steps);
+}
+
+#[test]
+fn checkpoints_of_new_keys_and_new_values() {
+    let setup = [puts(0..20), vec![Checkpoint]].concat();
+    let steps = [
+        Put(3, 11),
+        Put(50, 12),
+        Delete(4),
+        Checkpoint,
+        Put(3, 13),
+        Delete(50),
+        Checkpoint,
+        Put(50, 1),
+    ];
+    all_needed_but(4, 4, &setup, &steps);
+}
+
+#[test]
+fn splits_and_empty_leaves() {
+    let setup = [puts(0..45), vec![Checkpoint]].concat();
+    let steps = [
+        puts(45..52),
+        vec![Checkpoint, DeleteRange(0, 100), Checkpoint, Put(5, 5), Checkpoint],
+    ]
+    .concat();
+    all_needed_but(2, 6, &setup, &steps);
+}
+
+#[test]
+fn segments_are_emptied_and_used_again() {
+    let rewrite = |from: u32| {
+        (from..from + 3)
+            .map(|key| Put(key % 5, 15_000))
+            .collect::<Vec<_>>()
+    };
+    let setup = [puts(100..110), rewrite(0), rewrite(3), vec![Checkpoint]].concat();
+    let steps = [
+        rewrite(6),
+        vec![Reclaim],
+        rewrite(9),
+        vec![Reclaim],
+        rewrite(12),
+        vec![Reclaim],
+    ]
+    .concat();
+    let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 100, "{report}");
+}
+
+#[test]
+fn versions_of_snapshots() {
+    let setup = [puts(0..5), vec![Checkpoint]].concat();
+    let steps = [
+        Snapshot,
+        Put(1, 15_000),
+        Put(1, 15_000),
+        Snapshot,
+        Put(1, 15_000),
+        Delete(2),
+        Put(3, 15_000),
+        Put(3, 15_000),
+        Reclaim,
+        Put(1, 3),
+        Checkpoint,
+        Delete(1),
+    ];
+    let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 50, "{report}");
+}
+
+#[test]
+fn keys_that_expire() {
+    let setup = [puts(0..3), vec![Checkpoint]].concat();
+    let steps = [
+        Expire(1, 10),
+        Expire(7, 20),
+        Checkpoint,
+        Time(15),
+        Put(2, 15_000),
+        Put(2, 15_000),
+        Put(2, 15_000),
+        Put(2, 15_000),
+        Put(2, 15_000),
+        Time(10),
+        Reclaim,
+        Put(8, 1),
+    ];
+    let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 50, "{report}");
+}

@@ -1,0 +1,86 @@
+//! The tests of this crate fail if a rule is broken.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::workload::{StoreStep, explore};
+use crate::fault::{self, StoreFault};
+use StoreStep::{Batch, Checkpoint, Delete, Put, Reclaim};
+
+/// Returns true if the exploration of the steps fails, or the steps themselves do, while a fault is injected.
+fn is_noticed(fault: StoreFault, setup: &[StoreStep], steps: &[StoreStep]) -> bool {
+    fault::with(fault, || {
+        let explored = catch_unwind(AssertUnwindSafe(|| explore(setup, steps)));
+        !matches!(explored, Ok(Ok(_)))
+    })
+}
+
+fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
+    keys.map(|key| Put(key, 30)).collect()
+}
+
+#[test]
+fn crashes_show_broken_rules() {
+    use StoreFault as F;
+    let filled = [puts(0..20), vec![Checkpoint]].concat();
+    let full = [puts(0..45), vec![Checkpoint]].concat();
+    let rewrites: Vec<StoreStep> = (0..9).map(|at| Put(at % 4, 15_000)).collect();
+    let emptied = [
+        rewrites.clone(),
+        vec![Reclaim],
+        rewrites.clone(),
+        vec![Reclaim],
+        rewrites,
+    ]
+    .concat();
+    let large = vec![Put(1, 16_000), Put(1, 16_000), Put(1, 16_000), Reclaim];
+    let large: Vec<StoreStep> = (0..8).flat_map(|_| large.clone()).collect();
+    let cases: &[(F, &[StoreStep], Vec<StoreStep>)] = &[
+        (F::AcknowledgeEarly, &[], vec![Put(1, 1), Put(2, 1)]),
+        (F::ApplyEarly, &filled, vec![Put(1, 1), Put(2, 1)]),
+        (
+            F::TornBatch,
+            &[Put(1, 16_000), Put(1, 16_000), Put(1, 16_000)],
+            vec![Batch((0..100).collect(), vec![])],
+        ),
+        (F::TrustFrames, &[], vec![Put(1, 300), Put(2, 300)]),
+        (
+            F::BitmapFirst,
+            &filled,
+            vec![Put(50, 1), Put(51, 1), Put(52, 2), Checkpoint, Put(53, 1)],
+        ),
+        (
+            F::ReuseSlot,
+            &full,
+            vec![Delete(3), Delete(4), Put(50, 1), Put(51, 1), Checkpoint],
+        ),
+        (
+            F::CheckpointFirst,
+            &filled,
+            vec![Put(50, 1), Checkpoint, Put(1, 4)],
+        ),
+        (
+            F::OverwriteNewest,
+            &filled,
+            vec![Put(50, 1), Checkpoint, Put(1, 4), Checkpoint],
+        ),
+        (F::SkipTail, &filled, vec![Put(50, 1), Checkpoint, Put(1, 4)]),
+        (F::ForgetDirty, &filled, vec![Put(3, 1), Checkpoint, Put(50, 4)]),
+        (F::MoveUnfenced, &filled, emptied.clone()),
+        (
+            F::FreeEarly,
+            &full,
+            [puts(45..60), vec![Checkpoint], puts(60..70)].concat(),
+        ),
+        (
+            F::DropChunks,
+            &[Put(1, 16_000), Put(1, 16_000), Put(70, 40_000)],
+            large,
+        ),
+    ];
+    let missed: Vec<F> = cases
+        .iter()
+        .filter(|(fault, setup, steps)| !is_noticed(*fault, setup, steps))
+        .map(|(fault, ..)| *fault)
+        .collect();
+    assert!(missed.is_empty(), "not noticed: {missed:?}");
+}

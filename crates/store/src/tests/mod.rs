@@ -1,0 +1,5 @@
+//! Tests with injected faults, and of crashes.
+
+mod crash;
+mod faults;
+mod workload;

@@ -1,0 +1,323 @@
+//! Small workloads whose every crash is explored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use halocline_media::Tracked;
+use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
+use halocline_pool::Pool;
+
+use crate::{Snapshot, Store, Stores, StoresOptions, WriteBatch};
+
+/// A step of a workload. Keys are numbers, which several shapes of keys stand for.
+#[derive(Debug, Clone)]
+pub(crate) enum StoreStep {
+    /// Sets a key to a value of so many bytes.
+    Put(u32, usize),
+    Delete(u32),
+    /// Puts of all these keys, and deletions of the others, in two stores.
+    Batch(Vec<u32>, Vec<u32>),
+    DeleteRange(u32, u32),
+    /// A transaction that moves the value of a key to another one.
+    Move(u32, u32),
+    Expire(u32, u64),
+    Checkpoint,
+    Reclaim,
+    /// Takes a snapshot, which is held until the next one is taken.
+    Snapshot,
+    /// Lets the time pass.
+    Time(u64),
+}
+
+/// The contents of both stores: key, value, time of expiry.
+pub(crate) type Contents = [BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>; 2];
+
+pub(crate) const NAMES: [&str; 2] = ["a", "b"];
+
+pub(crate) fn key(number: u32) -> Vec<u8> {
+    format!(
+        "tenant-{}/document-with-a-long-common-name/{number:05}",
+        number % 2
+    )
+    .into_bytes()
+}
+
+fn value(step: usize, len: usize) -> Vec<u8> {
+    vec![step as u8 + 1; len]
+}
+
+/// Options with small limits, so that short workloads reach checkpoints, splits and emptied segments.
+pub(crate) fn options(clock: &Arc<std::sync::atomic::AtomicU64>) -> StoresOptions {
+    let clock = Arc::clone(clock);
+    StoresOptions::default()
+        .with_background(false)
+        .with_pending_keys(1000)
+        .with_pending_bytes(1 << 30)
+        .with_garbage_percent(20)
+        .with_clock(Arc::new(move || clock.load(std::sync::atomic::Ordering::Relaxed)))
+}
+
+/// Open stores and what their steps need.
+pub(crate) struct Running {
+    pub(crate) stores: Stores,
+    pub(crate) open: [Store; 2],
+    snapshot: Option<Snapshot>,
+    clock: Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Running {
+    pub(crate) fn open(pool: &Pool) -> Result<Running, String> {
+        let clock = Arc::default();
+        let stores = Stores::open_with(pool, options(&clock)).map_err(|error| error.to_string())?;
+        let open = |name| stores.store(name).map_err(|error| error.to_string());
+        Ok(Running {
+            open: [open(NAMES[0])?, open(NAMES[1])?],
+            stores,
+            snapshot: None,
+            clock,
+        })
+    }
+
+    pub(crate) fn step(&mut self, number: usize, step: &StoreStep) -> crate::Result<()> {
+        let [a, b] = &self.open;
+        match step {
+            StoreStep::Put(number_of_key, len) => a.put(key(*number_of_key), value(number, *len)),
+            StoreStep::Delete(number) => a.delete(key(*number)),
+            StoreStep::Batch(puts, deletes) => {
+                let mut batch = WriteBatch::new();
+                for put in puts {
+                    batch.put(a, key(*put), value(number, 40))?;
+                    batch.put(b, key(*put), value(number, 9))?;
+                }
+                for delete in deletes {
+                    batch.delete(a, key(*delete))?;
+                    batch.delete(b, key(*delete))?;
+                }
+                self.stores.write(batch)
+            }
+            StoreStep::DeleteRange(from, to) => a.delete_range(key(*from)..key(*to)),
+            StoreStep::Move(from, to) => {
+                let mut transaction = self.stores.begin();
+                let value = transaction.get(a, key(*from))?.unwrap_or_default();
+                transaction.delete(a, key(*from))?;
+                transaction.put(b, key(*to), value)?;
+                transaction.commit()
+            }
+            StoreStep::Expire(number_of_key, ms) => a.put_with_ttl(
+                key(*number_of_key),
+                value(number, 20),
+                std::time::Duration::from_millis(*ms),
+            ),
+            StoreStep::Checkpoint => self.stores.checkpoint(),
+            StoreStep::Reclaim => self.stores.reclaim(),
+            StoreStep::Snapshot => {
+                self.snapshot = Some(self.stores.snapshot());
+                Ok(())
+            }
+            StoreStep::Time(ms) => {
+                self.clock.fetch_add(*ms, std::sync::atomic::Ordering::Relaxed);
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns what both stores hold.
+    pub(crate) fn contents(&self) -> Result<[BTreeMap<Vec<u8>, Vec<u8>>; 2], String> {
+        let of = |store: &Store| -> Result<BTreeMap<_, _>, String> {
+            let pairs: Result<Vec<_>, _> = store.scan::<Vec<u8>>(..).collect();
+            let pairs = pairs.map_err(|error| error.to_string())?;
+            for (key, value) in &pairs {
+                let found = store.get(key).map_err(|error| error.to_string())?;
+                if found.as_ref() != Some(value) {
+                    return Err(format!("get of {} found {found:?}", key.escape_ascii()));
+                }
+            }
+            Ok(pairs.into_iter().collect())
+        };
+        Ok([of(&self.open[0])?, of(&self.open[1])?])
+    }
+}
+
+/// Applies a step to the model.
+pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, step: &StoreStep) {
+    match step {
+        StoreStep::Put(at, len) => {
+            model[0].insert(key(*at), (value(number, *len), None));
+        }
+        StoreStep::Delete(at) => {
+            model[0].remove(&key(*at));
+        }
+        StoreStep::Batch(puts, deletes) => {
+            for put in puts {
+                model[0].insert(key(*put), (value(number, 40), None));
+                model[1].insert(key(*put), (value(number, 9), None));
+            }
+            for delete in deletes {
+                model[0].remove(&key(*delete));
+                model[1].remove(&key(*delete));
+            }
+        }
+        StoreStep::DeleteRange(from, to) => {
+            let (from, to) = (key(*from), key(*to));
+            model[0].retain(|key, _| *key < from || *key >= to);
+        }
+        StoreStep::Move(from, to) => {
+            let value = model[0]
+                .remove(&key(*from))
+                .map(|(value, _)| value)
+                .unwrap_or_default();
+            model[1].insert(key(*to), (value, None));
+        }
+        StoreStep::Expire(at, ms) => {
+            model[0].insert(key(*at), (value(number, 20), Some(*now + ms)));
+        }
+        StoreStep::Time(ms) => *now += ms,
+        StoreStep::Checkpoint | StoreStep::Reclaim | StoreStep::Snapshot => {}
+    }
+}
+
+/// Returns the contents after each number of steps.
+pub(crate) fn states(steps: &[StoreStep]) -> Vec<[BTreeMap<Vec<u8>, Vec<u8>>; 2]> {
+    let (mut model, mut now) = (Contents::default(), 0);
+    let visible = |model: &Contents, now: u64| {
+        let of = |contents: &BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>| {
+            let alive = contents
+                .iter()
+                .filter(|(_, (_, expires))| expires.is_none_or(|expires| expires > now));
+            alive
+                .map(|(key, (value, _))| (key.clone(), value.clone()))
+                .collect()
+        };
+        [of(&model[0]), of(&model[1])]
+    };
+    let mut states = vec![visible(&model, now)];
+    for (number, step) in steps.iter().enumerate() {
+        model_step(&mut model, &mut now, number, step);
+        states.push(visible(&model, now));
+    }
+    states
+}
+
+/// Accepts an image that holds what was acknowledged, and the step in flight wholly or not at all, and in
+/// which work can go on.
+fn check(
+    medium: Arc<Tracked>,
+    crash: &Crash<'_>,
+    steps: &[StoreStep],
+    done: usize,
+    states: &[[BTreeMap<Vec<u8>, Vec<u8>>; 2]],
+) -> Result<(), String> {
+    let first = done + crash.acknowledged.len();
+    let last = first + usize::from(crash.in_flight.is_some());
+    let now: u64 = steps[..first]
+        .iter()
+        .map(|step| match step {
+            StoreStep::Time(ms) => *ms,
+            _ => 0,
+        })
+        .sum();
+    let pool = Pool::open_on(Arc::clone(&medium)).map_err(|error| error.to_string())?;
+    let mut running = Running::open(&pool)?;
+    running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
+    let found = running.contents()?;
+    if found != states[first] && found != states[last] {
+        let names = |contents: &[BTreeMap<Vec<u8>, Vec<u8>>; 2]| {
+            let of = |contents: &BTreeMap<Vec<u8>, Vec<u8>>| -> Vec<String> {
+                let pairs = contents.iter();
+                pairs
+                    .map(|(key, value)| format!("{}={}x{:?}", key.escape_ascii(), value.len(), value.first()))
+                    .collect()
+            };
+            [of(&contents[0]), of(&contents[1])]
+        };
+        return Err(format!(
+            "found {:?} instead of {:?}",
+            names(&found),
+            names(&states[last])
+        ));
+    }
+    let keys: Vec<u64> = running.open.iter().map(Store::len).collect();
+    let stored: Vec<u64> = found.iter().map(|contents| contents.len() as u64).collect();
+    let expires = steps.iter().any(|step| matches!(step, StoreStep::Expire(..)));
+    if keys != stored && !expires {
+        return Err(format!("{keys:?} keys are counted, {stored:?} are there"));
+    }
+    // Work goes on: what is there stays, across a checkpoint, an emptied segment, and a restart.
+    let text = |error: crate::StoreError| error.to_string();
+    for number in 0..3 {
+        running
+            .step(200 + number, &StoreStep::Put(900 + number as u32, 30))
+            .map_err(text)?;
+    }
+    running.step(0, &StoreStep::Reclaim).map_err(text)?;
+    running.step(210, &StoreStep::Put(901, 7)).map_err(text)?;
+    drop(running);
+    let running = Running::open(&pool)?;
+    running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
+    let mut again = running.contents()?;
+    for number in 900..903 {
+        again[0]
+            .remove(&key(number))
+            .ok_or("a key of the second run is missing")?;
+    }
+    match again == found {
+        true => Ok(()),
+        false => Err(format!(
+            "{} and {} keys became {} and {}",
+            found[0].len(),
+            found[1].len(),
+            again[0].len(),
+            again[1].len()
+        )),
+    }
+}
+
+fn prepare(steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
+    |medium| {
+        let pool = Pool::create_on(Arc::clone(medium)).unwrap();
+        let mut running = Running::open(&pool).unwrap();
+        for (number, step) in steps.iter().enumerate() {
+            running.step(number, step).unwrap();
+        }
+    }
+}
+
+fn work(done: usize, steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
+    move |medium| {
+        let pool = Pool::open_on(Arc::clone(medium)).unwrap();
+        let mut running = Running::open(&pool).unwrap();
+        for (at, step) in steps.iter().enumerate() {
+            medium.begin(at as u64);
+            running.step(done + at, step).unwrap();
+            medium.acknowledge(at as u64);
+        }
+        // Whatever closing does is no part of the workload.
+        std::mem::forget(running);
+    }
+}
+
+fn explorer() -> Explorer {
+    Explorer {
+        limit: 200,
+        ..Explorer::default()
+    }
+}
+
+/// Explores the steps on stores after the steps of the setup.
+pub(crate) fn explore(setup: &[StoreStep], steps: &[StoreStep]) -> Result<Report, Box<Violation>> {
+    let all = [setup, steps].concat();
+    let states = states(&all);
+    explorer().run(prepare(setup), work(setup.len(), steps), |medium, crash| {
+        check(medium, crash, &all, setup.len(), &states)
+    })
+}
+
+/// Explores the steps with every flush and fence left out in turn.
+pub(crate) fn mutants(setup: &[StoreStep], steps: &[StoreStep]) -> MutantReport {
+    let all = [setup, steps].concat();
+    let states = states(&all);
+    let report = explorer().mutants(prepare(setup), work(setup.len(), steps), |medium, crash| {
+        check(medium, crash, &all, setup.len(), &states)
+    });
+    report.unwrap_or_else(|violation| panic!("{violation}"))
+}

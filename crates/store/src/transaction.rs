@@ -1,0 +1,239 @@
+//! Interactive transactions: [`Transaction`].
+//!
+//! Transactions are optimistic: they read a snapshot, keep their writes to themselves, and compare at commit
+//! whether what they depend on has changed since. The committer makes comparison and commit one step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use crate::commit::{Condition, Outcome};
+use crate::error::{Result, StoreError};
+use crate::key_range::KeyRange;
+use crate::snapshot::{Scan, Snapshot};
+use crate::store::{Store, check_key, check_value};
+use crate::stores::StoresHandle;
+
+/// What a transaction must not miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Transactions take effect as if one ran after the other: nothing that this one read, no range that it
+    /// scanned, may have changed.
+    #[default]
+    Serializable,
+    /// Only what it wrote may not have changed. Two transactions may each read what the other writes.
+    Snapshot,
+}
+
+/// Reads and writes of several keys, in any stores of a pool, that take effect together or not at all.
+/// Dropping it without [`commit`](Self::commit) discards it.
+///
+/// ```
+/// # use halocline_store::{StoreError, Stores};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let pool = halocline_pool::Pool::create(directory.path().join("p"), &Default::default())?;
+/// let stores = Stores::open(&pool)?;
+/// let store = stores.store("counters")?;
+/// store.put("visits", "1")?;
+/// let mut transaction = stores.begin();
+/// let visits = transaction.get(&store, "visits")?;
+/// assert_eq!(visits.as_deref(), Some(&b"1"[..]));
+/// transaction.put(&store, "visits", "2")?;
+/// store.put("visits", "7")?;
+/// assert!(matches!(transaction.commit(), Err(StoreError::Conflict { .. })));
+/// assert_eq!(store.get("visits")?.as_deref(), Some(&b"7"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Transaction {
+    stores: Arc<StoresHandle>,
+    snapshot: Snapshot,
+    isolation: Isolation,
+    /// By number, so that the order of commit is that of the stores.
+    of_store: BTreeMap<u32, StoreUse>,
+}
+
+/// What a transaction did in one store.
+#[derive(Debug)]
+struct StoreUse {
+    store: Store,
+    /// `None` stands for a deletion.
+    writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    reads: BTreeSet<Vec<u8>>,
+    ranges: Vec<KeyRange>,
+}
+
+impl Transaction {
+    pub(crate) fn new(stores: &Arc<StoresHandle>, isolation: Isolation) -> Self {
+        Self {
+            stores: Arc::clone(stores),
+            snapshot: Snapshot::new(stores),
+            isolation,
+            of_store: BTreeMap::new(),
+        }
+    }
+
+    fn of(&mut self, store: &Store) -> &mut StoreUse {
+        self.of_store.entry(store.state.id).or_insert_with(|| StoreUse {
+            store: store.clone(),
+            writes: BTreeMap::new(),
+            reads: BTreeSet::new(),
+            ranges: Vec::new(),
+        })
+    }
+
+    /// Returns the value of a key: what the transaction wrote, or what it was at its beginning.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get(&mut self, store: &Store, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let key = key.as_ref();
+        let of_store = self.of(store);
+        if let Some(written) = of_store.writes.get(key) {
+            return Ok(written.clone());
+        }
+        of_store.reads.insert(key.to_vec());
+        self.snapshot.get(store, key)
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyTooLong`], [`StoreError::ValueTooLong`].
+    pub fn put(&mut self, store: &Store, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(&store.state, key)?;
+        check_value(&store.state, value)?;
+        self.of(store).writes.insert(key.to_vec(), Some(value.to_vec()));
+        Ok(())
+    }
+
+    /// Deletes a key, if it is there.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyTooLong`].
+    pub fn delete(&mut self, store: &Store, key: impl AsRef<[u8]>) -> Result<()> {
+        check_key(&store.state, key.as_ref())?;
+        self.of(store).writes.insert(key.as_ref().to_vec(), None);
+        Ok(())
+    }
+
+    /// Returns the pairs of a range, the writes of the transaction so far included.
+    pub fn scan<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> TransactionScan {
+        self.scan_range(store, KeyRange::of(&range))
+    }
+
+    /// Returns the pairs whose keys begin with a prefix, as [`scan`](Self::scan) does.
+    pub fn scan_prefix(&mut self, store: &Store, prefix: impl AsRef<[u8]>) -> TransactionScan {
+        self.scan_range(store, KeyRange::of_prefix(prefix.as_ref()))
+    }
+
+    fn scan_range(&mut self, store: &Store, range: KeyRange) -> TransactionScan {
+        let of_store = self.of(store);
+        of_store.ranges.push(range.clone());
+        let writes: Vec<_> = match range.is_empty() {
+            true => Vec::new(),
+            false => {
+                let writes = of_store.writes.range::<[u8], _>(range.bounds());
+                writes.map(|(key, value)| (key.clone(), value.clone())).collect()
+            }
+        };
+        TransactionScan {
+            stored: Scan::new(self.snapshot.clone(), store, range),
+            next: None,
+            writes: writes.into_iter().peekable(),
+        }
+    }
+
+    /// Makes all writes durable together, if nothing has changed that the transaction depends on.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if something has: nothing was written; run the transaction again. Also those
+    /// of [`Stores::write`](crate::Stores::write).
+    pub fn commit(self) -> Result<()> {
+        let since = self.snapshot.commit();
+        let (mut conditions, mut subjects, mut ops) = (Vec::new(), Vec::new(), Vec::new());
+        let writes_any = self.of_store.values().any(|of_store| !of_store.writes.is_empty());
+        // What only reads has read one snapshot, which is serialisable as it is.
+        if !writes_any {
+            return Ok(());
+        }
+        for of_store in self.of_store.values() {
+            let StoreUse {
+                store,
+                writes,
+                reads,
+                ranges,
+            } = of_store;
+            let mut depends_on = |key: &[u8]| {
+                conditions.push(store.unchanged(key, since));
+                subjects.push((store.name().to_owned(), format!("key '{}'", key.escape_ascii())));
+            };
+            writes.keys().for_each(|key| depends_on(key));
+            if self.isolation == Isolation::Serializable {
+                reads
+                    .iter()
+                    .filter(|key| !writes.contains_key(*key))
+                    .for_each(|key| depends_on(key));
+                for range in ranges {
+                    conditions.push(Condition::RangeUnchanged {
+                        store: Arc::clone(&store.state),
+                        range: range.clone(),
+                        since,
+                    });
+                    subjects.push((store.name().to_owned(), "a range that was scanned".to_owned()));
+                }
+            }
+            ops.extend(writes.iter().map(|(key, value)| store.op(key, value.as_ref())));
+        }
+        match self.stores.commit(ops, conditions)? {
+            Outcome::Committed => Ok(()),
+            Outcome::Failed(at) => {
+                let (store, what) = subjects.swap_remove(at);
+                Err(StoreError::Conflict { store, what })
+            }
+        }
+    }
+}
+
+/// An iterator over the pairs of a range as a transaction sees them, in the order of the keys.
+#[derive(Debug)]
+pub struct TransactionScan {
+    stored: Scan,
+    /// A pair of `stored` that comes after the next write.
+    next: Option<(Vec<u8>, Vec<u8>)>,
+    writes: std::iter::Peekable<std::vec::IntoIter<(Vec<u8>, Option<Vec<u8>>)>>,
+}
+
+impl Iterator for TransactionScan {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.next.is_none() {
+                match self.stored.next() {
+                    Some(Ok(pair)) => self.next = Some(pair),
+                    Some(Err(error)) => return Some(Err(error)),
+                    None => {}
+                }
+            }
+            let stored = self.next.as_ref().map(|(key, _)| key);
+            let is_first =
+                |written: &(Vec<u8>, Option<Vec<u8>>)| stored.is_none_or(|stored| written.0 <= *stored);
+            match self.writes.next_if(is_first) {
+                Some((key, value)) => {
+                    if Some(&key) == stored {
+                        self.next = None;
+                    }
+                    if let Some(value) = value {
+                        return Some(Ok((key, value)));
+                    }
+                }
+                None => return self.next.take().map(Ok),
+            }
+        }
+    }
+}

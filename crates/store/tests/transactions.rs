@@ -1,0 +1,161 @@
+//! Transactions: what they see, what they conflict with, and that they are serialisable.
+
+mod common;
+
+use common::dram_pool;
+use halocline_store::{Isolation, Store, StoreError, Stores, StoresOptions};
+
+fn stores() -> (Stores, Store) {
+    let (pool, _) = dram_pool();
+    let stores = Stores::open_with(&pool, StoresOptions::default().with_pending_keys(7)).unwrap();
+    let store = stores.store("s").unwrap();
+    (stores, store)
+}
+
+fn is_conflict<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool {
+    matches!(result, Err(StoreError::Conflict { .. }))
+}
+
+#[test]
+fn a_transaction_sees_its_writes_and_its_snapshot() {
+    let (stores, store) = stores();
+    (0..30).for_each(|key| store.put(format!("{key:02}"), "old").unwrap());
+    let mut transaction = stores.begin();
+    transaction.put(&store, "05", "new").unwrap();
+    transaction.put(&store, "055", "more").unwrap();
+    transaction.delete(&store, "06").unwrap();
+    store.put("07", "later").unwrap();
+    store.delete("08").unwrap();
+    let pairs: Result<Vec<_>, _> = transaction.scan(&store, "05".."09").collect();
+    let expected = [("05", "new"), ("055", "more"), ("07", "old"), ("08", "old")];
+    let expected: Vec<_> = expected.map(|(key, value)| (key.into(), value.into())).into();
+    assert_eq!(pairs.unwrap(), expected);
+    assert_eq!(transaction.get(&store, "06").unwrap(), None);
+    assert_eq!(transaction.get(&store, "07").unwrap().unwrap(), b"old");
+    drop(transaction);
+    assert_eq!(
+        store.get("05").unwrap().unwrap(),
+        b"old",
+        "a dropped transaction writes nothing"
+    );
+}
+
+#[test]
+fn write_skew_is_refused_unless_snapshots_suffice() {
+    for (isolation, refused) in [(Isolation::Serializable, true), (Isolation::Snapshot, false)] {
+        let (stores, store) = stores();
+        store.put("ada", "on call").unwrap();
+        store.put("bob", "on call").unwrap();
+        // Each may leave while the other one is on call.
+        let (mut first, mut second) = (stores.begin_with(isolation), stores.begin_with(isolation));
+        assert_eq!(first.get(&store, "bob").unwrap().unwrap(), b"on call");
+        assert_eq!(second.get(&store, "ada").unwrap().unwrap(), b"on call");
+        first.put(&store, "ada", "off").unwrap();
+        second.put(&store, "bob", "off").unwrap();
+        first.commit().unwrap();
+        assert_eq!(is_conflict(second.commit()), refused, "{isolation:?}");
+    }
+}
+
+#[test]
+fn phantoms_are_noticed() {
+    let change: [(&str, fn(&Store)); 3] = [
+        ("insert", |store| store.put("b5", "x").unwrap()),
+        ("delete", |store| store.delete("b1").unwrap()),
+        ("insert and delete", |store| {
+            store.put("b7", "x").unwrap();
+            store.delete("b7").unwrap();
+        }),
+    ];
+    for checkpoints in [false, true] {
+        for (name, change) in change {
+            let (stores, store) = stores();
+            ["a1", "b1", "b2", "c1"]
+                .iter()
+                .for_each(|key| store.put(key, "v").unwrap());
+            let mut transaction = stores.begin();
+            let count = transaction.scan_prefix(&store, "b").count();
+            transaction.put(&store, "count", count.to_string()).unwrap();
+            change(&store);
+            if checkpoints {
+                stores.checkpoint().unwrap();
+            }
+            assert!(is_conflict(transaction.commit()), "{name}");
+            // What is outside of the range is no conflict.
+            let mut transaction = stores.begin();
+            assert_eq!(transaction.scan(&store, "a".."b").count(), 1);
+            transaction.put(&store, "count", "1").unwrap();
+            store.put("b9", "x").unwrap();
+            transaction.commit().unwrap();
+        }
+    }
+}
+
+#[test]
+fn lost_updates_are_refused_across_checkpoints() {
+    let (stores, store) = stores();
+    store.put("n", "0").unwrap();
+    let mut transaction = stores.begin();
+    let n: u64 = String::from_utf8(transaction.get(&store, "n").unwrap().unwrap())
+        .unwrap()
+        .parse()
+        .unwrap();
+    store.put("n", "5").unwrap();
+    for key in 0..50 {
+        store.put(format!("other {key}"), "").unwrap();
+    }
+    stores.reclaim().unwrap();
+    transaction.put(&store, "n", (n + 1).to_string()).unwrap();
+    assert!(is_conflict(transaction.commit()));
+    // A key that was deleted, and whose deletion could be purged, was changed too.
+    let mut transaction = stores.begin();
+    assert!(transaction.get(&store, "n").unwrap().is_some());
+    store.delete("n").unwrap();
+    stores.reclaim().unwrap();
+    transaction.put(&store, "m", "1").unwrap();
+    assert!(is_conflict(transaction.commit()));
+}
+
+#[test]
+fn threads_that_add_up_lose_nothing() {
+    let (stores, store) = stores();
+    for account in 0..4 {
+        store.put(format!("{account}"), "1000").unwrap();
+    }
+    let number = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().parse::<i64>().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4usize {
+            let (stores, store) = (&stores, &store);
+            scope.spawn(move || {
+                for step in 0..200usize {
+                    let (from, to) = ((thread + step) % 4, (thread * 3 + step * 7 + 1) % 4);
+                    if from == to {
+                        continue;
+                    }
+                    loop {
+                        let mut transaction = stores.begin();
+                        let mut add = |account: usize, amount: i64| {
+                            let key = account.to_string();
+                            let old = number(transaction.get(store, &key).unwrap().unwrap());
+                            transaction.put(store, &key, (old + amount).to_string()).unwrap();
+                        };
+                        add(from, -1);
+                        add(to, 1);
+                        match transaction.commit() {
+                            Ok(()) => break,
+                            Err(error) => assert!(is_conflict::<()>(Err(error))),
+                        }
+                    }
+                    // Every snapshot has the same sum.
+                    let snapshot = stores.snapshot();
+                    let sum: i64 = snapshot
+                        .scan::<&str>(store, ..)
+                        .map(|pair| number(pair.unwrap().1))
+                        .sum();
+                    assert_eq!(sum, 4000);
+                }
+            });
+        }
+    });
+    assert_eq!(stores.stats().snapshots, 0);
+}
