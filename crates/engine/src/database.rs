@@ -193,6 +193,7 @@ impl Database {
             damage: DamageLog::default(),
             runtime: MemoryBudget::new(options.memory).runtime(),
             placements,
+            stores: Default::default(),
             threads: Arc::default(),
         };
         let dram_budget = engine.default_dram_budget();

@@ -35,6 +35,9 @@ pub enum EngineError {
     /// An ordered tree could not be created, opened, read or written.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// The key-value stores could not be opened, read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),

@@ -4,8 +4,10 @@
 //! whether what they depend on has changed since. The committer makes comparison and commit one step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use crate::commit::{Condition, Outcome};
 use crate::error::{Result, StoreError};
@@ -55,6 +57,9 @@ pub struct Transaction {
     /// By number, so that the order of commit is that of the stores.
     of_store: BTreeMap<u32, StoreUse>,
 }
+
+/// A key and its new value; `None` stands for a deletion.
+type Write = (Vec<u8>, Option<Vec<u8>>);
 
 /// What a transaction did in one store.
 #[derive(Debug)]
@@ -205,7 +210,7 @@ pub struct TransactionScan {
     stored: Scan,
     /// A pair of `stored` that comes after the next write.
     next: Option<(Vec<u8>, Vec<u8>)>,
-    writes: std::iter::Peekable<std::vec::IntoIter<(Vec<u8>, Option<Vec<u8>>)>>,
+    writes: Peekable<IntoIter<Write>>,
 }
 
 impl Iterator for TransactionScan {
@@ -221,8 +226,7 @@ impl Iterator for TransactionScan {
                 }
             }
             let stored = self.next.as_ref().map(|(key, _)| key);
-            let is_first =
-                |written: &(Vec<u8>, Option<Vec<u8>>)| stored.is_none_or(|stored| written.0 <= *stored);
+            let is_first = |written: &Write| stored.is_none_or(|stored| written.0 <= *stored);
             match self.writes.next_if(is_first) {
                 Some((key, value)) => {
                     if Some(&key) == stored {

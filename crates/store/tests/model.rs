@@ -177,7 +177,7 @@ fn run(seed: u64, keys: Keys) {
             96 => {
                 snapshots.clear();
                 drop(open_stores);
-                stores = None;
+                drop(stores.take());
                 let pool = Pool::open_on(Arc::clone(&medium)).unwrap();
                 stores = Some(Stores::open_with(&pool, options(&mut rng)).unwrap());
                 open_stores = open(stores.as_ref().unwrap());

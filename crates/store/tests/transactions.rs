@@ -12,6 +12,9 @@ fn stores() -> (Stores, Store) {
     (stores, store)
 }
 
+/// A change of a store beside a transaction.
+type StoreChange = fn(&Store);
+
 fn is_conflict<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool {
     matches!(result, Err(StoreError::Conflict { .. }))
 }
@@ -59,7 +62,7 @@ fn write_skew_is_refused_unless_snapshots_suffice() {
 
 #[test]
 fn phantoms_are_noticed() {
-    let change: [(&str, fn(&Store)); 3] = [
+    let change: [(&str, StoreChange); 3] = [
         ("insert", |store| store.put("b5", "x").unwrap()),
         ("delete", |store| store.delete("b1").unwrap()),
         ("insert and delete", |store| {

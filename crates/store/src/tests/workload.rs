@@ -32,6 +32,9 @@ pub(crate) enum StoreStep {
 /// The contents of both stores: key, value, time of expiry.
 pub(crate) type Contents = [BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>; 2];
 
+/// What a reader of both stores sees.
+pub(crate) type Visible = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+
 pub(crate) const NAMES: [&str; 2] = ["a", "b"];
 
 pub(crate) fn key(number: u32) -> Vec<u8> {
@@ -122,7 +125,7 @@ impl Running {
     }
 
     /// Returns what both stores hold.
-    pub(crate) fn contents(&self) -> Result<[BTreeMap<Vec<u8>, Vec<u8>>; 2], String> {
+    pub(crate) fn contents(&self) -> Result<Visible, String> {
         let of = |store: &Store| -> Result<BTreeMap<_, _>, String> {
             let pairs: Result<Vec<_>, _> = store.scan::<Vec<u8>>(..).collect();
             let pairs = pairs.map_err(|error| error.to_string())?;
@@ -177,7 +180,7 @@ pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, ste
 }
 
 /// Returns the contents after each number of steps.
-pub(crate) fn states(steps: &[StoreStep]) -> Vec<[BTreeMap<Vec<u8>, Vec<u8>>; 2]> {
+pub(crate) fn states(steps: &[StoreStep]) -> Vec<Visible> {
     let (mut model, mut now) = (Contents::default(), 0);
     let visible = |model: &Contents, now: u64| {
         let of = |contents: &BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>| {
@@ -205,7 +208,7 @@ fn check(
     crash: &Crash<'_>,
     steps: &[StoreStep],
     done: usize,
-    states: &[[BTreeMap<Vec<u8>, Vec<u8>>; 2]],
+    states: &[Visible],
 ) -> Result<(), String> {
     let first = done + crash.acknowledged.len();
     let last = first + usize::from(crash.in_flight.is_some());
@@ -221,7 +224,7 @@ fn check(
     running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
     let found = running.contents()?;
     if found != states[first] && found != states[last] {
-        let names = |contents: &[BTreeMap<Vec<u8>, Vec<u8>>; 2]| {
+        let names = |contents: &Visible| {
             let of = |contents: &BTreeMap<Vec<u8>, Vec<u8>>| -> Vec<String> {
                 let pairs = contents.iter();
                 pairs

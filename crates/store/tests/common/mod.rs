@@ -1,4 +1,5 @@
 //! What several tests need.
+#![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::sync::Arc;
 
@@ -8,14 +9,14 @@ use rand::Rng;
 use rand::rngs::StdRng;
 
 /// A pool in DRAM, and the medium to open it again.
-pub fn dram_pool() -> (Pool, Arc<Dram>) {
+pub(crate) fn dram_pool() -> (Pool, Arc<Dram>) {
     let medium = Arc::new(Dram::new(0).unwrap());
     (Pool::create_on(Arc::clone(&medium)).unwrap(), medium)
 }
 
 /// A shape of random keys.
 #[derive(Debug, Clone, Copy)]
-pub enum Keys {
+pub(crate) enum Keys {
     /// A few bytes of a small alphabet, the empty key among them.
     Short,
     /// Eight bytes, big-endian.
@@ -27,10 +28,10 @@ pub enum Keys {
 }
 
 impl Keys {
-    pub const ALL: [Keys; 4] = [Keys::Short, Keys::Numbers, Keys::Urls, Keys::Tenants];
+    pub(crate) const ALL: [Keys; 4] = [Keys::Short, Keys::Numbers, Keys::Urls, Keys::Tenants];
 
     /// Returns one of about `count` keys.
-    pub fn draw(self, rng: &mut StdRng, count: u64) -> Vec<u8> {
+    pub(crate) fn draw(self, rng: &mut StdRng, count: u64) -> Vec<u8> {
         let number = rng.random_range(0..count);
         match self {
             Keys::Short => {
