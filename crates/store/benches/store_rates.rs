@@ -8,7 +8,6 @@
 //! bytes, or with `urls` addresses of about 60 bytes.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use halocline_media::{FileMedium, FileOptions};
@@ -55,12 +54,16 @@ fn main() -> Result<(), Failure> {
         .partition(|argument| argument == "--bench");
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
     let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let strict = words.contains(&"strict");
     let default = if flags.is_empty() { 1000 } else { 1_000_000 };
     let settings = Settings {
         keys: numbers.first().copied().unwrap_or(default),
         value: numbers.get(1).copied().unwrap_or(100) as usize,
         urls: words.contains(&"urls"),
     };
+    if let ["crash", path, ..] = words[..] {
+        return crash(&settings, path.as_ref(), strict);
+    }
     let folder = words
         .iter()
         .find(|word| word.contains('/'))
@@ -70,18 +73,18 @@ fn main() -> Result<(), Failure> {
     if path.exists() {
         std::fs::remove_file(&path)?;
     }
-    let result = measure(&settings, &path, words.contains(&"strict"));
+    let result = measure(&settings, &path, strict);
     std::fs::remove_file(&path)?;
     result
 }
 
 fn open(path: &std::path::Path, strict: bool, create: bool) -> Result<Pool, Failure> {
-    let mut options = FileOptions::default();
-    options.create = create;
-    match strict {
-        true => options.strict = true,
-        false => options.assume_dax = true,
-    }
+    let options = FileOptions {
+        create,
+        strict,
+        assume_dax: !strict,
+        ..FileOptions::default()
+    };
     let medium = FileMedium::open(path, &options)?;
     Ok(match create {
         true => Pool::create_on(medium)?,
@@ -158,7 +161,8 @@ fn measure(settings: &Settings, path: &std::path::Path, strict: bool) -> Result<
         stats.bytes as f64 / 1e6,
         stats.checkpoints
     );
-    reopen(settings, path, strict, stores, pool)
+    drop((store, stores, pool));
+    reopen(settings, path, strict)
 }
 
 fn get(settings: &Settings, store: &Store, draws: &[u64]) -> Result<(), Failure> {
@@ -169,31 +173,30 @@ fn get(settings: &Settings, store: &Store, draws: &[u64]) -> Result<(), Failure>
     Ok(())
 }
 
-/// Opens a copy of the file as a crash would leave it.
-fn reopen(
-    settings: &Settings,
-    path: &std::path::Path,
-    strict: bool,
-    stores: Stores,
-    pool: Pool,
-) -> Result<(), Failure> {
-    let copy = path.with_extension("crashed");
-    for number in 0..20_000u64.min(settings.keys) {
-        stores.store("s")?.put(settings.key(number), "after")?;
-    }
-    std::fs::copy(path, &copy)?;
-    drop((stores, pool));
+/// Opens the stores after a process that wrote them was killed.
+fn reopen(settings: &Settings, path: &std::path::Path, strict: bool) -> Result<(), Failure> {
+    let mut writer = std::process::Command::new(std::env::current_exe()?);
+    writer.arg("crash").arg(path).args(strict.then_some("strict"));
+    writer.args(settings.urls.then_some("urls"));
+    writer.status()?;
     let start = Instant::now();
-    let pool = open(&copy, strict, false)?;
+    let pool = open(path, strict, false)?;
     let opened = start.elapsed();
-    let stores = Arc::new(Stores::open(&pool)?);
+    let stores = Stores::open(&pool)?;
     let recovered = start.elapsed();
     let found = stores.existing("s")?.get(settings.key(5))?;
     assert_eq!(found.as_deref(), Some(&b"after"[..]));
-    println!(
-        "after a crash: pool {opened:.2?}, stores {recovered:.2?}, first answer {:.2?}",
-        start.elapsed()
-    );
-    drop((stores, pool));
-    Ok(std::fs::remove_file(copy)?)
+    let answered = start.elapsed();
+    println!("after a crash: pool {opened:.2?}, stores {recovered:.2?}, first answer {answered:.2?}");
+    Ok(())
+}
+
+/// Writes and ends as if killed.
+fn crash(settings: &Settings, path: &std::path::Path, strict: bool) -> Result<(), Failure> {
+    let stores = Stores::open(&open(path, strict, false)?)?;
+    let store = stores.store("s")?;
+    for number in 0..100_000 {
+        store.put(settings.key(number), "after")?;
+    }
+    std::process::abort()
 }

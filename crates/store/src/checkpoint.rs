@@ -15,9 +15,10 @@ use crate::commit::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{
-    CHECKPOINT_SLOT, CatalogHead, CatalogSegment, Checkpoint, LEAF, MAGIC, SEGMENT, SegmentEntry, StoreEntry,
+    CHECKPOINT_SLOT, CatalogHead, CatalogSegment, Checkpoint, MAGIC, SEGMENT, SegmentEntry, StoreEntry,
     VERSION,
 };
+use crate::leaf::Slot;
 use crate::log::LogPosition;
 use crate::memtable::{MemEntry, MemTable};
 use crate::merge::{Merge, MergeError, MergedTree};
@@ -47,7 +48,7 @@ struct Frozen {
     commit: u64,
     number: u64,
     next_store: u32,
-    dirty: Vec<u64>,
+    dirty: Vec<Slot>,
     freed: Freed,
     old_catalog: Vec<u64>,
     /// Log segments with the bytes that are needed after a crash.
@@ -66,7 +67,7 @@ impl StoresState {
         let mut freed = frozen.freed;
         let made = self.make(
             &frozen.stores,
-            frozen.dirty.clone(),
+            &frozen.dirty,
             &mut freed,
             &mut pages,
             &|catalog, freed| {
@@ -144,7 +145,7 @@ impl StoresState {
         if injected(StoreFault::SkipTail) {
             position.number += 1;
         }
-        committer.pending_keys = 0;
+        committer.pending_records = 0;
         committer.pending_bytes = 0;
         Ok(Frozen {
             stores,
@@ -218,7 +219,7 @@ impl StoresState {
     fn make(
         &self,
         stores: &[FrozenStore],
-        mut dirty: Vec<u64>,
+        dirty: &[Slot],
         freed: &mut Freed,
         pages: &mut Freed,
         write_catalog: &WriteCatalog<'_>,
@@ -233,9 +234,7 @@ impl StoresState {
             });
         }
         if !injected(StoreFault::ForgetDirty) {
-            dirty.sort_unstable();
-            dirty.dedup();
-            dirty.iter().for_each(|leaf| medium.flush(*leaf, LEAF));
+            dirty.iter().for_each(|slot| medium.flush(slot.0, 8));
         }
         merge.publish_leaves()?;
         let catalog = write_catalog(&trees, freed)?;
@@ -356,7 +355,7 @@ impl StoresState {
     fn thaw(
         &self,
         stores: Vec<FrozenStore>,
-        dirty: Vec<u64>,
+        dirty: Vec<Slot>,
         freed: Freed,
         catalog: Vec<u64>,
         pages: &Freed,
@@ -369,7 +368,7 @@ impl StoresState {
             for (key, entry) in table.iter().chain(newer.iter()) {
                 trees.active.set(key, entry);
             }
-            committer.pending_keys += trees.active.len();
+            committer.pending_records += trees.active.len();
         }
         committer.merging = false;
         committer.catalog = catalog;

@@ -11,6 +11,7 @@ use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::key_range::KeyRange;
 use crate::layout::{CHUNK, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
+use crate::leaf::Slot;
 use crate::log::LogWriter;
 use crate::memtable::MemEntry;
 use crate::record::{NewRecord, RecordRef, chunk_list};
@@ -18,6 +19,9 @@ use crate::segments::Freed;
 use crate::snapshots::{KeptVersion, Snapshots};
 use crate::state::{Located, StoreState, StoreTrees, StoresState, chunks_of};
 use crate::tree::Damage;
+
+/// Multiple of the limits of a checkpoint at which commits wait for it.
+const OVERDUE: usize = 3;
 
 /// An operation of a batch.
 #[derive(Clone)]
@@ -99,12 +103,12 @@ pub(crate) struct Committer {
     pub(crate) commit: u64,
     /// True while a checkpoint copies leaves, which must then not change.
     pub(crate) merging: bool,
-    /// Leaves with values that were changed in place since the last checkpoint.
-    pub(crate) dirty: Vec<u64>,
+    /// Entries that were changed in place since the last checkpoint.
+    pub(crate) dirty: Vec<Slot>,
     /// What becomes free with the next checkpoint.
     pub(crate) freed: Freed,
-    /// Number of keys in the memtables that take commits.
-    pub(crate) pending_keys: usize,
+    /// Number of records since the last checkpoint.
+    pub(crate) pending_records: usize,
     /// Bytes of log since the last checkpoint.
     pub(crate) pending_bytes: u64,
     /// Deletions that were not purged yet: store, key, commit.
@@ -194,13 +198,13 @@ impl StoresState {
         self.options.background
             && !self.stopping.load(Ordering::Acquire)
             && self.writable().is_ok()
-            && (committer.pending_keys > 4 * self.options.pending_keys
-                || committer.pending_bytes > 4 * self.options.pending_bytes)
+            && (committer.pending_records > OVERDUE * self.options.pending_records
+                || committer.pending_bytes > OVERDUE as u64 * self.options.pending_bytes)
     }
 
     /// Returns true if a limit is exceeded up to which commits wait for a checkpoint.
     pub(crate) fn is_checkpoint_due(&self, committer: &Committer) -> bool {
-        committer.pending_keys >= self.options.pending_keys
+        committer.pending_records >= self.options.pending_records
             || committer.pending_bytes >= self.options.pending_bytes
     }
 
@@ -453,17 +457,17 @@ impl Committer {
         trees: &mut StoreTrees,
         medium: &halocline_media::Medium,
         key: &[u8],
-        slot: Option<crate::leaf::Slot>,
+        slot: Option<Slot>,
         record: u64,
     ) {
+        self.pending_records += 1;
         match slot {
             Some(slot) if !self.merging || injected(StoreFault::ChangeCopied) => {
                 slot.set_record(medium, record);
-                self.dirty.push(slot.leaf());
+                self.dirty.push(slot);
             }
             _ => {
                 trees.active.set(key, MemEntry::Record(record));
-                self.pending_keys += 1;
             }
         }
     }

@@ -17,9 +17,6 @@ use crate::snapshots::Snapshots;
 use crate::state::{Located, StoreState, StoresState};
 use crate::tree::Damage;
 
-/// Segments that are emptied between two checkpoints.
-const MOST_SEGMENTS: usize = 128;
-
 /// Records that are moved with one fence.
 const MOVED_AT_ONCE: usize = 64;
 
@@ -38,14 +35,14 @@ impl StoresState {
     /// # Errors
     /// Damage, a full disk, and errors of the medium.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
-        let mut emptied = 0;
-        while emptied < MOST_SEGMENTS
+        let (mut any, mut moved) = (false, 0);
+        while moved < self.options.pending_records
             && let Some(segment) = self.candidate()
         {
-            self.empty_segment(segment)?;
-            emptied += 1;
+            moved += self.empty_segment(segment)?;
+            any = true;
         }
-        Ok(emptied > 0)
+        Ok(any)
     }
 
     /// Returns the segment to empty next.
@@ -74,8 +71,9 @@ impl StoresState {
         pays.then_some(offset)
     }
 
-    /// Moves what is needed of a segment, which becomes free with the next checkpoint.
-    fn empty_segment(&self, segment: u64) -> Result<()> {
+    /// Moves what is needed of a segment, which becomes free with the next checkpoint. Returns the number of
+    /// records that were moved.
+    fn empty_segment(&self, segment: u64) -> Result<usize> {
         let damaged = |offset: u64| self.damaged(Damage::record(offset));
         let used = self.segments().get(segment).map_or(0, |segment| segment.used);
         let (records, is_whole) = match records_of(self.medium(), segment) {
@@ -86,18 +84,19 @@ impl StoresState {
         if !is_whole && used != 0 {
             return Err(damaged(segment));
         }
+        let mut moved = 0;
         for records in records.chunks(MOVED_AT_ONCE) {
             let mut committer = self.committer();
             self.writable()?;
-            self.empty_records(&mut committer, records)?;
+            moved += self.empty_records(&mut committer, records)?;
         }
         let mut committer = self.committer();
         committer.freed.segments.push(segment);
-        Ok(())
+        Ok(moved)
     }
 
-    /// Moves those records that are needed, with one fence.
-    fn empty_records(&self, committer: &mut Committer, records: &[RecordRef]) -> Result<()> {
+    /// Moves those records that are needed, with one fence. Returns their number.
+    fn empty_records(&self, committer: &mut Committer, records: &[RecordRef]) -> Result<usize> {
         let mut snapshots = self.snapshots();
         let damaged = |damage: Damage| self.damaged(damage);
         let mark = committer.log.mark();
@@ -126,8 +125,9 @@ impl StoresState {
                 }
             }
         }
-        if moved.is_empty() {
-            return Ok(());
+        let count = moved.len();
+        if count == 0 {
+            return Ok(0);
         }
         if !injected(StoreFault::MoveUnfenced) {
             let fenced = self.medium().fence();
@@ -161,7 +161,7 @@ impl StoresState {
             snapshots.moved(version.offset, copy);
             self.forget(&version).map_err(damaged)?;
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Removes a key whose newest version is a deletion or has expired.
@@ -175,7 +175,7 @@ impl StoresState {
         let mut trees = store.write();
         trees.active.set(key, MemEntry::Purged);
         drop(trees);
-        committer.pending_keys += 1;
+        committer.pending_records += 1;
         if !version.is_deleted() {
             self.uncount(store, version)?;
         }

@@ -12,18 +12,19 @@ use crate::state::StoresState;
 const IDLE: Duration = Duration::from_millis(200);
 
 impl StoresState {
-    /// Makes a checkpoint if one is due, and empties segments if there is too much garbage.
+    /// Makes a checkpoint if one is due, and empties segments if there is too much garbage. Returns true if
+    /// segments were emptied, so that there may be more.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
-    pub(crate) fn maintain(&self) -> Result<()> {
+    pub(crate) fn maintain(&self) -> Result<bool> {
         let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
         let emptied = self.collect_garbage()?;
         let is_due = self.is_checkpoint_due(&self.committer());
         if emptied || is_due {
             self.checkpoint()?;
         }
-        Ok(())
+        Ok(emptied)
     }
 
     /// Makes a checkpoint now.
@@ -45,11 +46,11 @@ pub(crate) fn start(state: &Arc<StoresState>) -> std::io::Result<JoinHandle<()>>
 }
 
 fn run(state: &Weak<StoresState>) {
-    let mut failed = false;
+    let (mut failed, mut again) = (false, false);
     while let Some(state) = state.upgrade() {
         {
             let committer = state.committer();
-            let is_idle = !state.is_checkpoint_due(&committer) || failed;
+            let is_idle = !again && !state.is_checkpoint_due(&committer) || failed;
             if is_idle && !state.stopping.load(Ordering::Acquire) {
                 let waited = state.work.wait_timeout(committer, IDLE);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -65,6 +66,7 @@ fn run(state: &Weak<StoresState>) {
             tracing::warn!(%error, "the stores could not be maintained");
         }
         failed = result.is_err();
+        again = result.unwrap_or(false);
         state.work.notify_all();
     }
 }

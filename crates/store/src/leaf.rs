@@ -105,11 +105,6 @@ impl Slot {
     pub(crate) fn set_record(self, medium: &Medium, record: u64) {
         medium.store_u64(self.0, record);
     }
-
-    /// Returns the leaf.
-    pub(crate) fn leaf(self) -> u64 {
-        self.0 / LEAF * LEAF
-    }
 }
 
 fn word_at(bytes: &[u8], at: usize) -> u64 {

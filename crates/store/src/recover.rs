@@ -103,7 +103,7 @@ fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, ne
         merging: false,
         dirty: Vec::new(),
         freed: Freed::default(),
-        pending_keys: 0,
+        pending_records: 0,
         pending_bytes: 0,
         deletions: Vec::new(),
         catalog,

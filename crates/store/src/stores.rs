@@ -70,8 +70,8 @@ pub struct StoresStats {
     pub log_bytes: u64,
     /// Bytes of needed records in the log.
     pub live_bytes: u64,
-    /// Number of keys that wait in DRAM for the next checkpoint.
-    pub pending_keys: u64,
+    /// Number of records behind the last checkpoint.
+    pub pending_records: u64,
     /// Number of snapshots, those of transactions and scans included.
     pub snapshots: u64,
     /// Number of superseded versions that are kept for them.
@@ -290,9 +290,9 @@ impl StoresState {
     }
 
     fn stats(&self) -> StoresStats {
-        let (commit, pending_keys) = {
+        let (commit, pending_records) = {
             let committer = self.committer();
-            (committer.commit, committer.pending_keys as u64)
+            (committer.commit, committer.pending_records as u64)
         };
         let (snapshots, kept_versions) = self.snapshots().counts();
         let (log_bytes, live_bytes) = self.segments().log_bytes();
@@ -305,7 +305,7 @@ impl StoresState {
             pool_bytes: self.slab.stats().bytes,
             log_bytes,
             live_bytes,
-            pending_keys,
+            pending_records,
             snapshots,
             kept_versions,
             checkpoints: self.checkpoints.load(Ordering::Relaxed),

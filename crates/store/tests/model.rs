@@ -18,7 +18,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 fn options(rng: &mut StdRng) -> StoresOptions {
     StoresOptions::default()
         .with_background(rng.random_bool(0.3))
-        .with_pending_keys(rng.random_range(1..200))
+        .with_pending_records(rng.random_range(1..200))
         .with_pending_bytes(rng.random_range(10_000..1_000_000))
         .with_garbage_percent(rng.random_range(5..60))
 }

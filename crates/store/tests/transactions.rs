@@ -7,7 +7,7 @@ use halocline_store::{Isolation, Store, StoreError, Stores, StoresOptions};
 
 fn stores() -> (Stores, Store) {
     let (pool, _) = dram_pool();
-    let stores = Stores::open_with(&pool, StoresOptions::default().with_pending_keys(7)).unwrap();
+    let stores = Stores::open_with(&pool, StoresOptions::default().with_pending_records(7)).unwrap();
     let store = stores.store("s").unwrap();
     (stores, store)
 }

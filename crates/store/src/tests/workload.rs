@@ -54,7 +54,7 @@ pub(crate) fn options(clock: &Arc<std::sync::atomic::AtomicU64>) -> StoresOption
     let clock = Arc::clone(clock);
     StoresOptions::default()
         .with_background(false)
-        .with_pending_keys(1000)
+        .with_pending_records(1000)
         .with_pending_bytes(1 << 30)
         .with_garbage_percent(20)
         .with_clock(Arc::new(move || clock.load(std::sync::atomic::Ordering::Relaxed)))
