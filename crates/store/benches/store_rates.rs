@@ -154,11 +154,12 @@ fn measure(settings: &Settings, path: &std::path::Path, strict: bool) -> Result<
     })?;
     let stats = stores.stats();
     println!(
-        "pool {:.1} MB, log {:.1} MB, live {:.1} MB, keys and values {:.1} MB, {} checkpoints",
+        "pool {:.1} MB, log {:.1} MB, live {:.1} MB, keys and values {:.1} MB, appended {:.1} MB, {} checkpoints",
         stats.pool_bytes as f64 / 1e6,
         stats.log_bytes as f64 / 1e6,
         stats.live_bytes as f64 / 1e6,
         stats.bytes as f64 / 1e6,
+        stats.appended_bytes as f64 / 1e6,
         stats.checkpoints
     );
     drop((store, stores, pool));

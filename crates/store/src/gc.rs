@@ -28,6 +28,16 @@ enum Pointer {
     Version(RecordRef),
 }
 
+/// A version that was copied.
+struct Moved {
+    store: Arc<StoreState>,
+    key: Vec<u8>,
+    version: RecordRef,
+    pointer: Pointer,
+    /// Offset of the copy.
+    copy: u64,
+}
+
 impl StoresState {
     /// Empties segments until the garbage in the log is within its limit, or until a checkpoint should free
     /// those that were emptied. Returns true if there are such.
@@ -100,9 +110,14 @@ impl StoresState {
         let mut snapshots = self.snapshots();
         let damaged = |damage: Damage| self.damaged(damage);
         let mark = committer.log.mark();
-        let mut moved: Vec<(Arc<StoreState>, Vec<u8>, RecordRef, u64)> = Vec::new();
+        let mut moved: Vec<Moved> = Vec::new();
+        let mut of_before: Option<Arc<StoreState>> = None;
         for record in records {
-            let Some(store) = self.store_of(record.head.store.get()) else {
+            let id = record.head.store.get();
+            of_before = of_before
+                .filter(|store| store.id == id)
+                .or_else(|| self.store_of(id));
+            let Some(store) = of_before.clone() else {
                 continue;
             };
             let key = record.key(self.medium());
@@ -115,9 +130,15 @@ impl StoresState {
             if matches!(&pointer, Pointer::Entry(_)) && self.is_over(&snapshots, &version) {
                 self.purge_key(committer, &store, &key, &version)
                     .map_err(damaged)?;
-            } else if !moved.iter().any(|(.., other, _)| other.offset == version.offset) {
+            } else if !moved.iter().any(|other| other.version.offset == version.offset) {
                 match self.copy(committer, &store, &key, &version) {
-                    Ok(copy) => moved.push((store, key, version, copy)),
+                    Ok(copy) => moved.push(Moved {
+                        store,
+                        key,
+                        version,
+                        pointer,
+                        copy,
+                    }),
                     Err(error) => {
                         committer.log.take_back(mark);
                         return Err(error);
@@ -137,26 +158,39 @@ impl StoresState {
             fenced?;
             committer.log.set_fenced();
         }
-        for (store, key, version, copy) in moved {
-            let new = RecordRef::load(self.medium(), copy).ok_or_else(|| damaged(Damage::record(copy)))?;
+        let has_versions = snapshots.oldest().is_some();
+        for record in moved {
+            let Moved {
+                store,
+                key,
+                version,
+                mut pointer,
+                copy,
+            } = record;
+            let new = RecordRef::load(self.medium(), copy);
+            let new = new.ok_or_else(|| damaged(Damage::record(copy)))?;
             self.remember(&new).map_err(damaged)?;
-            // Another record of the same key may have been moved right before.
-            let old = RecordRef::load(self.medium(), version.offset);
-            let old = old.ok_or_else(|| damaged(Damage::record(version.offset)))?;
-            new.set_prev(self.medium(), old.head.prev.get());
-            match self
-                .pointer_of(&snapshots, &store, &key, &version)
-                .map_err(damaged)?
-            {
-                Some((Pointer::Entry(located), _)) => {
+            if has_versions {
+                // Another version of the key may have been moved right before.
+                let old = RecordRef::load(self.medium(), version.offset);
+                let old = old.ok_or_else(|| damaged(Damage::record(version.offset)))?;
+                new.set_prev(self.medium(), old.head.prev.get());
+                let found = self
+                    .pointer_of(&snapshots, &store, &key, &version)
+                    .map_err(damaged)?;
+                pointer = found
+                    .unwrap_or_else(|| unreachable!("it is needed, and nothing else changes"))
+                    .0;
+            }
+            match pointer {
+                Pointer::Entry(located) => {
                     let mut trees = store.write();
                     committer.point(&mut trees, self.medium(), &key, located.slot, copy);
                 }
-                Some((Pointer::Version(newer), _)) => {
+                Pointer::Version(newer) => {
                     let _no_readers = store.write();
                     newer.set_prev(self.medium(), copy);
                 }
-                None => unreachable!("it was needed, and the committer is held"),
             }
             snapshots.moved(version.offset, copy);
             self.forget(&version).map_err(damaged)?;
@@ -192,6 +226,14 @@ impl StoresState {
         record: &RecordRef,
     ) -> Result<Option<(Pointer, RecordRef)>, Damage> {
         let medium = self.medium();
+        if !record.is_chunk() {
+            let newest = store.read().locate_newest(medium, key, record)?;
+            match newest {
+                Some(located) => return Ok(Some((Pointer::Entry(located), *record))),
+                None if snapshots.oldest().is_none() => return Ok(None),
+                None => {}
+            }
+        }
         let Some(located) = store.read().locate(medium, key)? else {
             return Ok(None);
         };

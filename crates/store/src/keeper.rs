@@ -6,10 +6,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::layout::SEGMENT;
 use crate::state::StoresState;
 
 /// How often the keeper looks for work that nobody announced, such as records that expire.
 const IDLE: Duration = Duration::from_millis(200);
+
+/// Part of the log, as its inverse, that may be emptied segments before a checkpoint frees them.
+const WAITING: u64 = 16;
 
 impl StoresState {
     /// Makes a checkpoint if one is due, and empties segments if there is too much garbage. Returns true if
@@ -20,8 +24,12 @@ impl StoresState {
     pub(crate) fn maintain(&self) -> Result<bool> {
         let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
         let emptied = self.collect_garbage()?;
-        let is_due = self.is_checkpoint_due(&self.committer());
-        if emptied || is_due {
+        let is_due = {
+            let committer = self.committer();
+            let waiting = committer.freed.segments.len() as u64 * SEGMENT;
+            self.is_checkpoint_due(&committer) || waiting * WAITING > self.segments().log_bytes().0
+        };
+        if is_due {
             self.checkpoint()?;
         }
         Ok(emptied)

@@ -135,6 +135,30 @@ impl StoreTrees {
     }
 }
 
+impl StoreTrees {
+    /// Returns a record with the place of its entry if it is the newest of a key. Reads no other record.
+    pub(crate) fn locate_newest(
+        &self,
+        medium: &Medium,
+        key: &[u8],
+        record: &RecordRef,
+    ) -> Result<Option<Located>, Damage> {
+        let record = *record;
+        let in_memory = self.active.get(key).or_else(|| self.frozen.as_ref()?.get(key));
+        Ok(match in_memory {
+            Some(MemEntry::Record(offset)) if offset == record.offset => Some(Located { record, slot: None }),
+            Some(_) => None,
+            None => {
+                let slot = self.tree.entry_of(medium, key, record.offset)?;
+                slot.map(|slot| Located {
+                    record,
+                    slot: Some(slot),
+                })
+            }
+        })
+    }
+}
+
 impl StoresState {
     pub(crate) fn new(
         slab: Slab,
@@ -290,6 +314,10 @@ impl StoresState {
 
     /// Counts a version and its chunks as not needed any more.
     pub(crate) fn forget(&self, record: &RecordRef) -> Result<(), Damage> {
+        if !record.is_chunked() {
+            self.segments().remove_live(record.offset, record.len());
+            return Ok(());
+        }
         let (_, chunks) = self.extent_of(record)?;
         let mut segments = self.segments();
         segments.remove_live(record.offset, record.len());

@@ -66,10 +66,12 @@ pub struct StoresStats {
     pub bytes: u64,
     /// Bytes that the stores occupy in the pool.
     pub pool_bytes: u64,
-    /// Bytes of the log, and those of needed records in it.
+    /// Bytes of the segments of the log.
     pub log_bytes: u64,
     /// Bytes of needed records in the log.
     pub live_bytes: u64,
+    /// Bytes appended to the log since the stores were opened, moved records included.
+    pub appended_bytes: u64,
     /// Number of records behind the last checkpoint.
     pub pending_records: u64,
     /// Number of snapshots, those of transactions and scans included.
@@ -290,9 +292,13 @@ impl StoresState {
     }
 
     fn stats(&self) -> StoresStats {
-        let (commit, pending_records) = {
+        let (commit, pending_records, appended_bytes) = {
             let committer = self.committer();
-            (committer.commit, committer.pending_records as u64)
+            (
+                committer.commit,
+                committer.pending_records as u64,
+                committer.log.written(),
+            )
         };
         let (snapshots, kept_versions) = self.snapshots().counts();
         let (log_bytes, live_bytes) = self.segments().log_bytes();
@@ -305,6 +311,7 @@ impl StoresState {
             pool_bytes: self.slab.stats().bytes,
             log_bytes,
             live_bytes,
+            appended_bytes,
             pending_records,
             snapshots,
             kept_versions,

@@ -59,19 +59,8 @@ impl Tree {
     /// Finds the entry of a key.
     #[inline]
     pub(crate) fn find(&self, medium: &Medium, key: &[u8]) -> Result<Option<(Slot, RecordRef)>, Damage> {
-        let Some(mut at) = self.root.as_deref() else {
+        let Some(leaf) = self.leaf(medium, key)? else {
             return Ok(None);
-        };
-        let leaf = loop {
-            let branch = at.get(medium).ok_or_else(|| Damage::branch(at.page))?;
-            let child = branch.separators.child_of(key);
-            match &branch.children {
-                Children::Branches(branches) => at = &branches[child],
-                Children::Leaves(leaves) => {
-                    verify(medium, branch, child, leaves[child])?;
-                    break leaves[child];
-                }
-            }
         };
         for slot in LeafLine::load(medium, leaf).matches(fingerprint(key)) {
             let offset = slot.record(medium);
@@ -81,6 +70,34 @@ impl Tree {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the verified leaf of a key.
+    #[inline]
+    pub(crate) fn leaf(&self, medium: &Medium, key: &[u8]) -> Result<Option<u64>, Damage> {
+        let Some(mut at) = self.root.as_deref() else {
+            return Ok(None);
+        };
+        loop {
+            let branch = at.get(medium).ok_or_else(|| Damage::branch(at.page))?;
+            let child = branch.separators.child_of(key);
+            match &branch.children {
+                Children::Branches(branches) => at = &branches[child],
+                Children::Leaves(leaves) => {
+                    verify(medium, branch, child, leaves[child])?;
+                    return Ok(Some(leaves[child]));
+                }
+            }
+        }
+    }
+
+    /// Finds the entry of a key if it leads to this record. Reads no record.
+    pub(crate) fn entry_of(&self, medium: &Medium, key: &[u8], record: u64) -> Result<Option<Slot>, Damage> {
+        let Some(leaf) = self.leaf(medium, key)? else {
+            return Ok(None);
+        };
+        let mut slots = LeafLine::load(medium, leaf).matches(fingerprint(key));
+        Ok(slots.find(|slot| slot.record(medium) == record))
     }
 
     /// Returns the leaf that has a key, or the first leaf for `None`.
