@@ -25,7 +25,7 @@ const HEAD: usize = 16;
 pub(crate) struct BranchRef {
     /// Offset of its page.
     pub(crate) page: u64,
-    branch: OnceLock<Branch>,
+    branch: OnceLock<TreeBranch>,
 }
 
 /// The children of a branch.
@@ -47,8 +47,8 @@ impl Children {
 
 /// A branch in DRAM.
 #[derive(Debug)]
-pub(crate) struct Branch {
-    pub(crate) separators: Separators,
+pub(crate) struct TreeBranch {
+    pub(crate) separators: BranchSeparators,
     pub(crate) children: Children,
     /// Distance from the leaves, 0 for a parent of leaves.
     level: u16,
@@ -66,7 +66,7 @@ impl BranchRef {
     }
 
     /// Refers to a branch whose page has this offset.
-    pub(crate) fn new(page: u64, branch: Branch) -> Arc<Self> {
+    pub(crate) fn new(page: u64, branch: TreeBranch) -> Arc<Self> {
         Arc::new(Self {
             page,
             branch: OnceLock::from(branch),
@@ -75,18 +75,18 @@ impl BranchRef {
 
     /// Returns the branch, which is read from its page if necessary. `None` if the page is damaged.
     #[inline]
-    pub(crate) fn get(&self, medium: &Medium) -> Option<&Branch> {
+    pub(crate) fn get(&self, medium: &Medium) -> Option<&TreeBranch> {
         match self.branch.get() {
             Some(branch) => Some(branch),
             None => {
-                let branch = Branch::read(medium, self.page)?;
+                let branch = TreeBranch::read(medium, self.page)?;
                 Some(self.branch.get_or_init(|| branch))
             }
         }
     }
 }
 
-impl Branch {
+impl TreeBranch {
     /// Creates a branch of children of one level; `separators` has one fewer.
     pub(crate) fn new(separators: &[Vec<u8>], children: Children, level: u16) -> Self {
         debug_assert_eq!(separators.len() + 1, children.len());
@@ -95,7 +95,7 @@ impl Branch {
             Children::Branches(_) => 0,
         };
         Self {
-            separators: Separators::new(separators),
+            separators: BranchSeparators::new(separators),
             children,
             level,
             verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -119,7 +119,7 @@ impl Branch {
 
     /// Returns the bytes of a page with these separators.
     pub(crate) fn page_len(separators: &[Vec<u8>]) -> usize {
-        let common = Separators::common(separators);
+        let common = BranchSeparators::common(separators);
         let suffixes: usize = separators
             .iter()
             .map(|separator| 2 + separator.len() - common)
@@ -212,7 +212,7 @@ impl Branch {
 
 /// Ascending separators without their common prefix.
 #[derive(Debug)]
-pub(crate) struct Separators {
+pub(crate) struct BranchSeparators {
     prefix: Box<[u8]>,
     /// Eight bytes of each after the prefix.
     slices: Box<[u64]>,
@@ -222,7 +222,7 @@ pub(crate) struct Separators {
     ends: Box<[u32]>,
 }
 
-impl Separators {
+impl BranchSeparators {
     fn common(separators: &[Vec<u8>]) -> usize {
         match (separators.first(), separators.last()) {
             (Some(first), Some(last)) => common_prefix(first, last),
@@ -320,14 +320,14 @@ mod tests {
         .iter()
         .map(|separator| separator.to_vec())
         .collect();
-        let branch = Branch::new(
+        let branch = TreeBranch::new(
             &separators,
             Children::Leaves((0..6).map(|leaf| leaf * 1024).collect()),
             0,
         );
         let dram = Arc::new(Dram::new(1 << 16).unwrap());
         let page = branch.page(4096);
-        assert_eq!(page.len(), Branch::page_len(&separators));
+        assert_eq!(page.len(), TreeBranch::page_len(&separators));
         dram.store(4096, &page);
         let medium = Medium::from(Arc::clone(&dram));
         let again = BranchRef::at(4096);

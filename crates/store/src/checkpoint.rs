@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use halocline_pool::Slab;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -15,21 +16,21 @@ use crate::commit::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{
-    CHECKPOINT_SLOT, CatalogHead, CatalogSegment, Checkpoint, MAGIC, SEGMENT, SegmentEntry, StoreEntry,
+    CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, SEGMENT, SegmentEntry, StoreEntry,
     VERSION,
 };
-use crate::leaf::Slot;
+use crate::leaf::EntrySlot;
 use crate::log::LogPosition;
 use crate::memtable::{MemEntry, MemTable};
 use crate::merge::{Merge, MergeError, MergedTree};
 use crate::record::RecordRef;
-use crate::segments::{Freed, Segment, SegmentKind, Segments};
+use crate::segments::{Freed, SegmentKind, SegmentUse, Segments};
 use crate::snapshots::Snapshots;
 use crate::state::{Located, StoreState, StoresState};
 use crate::tree::Tree;
 
 /// Writes the catalog of these trees, without what becomes free.
-type WriteCatalog<'a> = dyn Fn(&[Tree], &Freed) -> Result<Catalog, MergeError> + 'a;
+type WriteCatalog<'a> = dyn Fn(&[Tree], &Freed) -> Result<StoredCatalog, MergeError> + 'a;
 
 /// A store at the beginning of a checkpoint.
 struct FrozenStore {
@@ -48,11 +49,11 @@ struct Frozen {
     commit: u64,
     number: u64,
     next_store: u32,
-    dirty: Vec<Slot>,
+    dirty: Vec<EntrySlot>,
     freed: Freed,
     old_catalog: Vec<u64>,
     /// Log segments with the bytes that are needed after a crash.
-    logs: BTreeMap<u64, Segment>,
+    logs: BTreeMap<u64, SegmentUse>,
 }
 
 impl StoresState {
@@ -187,9 +188,9 @@ impl StoresState {
     }
 
     /// Returns the log segments with the bytes that are needed after a crash, when there are no snapshots.
-    fn needed_logs(&self, snapshots: &Snapshots) -> Result<BTreeMap<u64, Segment>> {
-        let is_log = |(_, segment): &(u64, &Segment)| segment.kind == SegmentKind::Log;
-        let mut logs: BTreeMap<u64, Segment> = self
+    fn needed_logs(&self, snapshots: &Snapshots) -> Result<BTreeMap<u64, SegmentUse>> {
+        let is_log = |(_, segment): &(u64, &SegmentUse)| segment.kind == SegmentKind::Log;
+        let mut logs: BTreeMap<u64, SegmentUse> = self
             .segments()
             .iter()
             .filter(is_log)
@@ -219,11 +220,11 @@ impl StoresState {
     fn make(
         &self,
         stores: &[FrozenStore],
-        dirty: &[Slot],
+        dirty: &[EntrySlot],
         freed: &mut Freed,
         pages: &mut Freed,
         write_catalog: &WriteCatalog<'_>,
-    ) -> Result<(Vec<Tree>, Catalog), MergeError> {
+    ) -> Result<(Vec<Tree>, StoredCatalog), MergeError> {
         let medium = self.medium();
         let mut merge = Merge::new(&self.slab, self.segments_lock(), freed, pages);
         let mut trees = Vec::with_capacity(stores.len());
@@ -249,9 +250,9 @@ impl StoresState {
         stores: &[FrozenStore],
         trees: &[Tree],
         freed: &Freed,
-        logs: &BTreeMap<u64, Segment>,
+        logs: &BTreeMap<u64, SegmentUse>,
         next_store: u32,
-    ) -> Result<Catalog, MergeError> {
+    ) -> Result<StoredCatalog, MergeError> {
         let segments = catalog_segments(&self.segments(), freed, logs);
         let mut bytes = Vec::new();
         let head = CatalogHead {
@@ -286,7 +287,7 @@ impl StoresState {
     }
 
     /// Stores the bytes of a catalog in segments of its own.
-    fn store_blob(&self, bytes: &[u8]) -> Result<Catalog, MergeError> {
+    fn store_blob(&self, bytes: &[u8]) -> Result<StoredCatalog, MergeError> {
         let medium = self.medium();
         let room = (SEGMENT as usize) - size_of::<CatalogSegment>();
         let pieces: Vec<&[u8]> = bytes.chunks(room).collect();
@@ -309,25 +310,17 @@ impl StoresState {
             medium.store(segments[at] + size_of::<CatalogSegment>() as u64, piece);
             medium.flush(segments[at], (size_of::<CatalogSegment>() + piece.len()) as u64);
         }
-        Ok(Catalog {
+        Ok(StoredCatalog {
             segments,
             len: bytes.len() as u64,
             sum: xxh3_64(bytes),
         })
     }
 
-    /// Stores a checkpoint where the older of the two is.
-    pub(crate) fn store_checkpoint(&self, mut checkpoint: Checkpoint) -> Result<()> {
-        let medium = self.medium();
+    /// Stores a checkpoint.
+    fn store_checkpoint(&self, mut checkpoint: Checkpoint) -> Result<()> {
         checkpoint.checksum = U64::new(checkpoint_sum(&checkpoint));
-        let slot = match injected(StoreFault::OverwriteNewest) {
-            true => 0,
-            false => checkpoint.number.get() % 2,
-        };
-        let at = self.slab.root() + slot * CHECKPOINT_SLOT;
-        medium.store(at, checkpoint.as_bytes());
-        medium.persist(at, size_of::<Checkpoint>() as u64)?;
-        Ok(())
+        store_copies(&self.slab, &checkpoint)
     }
 
     /// Lets the stores use the new trees, and frees what the last checkpoint needed.
@@ -355,7 +348,7 @@ impl StoresState {
     fn thaw(
         &self,
         stores: Vec<FrozenStore>,
-        dirty: Vec<Slot>,
+        dirty: Vec<EntrySlot>,
         freed: Freed,
         catalog: Vec<u64>,
         pages: &Freed,
@@ -379,10 +372,27 @@ impl StoresState {
 }
 
 /// A stored catalog.
-pub(crate) struct Catalog {
+pub(crate) struct StoredCatalog {
     segments: Vec<u64>,
     len: u64,
     sum: u64,
+}
+
+/// Stores both copies of a checkpoint, one after the other.
+///
+/// # Errors
+/// Those of the medium.
+pub(crate) fn store_copies(slab: &Slab, checkpoint: &Checkpoint) -> Result<()> {
+    let medium = slab.medium();
+    let copies = [slab.root(), slab.root() + CHECKPOINT_COPY];
+    for at in copies {
+        medium.store(at, checkpoint.as_bytes());
+        medium.flush(at, size_of::<Checkpoint>() as u64);
+        if !injected(StoreFault::StoreCopiesTogether) || at != copies[0] {
+            medium.fence()?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the checksum of a checkpoint.
@@ -395,12 +405,12 @@ pub(crate) fn checkpoint_sum(checkpoint: &Checkpoint) -> u64 {
 fn catalog_segments(
     segments: &Segments,
     freed: &Freed,
-    logs: &BTreeMap<u64, Segment>,
-) -> BTreeMap<u64, Segment> {
+    logs: &BTreeMap<u64, SegmentUse>,
+) -> BTreeMap<u64, SegmentUse> {
     let pages = segments
         .iter()
         .filter(|(_, segment)| segment.kind != SegmentKind::Log);
-    let mut all: BTreeMap<u64, Segment> = pages.map(|(offset, segment)| (offset, *segment)).collect();
+    let mut all: BTreeMap<u64, SegmentUse> = pages.map(|(offset, segment)| (offset, *segment)).collect();
     for &(page, kind) in &freed.pages {
         if let Some((offset, segment)) = all.range_mut(..=page).next_back() {
             segment.used &= !kind.bit(page - offset);

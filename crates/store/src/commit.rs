@@ -11,7 +11,7 @@ use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::key_range::KeyRange;
 use crate::layout::{CHUNK, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
-use crate::leaf::Slot;
+use crate::leaf::EntrySlot;
 use crate::log::LogWriter;
 use crate::memtable::MemEntry;
 use crate::record::{NewRecord, RecordRef, chunk_list};
@@ -49,7 +49,7 @@ pub(crate) enum BatchOp {
 }
 
 /// A condition under which a batch is committed.
-pub(crate) enum Condition {
+pub(crate) enum CommitCondition {
     /// No commit after `since` wrote the key.
     Unchanged {
         store: Arc<StoreState>,
@@ -70,7 +70,7 @@ pub(crate) enum Condition {
     },
 }
 
-/// What became of a commit.
+/// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Everything is durable.
@@ -82,7 +82,7 @@ pub(crate) enum Outcome {
 /// A commit that waits for the committer.
 pub(crate) struct PendingCommit {
     ops: Vec<BatchOp>,
-    conditions: Vec<Condition>,
+    conditions: Vec<CommitCondition>,
     outcome: Mutex<Option<Result<Outcome>>>,
 }
 
@@ -96,7 +96,7 @@ impl PendingCommit {
     }
 }
 
-/// What only one thread at a time changes.
+/// The state that only one thread at a time changes.
 pub(crate) struct Committer {
     pub(crate) log: LogWriter,
     /// The newest commit.
@@ -104,8 +104,8 @@ pub(crate) struct Committer {
     /// True while a checkpoint copies leaves, which must then not change.
     pub(crate) merging: bool,
     /// Entries that were changed in place since the last checkpoint.
-    pub(crate) dirty: Vec<Slot>,
-    /// What becomes free with the next checkpoint.
+    pub(crate) dirty: Vec<EntrySlot>,
+    /// Pages and segments that become free with the next checkpoint.
     pub(crate) freed: Freed,
     /// Number of records since the last checkpoint.
     pub(crate) pending_records: usize,
@@ -155,7 +155,11 @@ impl StoresState {
     /// # Errors
     /// Damage, a full disk, and errors of the medium. Nothing has changed, except that after an error of the
     /// medium it is unknown what is durable, and all later commits fail.
-    pub(crate) fn commit(self: &Arc<Self>, ops: Vec<BatchOp>, conditions: Vec<Condition>) -> Result<Outcome> {
+    pub(crate) fn commit(
+        self: &Arc<Self>,
+        ops: Vec<BatchOp>,
+        conditions: Vec<CommitCondition>,
+    ) -> Result<Outcome> {
         let pending = Arc::new(PendingCommit {
             ops,
             conditions,
@@ -215,7 +219,7 @@ impl StoresState {
                 || pending
                     .conditions
                     .iter()
-                    .any(|condition| matches!(condition, Condition::Value { .. }))
+                    .any(|condition| matches!(condition, CommitCondition::Value { .. }))
         });
         let (mut overlay, mut staged, mut durable) = (Overlay::new(), Vec::new(), Vec::new());
         for pending in group {
@@ -315,10 +319,10 @@ impl StoresState {
         Ok(Outcome::Committed)
     }
 
-    fn holds(&self, overlay: &Overlay, condition: &Condition) -> Result<bool> {
+    fn holds(&self, overlay: &Overlay, condition: &CommitCondition) -> Result<bool> {
         match condition {
-            Condition::Unchanged { store, key, since } => {
-                store.exists()?;
+            CommitCondition::Unchanged { store, key, since } => {
+                store.is_one_of(self)?;
                 let commit = match self.current(&[overlay], store, key)? {
                     Current::Absent => 0,
                     Current::Staged(staged) => staged.commit,
@@ -326,8 +330,8 @@ impl StoresState {
                 };
                 Ok(commit <= *since || injected(StoreFault::SkipValidation))
             }
-            Condition::RangeUnchanged { store, range, since } => {
-                store.exists()?;
+            CommitCondition::RangeUnchanged { store, range, since } => {
+                store.is_one_of(self)?;
                 if injected(StoreFault::SkipRanges) {
                     return Ok(true);
                 }
@@ -336,8 +340,8 @@ impl StoresState {
                     .any(|(id, key)| *id == store.id && range.contains(key));
                 Ok(!is_written && self.newest_commit_in(store, range)? <= *since)
             }
-            Condition::Value { store, key, expected } => {
-                store.exists()?;
+            CommitCondition::Value { store, key, expected } => {
+                store.is_one_of(self)?;
                 let value = self.current_value(&[overlay], store, key)?;
                 Ok(value.as_deref() == expected.as_deref())
             }
@@ -457,7 +461,7 @@ impl Committer {
         trees: &mut StoreTrees,
         medium: &halocline_media::Medium,
         key: &[u8],
-        slot: Option<Slot>,
+        slot: Option<EntrySlot>,
         record: u64,
     ) {
         self.pending_records += 1;
@@ -524,7 +528,7 @@ impl Appender<'_> {
         value: Option<&Vec<u8>>,
         expires: Option<u64>,
     ) -> Result<()> {
-        store.exists()?;
+        store.is_one_of(self.state)?;
         let current = self.state.current(&[&self.batch, self.group], store, key)?;
         let (prev, located, after_staged, is_absent) = match &current {
             Current::Absent => (0, None, false, true),

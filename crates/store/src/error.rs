@@ -53,6 +53,12 @@ pub enum StoreError {
         /// The name.
         name: String,
     },
+    /// The store is one of another pool, or of one that was opened again.
+    #[error("store '{store}' was not opened by these stores; open it through the handle that is used")]
+    Foreign {
+        /// The name.
+        store: String,
+    },
     /// Another transaction changed something that this one has read.
     #[error("another transaction changed {what} of store '{store}' meanwhile; run the transaction again")]
     Conflict {
@@ -74,7 +80,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Offset in the pool.
         offset: u64,
-        /// What is wrong.
+        /// The damage.
         what: &'static str,
     },
     /// The stores were written by a newer program.

@@ -19,8 +19,8 @@ halocline_faults::faults! {
         ReuseSlot,
         /// Pages are not durable before the checkpoint that names them.
         CheckpointFirst,
-        /// A checkpoint overwrites the newer one.
-        OverwriteNewest,
+        /// The copies of a checkpoint are not durable one after the other.
+        StoreCopiesTogether,
         /// A checkpoint starts the log before what its trees lack.
         SkipTail,
         /// Values that were changed in place are not written back before a checkpoint.

@@ -42,8 +42,9 @@ pub(crate) const MAGIC: [u8; 8] = *b"HLSTORES";
 /// The version of this format.
 pub(crate) const VERSION: u32 = 1;
 
-/// Distance between the two checkpoints in the root of the slab.
-pub(crate) const CHECKPOINT_SLOT: u64 = 256;
+/// Distance between the two copies of the checkpoint in the root of the slab. The second one is stored when the
+/// first one is durable, so that a crash leaves one of them whole: if both are invalid, they are damaged.
+pub(crate) const CHECKPOINT_COPY: u64 = 128;
 
 /// A checkpoint: everything before its position in the log is in the trees that its catalog names.
 #[derive(
@@ -54,7 +55,7 @@ pub(crate) struct Checkpoint {
     pub magic: [u8; 8],
     pub version: U32,
     pub reserved: U32,
-    /// Number of the checkpoint; the greater of two valid ones counts.
+    /// Number of the checkpoint; of two valid copies the greater one counts.
     pub number: U64,
     /// Offset of the first frame behind the checkpoint.
     pub log: U64,

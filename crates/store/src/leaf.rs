@@ -71,7 +71,7 @@ impl LeafLine {
 
     /// Returns the slots whose keys have this fingerprint.
     #[inline]
-    pub(crate) fn matches(&self, fingerprint: u8) -> impl Iterator<Item = Slot> + use<> {
+    pub(crate) fn matches(&self, fingerprint: u8) -> impl Iterator<Item = EntrySlot> + use<> {
         let mut found = 0u64;
         for (slot, other) in self.line[FINGERPRINTS..FINGERPRINTS + ENTRIES].iter().enumerate() {
             found |= u64::from(*other == fingerprint) << slot;
@@ -81,24 +81,35 @@ impl LeafLine {
         std::iter::from_fn(move || {
             let slot = (found != 0).then(|| found.trailing_zeros())?;
             found &= found - 1;
-            Some(Slot(leaf + (OFFSETS + 8 * slot as usize) as u64))
+            Some(EntrySlot(leaf + (OFFSETS + 8 * slot as usize) as u64))
         })
     }
 
     fn word(&self) -> u64 {
         word_at(&self.line, 0)
     }
+
+    /// Returns the slice that the entry of a key has.
+    pub(crate) fn slice(&self, key: &[u8]) -> u64 {
+        let prefix = u16::from_le_bytes([self.line[PREFIX_LEN], self.line[PREFIX_LEN + 1]]);
+        slice_of(key, prefix.into())
+    }
 }
 
 /// The place of an entry's offset of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot(pub(crate) u64);
+pub(crate) struct EntrySlot(pub(crate) u64);
 
-impl Slot {
+impl EntrySlot {
     /// Returns the offset of the record.
     #[inline]
     pub(crate) fn record(self, medium: &Medium) -> u64 {
         medium.load_u64(self.0)
+    }
+
+    /// Returns the slice of the entry.
+    pub(crate) fn slice(self, medium: &Medium) -> u64 {
+        medium.load_u64(self.0 - (OFFSETS - SLICES) as u64)
     }
 
     /// Replaces the offset of the record: visible, not durable.
@@ -121,7 +132,7 @@ pub(crate) struct Leaf {
 
 /// An entry to be added: its key without the prefix decides the order.
 #[derive(Debug, Clone)]
-pub(crate) struct LeafEntry {
+pub(crate) struct NewEntry {
     pub(crate) key: Vec<u8>,
     pub(crate) record: u64,
 }
@@ -138,7 +149,7 @@ impl Leaf {
     ///
     /// # Panics
     /// If there are too many.
-    pub(crate) fn new(entries: &[LeafEntry]) -> Self {
+    pub(crate) fn new(entries: &[NewEntry]) -> Self {
         assert!(entries.len() <= ENTRIES, "{} entries in a leaf", entries.len());
         let mut leaf = Self {
             bytes: [0; LEAF as usize],
@@ -207,7 +218,7 @@ impl Leaf {
     }
 
     /// Stores an entry in a slot; [`set_bitmap`](Self::set_bitmap) makes it valid.
-    pub(crate) fn set(&mut self, slot: usize, entry: &LeafEntry) {
+    pub(crate) fn set(&mut self, slot: usize, entry: &NewEntry) {
         let prefix = self.prefix_len();
         self.bytes[FINGERPRINTS + slot] = fingerprint(&entry.key);
         self.put(SLICES + 8 * slot, slice_of(&entry.key, prefix));
@@ -251,16 +262,16 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Returns the place of the record's offset of a slot of a leaf.
-pub(crate) fn slot_of(leaf: u64, slot: usize) -> Slot {
-    Slot(leaf + (OFFSETS + 8 * slot) as u64)
+pub(crate) fn slot_of(leaf: u64, slot: usize) -> EntrySlot {
+    EntrySlot(leaf + (OFFSETS + 8 * slot) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entries(keys: &[&[u8]]) -> Vec<LeafEntry> {
-        let entry = |(at, key): (usize, &&[u8])| LeafEntry {
+    fn entries(keys: &[&[u8]]) -> Vec<NewEntry> {
+        let entry = |(at, key): (usize, &&[u8])| NewEntry {
             key: key.to_vec(),
             record: 1000 + 8 * at as u64,
         };

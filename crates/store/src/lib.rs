@@ -28,7 +28,7 @@
 //! branches. After a crash the log behind the last checkpoint is read, which is bounded, whatever the stores
 //! hold.
 //!
-//! Segments of the log with many superseded records are emptied and used again. Versions that a [`Snapshot`]
+//! Segments of the log with many superseded records are emptied and used again. Versions that a [`StoreSnapshot`]
 //! sees are kept until it is dropped: at most one for each key that is written meanwhile and each snapshot.
 //!
 //! # Invariants
@@ -70,7 +70,7 @@ pub use batch::WriteBatch;
 pub use error::{Result, StoreError};
 pub use layout::{MAX_KEY, MAX_VALUE};
 pub use options::{Clock, MergeOperator, StoresOptions};
-pub use snapshot::{Scan, Snapshot};
+pub use snapshot::{Scan, StoreSnapshot};
 pub use store::Store;
 pub use stores::{Stores, StoresStats};
-pub use transaction::{Isolation, Transaction, TransactionScan};
+pub use transaction::{Isolation, StoreTransaction, TransactionScan};

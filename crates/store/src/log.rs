@@ -17,7 +17,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, SEGMENT};
 use crate::record::{NewRecord, RecordRef};
-use crate::segments::{Segment, SegmentKind, Segments};
+use crate::segments::{SegmentKind, SegmentUse, Segments};
 
 /// A position in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,14 +39,14 @@ pub(crate) struct LogWriter {
     position: LogPosition,
     /// True if a fence has made all frames durable.
     fenced: bool,
-    frame: Frame,
+    frame: OpenFrame,
     /// Bytes of all frames so far.
     written: u64,
 }
 
 /// The frame that is being made.
 #[derive(Debug, Default)]
-struct Frame {
+struct OpenFrame {
     commit: u64,
     flags: u16,
     bytes: Vec<u8>,
@@ -67,7 +67,7 @@ impl LogWriter {
             secret,
             position,
             fenced: true,
-            frame: Frame::default(),
+            frame: OpenFrame::default(),
             written: 0,
         }
     }
@@ -96,7 +96,7 @@ impl LogWriter {
     /// Takes back all frames since a mark.
     pub(crate) fn take_back(&mut self, mark: LogMark) {
         (self.position, self.fenced) = (mark.position, mark.fenced);
-        self.frame = Frame::default();
+        self.frame = OpenFrame::default();
     }
 
     /// Begins a batch; `moved` if its records are copies of older ones.
@@ -175,7 +175,7 @@ impl LogWriter {
         let next = slab.alloc()?;
         segments.insert(
             next,
-            Segment {
+            SegmentUse {
                 kind: SegmentKind::Log,
                 used: 0,
                 expires: 0,
@@ -232,11 +232,11 @@ pub(crate) struct LogReader<'a> {
 /// A step of the reader.
 #[derive(Debug)]
 pub(crate) enum LogStep {
-    Frame(FoundFrame),
+    OpenFrame(FoundFrame),
     /// The log goes on in this segment.
     Link(u64),
     End,
-    /// What was durable is not there any more.
+    /// A frame that was durable is not there any more.
     Damaged(u64),
 }
 
@@ -270,7 +270,7 @@ impl<'a> LogReader<'a> {
             return LogStep::Link(next);
         }
         self.position.offset += u64::from(head.len.get());
-        LogStep::Frame(FoundFrame {
+        LogStep::OpenFrame(FoundFrame {
             commit: head.commit.get(),
             flags: head.flags.get(),
             records,

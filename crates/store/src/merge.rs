@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use halocline_media::{MediaError, Medium};
 use halocline_pool::{PoolError, Slab};
 
-use crate::branch::{Branch, BranchRef, Children};
+use crate::branch::{BranchRef, Children, TreeBranch};
 use crate::fault::{StoreFault, injected};
 use crate::layout::LEAF;
-use crate::leaf::{ENTRIES, Leaf, LeafEntry, common_prefix, fingerprint, slot_of};
+use crate::leaf::{ENTRIES, Leaf, NewEntry, common_prefix, fingerprint, slot_of};
 use crate::memtable::{MemEntry, MemTable};
 use crate::record::RecordRef;
 use crate::segments::{Freed, SegmentKind, Segments};
@@ -115,7 +115,7 @@ impl<'a> Merge<'a> {
             }
         }
         // A tree without leaves takes all that is left.
-        let rest: Vec<LeafEntry> = entries.filter_map(|(key, entry)| new_entry(key, entry)).collect();
+        let rest: Vec<NewEntry> = entries.filter_map(|(key, entry)| new_entry(key, entry)).collect();
         if !rest.is_empty() {
             let leaves = self.write_leaves(&rest, ENTRIES)?;
             return self.new_root(
@@ -137,7 +137,7 @@ impl<'a> Merge<'a> {
             _ => self.new_root(
                 children
                     .into_iter()
-                    .map(|(from, branch)| (from, Child::Branch(branch)))
+                    .map(|(from, branch)| (from, Child::TreeBranch(branch)))
                     .collect(),
             ),
         }
@@ -164,7 +164,7 @@ impl<'a> Merge<'a> {
                     medium.flush(slot.0, 8);
                 }
                 (Some(slot), MemEntry::Purged) => bitmap &= !(1 << slot),
-                (None, MemEntry::Record(record)) => added.push(LeafEntry {
+                (None, MemEntry::Record(record)) => added.push(NewEntry {
                     key: key.to_vec(),
                     record,
                 }),
@@ -213,14 +213,14 @@ impl<'a> Merge<'a> {
         &mut self,
         leaf: &Leaf,
         bitmap: u64,
-        added: Vec<LeafEntry>,
+        added: Vec<NewEntry>,
         is_last: bool,
     ) -> Result<NewLeaves> {
         let medium = self.medium();
         let mut all = Vec::with_capacity(ENTRIES + added.len());
         for (_, _, record) in leaf.entries().filter(|(slot, ..)| bitmap >> slot & 1 == 1) {
             let found = RecordRef::load(medium, record).ok_or(Damage::record(record))?;
-            all.push(LeafEntry {
+            all.push(NewEntry {
                 key: found.key(medium),
                 record,
             });
@@ -238,7 +238,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Writes leaves of so many entries each, or a few fewer. Returns their lower separators and offsets.
-    fn write_leaves(&mut self, entries: &[LeafEntry], per_leaf: usize) -> Result<NewLeaves> {
+    fn write_leaves(&mut self, entries: &[NewEntry], per_leaf: usize) -> Result<NewLeaves> {
         let medium = self.medium();
         let leaves = entries.len().div_ceil(per_leaf);
         let even = entries.len().div_ceil(leaves.max(1));
@@ -247,7 +247,7 @@ impl<'a> Merge<'a> {
             _ => even,
         };
         let mut written = Vec::with_capacity(leaves);
-        let mut before: Option<&LeafEntry> = None;
+        let mut before: Option<&NewEntry> = None;
         for entries in entries.chunks(size) {
             let page = self.alloc(SegmentKind::Leaves)?;
             medium.store(page, Leaf::new(entries).as_bytes());
@@ -301,7 +301,7 @@ impl<'a> Merge<'a> {
                     }
                 }
                 Children::Branches(branches) if of_child.is_empty() => {
-                    children.push((lower(child), Child::Branch(Arc::clone(&branches[child]))));
+                    children.push((lower(child), Child::TreeBranch(Arc::clone(&branches[child]))));
                 }
                 Children::Branches(branches) => {
                     let of_child: Vec<LeafEdit> = of_child.into_iter().map(LeafEdit::share).collect();
@@ -309,7 +309,7 @@ impl<'a> Merge<'a> {
                     let new = self.edit_branch(&branches[child], Some(&lower), &of_child)?;
                     children.extend(
                         new.into_iter()
-                            .map(|(from, branch)| (from, Child::Branch(branch))),
+                            .map(|(from, branch)| (from, Child::TreeBranch(branch))),
                     );
                 }
             }
@@ -326,12 +326,12 @@ impl<'a> Merge<'a> {
         loop {
             let level = match &children[0].1 {
                 Child::Leaf(_) => 0,
-                Child::Branch(branch) if children.len() == 1 => {
+                Child::TreeBranch(branch) if children.len() == 1 => {
                     return Ok(MergedTree::Changed(Tree {
                         root: Some(Arc::clone(branch)),
                     }));
                 }
-                Child::Branch(branch) => {
+                Child::TreeBranch(branch) => {
                     let medium = self.medium();
                     let branch = branch.get(medium).ok_or(Damage::branch(branch.page))?;
                     branch.level() + 1
@@ -340,7 +340,7 @@ impl<'a> Merge<'a> {
             let branches = self.write_branches(children, level)?;
             children = branches
                 .into_iter()
-                .map(|(from, branch)| (from, Child::Branch(branch)))
+                .map(|(from, branch)| (from, Child::TreeBranch(branch)))
                 .collect();
         }
     }
@@ -357,11 +357,11 @@ impl<'a> Merge<'a> {
                 Child::Leaf(_) => {
                     Children::Leaves(of_branch.iter().filter_map(|(_, child)| child.leaf()).collect())
                 }
-                Child::Branch(_) => {
+                Child::TreeBranch(_) => {
                     Children::Branches(of_branch.iter().filter_map(|(_, child)| child.branch()).collect())
                 }
             };
-            let branch = Branch::new(&separators[start + 1..end], pages, level);
+            let branch = TreeBranch::new(&separators[start + 1..end], pages, level);
             let bytes = branch.page(page);
             let medium = self.medium();
             medium.store(page, &bytes);
@@ -424,21 +424,21 @@ type Result<T, E = MergeError> = std::result::Result<T, E>;
 #[derive(Clone)]
 enum Child {
     Leaf(u64),
-    Branch(Arc<BranchRef>),
+    TreeBranch(Arc<BranchRef>),
 }
 
 impl Child {
     fn leaf(&self) -> Option<u64> {
         match self {
             Self::Leaf(page) => Some(*page),
-            Self::Branch(_) => None,
+            Self::TreeBranch(_) => None,
         }
     }
 
     fn branch(&self) -> Option<Arc<BranchRef>> {
         match self {
             Self::Leaf(_) => None,
-            Self::Branch(branch) => Some(Arc::clone(branch)),
+            Self::TreeBranch(branch) => Some(Arc::clone(branch)),
         }
     }
 }
@@ -452,9 +452,9 @@ impl LeafEdit {
     }
 }
 
-fn new_entry(key: &[u8], entry: MemEntry) -> Option<LeafEntry> {
+fn new_entry(key: &[u8], entry: MemEntry) -> Option<NewEntry> {
     match entry {
-        MemEntry::Record(record) => Some(LeafEntry {
+        MemEntry::Record(record) => Some(NewEntry {
             key: key.to_vec(),
             record,
         }),
@@ -468,6 +468,9 @@ fn find(medium: &Medium, leaf: &Leaf, key: &[u8]) -> Result<Option<usize>, Damag
         let found = RecordRef::load(medium, record).ok_or(Damage::record(record))?;
         if found.is_of(medium, key) {
             return Ok(Some(slot));
+        }
+        if found.contents(medium).is_none() {
+            return Err(Damage::record(record));
         }
     }
     Ok(None)
@@ -485,7 +488,7 @@ fn separator(before: Option<&Vec<u8>>, first: &[u8]) -> Vec<u8> {
 fn split_points(separators: &[Vec<u8>]) -> Vec<usize> {
     fn split(separators: &[Vec<u8>], start: usize, points: &mut Vec<usize>) {
         let len = separators.len();
-        if len <= MOST_CHILDREN && Branch::fits(&separators[1..]) {
+        if len <= MOST_CHILDREN && TreeBranch::fits(&separators[1..]) {
             points.push(start + len);
         } else {
             let (left, right) = separators.split_at(len / 2);

@@ -14,19 +14,19 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::branch::BranchRef;
-use crate::checkpoint::checkpoint_sum;
+use crate::checkpoint::{checkpoint_sum, store_copies};
 use crate::commit::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{
-    CHECKPOINT_SLOT, CatalogHead, CatalogSegment, Checkpoint, MAGIC, OBJECT, OWNER, SEGMENT, SegmentEntry,
+    CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, OBJECT, OWNER, SEGMENT, SegmentEntry,
     StoreEntry, VERSION,
 };
 use crate::log::{FoundFrame, LogPosition, LogReader, LogStep, LogWriter};
 use crate::options::StoresOptions;
 use crate::record::RecordRef;
-use crate::segments::{Freed, Segment, SegmentKind, Segments};
-use crate::state::{StoreState, StoresState};
+use crate::segments::{Freed, SegmentKind, SegmentUse, Segments};
+use crate::state::{Opening, StoreState, StoresState};
 use crate::tree::{Damage, Tree};
 
 /// Bytes of the first chunk of the slab.
@@ -76,6 +76,7 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
     let mut segments = Segments::default();
     segments.insert(segment, new_log_segment());
     let state = StoresState::new(
+        Opening::new(),
         slab,
         options,
         committer(LogWriter::new(secret, position), 0, 0, Vec::new(), 1),
@@ -88,8 +89,8 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
     Ok(Arc::new(state))
 }
 
-fn new_log_segment() -> Segment {
-    Segment {
+fn new_log_segment() -> SegmentUse {
+    SegmentUse {
         kind: SegmentKind::Log,
         used: 0,
         expires: 0,
@@ -112,43 +113,43 @@ fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, ne
     }
 }
 
+/// The checkpoint of the stores.
+struct FoundCheckpoint {
+    checkpoint: Checkpoint,
+    /// True if both copies are the same.
+    are_equal: bool,
+}
+
 /// Returns the newest valid checkpoint, if there is one.
-fn newest_checkpoint(slab: &Slab) -> Result<Option<Checkpoint>> {
-    let load = |slot: u64| {
+fn newest_checkpoint(slab: &Slab) -> Result<Option<FoundCheckpoint>> {
+    let load = |at: u64| {
         let mut checkpoint = Checkpoint::default();
-        slab.medium()
-            .load(slab.root() + slot * CHECKPOINT_SLOT, checkpoint.as_mut_bytes());
+        slab.medium().load(slab.root() + at, checkpoint.as_mut_bytes());
         checkpoint
     };
-    let slots = [load(0), load(1)];
-    let is_valid = |checkpoint: &&Checkpoint| {
+    let is_valid = |checkpoint: &Checkpoint| {
         checkpoint.magic == MAGIC && checkpoint.checksum.get() == checkpoint_sum(checkpoint)
     };
-    let newest = slots
-        .iter()
-        .filter(is_valid)
-        .max_by_key(|checkpoint| checkpoint.number.get());
-    let damaged = |what| StoreError::Damaged {
-        path: slab.pool().path().to_path_buf(),
-        offset: slab.root(),
-        what,
-    };
+    let copies = [load(0), load(CHECKPOINT_COPY)];
+    let valid = copies.iter().filter(|copy| is_valid(copy));
+    let newest = valid.max_by_key(|copy| copy.number.get());
     match newest {
         Some(newest) if newest.version.get() > VERSION => Err(StoreError::NewerFormat {
             path: slab.pool().path().to_path_buf(),
             found: newest.version.get(),
             supported: VERSION,
         }),
-        Some(newest) => Ok(Some(*newest)),
-        None if slots
-            .iter()
-            .all(|slot| slot.as_bytes().iter().all(|byte| *byte == 0)) =>
-        {
-            Ok(None)
-        }
-        // A first checkpoint that is torn leaves the other one empty.
-        None if slots[0].magic == [0; 8] => Ok(None),
-        None => Err(damaged("both checkpoints are damaged")),
+        Some(newest) => Ok(Some(FoundCheckpoint {
+            checkpoint: *newest,
+            are_equal: copies[0] == copies[1],
+        })),
+        // The stores are new: not even the first copy of the first checkpoint was durable.
+        None if copies[1].as_bytes().iter().all(|byte| *byte == 0) => Ok(None),
+        None => Err(StoreError::Damaged {
+            path: slab.pool().path().to_path_buf(),
+            offset: slab.root(),
+            what: "both copies of the checkpoint are damaged",
+        }),
     }
 }
 
@@ -164,15 +165,17 @@ struct LoadedCatalog {
 fn recover(
     mut recovery: SlabRecovery,
     options: StoresOptions,
-    checkpoint: &Checkpoint,
+    checkpoints: &FoundCheckpoint,
 ) -> Result<Arc<StoresState>> {
+    let checkpoint = &checkpoints.checkpoint;
     let path = recovery.slab().pool().path().to_path_buf();
     let damaged = |damage: Damage| StoreError::Damaged {
         path: path.clone(),
         offset: damage.offset,
         what: damage.what,
     };
-    let mut catalog = load_catalog(recovery.slab(), checkpoint).map_err(damaged)?;
+    let opening = Opening::new();
+    let mut catalog = load_catalog(recovery.slab(), checkpoint, opening).map_err(damaged)?;
     for offset in catalog.own.clone() {
         recovery.keep(offset)?;
     }
@@ -207,7 +210,12 @@ fn recover(
     let commit = commit.unwrap_or(0).max(checkpoint.commit.get());
     let slab = recovery.finish();
     slab.begin_writing()?;
+    if !checkpoints.are_equal {
+        // A crash left an older copy, which would count if the newer one were damaged.
+        store_copies(&slab, checkpoint)?;
+    }
     let state = StoresState::new(
+        opening,
         slab,
         options,
         committer(
@@ -227,7 +235,7 @@ fn recover(
     Ok(Arc::new(state))
 }
 
-fn load_catalog(slab: &Slab, checkpoint: &Checkpoint) -> Result<LoadedCatalog, Damage> {
+fn load_catalog(slab: &Slab, checkpoint: &Checkpoint, opening: Opening) -> Result<LoadedCatalog, Damage> {
     let damage = |offset: u64| Damage {
         offset,
         what: "the catalog is not what the checkpoint names",
@@ -263,7 +271,7 @@ fn load_catalog(slab: &Slab, checkpoint: &Checkpoint) -> Result<LoadedCatalog, D
         let kind = SegmentKind::from_number(entry.kind.get()).ok_or(start)?;
         segments.insert(
             entry.offset.get(),
-            Segment {
+            SegmentUse {
                 kind,
                 used: entry.used.get(),
                 expires: entry.expires.get(),
@@ -283,7 +291,14 @@ fn load_catalog(slab: &Slab, checkpoint: &Checkpoint) -> Result<LoadedCatalog, D
         let tree = Tree {
             root: root.map(BranchRef::at),
         };
-        let store = StoreState::new(entry.id.get(), name, tree, entry.keys.get(), entry.bytes.get());
+        let store = StoreState::new(
+            opening,
+            entry.id.get(),
+            name,
+            tree,
+            entry.keys.get(),
+            entry.bytes.get(),
+        );
         store.durable.store(true, Ordering::Release);
         stores.insert(name.to_owned(), store);
     }
@@ -325,7 +340,7 @@ fn read_tail(
     let (mut batch, mut linked) = (Vec::new(), Vec::new());
     loop {
         match reader.step() {
-            LogStep::Frame(frame) => {
+            LogStep::OpenFrame(frame) => {
                 let goes_on = frame.goes_on();
                 batch.push(frame);
                 if !goes_on {

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use crate::error::Result;
 use crate::key_range::KeyRange;
 use crate::memtable::{MemEntry, MemTable};
-use crate::record::RecordRef;
+use crate::record::{RecordContents, RecordRef};
 use crate::state::{StoreState, StoreTrees, StoresState};
 use crate::tree::{Damage, LeafRange, load_leaf};
 
@@ -23,9 +23,17 @@ pub(crate) enum Direction {
 
 /// The newest records of a part of a range, in ascending order.
 pub(crate) struct ScanStep {
-    pub(crate) entries: Vec<(Vec<u8>, RecordRef)>,
+    entries: Vec<ScannedEntry>,
     /// The rest of the range, if there may be more.
     pub(crate) rest: Option<KeyRange>,
+}
+
+/// The newest record of a key.
+struct ScannedEntry {
+    key: Vec<u8>,
+    record: RecordRef,
+    /// Its contents, if they were read for the key.
+    contents: Option<RecordContents>,
 }
 
 /// The pairs of a part of a range, in the order of the scan.
@@ -68,26 +76,38 @@ impl StoreTrees {
                 .for_each(|(_, _, record)| medium.prefetch_lines(record, 2));
             for (_, _, offset) in leaf.entries() {
                 let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                let key = record.key(medium);
-                if here.contains(&key) {
-                    found.insert(key, MemEntry::Record(offset));
+                // A damaged key would be missing from its range.
+                let contents = record.contents(medium).ok_or(Damage::record(offset))?;
+                if here.contains(contents.key()) {
+                    let key = contents.key().to_vec();
+                    found.insert(key, Some((record, Some(contents))));
                 }
             }
         }
-        let mut overlay = |table: &MemTable| {
+        let mut overlay = |table: &MemTable| -> Result<(), Damage> {
             for (key, entry) in table.range(&here) {
-                found.insert(key.to_vec(), entry);
+                let record = match entry {
+                    MemEntry::Record(offset) => {
+                        let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
+                        Some((record, None))
+                    }
+                    MemEntry::Purged => None,
+                };
+                found.insert(key.to_vec(), record);
             }
+            Ok(())
         };
-        self.frozen.iter().for_each(|frozen| overlay(frozen));
-        overlay(&self.active);
-        let mut entries = Vec::with_capacity(found.len());
-        for (key, entry) in found {
-            if let MemEntry::Record(offset) = entry {
-                let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                entries.push((key, record));
-            }
-        }
+        self.frozen.iter().try_for_each(|frozen| overlay(frozen))?;
+        overlay(&self.active)?;
+        let entries = found.into_iter().filter_map(|(key, found)| {
+            let (record, contents) = found?;
+            Some(ScannedEntry {
+                key,
+                record,
+                contents,
+            })
+        });
+        let entries = entries.collect();
         Ok(limited(ScanStep { entries, rest }, here, direction))
     }
 }
@@ -107,7 +127,7 @@ fn limited(mut step: ScanStep, here: KeyRange, direction: Direction) -> ScanStep
         Direction::Forward => {
             step.entries.truncate(STEP_ENTRIES);
             KeyRange {
-                from: Bound::Excluded(step.entries[STEP_ENTRIES - 1].0.clone()),
+                from: Bound::Excluded(step.entries[STEP_ENTRIES - 1].key.clone()),
                 to: whole.to,
             }
         }
@@ -115,7 +135,7 @@ fn limited(mut step: ScanStep, here: KeyRange, direction: Direction) -> ScanStep
             step.entries.drain(..surplus);
             KeyRange {
                 from: whole.from,
-                to: Bound::Excluded(step.entries[0].0.clone()),
+                to: Bound::Excluded(step.entries[0].key.clone()),
             }
         }
     });
@@ -149,7 +169,7 @@ impl StoresState {
             let step = step.map_err(|damage| self.damaged(damage))?;
             step.entries
                 .into_iter()
-                .for_each(|(key, record)| each(key, record));
+                .for_each(|entry| each(entry.key, entry.record));
             rest = step.rest;
         }
         Ok(())
@@ -181,17 +201,22 @@ impl StoresState {
         commit: u64,
         direction: Direction,
     ) -> Result<ScannedPairs> {
-        store.exists()?;
+        store.is_one_of(self)?;
         let trees = store.read();
         let read = || -> Result<_, Damage> {
             let step = trees.step(self, range, direction)?;
             let mut pairs = Vec::with_capacity(step.entries.len());
-            for (key, newest) in step.entries {
-                let Some(version) = self.version_at(newest, commit)? else {
+            for entry in step.entries {
+                let Some(version) = self.version_at(entry.record, commit)? else {
                     continue;
                 };
-                if let Some(contents) = self.contents(&version)? {
-                    pairs.push((key, self.value(&version, contents)?));
+                let read = entry.contents.filter(|_| version.offset == entry.record.offset);
+                let contents = match read {
+                    Some(contents) => self.unless_over(&version, contents),
+                    None => self.contents(&version)?,
+                };
+                if let Some(contents) = contents {
+                    pairs.push((entry.key, self.value(&version, contents)?));
                 }
             }
             if direction == Direction::Backward {

@@ -54,7 +54,7 @@ impl SegmentKind {
 
 /// A segment in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Segment {
+pub(crate) struct SegmentUse {
     pub(crate) kind: SegmentKind,
     /// For log segments the bytes of records that are still needed, else a bit for each page in use.
     pub(crate) used: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Segment {
 /// All segments, and the pages of those with pages.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
-    map: BTreeMap<u64, Segment>,
+    map: BTreeMap<u64, SegmentUse>,
     /// Segments with leaves, and with branches, that may have free pages.
     with_room: [Vec<u64>; 2],
     /// Bytes of needed records in all log segments.
@@ -76,7 +76,7 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// Adds a segment that is in use.
-    pub(crate) fn insert(&mut self, offset: u64, segment: Segment) {
+    pub(crate) fn insert(&mut self, offset: u64, segment: SegmentUse) {
         match segment.kind {
             SegmentKind::Log => {
                 self.live += segment.used;
@@ -98,11 +98,11 @@ impl Segments {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Segment)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SegmentUse)> {
         self.map.iter().map(|(offset, segment)| (*offset, segment))
     }
 
-    pub(crate) fn get(&self, offset: u64) -> Option<&Segment> {
+    pub(crate) fn get(&self, offset: u64) -> Option<&SegmentUse> {
         self.map.get(&offset)
     }
 
@@ -131,7 +131,7 @@ impl Segments {
     }
 
     /// Returns the log segment that contains an offset.
-    fn of(&mut self, offset: u64) -> Option<(u64, &mut Segment)> {
+    fn of(&mut self, offset: u64) -> Option<(u64, &mut SegmentUse)> {
         let (start, segment) = self.map.range_mut(..=offset).next_back()?;
         (offset - start < SEGMENT && segment.kind == SegmentKind::Log).then_some((*start, segment))
     }
@@ -158,7 +158,7 @@ impl Segments {
         let offset = slab.alloc()?;
         self.insert(
             offset,
-            Segment {
+            SegmentUse {
                 kind,
                 used: 1,
                 expires: 0,

@@ -1,4 +1,4 @@
-//! Reads as of one moment: [`Snapshot`] and [`Scan`].
+//! Reads as of one moment: [`StoreSnapshot`] and [`Scan`].
 
 use std::collections::VecDeque;
 use std::ops::RangeBounds;
@@ -15,12 +15,12 @@ use crate::stores::StoresHandle;
 ///
 /// While it exists, versions that it sees are kept, one of each key that is written meanwhile.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct StoreSnapshot {
     stores: Arc<StoresHandle>,
     commit: u64,
 }
 
-impl Snapshot {
+impl StoreSnapshot {
     pub(crate) fn new(stores: &Arc<StoresHandle>) -> Self {
         let mut snapshots = stores.state.snapshots();
         let commit = stores.state.visible.load(Ordering::Acquire);
@@ -42,7 +42,7 @@ impl Snapshot {
     /// # Errors
     /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, store: &Store, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        store.state.exists()?;
+        store.state.is_one_of(&self.stores.state)?;
         let state = &self.stores.state;
         let trees = store.state.read();
         let version = trees
@@ -68,7 +68,7 @@ impl Snapshot {
     }
 }
 
-impl Clone for Snapshot {
+impl Clone for StoreSnapshot {
     fn clone(&self) -> Self {
         self.stores.state.snapshots().add(self.commit);
         Self {
@@ -78,7 +78,7 @@ impl Clone for Snapshot {
     }
 }
 
-impl Drop for Snapshot {
+impl Drop for StoreSnapshot {
     fn drop(&mut self) {
         let state = &self.stores.state;
         let dropped = state.snapshots().remove(self.commit);
@@ -94,7 +94,7 @@ impl Drop for Snapshot {
 /// An iterator over the pairs of a range as of one commit. Reads leaf by leaf and blocks nobody.
 #[derive(Debug)]
 pub struct Scan {
-    snapshot: Snapshot,
+    snapshot: StoreSnapshot,
     store: Store,
     /// The part of the range that has not been read.
     rest: Option<KeyRange>,
@@ -105,7 +105,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    pub(crate) fn new(snapshot: Snapshot, store: &Store, range: KeyRange) -> Self {
+    pub(crate) fn new(snapshot: StoreSnapshot, store: &Store, range: KeyRange) -> Self {
         Self {
             snapshot,
             store: store.clone(),

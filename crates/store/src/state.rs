@@ -13,8 +13,9 @@ use halocline_pool::Slab;
 
 use crate::commit::{Committer, PendingCommit};
 use crate::error::{Result, StoreError};
+use crate::fault::{StoreFault, injected};
 use crate::layout::CHUNK;
-use crate::leaf::Slot;
+use crate::leaf::EntrySlot;
 use crate::memtable::{MemEntry, MemTable};
 use crate::options::{MergeOperator, StoresOptions};
 use crate::record::{RecordContents, RecordRef};
@@ -22,8 +23,21 @@ use crate::segments::Segments;
 use crate::snapshots::Snapshots;
 use crate::tree::{Damage, Tree};
 
+/// Distinguishes the openings of stores within the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opening(u64);
+
+impl Opening {
+    /// Returns one that differs from all before.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// The shared state of all stores of a pool.
 pub(crate) struct StoresState {
+    pub(crate) opening: Opening,
     pub(crate) slab: Slab,
     pub(crate) options: StoresOptions,
     committer: Mutex<Committer>,
@@ -47,6 +61,8 @@ pub(crate) struct StoresState {
 
 /// A store.
 pub(crate) struct StoreState {
+    /// The opening of the stores that this is one of.
+    opening: Opening,
     pub(crate) id: u32,
     pub(crate) name: String,
     trees: RwLock<StoreTrees>,
@@ -64,7 +80,7 @@ pub(crate) struct StoreState {
 #[derive(Debug, Default)]
 pub(crate) struct StoreTrees {
     pub(crate) active: MemTable,
-    /// What a checkpoint in progress merges into the tree.
+    /// Entries that a checkpoint in progress merges into the tree.
     pub(crate) frozen: Option<Arc<MemTable>>,
     pub(crate) tree: Tree,
 }
@@ -74,12 +90,13 @@ pub(crate) struct StoreTrees {
 pub(crate) struct Located {
     pub(crate) record: RecordRef,
     /// The place of its offset in a leaf, unless a memtable has the key.
-    pub(crate) slot: Option<Slot>,
+    pub(crate) slot: Option<EntrySlot>,
 }
 
 impl StoreState {
-    pub(crate) fn new(id: u32, name: &str, tree: Tree, keys: u64, bytes: u64) -> Arc<Self> {
+    pub(crate) fn new(opening: Opening, id: u32, name: &str, tree: Tree, keys: u64, bytes: u64) -> Arc<Self> {
         Arc::new(Self {
+            opening,
             id,
             name: name.to_owned(),
             trees: RwLock::new(StoreTrees {
@@ -102,8 +119,13 @@ impl StoreState {
         self.trees.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails if the store was dropped.
-    pub(crate) fn exists(&self) -> Result<()> {
+    /// Fails if the store was dropped, or is one of another pool.
+    pub(crate) fn is_one_of(&self, stores: &StoresState) -> Result<()> {
+        if self.opening != stores.opening {
+            return Err(StoreError::Foreign {
+                store: self.name.clone(),
+            });
+        }
         match self.dropped.load(Ordering::Acquire) {
             true => Err(StoreError::Dropped {
                 name: self.name.clone(),
@@ -161,6 +183,7 @@ impl StoreTrees {
 
 impl StoresState {
     pub(crate) fn new(
+        opening: Opening,
         slab: Slab,
         options: StoresOptions,
         committer: Committer,
@@ -169,6 +192,7 @@ impl StoresState {
         visible: u64,
     ) -> Self {
         Self {
+            opening,
             slab,
             options,
             committer: Mutex::new(committer),
@@ -266,16 +290,17 @@ impl StoresState {
 
     /// Returns the verified contents of a version, or `None` if it is a deletion or has expired.
     pub(crate) fn contents(&self, record: &RecordRef) -> Result<Option<RecordContents>, Damage> {
-        if record.is_deleted() {
-            return Ok(None);
-        }
-        let contents = record
-            .contents(self.medium())
-            .ok_or(Damage::record(record.offset))?;
-        let has_expired = contents.expires().is_some_and(|expires| {
-            expires <= self.now() && !crate::fault::injected(crate::fault::StoreFault::IgnoreExpiry)
-        });
-        Ok((!has_expired).then_some(contents))
+        let contents = record.contents(self.medium());
+        let contents = contents.ok_or_else(|| Damage::record(record.offset))?;
+        Ok(self.unless_over(record, contents))
+    }
+
+    /// Returns the contents of a version unless it is a deletion or has expired.
+    pub(crate) fn unless_over(&self, record: &RecordRef, contents: RecordContents) -> Option<RecordContents> {
+        let has_expired = contents
+            .expires()
+            .is_some_and(|expires| expires <= self.now() && !injected(StoreFault::IgnoreExpiry));
+        (!record.is_deleted() && !has_expired).then_some(contents)
     }
 
     /// Returns the value of a version.

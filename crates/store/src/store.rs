@@ -6,12 +6,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::batch::WriteBatch;
-use crate::commit::{BatchOp, Condition, Outcome};
+use crate::commit::{BatchOp, CommitCondition, Outcome};
 use crate::error::{Result, StoreError};
 use crate::key_range::KeyRange;
 use crate::layout::{MAX_KEY, MAX_VALUE};
 use crate::options::MergeOperator;
-use crate::snapshot::{Scan, Snapshot};
+use crate::snapshot::{Scan, StoreSnapshot};
 use crate::state::StoreState;
 use crate::stores::StoresHandle;
 
@@ -84,7 +84,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Dropped`], [`StoreError::Damaged`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.state.exists()?;
+        self.state.is_one_of(&self.stores.state)?;
         let stores = &self.stores.state;
         let trees = self.state.read();
         let located = trees.locate(stores.medium(), key.as_ref());
@@ -171,7 +171,7 @@ impl Store {
             Some(value) => batch.put(self, key.as_ref(), value)?,
             None => batch.delete(self, key.as_ref())?,
         }
-        let condition = Condition::Value {
+        let condition = CommitCondition::Value {
             store: Arc::clone(&self.state),
             key: key.as_ref().to_vec(),
             expected: expected.map(<[u8]>::to_vec),
@@ -199,13 +199,13 @@ impl Store {
     /// # }
     /// ```
     pub fn scan<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        Scan::new(Snapshot::new(&self.stores), self, KeyRange::of(&range))
+        Scan::new(StoreSnapshot::new(&self.stores), self, KeyRange::of(&range))
     }
 
     /// Returns the pairs whose keys begin with a prefix, as [`scan`](Self::scan) does.
     pub fn scan_prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         Scan::new(
-            Snapshot::new(&self.stores),
+            StoreSnapshot::new(&self.stores),
             self,
             KeyRange::of_prefix(prefix.as_ref()),
         )
@@ -215,8 +215,8 @@ impl Store {
         self.stores.commit(batch.ops, Vec::new()).map(|_| ())
     }
 
-    pub(crate) fn unchanged(&self, key: &[u8], since: u64) -> Condition {
-        Condition::Unchanged {
+    pub(crate) fn unchanged(&self, key: &[u8], since: u64) -> CommitCondition {
+        CommitCondition::Unchanged {
             store: Arc::clone(&self.state),
             key: key.to_vec(),
             since,

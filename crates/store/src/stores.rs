@@ -7,16 +7,16 @@ use std::thread::JoinHandle;
 use halocline_pool::Pool;
 
 use crate::batch::WriteBatch;
-use crate::commit::{BatchOp, Condition, Outcome};
+use crate::commit::{BatchOp, CommitCondition, Outcome};
 use crate::error::{Result, StoreError};
 use crate::keeper;
 use crate::key_range::KeyRange;
 use crate::options::StoresOptions;
 use crate::recover;
-use crate::snapshot::Snapshot;
+use crate::snapshot::StoreSnapshot;
 use crate::state::{StoreState, StoresState};
 use crate::store::Store;
-use crate::transaction::{Isolation, Transaction};
+use crate::transaction::{Isolation, StoreTransaction};
 
 /// All key-value stores of a pool, open for reading and writing. Cheap to clone; threads may share it. One
 /// handle at a time, in one process, may have the stores of a pool open.
@@ -158,7 +158,14 @@ impl Stores {
         let mut stores = self.state().stores_mut();
         let state = stores.entry(name.to_owned()).or_insert_with(|| {
             committer.next_store += 1;
-            StoreState::new(committer.next_store - 1, name, Default::default(), 0, 0)
+            StoreState::new(
+                self.state().opening,
+                committer.next_store - 1,
+                name,
+                Default::default(),
+                0,
+                0,
+            )
         });
         Ok(Arc::clone(state))
     }
@@ -205,18 +212,18 @@ impl Stores {
     }
 
     /// Returns a snapshot of all stores: what it reads does not change.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(&self.handle)
+    pub fn snapshot(&self) -> StoreSnapshot {
+        StoreSnapshot::new(&self.handle)
     }
 
     /// Begins a serialisable transaction.
-    pub fn begin(&self) -> Transaction {
+    pub fn begin(&self) -> StoreTransaction {
         self.begin_with(Isolation::Serializable)
     }
 
     /// Begins a transaction.
-    pub fn begin_with(&self, isolation: Isolation) -> Transaction {
-        Transaction::new(&self.handle, isolation)
+    pub fn begin_with(&self, isolation: Isolation) -> StoreTransaction {
+        StoreTransaction::new(&self.handle, isolation)
     }
 
     /// Makes a checkpoint, so that opening has nothing to read from the log. Checkpoints are made anyway.
@@ -245,7 +252,7 @@ impl Stores {
 
 impl StoresHandle {
     /// Commits a batch, see [`StoresState::commit`].
-    pub(crate) fn commit(&self, ops: Vec<BatchOp>, conditions: Vec<Condition>) -> Result<Outcome> {
+    pub(crate) fn commit(&self, ops: Vec<BatchOp>, conditions: Vec<CommitCondition>) -> Result<Outcome> {
         self.state.commit(ops, conditions)
     }
 }

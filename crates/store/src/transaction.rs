@@ -1,4 +1,4 @@
-//! Interactive transactions: [`Transaction`].
+//! Interactive transactions: [`StoreTransaction`].
 //!
 //! Transactions are optimistic: they read a snapshot, keep their writes to themselves, and compare at commit
 //! whether what they depend on has changed since. The committer makes comparison and commit one step.
@@ -9,14 +9,14 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
-use crate::commit::{Condition, Outcome};
+use crate::commit::{CommitCondition, Outcome};
 use crate::error::{Result, StoreError};
 use crate::key_range::KeyRange;
-use crate::snapshot::{Scan, Snapshot};
+use crate::snapshot::{Scan, StoreSnapshot};
 use crate::store::{Store, check_key, check_value};
 use crate::stores::StoresHandle;
 
-/// What a transaction must not miss.
+/// The changes by others that a transaction must not miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Isolation {
@@ -50,9 +50,9 @@ pub enum Isolation {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Transaction {
+pub struct StoreTransaction {
     stores: Arc<StoresHandle>,
-    snapshot: Snapshot,
+    snapshot: StoreSnapshot,
     isolation: Isolation,
     /// By number, so that the order of commit is that of the stores.
     of_store: BTreeMap<u32, StoreUse>,
@@ -61,7 +61,7 @@ pub struct Transaction {
 /// A key and its new value; `None` stands for a deletion.
 type Write = (Vec<u8>, Option<Vec<u8>>);
 
-/// What a transaction did in one store.
+/// The reads and writes of a transaction in one store.
 #[derive(Debug)]
 struct StoreUse {
     store: Store,
@@ -71,11 +71,11 @@ struct StoreUse {
     ranges: Vec<KeyRange>,
 }
 
-impl Transaction {
+impl StoreTransaction {
     pub(crate) fn new(stores: &Arc<StoresHandle>, isolation: Isolation) -> Self {
         Self {
             stores: Arc::clone(stores),
-            snapshot: Snapshot::new(stores),
+            snapshot: StoreSnapshot::new(stores),
             isolation,
             of_store: BTreeMap::new(),
         }
@@ -93,7 +93,7 @@ impl Transaction {
     /// Returns the value of a key: what the transaction wrote, or what it was at its beginning.
     ///
     /// # Errors
-    /// As [`Snapshot::get`].
+    /// As [`StoreSnapshot::get`].
     pub fn get(&mut self, store: &Store, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         let key = key.as_ref();
         let of_store = self.of(store);
@@ -184,7 +184,7 @@ impl Transaction {
                     .filter(|key| !writes.contains_key(*key))
                     .for_each(|key| depends_on(key));
                 for range in ranges {
-                    conditions.push(Condition::RangeUnchanged {
+                    conditions.push(CommitCondition::RangeUnchanged {
                         store: Arc::clone(&store.state),
                         range: range.clone(),
                         since,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use halocline_media::Medium;
 
-use crate::branch::{Branch, BranchRef, Children};
-use crate::leaf::{Leaf, LeafLine, Slot, fingerprint};
+use crate::branch::{BranchRef, Children, TreeBranch};
+use crate::leaf::{EntrySlot, Leaf, LeafLine, fingerprint};
 use crate::record::RecordRef;
 
 /// Damage that was found in a tree or a record.
@@ -58,15 +58,20 @@ pub(crate) struct LeafRange {
 impl Tree {
     /// Finds the entry of a key.
     #[inline]
-    pub(crate) fn find(&self, medium: &Medium, key: &[u8]) -> Result<Option<(Slot, RecordRef)>, Damage> {
+    pub(crate) fn find(&self, medium: &Medium, key: &[u8]) -> Result<Option<(EntrySlot, RecordRef)>, Damage> {
         let Some(leaf) = self.leaf(medium, key)? else {
             return Ok(None);
         };
-        for slot in LeafLine::load(medium, leaf).matches(fingerprint(key)) {
+        let line = LeafLine::load(medium, leaf);
+        for slot in line.matches(fingerprint(key)) {
             let offset = slot.record(medium);
             let record = RecordRef::load(medium, offset).ok_or_else(|| Damage::record(offset))?;
             if record.is_of(medium, key) {
                 return Ok(Some((slot, record)));
+            }
+            // Most entries of other keys have another slice, too. One with the same slice may be damaged.
+            if slot.slice(medium) == line.slice(key) && record.contents(medium).is_none() {
+                return Err(Damage::record(offset));
             }
         }
         Ok(None)
@@ -92,7 +97,12 @@ impl Tree {
     }
 
     /// Finds the entry of a key if it leads to this record. Reads no record.
-    pub(crate) fn entry_of(&self, medium: &Medium, key: &[u8], record: u64) -> Result<Option<Slot>, Damage> {
+    pub(crate) fn entry_of(
+        &self,
+        medium: &Medium,
+        key: &[u8],
+        record: u64,
+    ) -> Result<Option<EntrySlot>, Damage> {
         let Some(leaf) = self.leaf(medium, key)? else {
             return Ok(None);
         };
@@ -122,7 +132,7 @@ impl Tree {
     fn descend(
         &self,
         medium: &Medium,
-        choose: impl Fn(&Branch) -> usize,
+        choose: impl Fn(&TreeBranch) -> usize,
     ) -> Result<Option<LeafRange>, Damage> {
         let Some(mut at) = self.root.as_deref() else {
             return Ok(None);
@@ -178,7 +188,7 @@ impl Tree {
 
 /// Verifies a leaf when it is first read.
 #[inline]
-fn verify(medium: &Medium, branch: &Branch, child: usize, leaf: u64) -> Result<(), Damage> {
+fn verify(medium: &Medium, branch: &TreeBranch, child: usize, leaf: u64) -> Result<(), Damage> {
     if !branch.is_verified(child) {
         load_leaf(medium, leaf)?;
         branch.set_verified(child);

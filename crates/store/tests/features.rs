@@ -109,6 +109,20 @@ fn limits_are_kept_and_named() {
         stores.existing("t"),
         Err(StoreError::NoSuchStore { .. })
     ));
+    // Stores of another pool cannot be mixed in.
+    let (other_pool, _) = dram_pool();
+    let other = Stores::open(&other_pool).unwrap();
+    let foreign = other.store("s").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(&foreign, "k", "v").unwrap();
+    assert!(matches!(stores.write(batch), Err(StoreError::Foreign { .. })));
+    assert!(matches!(
+        stores.snapshot().get(&foreign, "k"),
+        Err(StoreError::Foreign { .. })
+    ));
+    let mut transaction = stores.begin();
+    transaction.put(&foreign, "k", "v").unwrap();
+    assert!(matches!(transaction.commit(), Err(StoreError::Foreign { .. })));
     let again = Stores::open(&pool);
     assert!(matches!(
         again,

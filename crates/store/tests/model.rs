@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::{Keys, dram_pool};
 use halocline_pool::Pool;
-use halocline_store::{Snapshot, Store, Stores, StoresOptions, WriteBatch};
+use halocline_store::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -83,7 +83,7 @@ fn run(seed: u64, keys: Keys) {
     let open = |stores: &Stores| names.map(|name| stores.store(name).unwrap());
     let mut open_stores = open(stores.as_ref().unwrap());
     let mut models = [Model::new(), Model::new()];
-    let mut snapshots: Vec<(Snapshot, [Model; 2])> = Vec::new();
+    let mut snapshots: Vec<(StoreSnapshot, [Model; 2])> = Vec::new();
     let count = rng.random_range(10..3000);
     for step in 0..rng.random_range(50..1500) {
         let context = format!("{keys:?}, step {step}");

@@ -80,7 +80,7 @@ fn splits_and_empty_leaves() {
         vec![Checkpoint, DeleteRange(0, 100), Checkpoint, Put(5, 5), Checkpoint],
     ]
     .concat();
-    all_needed_but(5, 6, &setup, &steps);
+    all_needed_but(7, 7, &setup, &steps);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn crashes_show_broken_rules() {
             vec![Put(50, 1), Checkpoint, Put(1, 4)],
         ),
         (
-            F::OverwriteNewest,
+            F::StoreCopiesTogether,
             &filled,
             vec![Put(50, 1), Checkpoint, Put(1, 4), Checkpoint],
         ),

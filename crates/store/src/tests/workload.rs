@@ -7,7 +7,7 @@ use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
 use halocline_pool::Pool;
 
-use crate::{Snapshot, Store, Stores, StoresOptions, WriteBatch};
+use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 
 /// A step of a workload. Keys are numbers, which several shapes of keys stand for.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub(crate) enum StoreStep {
 /// The contents of both stores: key, value, time of expiry.
 pub(crate) type Contents = [BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>; 2];
 
-/// What a reader of both stores sees.
+/// The pairs that a reader of both stores sees.
 pub(crate) type Visible = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 pub(crate) const NAMES: [&str; 2] = ["a", "b"];
@@ -64,7 +64,7 @@ pub(crate) fn options(clock: &Arc<std::sync::atomic::AtomicU64>) -> StoresOption
 pub(crate) struct Running {
     pub(crate) stores: Stores,
     pub(crate) open: [Store; 2],
-    snapshot: Option<Snapshot>,
+    snapshot: Option<StoreSnapshot>,
     clock: Arc<std::sync::atomic::AtomicU64>,
 }
 

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Pools and keys for several tests.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::sync::Arc;
