@@ -1,4 +1,4 @@
-//! The C interface: `include/halocline.h` declares what is defined here.
+//! The C interface to stores, trees and SQL: `include/halocline.h` declares what is defined here.
 //!
 //! Every function returns an [`HlStatus`]; after an error [`hl_error`](status::hl_error) describes it. Handles
 //! are opaque, may be used by several threads unless stated otherwise, and stay valid in any order of closing.
@@ -20,6 +20,7 @@ mod sql;
 mod status;
 mod store;
 mod transaction;
+mod tree;
 
 pub use batch::{
     HlBatch, hl_batch_clear, hl_batch_close, hl_batch_delete, hl_batch_new, hl_batch_put, hl_write,
@@ -35,4 +36,8 @@ pub use store::{
 pub use transaction::{
     HlTransaction, hl_begin, hl_commit, hl_rollback, hl_transaction_delete, hl_transaction_get,
     hl_transaction_put,
+};
+pub use tree::{
+    HlTree, hl_tree, hl_tree_close, hl_tree_create, hl_tree_get, hl_tree_insert, hl_tree_remove,
+    hl_tree_scan, hl_tree_update,
 };

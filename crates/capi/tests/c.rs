@@ -1,4 +1,5 @@
-//! The example in C is compiled and run, also with the address sanitizer.
+//! The example in C is compiled and run, also with the address sanitizer, and the wrapper for PiBench with a
+//! stand-in for PiBench.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,13 +15,13 @@ fn root() -> PathBuf {
 }
 
 /// Compiles a program with the header and the shared library. Fails with the compiler's messages.
-fn compile(compiler: &str, source: &Path, program: &Path, flags: &[&str]) {
+fn compile(compiler: &str, sources: &[&Path], program: &Path, flags: &[&str]) {
     let libraries = libraries();
     let output = Command::new(compiler)
         .args(flags)
         .args(["-Wall", "-Wextra", "-Werror", "-g", "-I"])
         .arg(root().join("crates/capi/include"))
-        .arg(source)
+        .args(sources)
         .arg("-L")
         .arg(&libraries)
         .arg("-lhalocline_c")
@@ -44,7 +45,7 @@ fn the_example_runs() {
         ("sanitized", &["-fsanitize=address,undefined"][..]),
     ] {
         let program = directory.path().join(name);
-        compile("cc", &root().join("examples/store.c"), &program, flags);
+        compile("cc", &[&root().join("examples/store.c")], &program, flags);
         let output = Command::new(&program)
             .arg(directory.path().join(format!("{name}.pool")))
             // What the library keeps for the life of the process is no leak.
@@ -60,5 +61,75 @@ fn the_example_runs() {
             out,
             "fr/lyon: 520000\nfr/lyon = 520000\nfr/paris = 2103000\nattempt 1: conflict\nattempt 2: committed\n"
         );
+    }
+}
+
+/// The interface between PiBench and its wrappers.
+const TREE_API: &str = "
+#pragma once
+#include <cstddef>
+#include <string>
+struct tree_options_t {
+    size_t key_size = 8, value_size = 8;
+    std::string pool_path;
+    size_t pool_size = 0, num_threads = 1;
+};
+class tree_api;
+extern \"C\" tree_api *create_tree(const tree_options_t &options);
+class tree_api {
+  public:
+    virtual ~tree_api() {}
+    virtual bool find(const char *key, size_t key_sz, char *value_out) = 0;
+    virtual bool insert(const char *key, size_t key_sz, const char *value, size_t value_sz) = 0;
+    virtual bool update(const char *key, size_t key_sz, const char *value, size_t value_sz) = 0;
+    virtual bool remove(const char *key, size_t key_sz) = 0;
+    virtual int scan(const char *key, size_t key_sz, int scan_sz, char *&values_out) = 0;
+};
+";
+
+/// A few operations as PiBench calls them.
+const DRIVER: &str = "
+#include <cassert>
+#include <cstdint>
+#include <cstdio>
+#include \"tree_api.hpp\"
+int main(int, char **argv) {
+    tree_options_t options;
+    options.pool_path = argv[1];
+    tree_api *tree = create_tree(options);
+    auto bytes = [](const uint64_t &number) { return reinterpret_cast<const char *>(&number); };
+    for (uint64_t key = 0; key < 1000; key++)
+        if (!tree->insert(bytes(key), 8, bytes(key), 8)) return 1;
+    uint64_t key = 7, value = 70, found = 0;
+    if (tree->insert(bytes(key), 8, bytes(value), 8) || !tree->update(bytes(key), 8, bytes(value), 8)) return 2;
+    if (!tree->find(bytes(key), 8, reinterpret_cast<char *>(&found)) || found != 70) return 3;
+    if (!tree->remove(bytes(key), 8) || tree->remove(bytes(key), 8)) return 4;
+    if (tree->find(bytes(key), 8, reinterpret_cast<char *>(&found))) return 5;
+    char *entries;
+    if (tree->scan(bytes(key), 8, 10, entries) != 10 || *reinterpret_cast<uint64_t *>(entries) != 8) return 6;
+    delete tree;
+    return 0;
+}
+";
+
+#[test]
+fn the_wrapper_for_pibench_drives_each_tree() {
+    let directory = tempfile::tempdir().unwrap();
+    let driver = directory.path().join("driver.cpp");
+    std::fs::write(directory.path().join("tree_api.hpp"), TREE_API).unwrap();
+    std::fs::write(&driver, DRIVER).unwrap();
+    let program = directory.path().join("driver");
+    let include = format!("-I{}", directory.path().display());
+    let wrapper = root().join("examples/pibench.cpp");
+    compile("c++", &[&driver, &wrapper], &program, &["-std=c++17", &include]);
+    for kind in ["lb", "lb2", "lb4", "fp", "wb", "fast-fair"] {
+        let pool = directory.path().join(format!("{kind}.pool"));
+        let output = Command::new(&program)
+            .arg(pool)
+            .env("HALOCLINE_TREE", kind)
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{kind}: {} {err}", output.status);
     }
 }

@@ -23,8 +23,9 @@ fn the_header_is_current() {
         header: Some(HEAD.to_owned()),
         include_guard: Some("HALOCLINE_H".to_owned()),
         cpp_compat: true,
-        documentation_style: cbindgen::DocumentationStyle::C,
+        documentation_style: cbindgen::DocumentationStyle::Doxy,
         line_length: 110,
+        usize_is_size_t: true,
         ..cbindgen::Config::default()
     };
     config.after_includes = Some(
@@ -40,6 +41,7 @@ fn the_header_is_current() {
         ("HlBatch", "hl_batch"),
         ("HlScan", "hl_scan_t"),
         ("HlTransaction", "hl_transaction"),
+        ("HlTree", "hl_tree_t"),
     ]
     .map(|(from, to)| (from.to_owned(), to.to_owned()))
     .into();
@@ -51,6 +53,7 @@ fn the_header_is_current() {
         "status",
         "store",
         "transaction",
+        "tree",
     ];
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in sources {
