@@ -1,13 +1,14 @@
-// A wrapper for PiBench (https://github.com/sfu-dis/pibench) that drives the ordered trees through the C interface.
-//
-// PIBENCH is a checkout of PiBench, built with CMake:
-//   cargo build --release -p halocline-capi
-//   c++ -O2 -shared -fPIC -IPIBENCH/include -Icrates/capi/include examples/pibench.cpp \
-//       -Ltarget/release -lhalocline_c -Wl,-rpath,$PWD/target/release -o libhalocline_pibench.so
-//   HALOCLINE_TREE=lb PIBENCH/build/src/PiBench ./libhalocline_pibench.so -n 10000000 -r 1 -t 2 --pcm=false \
-//       --key_size 8 --value_size 8 --pool_path /dev/shm/pibench.pool
-//
-// HALOCLINE_TREE is lb, lb2, lb4, fp, wb or fast-fair.
+/* A wrapper for PiBench (https://github.com/sfu-dis/pibench) that drives the ordered trees through the C interface.
+ *
+ * PIBENCH is a checkout of PiBench, built with CMake:
+ *   cargo build --release -p halocline-capi
+ *   c++ -O2 -shared -fPIC -IPIBENCH/include -Icrates/capi/include examples/pibench.cpp \
+ *       -Ltarget/release -lhalocline_c -Wl,-rpath,$PWD/target/release -o libhalocline_pibench.so
+ *   HALOCLINE_TREE=lb PIBENCH/build/src/PiBench ./libhalocline_pibench.so -n 10000000 -r 1 -t 2 --pcm=false \
+ *       --key_size 8 --value_size 8 --pool_path /dev/shm/pibench.pool
+ *
+ * HALOCLINE_TREE is lb, lb2, lb4, fp, wb or fast-fair.
+ */
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -12,7 +12,7 @@ use std::path::Path;
 use sources::Sources;
 
 /// The library crates, from the lowest to the facade.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "media",
     "emulator",
     "pool",
@@ -20,6 +20,7 @@ const CRATES: [&str; 10] = [
     "columns",
     "elf",
     "ordered",
+    "store",
     "joins",
     "engine",
     "halocline",
