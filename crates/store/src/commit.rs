@@ -466,7 +466,7 @@ impl Committer {
     ) {
         self.pending_records += 1;
         match slot {
-            Some(slot) if !self.merging || injected(StoreFault::ChangeCopied) => {
+            Some(slot) if !self.merging => {
                 slot.set_record(medium, record);
                 self.dirty.push(slot);
             }

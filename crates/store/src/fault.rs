@@ -25,8 +25,6 @@ halocline_faults::faults! {
         SkipTail,
         /// Values that were changed in place are not written back before a checkpoint.
         ForgetDirty,
-        /// Values are changed in place while their leaf is copied.
-        ChangeCopied,
         /// A segment is used again before a checkpoint no longer needs it.
         FreeEarly,
         /// A version is dropped though a snapshot sees it.

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::workload::{StoreStep, explore};
 use crate::fault::{self, StoreFault};
-use StoreStep::{Batch, Checkpoint, Delete, Put, Reclaim};
+use StoreStep::{Batch, Checkpoint, Delete, Put, Reclaim, Snapshot};
 
 /// Returns true if the exploration of the steps fails, or the steps themselves do, while a fault is injected.
 fn is_noticed(fault: StoreFault, setup: &[StoreStep], steps: &[StoreStep]) -> bool {
@@ -34,6 +34,11 @@ fn crashes_show_broken_rules() {
     .concat();
     let large = vec![Put(1, 16_000), Put(1, 16_000), Put(1, 16_000), Reclaim];
     let large: Vec<StoreStep> = (0..8).flat_map(|_| large.clone()).collect();
+    let versions = [
+        vec![Snapshot, Put(1, 15_000), Put(2, 15_000), Put(2, 15_000)],
+        vec![Put(2, 15_000), Put(2, 15_000), Put(2, 15_000), Reclaim, Put(3, 1)],
+    ];
+    let versions = versions.concat();
     let cases: &[(F, &[StoreStep], Vec<StoreStep>)] = &[
         (F::AcknowledgeEarly, &[], vec![Put(1, 1), Put(2, 1)]),
         (F::ApplyEarly, &filled, vec![Put(1, 1), Put(2, 1)]),
@@ -71,6 +76,8 @@ fn crashes_show_broken_rules() {
             &full,
             [puts(45..60), vec![Checkpoint], puts(60..70)].concat(),
         ),
+        (F::TrustOldFrames, &filled, emptied.clone()),
+        (F::ReplayMoved, &filled, versions),
         (
             F::DropChunks,
             &[Put(1, 16_000), Put(1, 16_000), Put(70, 40_000)],

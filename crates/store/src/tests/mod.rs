@@ -2,4 +2,5 @@
 
 mod crash;
 mod faults;
+mod rules;
 mod workload;

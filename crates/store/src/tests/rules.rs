@@ -1,0 +1,83 @@
+//! Rules that show without a crash: each scenario holds, and fails while its rule is broken.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use halocline_media::Dram;
+use halocline_pool::Pool;
+
+use super::workload::options;
+use crate::fault::{self, StoreFault};
+use crate::{Store, Stores};
+
+/// Stores in DRAM, one of them, and their clock.
+fn opened() -> (Stores, Store, Arc<AtomicU64>) {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let clock = Arc::default();
+    let stores = Stores::open_with(&pool, options(&clock)).unwrap();
+    let store = stores.store("s").unwrap();
+    (stores, store, clock)
+}
+
+fn refuses_lost_updates() -> bool {
+    let (stores, store, _) = opened();
+    store.put("n", "1").unwrap();
+    let mut transaction = stores.begin();
+    transaction.get(&store, "n").unwrap();
+    store.put("n", "2").unwrap();
+    transaction.put(&store, "n", "3").unwrap();
+    transaction.commit().is_err()
+}
+
+fn refuses_phantoms() -> bool {
+    let (stores, store, _) = opened();
+    let mut transaction = stores.begin();
+    let count = transaction.scan_prefix(&store, "a").count();
+    store.put("a1", "").unwrap();
+    transaction.put(&store, "count", count.to_string()).unwrap();
+    transaction.commit().is_err()
+}
+
+fn hides_expired_keys() -> bool {
+    let (_stores, store, clock) = opened();
+    store.put_with_ttl("k", "v", Duration::from_millis(10)).unwrap();
+    clock.store(10, Ordering::Relaxed);
+    store.get("k").unwrap().is_none()
+}
+
+/// Overwrites a key many times beside a snapshot, and lets the space be used again.
+fn keeps_versions() -> bool {
+    let (stores, store, _) = opened();
+    store.put("k", "old").unwrap();
+    let snapshot = stores.snapshot();
+    for round in 0..40 {
+        store.put("k", vec![round; 15_000]).unwrap();
+        stores.reclaim().unwrap();
+    }
+    matches!(snapshot.get(&store, "k"), Ok(Some(value)) if value == b"old")
+}
+
+fn keeps_deletions() -> bool {
+    let (stores, store, _) = opened();
+    store.put("k", "old").unwrap();
+    let snapshot = stores.snapshot();
+    store.delete("k").unwrap();
+    stores.checkpoint().unwrap();
+    matches!(snapshot.get(&store, "k"), Ok(Some(value)) if value == b"old")
+}
+
+#[test]
+fn scenarios_hold_and_show_broken_rules() {
+    let scenarios: [(StoreFault, fn() -> bool); 5] = [
+        (StoreFault::SkipValidation, refuses_lost_updates),
+        (StoreFault::SkipRanges, refuses_phantoms),
+        (StoreFault::IgnoreExpiry, hides_expired_keys),
+        (StoreFault::IgnoreSnapshots, keeps_versions),
+        (StoreFault::PurgeEarly, keeps_deletions),
+    ];
+    for (fault, holds) in scenarios {
+        assert!(holds(), "{fault:?} is not injected");
+        assert!(!fault::with(fault, holds), "{fault:?} is not noticed");
+    }
+}
