@@ -8,6 +8,10 @@
 //! stated length, and that a handle is not used after it was closed.
 #![allow(unsafe_code, reason = "a C interface receives and returns pointers")]
 #![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "all arguments of a call rest on the same promise of its caller"
+)]
+#![allow(
     clippy::missing_safety_doc,
     reason = "the header documents the promises of callers once, for all functions"
 )]

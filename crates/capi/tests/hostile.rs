@@ -1,5 +1,9 @@
 //! Callers that make mistakes get a status and a text.
 #![allow(unsafe_code, reason = "calls the interface as a C program does")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "the calls of a test rest on the same facts"
+)]
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
