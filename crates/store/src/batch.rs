@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::commit::BatchOp;
 use crate::error::Result;
 use crate::key_range::KeyRange;
-use crate::store::{Store, check_key, check_value};
+use crate::limits::{check_key, check_value};
+use crate::store::Store;
 
 /// Writes to any stores of one pool that take effect together: after a crash all of them or none.
 ///

@@ -12,6 +12,7 @@ use crate::fault::{StoreFault, injected};
 use crate::key_range::KeyRange;
 use crate::layout::{CHUNK, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
 use crate::leaf::EntrySlot;
+use crate::limits::check_value;
 use crate::log::LogWriter;
 use crate::memtable::MemEntry;
 use crate::record::{NewRecord, RecordRef, chunk_list};
@@ -506,7 +507,7 @@ impl Appender<'_> {
                 })?;
                 let old = self.state.current_value(&[&self.batch, self.group], store, key)?;
                 let value = operator(key, old.as_deref(), operand);
-                crate::store::check_value(store, &value)?;
+                check_value(store, &value)?;
                 self.put(store, key, Some(&value), None)
             }
             BatchOp::DeleteRange { store, range } => {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::Result;
+use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::scan::Direction;
 use crate::store::Store;
-use crate::stores::StoresHandle;
 
 /// All stores of a pool as of one commit. Blocks nobody.
 ///

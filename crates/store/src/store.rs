@@ -7,43 +7,20 @@ use std::time::Duration;
 
 use crate::batch::WriteBatch;
 use crate::commit::{BatchOp, CommitCondition, Outcome};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
+use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
-use crate::layout::{MAX_KEY, MAX_VALUE};
 use crate::options::MergeOperator;
 use crate::snapshot::{Scan, StoreSnapshot};
 use crate::state::StoreState;
-use crate::stores::StoresHandle;
 
 /// An ordered map from keys to values, both byte strings. Cheap to clone; threads may share it.
 ///
-/// A write that has returned is durable. Keys have up to [`MAX_KEY`] bytes, values up to [`MAX_VALUE`].
+/// A write that has returned is durable. Keys have up to [`MAX_KEY`](crate::MAX_KEY) bytes, values up to [`MAX_VALUE`](crate::MAX_VALUE).
 #[derive(Clone)]
 pub struct Store {
     pub(crate) stores: Arc<StoresHandle>,
     pub(crate) state: Arc<StoreState>,
-}
-
-/// Fails if a key is too long.
-pub(crate) fn check_key(store: &StoreState, key: &[u8]) -> Result<()> {
-    match key.len() {
-        0..=MAX_KEY => Ok(()),
-        len => Err(StoreError::KeyTooLong {
-            store: store.name.clone(),
-            len,
-        }),
-    }
-}
-
-/// Fails if a value is too long.
-pub(crate) fn check_value(store: &StoreState, value: &[u8]) -> Result<()> {
-    match value.len() {
-        0..=MAX_VALUE => Ok(()),
-        len => Err(StoreError::ValueTooLong {
-            store: store.name.clone(),
-            len,
-        }),
-    }
 }
 
 impl Store {

@@ -1,14 +1,13 @@
 //! All stores of a pool: [`Stores`].
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 
 use halocline_pool::Pool;
 
 use crate::batch::WriteBatch;
-use crate::commit::{BatchOp, CommitCondition, Outcome};
 use crate::error::{Result, StoreError};
+use crate::handle::StoresHandle;
 use crate::keeper;
 use crate::key_range::KeyRange;
 use crate::options::StoresOptions;
@@ -25,33 +24,6 @@ use crate::transaction::{Isolation, StoreTransaction};
 #[derive(Debug, Clone)]
 pub struct Stores {
     pub(crate) handle: Arc<StoresHandle>,
-}
-
-/// The open stores, which close when this is dropped.
-#[derive(Debug)]
-pub(crate) struct StoresHandle {
-    pub(crate) state: Arc<StoresState>,
-    keeper: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Drop for StoresHandle {
-    fn drop(&mut self) {
-        self.state.stopping.store(true, Ordering::Release);
-        self.state.work.notify_all();
-        let keeper = self
-            .keeper
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if keeper.is_some_and(|keeper| keeper.join().is_err()) {
-            tracing::warn!("the thread that maintains the stores ended with a panic");
-        }
-        if self.state.writable().is_ok()
-            && let Err(error) = self.state.checkpoint_now()
-        {
-            tracing::warn!(%error, "the stores were closed without a checkpoint");
-        }
-    }
 }
 
 /// Statistics of all stores of a pool.
@@ -106,10 +78,7 @@ impl Stores {
             false => None,
         };
         Ok(Self {
-            handle: Arc::new(StoresHandle {
-                state,
-                keeper: Mutex::new(keeper),
-            }),
+            handle: Arc::new(StoresHandle::new(state, keeper)),
         })
     }
 
@@ -247,13 +216,6 @@ impl Stores {
     /// Returns statistics.
     pub fn stats(&self) -> StoresStats {
         self.state().stats()
-    }
-}
-
-impl StoresHandle {
-    /// Commits a batch, see [`StoresState::commit`].
-    pub(crate) fn commit(&self, ops: Vec<BatchOp>, conditions: Vec<CommitCondition>) -> Result<Outcome> {
-        self.state.commit(ops, conditions)
     }
 }
 

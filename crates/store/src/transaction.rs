@@ -11,10 +11,11 @@ use std::vec::IntoIter;
 
 use crate::commit::{CommitCondition, Outcome};
 use crate::error::{Result, StoreError};
+use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
+use crate::limits::{check_key, check_value};
 use crate::snapshot::{Scan, StoreSnapshot};
-use crate::store::{Store, check_key, check_value};
-use crate::stores::StoresHandle;
+use crate::store::Store;
 
 /// The changes by others that a transaction must not miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
