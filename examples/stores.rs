@@ -1,4 +1,5 @@
-//! Key-value stores beside the tables of a database: batches, transactions, snapshots, scans, expiry, counters.
+//! Key-value stores beside the tables of a database: batches, transactions, snapshots, scans, expiry,
+//! counters.
 //!
 //! `cargo run --release -p halocline --example stores`
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]

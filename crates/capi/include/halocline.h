@@ -144,8 +144,8 @@ enum hl_status hl_create(const char *path, struct hl_database **out);
 enum hl_status hl_open(const char *path, struct hl_database **out);
 
 /**
- * Closes a pool; null is ignored. Stores, scans, transactions and streams of it stay valid, and the file stays
- * open as long as one of them is.
+ * Closes a pool; null is ignored. Stores, scans, transactions and streams of it stay valid, and the file
+ * stays open as long as one of them is.
  */
 void hl_close(struct hl_database *database);
 
@@ -349,8 +349,8 @@ enum hl_status hl_tree_remove(const struct hl_tree_t *tree, uint64_t key);
 enum hl_status hl_tree_get(const struct hl_tree_t *tree, uint64_t key, uint64_t *value);
 
 /**
- * Writes up to `most` entries from a key on to `entries`, as key, value, key, value …, and sets their number.
- * `entries` has room for `2 * most` numbers.
+ * Writes up to `most` entries from a key on to `entries`, as key, value, key, value …, and sets their
+ * number. `entries` has room for `2 * most` numbers.
  */
 enum hl_status hl_tree_scan(const struct hl_tree_t *tree,
                             uint64_t from,

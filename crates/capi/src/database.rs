@@ -51,8 +51,8 @@ pub unsafe extern "C" fn hl_open(path: *const c_char, out: *mut *mut HlDatabase)
     }
 }
 
-/// Closes a pool; null is ignored. Stores, scans, transactions and streams of it stay valid, and the file stays
-/// open as long as one of them is.
+/// Closes a pool; null is ignored. Stores, scans, transactions and streams of it stay valid, and the file
+/// stays open as long as one of them is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hl_close(database: *mut HlDatabase) {
     // SAFETY: the caller promises null or a live handle.

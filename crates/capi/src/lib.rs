@@ -1,7 +1,8 @@
 //! The C interface to stores, trees and SQL: `include/halocline.h` declares what is defined here.
 //!
 //! Every function returns an [`HlStatus`]; after an error [`hl_error`] describes it. Handles
-//! are opaque, may be used by several threads unless stated otherwise, and stay valid in any order of closing.
+//! are opaque, may be used by several threads unless stated otherwise, and stay valid in any order of
+//! closing.
 //!
 //! Invariants: null pointers, wrong lengths and names that are not UTF-8 are errors, and no panic crosses the
 //! boundary. What a caller must promise is stated at each function: that pointers are null or valid for the

@@ -115,8 +115,8 @@ pub unsafe extern "C" fn hl_tree_get(tree: *const HlTree, key: u64, value: *mut 
     })
 }
 
-/// Writes up to `most` entries from a key on to `entries`, as key, value, key, value …, and sets their number.
-/// `entries` has room for `2 * most` numbers.
+/// Writes up to `most` entries from a key on to `entries`, as key, value, key, value …, and sets their
+/// number. `entries` has room for `2 * most` numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hl_tree_scan(
     tree: *const HlTree,

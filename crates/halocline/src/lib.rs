@@ -27,8 +27,9 @@
 //! ```
 //!
 //! The crates beneath are modules here: [`pool`] for the file, [`columns`] for tables, [`elf`] for the index
-//! alone, [`ordered`] for ordered trees, [`store`] for key-value stores, [`media`] for the memory it all lies on, [`emulator`] for emulated
-//! slow tiers. [`datafusion`] is the version of DataFusion, and with it of Arrow, that the interface uses.
+//! alone, [`ordered`] for ordered trees, [`store`] for key-value stores, [`media`] for the memory it all lies
+//! on, [`emulator`] for emulated slow tiers. [`datafusion`] is the version of DataFusion, and with it of
+//! Arrow, that the interface uses.
 //!
 //! The directory `examples` of the repository has a program for each part of the interface.
 

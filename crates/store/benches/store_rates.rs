@@ -3,9 +3,9 @@
 //! ```text
 //! cargo bench -p halocline-store --bench store_rates -- [KEYS] [VALUE] [FOLDER] [urls] [strict]
 //! ```
-//! Inserts KEYS (1,000,000) random keys with values of VALUE (100) bytes into a store in FOLDER (/dev/shm), on
-//! a file that is treated as DAX, or with `strict` on a page-cache file whose fences are durable. Keys are 8
-//! bytes, or with `urls` addresses of about 60 bytes.
+//! Inserts KEYS (1,000,000) random keys with values of VALUE (100) bytes into a store in FOLDER (/dev/shm),
+//! on a file that is treated as DAX, or with `strict` on a page-cache file whose fences are durable. Keys are
+//! 8 bytes, or with `urls` addresses of about 60 bytes.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::time::Instant;

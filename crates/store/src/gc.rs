@@ -216,8 +216,8 @@ impl StoresState {
         self.forget(version)
     }
 
-    /// Finds what points to a record, or to the record whose chunk it is. `None` if nothing does that is still
-    /// needed.
+    /// Finds what points to a record, or to the record whose chunk it is. `None` if nothing does that is
+    /// still needed.
     fn pointer_of(
         &self,
         snapshots: &Snapshots,

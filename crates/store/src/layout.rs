@@ -42,8 +42,8 @@ pub(crate) const MAGIC: [u8; 8] = *b"HLSTORES";
 /// The version of this format.
 pub(crate) const VERSION: u32 = 1;
 
-/// Distance between the two copies of the checkpoint in the root of the slab. The second one is stored when the
-/// first one is durable, so that a crash leaves one of them whole: if both are invalid, they are damaged.
+/// Distance between the two copies of the checkpoint in the root of the slab. The second one is stored when
+/// the first one is durable, so that a crash leaves one of them whole: if both are invalid, they are damaged.
 pub(crate) const CHECKPOINT_COPY: u64 = 128;
 
 /// A checkpoint: everything before its position in the log is in the trees that its catalog names.

@@ -17,7 +17,8 @@
 //! prefix.
 //!
 //! Invariants: slots that the durable bitmap uses are not stored to, except that the offset of a record may
-//! be replaced. The checksum covers the bitmap, the prefix, and fingerprints and slices of the entries in use.
+//! be replaced. The checksum covers the bitmap, the prefix, and fingerprints and slices of the entries in
+//! use.
 
 use halocline_media::Medium;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};

@@ -28,8 +28,9 @@
 //! branches. After a crash the log behind the last checkpoint is read, which is bounded, whatever the stores
 //! hold.
 //!
-//! Segments of the log with many superseded records are emptied and used again. Versions that a [`StoreSnapshot`]
-//! sees are kept until it is dropped: at most one for each key that is written meanwhile and each snapshot.
+//! Segments of the log with many superseded records are emptied and used again. Versions that a
+//! [`StoreSnapshot`] sees are kept until it is dropped: at most one for each key that is written meanwhile
+//! and each snapshot.
 //!
 //! # Invariants
 //! - What a commit wrote is durable when it returns, all of it or, after a crash in between, all or nothing.

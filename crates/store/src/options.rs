@@ -14,8 +14,8 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct StoresOptions {
-    /// Number of records behind the last checkpoint from which on the next one is made. After a crash they are
-    /// read from the log: up to three times as many if they come fast. By default 16,384.
+    /// Number of records behind the last checkpoint from which on the next one is made. After a crash they
+    /// are read from the log: up to three times as many if they come fast. By default 16,384.
     pub pending_records: usize,
     /// Bytes of log behind the last checkpoint from which on the next one is made. By default 16 MiB.
     pub pending_bytes: u64,

@@ -1,7 +1,7 @@
 //! Records: a version of a key, or a chunk of a value.
 //!
-//! Invariant: a record is immutable from the moment when its frame is durable, except for `prev`. So it can be
-//! verified by its checksum whenever it is read, and nothing that is damaged is taken for a value.
+//! Invariant: a record is immutable from the moment when its frame is durable, except for `prev`. So it can
+//! be verified by its checksum whenever it is read, and nothing that is damaged is taken for a value.
 
 use std::mem::offset_of;
 

@@ -16,7 +16,8 @@ use crate::state::StoreState;
 
 /// An ordered map from keys to values, both byte strings. Cheap to clone; threads may share it.
 ///
-/// A write that has returned is durable. Keys have up to [`MAX_KEY`](crate::MAX_KEY) bytes, values up to [`MAX_VALUE`](crate::MAX_VALUE).
+/// A write that has returned is durable. Keys have up to [`MAX_KEY`](crate::MAX_KEY) bytes, values up to
+/// [`MAX_VALUE`](crate::MAX_VALUE).
 #[derive(Clone)]
 pub struct Store {
     pub(crate) stores: Arc<StoresHandle>,
@@ -59,7 +60,7 @@ impl Store {
     /// from the slow tier.
     ///
     /// # Errors
-    /// [`StoreError::Dropped`], [`StoreError::Damaged`].
+    /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.state.is_one_of(&self.stores.state)?;
         let stores = &self.stores.state;
@@ -82,8 +83,8 @@ impl Store {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// [`StoreError::KeyTooLong`], [`StoreError::ValueTooLong`], and those of
-    /// [`Stores::write`](crate::Stores::write).
+    /// [`KeyTooLong`](crate::StoreError::KeyTooLong), [`ValueTooLong`](crate::StoreError::ValueTooLong), and
+    /// those of [`Stores::write`](crate::Stores::write).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put(self, key, value)?;
@@ -125,7 +126,7 @@ impl Store {
     /// operand, as one step.
     ///
     /// # Errors
-    /// [`StoreError::NoMergeOperator`], and those of [`put`](Self::put).
+    /// [`NoMergeOperator`](crate::StoreError::NoMergeOperator), and those of [`put`](Self::put).
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.merge(self, key, operand)?;

@@ -37,8 +37,8 @@ const TABLE_WIDTH: usize = 21;
 const FILTER: usize = 1 << 14;
 
 impl ChunkPredicate {
-    /// Translates `predicate` to the offsets of the chunk of `entry`. `shift` is added to an offset (not NULL) to get its
-    /// code; `zone` is the smallest and largest code of the chunk's values without NULL.
+    /// Translates `predicate` to the offsets of the chunk of `entry`. `shift` is added to an offset (not
+    /// NULL) to get its code; `zone` is the smallest and largest code of the chunk's values without NULL.
     pub(crate) fn new(predicate: &CodePredicate, entry: &ChunkEntry, shift: u64, zone: (u64, u64)) -> Self {
         let null = entry.null().filter(|_| predicate.matches(0));
         let only_nulls = entry.nulls > 0 && entry.nulls == entry.rows;

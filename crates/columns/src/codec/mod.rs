@@ -127,8 +127,9 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
         codes: &mut [C; BLOCK],
     );
 
-    /// Decodes the codes of a few rows, counted from `block` on, that lie in `blocks` blocks, and reports what
-    /// it reads. Returns false, with nothing done, if [`read_block_rows`](Self::read_block_rows) or whole blocks are better.
+    /// Decodes the codes of a few rows, counted from `block` on, that lie in `blocks` blocks, and reports
+    /// what it reads. Returns false, with nothing done, if [`read_block_rows`](Self::read_block_rows) or
+    /// whole blocks are better.
     fn read_rows<L: Lane, C: Code>(
         &self,
         reads: ChunkReads<'_>,

@@ -45,7 +45,8 @@ impl<'a> ChunkReads<'a> {
         }
     }
 
-    /// Reports that these rows of packed numbers, ascending and counted from a block on, are about to be read.
+    /// Reports that these rows of packed numbers, ascending and counted from a block on, are about to be
+    /// read.
     #[inline(always)]
     pub(crate) fn report_rows(self, packed: &BitPackedCodec<'_>, block: usize, rows: &[u16]) {
         if let Some(extent) = self.observed {
@@ -88,7 +89,8 @@ impl<'a> ChunkReads<'a> {
     }
 }
 
-/// Returns the ranges of consecutive blocks that have some of these rows, ascending and counted from a block on.
+/// Returns the ranges of consecutive blocks that have some of these rows, ascending and counted from a block
+/// on.
 pub(crate) fn blocks_of(block: usize, rows: &[u16]) -> impl Iterator<Item = Range<usize>> + '_ {
     let of = |row: u16| usize::from(row) / BLOCK;
     let consecutive = rows.chunk_by(move |a, b| of(*b) <= of(*a) + 1);
