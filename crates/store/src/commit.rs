@@ -3,22 +3,20 @@
 //! Threads queue their commits; the one that gets the committer takes all that wait, and one fence makes them
 //! durable together. Until then no reader sees them.
 
-use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::append::{Appender, Current, Overlay, Staged};
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::key_range::KeyRange;
-use crate::layout::{CHUNK, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
 use crate::leaf::EntrySlot;
-use crate::limits::check_value;
 use crate::log::LogWriter;
 use crate::memtable::MemEntry;
-use crate::record::{NewRecord, RecordRef, chunk_list};
+use crate::record::RecordRef;
 use crate::segments::Freed;
 use crate::snapshots::{KeptVersion, Snapshots};
-use crate::state::{Located, StoreState, StoreTrees, StoresState, chunks_of};
+use crate::state::{StoreState, StoreTrees, StoresState};
 use crate::tree::Damage;
 
 /// Multiple of the limits of a checkpoint at which commits wait for it.
@@ -119,35 +117,6 @@ pub(crate) struct Committer {
     /// Number of the newest checkpoint.
     pub(crate) checkpoint: u64,
     pub(crate) next_store: u32,
-}
-
-/// A record that was appended and is not in the trees yet.
-struct Staged {
-    store: Arc<StoreState>,
-    key: Vec<u8>,
-    record: u64,
-    commit: u64,
-    /// The record that it supersedes, unless that is of the same group.
-    located: Option<Located>,
-    after_staged: bool,
-}
-
-/// The newest record of a key that is not in the trees yet.
-#[derive(Clone)]
-struct Overlaid {
-    record: u64,
-    commit: u64,
-    /// The value, `None` for a deletion.
-    value: Option<Vec<u8>>,
-}
-
-type Overlay = HashMap<(u32, Vec<u8>), Overlaid>;
-
-/// The state of a key during a commit.
-enum Current {
-    Absent,
-    Staged(Overlaid),
-    Found(Located),
 }
 
 impl StoresState {
@@ -349,34 +318,6 @@ impl StoresState {
         }
     }
 
-    /// Returns the state of a key as of the commits so far; earlier overlays are newer.
-    fn current(&self, overlays: &[&Overlay], store: &StoreState, key: &[u8]) -> Result<Current> {
-        if overlays.iter().any(|overlay| !overlay.is_empty()) {
-            let wanted = (store.id, key.to_vec());
-            if let Some(staged) = overlays.iter().find_map(|overlay| overlay.get(&wanted)) {
-                return Ok(Current::Staged(staged.clone()));
-            }
-        }
-        let located = store.read().locate(self.medium(), key);
-        Ok(match located.map_err(|damage| self.damaged(damage))? {
-            Some(located) => Current::Found(located),
-            None => Current::Absent,
-        })
-    }
-
-    fn current_value(
-        &self,
-        overlays: &[&Overlay],
-        store: &StoreState,
-        key: &[u8],
-    ) -> Result<Option<Vec<u8>>> {
-        match self.current(overlays, store, key)? {
-            Current::Absent => Ok(None),
-            Current::Staged(staged) => Ok(staged.value),
-            Current::Found(located) => self.value_of(&located.record),
-        }
-    }
-
     /// Returns the value of a record, if it is not a deletion and has not expired.
     pub(crate) fn value_of(&self, record: &RecordRef) -> Result<Option<Vec<u8>>> {
         let value = self
@@ -475,129 +416,5 @@ impl Committer {
                 trees.active.set(key, MemEntry::Record(record));
             }
         }
-    }
-}
-
-/// Appends the records of one batch.
-struct Appender<'a> {
-    state: &'a StoresState,
-    committer: &'a mut Committer,
-    group: &'a Overlay,
-    batch: Overlay,
-    staged: &'a mut Vec<Staged>,
-    commit: u64,
-    needs_values: bool,
-    begun: bool,
-}
-
-impl Appender<'_> {
-    fn append(&mut self, op: &BatchOp) -> Result<()> {
-        match op {
-            BatchOp::Put {
-                store,
-                key,
-                value,
-                expires,
-            } => self.put(store, key, Some(value), *expires),
-            BatchOp::Delete { store, key } => self.put(store, key, None, None),
-            BatchOp::Merge { store, key, operand } => {
-                let operator = store.merge.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let operator = operator.ok_or_else(|| StoreError::NoMergeOperator {
-                    store: store.name.clone(),
-                })?;
-                let old = self.state.current_value(&[&self.batch, self.group], store, key)?;
-                let value = operator(key, old.as_deref(), operand);
-                check_value(store, &value)?;
-                self.put(store, key, Some(&value), None)
-            }
-            BatchOp::DeleteRange { store, range } => {
-                let mut keys = self.state.keys_in(store, range)?;
-                let overlaid = self.batch.keys().chain(self.group.keys());
-                let overlaid = overlaid.filter(|(id, key)| *id == store.id && range.contains(key));
-                keys.extend(overlaid.map(|(_, key)| key.clone()));
-                keys.sort_unstable();
-                keys.dedup();
-                keys.iter().try_for_each(|key| self.put(store, key, None, None))
-            }
-        }
-    }
-
-    fn put(
-        &mut self,
-        store: &Arc<StoreState>,
-        key: &[u8],
-        value: Option<&Vec<u8>>,
-        expires: Option<u64>,
-    ) -> Result<()> {
-        store.is_one_of(self.state)?;
-        let current = self.state.current(&[&self.batch, self.group], store, key)?;
-        let (prev, located, after_staged, is_absent) = match &current {
-            Current::Absent => (0, None, false, true),
-            Current::Staged(staged) => (staged.record, None, true, staged.value.is_none()),
-            Current::Found(located) => (
-                located.record.offset,
-                Some(*located),
-                false,
-                located.record.is_deleted(),
-            ),
-        };
-        if value.is_none() && is_absent && !matches!(current, Current::Staged(_)) {
-            return Ok(());
-        }
-        if !self.begun {
-            self.committer.log.begin(self.commit, false);
-            self.begun = true;
-        }
-        let mut segments = self.state.segments();
-        let slab = &self.state.slab;
-        let mut record = NewRecord {
-            store: store.id,
-            commit: self.commit,
-            flags: 0,
-            expires: None,
-            prev: 0,
-            key,
-            value: &[],
-        };
-        let mut push = |record: &NewRecord<'_>| self.committer.log.push(slab, &mut segments, record);
-        let list;
-        match value {
-            None => record.flags = RECORD_DELETED,
-            Some(value) if value.len() <= CHUNK => record.value = value,
-            Some(value) => {
-                let mut offsets = Vec::new();
-                for chunk in chunks_of(value) {
-                    offsets.push(push(&NewRecord {
-                        flags: RECORD_CHUNK,
-                        value: chunk,
-                        ..record
-                    })?);
-                }
-                list = chunk_list(value.len(), &offsets);
-                (record.flags, record.value) = (RECORD_CHUNKED, &list);
-            }
-        }
-        (record.prev, record.expires) = (prev, expires);
-        let offset = push(&record)?;
-        drop(segments);
-        let overlaid = Overlaid {
-            record: offset,
-            commit: self.commit,
-            // An empty value stands for one that nobody in the group asks for.
-            value: value.map(|value| match self.needs_values {
-                true => value.clone(),
-                false => Vec::new(),
-            }),
-        };
-        self.batch.insert((store.id, key.to_vec()), overlaid);
-        self.staged.push(Staged {
-            store: Arc::clone(store),
-            key: key.to_vec(),
-            record: offset,
-            commit: self.commit,
-            located,
-            after_staged,
-        });
-        Ok(())
     }
 }

@@ -73,6 +73,12 @@ pub enum StoreError {
         /// The store.
         store: String,
     },
+    /// The merge operator of the store panicked.
+    #[error("the merge operator of store '{store}' panicked; nothing was written")]
+    MergePanicked {
+        /// The store.
+        store: String,
+    },
     /// Durable bytes are not what was written.
     #[error("damaged stores in {}: {what} at offset {offset}; restore a backup, or salvage with `check`", path.display())]
     Damaged {

@@ -178,9 +178,10 @@ impl StoresState {
                 let found = self
                     .pointer_of(&snapshots, &store, &key, &version)
                     .map_err(damaged)?;
-                pointer = found
-                    .unwrap_or_else(|| unreachable!("it is needed, and nothing else changes"))
-                    .0;
+                let Some((found, _)) = found else {
+                    return Err(damaged(Damage::record(version.offset)));
+                };
+                pointer = found;
             }
             match pointer {
                 Pointer::Entry(located) => {

@@ -37,6 +37,7 @@
 //! - Readers wait for no commit's fence and no checkpoint.
 //! - A record or page that is read is what was written, or the read fails with [`StoreError::Damaged`].
 
+mod append;
 mod batch;
 mod branch;
 mod checkpoint;

@@ -71,6 +71,19 @@ fn merge_operators_and_conditions() {
     stores.write(batch).unwrap();
     assert_eq!(list.get("k").unwrap().unwrap(), b"a;b;c;");
     assert_eq!(list.get("gone").unwrap().unwrap(), b"d;");
+    // An operator that panics writes nothing, and nothing stays behind.
+    let fragile = stores
+        .store("fragile")
+        .unwrap()
+        .with_merge(|_, _, _| panic!("by the test"));
+    let mut batch = WriteBatch::new();
+    batch.put(&plain, "large", vec![1; 200_000]).unwrap();
+    batch.merge(&fragile, "k", "1").unwrap();
+    assert!(matches!(
+        stores.write(batch),
+        Err(StoreError::MergePanicked { .. })
+    ));
+    assert_eq!(plain.get("large").unwrap(), None);
     assert!(plain.compare_and_swap("k", None, Some(b"1")).unwrap());
     assert!(!plain.compare_and_swap("k", None, Some(b"2")).unwrap());
     assert!(!plain.compare_and_swap("k", Some(b"0"), None).unwrap());

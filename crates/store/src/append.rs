@@ -1,0 +1,200 @@
+//! Appending of the records of a batch, and the state of keys during a commit.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+
+use crate::commit::{BatchOp, Committer};
+use crate::error::{Result, StoreError};
+use crate::layout::{CHUNK, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
+use crate::limits::check_value;
+use crate::record::{NewRecord, chunk_list};
+use crate::state::{Located, StoreState, StoresState, chunks_of};
+
+/// A record that was appended and is not in the trees yet.
+pub(crate) struct Staged {
+    pub(crate) store: Arc<StoreState>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) record: u64,
+    pub(crate) commit: u64,
+    /// The record that it supersedes, unless that is of the same group.
+    pub(crate) located: Option<Located>,
+    pub(crate) after_staged: bool,
+}
+
+/// The newest record of a key that is not in the trees yet.
+#[derive(Clone)]
+pub(crate) struct Overlaid {
+    pub(crate) record: u64,
+    pub(crate) commit: u64,
+    /// The value, `None` for a deletion.
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+pub(crate) type Overlay = HashMap<(u32, Vec<u8>), Overlaid>;
+
+/// The state of a key during a commit.
+pub(crate) enum Current {
+    Absent,
+    Staged(Overlaid),
+    Found(Located),
+}
+
+impl StoresState {
+    /// Returns the state of a key as of the commits so far; earlier overlays are newer.
+    pub(crate) fn current(&self, overlays: &[&Overlay], store: &StoreState, key: &[u8]) -> Result<Current> {
+        if overlays.iter().any(|overlay| !overlay.is_empty()) {
+            let wanted = (store.id, key.to_vec());
+            if let Some(staged) = overlays.iter().find_map(|overlay| overlay.get(&wanted)) {
+                return Ok(Current::Staged(staged.clone()));
+            }
+        }
+        let located = store.read().locate(self.medium(), key);
+        Ok(match located.map_err(|damage| self.damaged(damage))? {
+            Some(located) => Current::Found(located),
+            None => Current::Absent,
+        })
+    }
+
+    pub(crate) fn current_value(
+        &self,
+        overlays: &[&Overlay],
+        store: &StoreState,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        match self.current(overlays, store, key)? {
+            Current::Absent => Ok(None),
+            Current::Staged(staged) => Ok(staged.value),
+            Current::Found(located) => self.value_of(&located.record),
+        }
+    }
+}
+
+/// Appends the records of one batch.
+pub(crate) struct Appender<'a> {
+    pub(crate) state: &'a StoresState,
+    pub(crate) committer: &'a mut Committer,
+    pub(crate) group: &'a Overlay,
+    pub(crate) batch: Overlay,
+    pub(crate) staged: &'a mut Vec<Staged>,
+    pub(crate) commit: u64,
+    pub(crate) needs_values: bool,
+    pub(crate) begun: bool,
+}
+
+impl Appender<'_> {
+    /// Appends the records of an operation.
+    pub(crate) fn append(&mut self, op: &BatchOp) -> Result<()> {
+        match op {
+            BatchOp::Put {
+                store,
+                key,
+                value,
+                expires,
+            } => self.put(store, key, Some(value), *expires),
+            BatchOp::Delete { store, key } => self.put(store, key, None, None),
+            BatchOp::Merge { store, key, operand } => {
+                let operator = store.merge.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let operator = operator.ok_or_else(|| StoreError::NoMergeOperator {
+                    store: store.name.clone(),
+                })?;
+                let old = self.state.current_value(&[&self.batch, self.group], store, key)?;
+                // A panic in the middle of a batch would leave a part of it in the log.
+                let merged = catch_unwind(AssertUnwindSafe(|| operator(key, old.as_deref(), operand)));
+                let value = merged.map_err(|_| StoreError::MergePanicked {
+                    store: store.name.clone(),
+                })?;
+                check_value(store, &value)?;
+                self.put(store, key, Some(&value), None)
+            }
+            BatchOp::DeleteRange { store, range } => {
+                let mut keys = self.state.keys_in(store, range)?;
+                let overlaid = self.batch.keys().chain(self.group.keys());
+                let overlaid = overlaid.filter(|(id, key)| *id == store.id && range.contains(key));
+                keys.extend(overlaid.map(|(_, key)| key.clone()));
+                keys.sort_unstable();
+                keys.dedup();
+                keys.iter().try_for_each(|key| self.put(store, key, None, None))
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        store: &Arc<StoreState>,
+        key: &[u8],
+        value: Option<&Vec<u8>>,
+        expires: Option<u64>,
+    ) -> Result<()> {
+        store.is_one_of(self.state)?;
+        let current = self.state.current(&[&self.batch, self.group], store, key)?;
+        let (prev, located, after_staged, is_absent) = match &current {
+            Current::Absent => (0, None, false, true),
+            Current::Staged(staged) => (staged.record, None, true, staged.value.is_none()),
+            Current::Found(located) => (
+                located.record.offset,
+                Some(*located),
+                false,
+                located.record.is_deleted(),
+            ),
+        };
+        if value.is_none() && is_absent && !matches!(current, Current::Staged(_)) {
+            return Ok(());
+        }
+        if !self.begun {
+            self.committer.log.begin(self.commit, false);
+            self.begun = true;
+        }
+        let mut segments = self.state.segments();
+        let slab = &self.state.slab;
+        let mut record = NewRecord {
+            store: store.id,
+            commit: self.commit,
+            flags: 0,
+            expires: None,
+            prev: 0,
+            key,
+            value: &[],
+        };
+        let mut push = |record: &NewRecord<'_>| self.committer.log.push(slab, &mut segments, record);
+        let list;
+        match value {
+            None => record.flags = RECORD_DELETED,
+            Some(value) if value.len() <= CHUNK => record.value = value,
+            Some(value) => {
+                let mut offsets = Vec::new();
+                for chunk in chunks_of(value) {
+                    offsets.push(push(&NewRecord {
+                        flags: RECORD_CHUNK,
+                        value: chunk,
+                        ..record
+                    })?);
+                }
+                list = chunk_list(value.len(), &offsets);
+                (record.flags, record.value) = (RECORD_CHUNKED, &list);
+            }
+        }
+        (record.prev, record.expires) = (prev, expires);
+        let offset = push(&record)?;
+        drop(segments);
+        let overlaid = Overlaid {
+            record: offset,
+            commit: self.commit,
+            // An empty value stands for one that nobody in the group asks for.
+            value: value.map(|value| match self.needs_values {
+                true => value.clone(),
+                false => Vec::new(),
+            }),
+        };
+        self.batch.insert((store.id, key.to_vec()), overlaid);
+        self.staged.push(Staged {
+            store: Arc::clone(store),
+            key: key.to_vec(),
+            record: offset,
+            commit: self.commit,
+            located,
+            after_staged,
+        });
+        Ok(())
+    }
+}
