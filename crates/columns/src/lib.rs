@@ -70,6 +70,7 @@ pub use table::alter::{
 pub use table::compact;
 pub use table::defaults::set_default;
 pub use table::{Table, TableHead};
+pub use types::{parse_type, type_name};
 pub use write::ranking::{RankedStrings, rank_strings};
 pub use write::writer::TableWriter;
 

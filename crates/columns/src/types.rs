@@ -46,8 +46,8 @@ const PLAIN: [(&str, DataType); 20] = [
     ("binary_view", DataType::BinaryView),
 ];
 
-/// The durable name of a type, `None` if tables cannot store it.
-pub(crate) fn type_name(data_type: &DataType) -> Option<String> {
+/// Returns the durable name of a type; `None` if tables cannot store it.
+pub fn type_name(data_type: &DataType) -> Option<String> {
     if let Some((name, _)) = PLAIN.iter().find(|(_, plain)| plain == data_type) {
         return Some((*name).to_owned());
     }
@@ -64,8 +64,8 @@ pub(crate) fn type_name(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// The type of a durable name.
-pub(crate) fn parse_type(name: &str) -> Option<DataType> {
+/// Returns the type of a durable name; `None` if it is none.
+pub fn parse_type(name: &str) -> Option<DataType> {
     if let Some((_, plain)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
         return Some(plain.clone());
     }

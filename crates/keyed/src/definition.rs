@@ -1,0 +1,248 @@
+//! Definitions of tables: columns, key, defaults.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use halocline_columns::{parse_type, type_name};
+use serde::{Deserialize, Serialize};
+
+use crate::column_builder::ColumnBuilder;
+use crate::column_values::ColumnValues;
+use crate::error::{KeyedError, Result};
+use crate::kind::ColumnKind;
+use crate::row::{self, RowColumn, RowReader};
+
+/// Version of the encoding of definitions.
+const VERSION: u32 = 1;
+
+/// The definition of a table with a primary key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDefinition {
+    pub(crate) name: String,
+    /// Number that names the table's store; 0 until the table is created.
+    pub(crate) uid: u64,
+    pub(crate) schema: SchemaRef,
+    /// Positions of the key columns, in the order of the key.
+    pub(crate) key: Vec<usize>,
+    /// Of each column, the default of an `INSERT`, as an array of one value.
+    pub(crate) defaults: Vec<Option<ArrayRef>>,
+    /// Of each column, its value in rows that were written before it was added.
+    pub(crate) initial: Vec<Option<ArrayRef>>,
+}
+
+/// A definition as it is stored, as JSON. It belongs to the format of the pool.
+#[derive(Serialize, Deserialize)]
+struct StoredDefinition {
+    version: u32,
+    uid: u64,
+    columns: Vec<StoredColumn>,
+    key: Vec<usize>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredColumn {
+    name: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    nullable: bool,
+    /// A row with this one column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default: Option<Vec<u8>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    initial: Option<Vec<u8>>,
+}
+
+impl TableDefinition {
+    /// Defines a table of this name with the columns of `schema`, of which `key` names the key columns, which
+    /// become NOT NULL.
+    ///
+    /// # Errors
+    /// [`KeyedError::Type`], [`KeyedError::Key`], [`KeyedError::Column`].
+    pub fn new(name: &str, schema: &Schema, key: &[&str]) -> Result<Self> {
+        let wrong = |reason| KeyedError::Key {
+            table: name.to_owned(),
+            columns: key.join(", "),
+            reason,
+        };
+        if key.is_empty() {
+            return Err(wrong("names no column; name one"));
+        }
+        let mut positions = Vec::new();
+        for column in key {
+            let position = schema.fields().iter().position(|field| field.name() == column);
+            let position = position.ok_or_else(|| wrong("names a column that the table does not have"))?;
+            if positions.contains(&position) {
+                return Err(wrong("names a column twice; name it once"));
+            }
+            positions.push(position);
+        }
+        let mut fields: Vec<Field> = Vec::new();
+        for (at, field) in schema.fields().iter().enumerate() {
+            check_type(name, field)?;
+            if fields.iter().any(|other| other.name() == field.name()) {
+                return Err(KeyedError::Column {
+                    table: name.to_owned(),
+                    column: field.name().clone(),
+                });
+            }
+            let nullable = field.is_nullable() && !positions.contains(&at);
+            fields.push(Field::new(field.name(), field.data_type().clone(), nullable));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            uid: 0,
+            defaults: vec![None; fields.len()],
+            initial: vec![None; fields.len()],
+            schema: Arc::new(Schema::new(fields)),
+            key: positions,
+        })
+    }
+
+    /// Sets the default of a column, given by position, as an array of one value of its type.
+    pub fn set_default(&mut self, column: usize, value: ArrayRef) {
+        self.defaults[column] = Some(value);
+    }
+
+    /// Adds a column, the last one. In the rows there are, it has the value `initial`, an array of one value;
+    /// NULL without it.
+    ///
+    /// # Errors
+    /// [`KeyedError::Type`].
+    pub fn add_column(&mut self, field: &Field, initial: Option<ArrayRef>) -> Result<()> {
+        check_type(&self.name, field)?;
+        let mut fields = self.schema.fields().to_vec();
+        fields.push(Arc::new(field.clone()));
+        self.schema = Arc::new(Schema::new(fields));
+        self.defaults.push(initial.clone());
+        self.initial.push(initial);
+        Ok(())
+    }
+
+    /// Renames a column, given by position.
+    pub fn rename_column(&mut self, column: usize, name: &str) {
+        let mut fields = self.schema.fields().to_vec();
+        fields[column] = Arc::new(fields[column].as_ref().clone().with_name(name));
+        self.schema = Arc::new(Schema::new(fields));
+    }
+
+    /// Returns the name of the table.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Returns the positions of the key columns, in the order of the key.
+    pub fn key(&self) -> &[usize] {
+        &self.key
+    }
+
+    /// Returns the default of a column as an array of one value.
+    pub fn default_value(&self, column: usize) -> Option<&ArrayRef> {
+        self.defaults[column].as_ref()
+    }
+
+    /// Returns the name of the store with the rows.
+    pub(crate) fn store_name(&self) -> String {
+        store_name(self.uid)
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let column = |(at, field): (usize, &Arc<Field>)| StoredColumn {
+            name: field.name().clone(),
+            // Checked when the definition was made.
+            type_name: type_name(field.data_type()).unwrap_or_default(),
+            nullable: field.is_nullable(),
+            default: self.defaults[at].as_ref().map(value_to_bytes),
+            initial: self.initial[at].as_ref().map(value_to_bytes),
+        };
+        let stored = StoredDefinition {
+            version: VERSION,
+            uid: self.uid,
+            columns: self.schema.fields().iter().enumerate().map(column).collect(),
+            key: self.key.clone(),
+        };
+        serde_json::to_vec(&stored).unwrap_or_default()
+    }
+
+    pub(crate) fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
+        let damaged = || KeyedError::Damaged {
+            table: name.to_owned(),
+            store: DEFINITIONS.to_owned(),
+            what: "its definition".to_owned(),
+        };
+        let stored: serde_json::Value = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+        let version = stored.get("version").and_then(serde_json::Value::as_u64);
+        if version.is_some_and(|version| version > u64::from(VERSION)) {
+            return Err(KeyedError::NewerFormat {
+                table: name.to_owned(),
+            });
+        }
+        let stored: StoredDefinition = serde_json::from_value(stored).map_err(|_| damaged())?;
+        let (mut fields, mut defaults, mut initial) = (Vec::new(), Vec::new(), Vec::new());
+        for column in &stored.columns {
+            let data_type = parse_type(&column.type_name).ok_or_else(damaged)?;
+            let value = |bytes: &Option<Vec<u8>>| match bytes {
+                Some(bytes) => value_from_bytes(&data_type, bytes).map(Some).ok_or_else(damaged),
+                None => Ok(None),
+            };
+            defaults.push(value(&column.default)?);
+            initial.push(value(&column.initial)?);
+            fields.push(Field::new(&column.name, data_type, column.nullable));
+        }
+        let names: Option<Vec<&str>> = stored
+            .key
+            .iter()
+            .map(|at| stored.columns.get(*at).map(|column| column.name.as_str()))
+            .collect();
+        let mut definition = Self::new(name, &Schema::new(fields), &names.ok_or_else(damaged)?)?;
+        (definition.defaults, definition.initial) = (defaults, initial);
+        definition.uid = stored.uid;
+        Ok(definition)
+    }
+}
+
+/// Name of the store with the definitions.
+pub(crate) const DEFINITIONS: &str = "sql/tables";
+
+/// How the names of stores with rows begin.
+pub(crate) const ROWS: &str = "sql/rows/";
+
+pub(crate) fn store_name(uid: u64) -> String {
+    format!("{ROWS}{uid}")
+}
+
+fn check_type(table: &str, field: &Field) -> Result<()> {
+    let stored = ColumnKind::of(field.data_type()).and(type_name(field.data_type()));
+    stored.map(|_| ()).ok_or_else(|| KeyedError::Type {
+        table: table.to_owned(),
+        column: field.name().clone(),
+        data_type: field.data_type().clone(),
+    })
+}
+
+/// Encodes an array of one value as a row of one column.
+fn value_to_bytes(array: &ArrayRef) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(kind) = ColumnKind::of(array.data_type())
+        && let Some(values) = ColumnValues::new(array, kind)
+    {
+        row::encode([(kind, values.value(0))].into_iter(), &mut bytes);
+    }
+    bytes
+}
+
+fn value_from_bytes(data_type: &DataType, bytes: &[u8]) -> Option<ArrayRef> {
+    let kind = ColumnKind::of(data_type)?;
+    let mut builder = ColumnBuilder::new(data_type, kind);
+    match RowReader::new(bytes)?.next(kind)? {
+        RowColumn::Value(value) => builder.push(Some(value))?,
+        RowColumn::Null => builder.push(None)?,
+        RowColumn::Missing => return None,
+    }
+    builder.finish().ok()
+}

@@ -1,0 +1,128 @@
+//! Errors of tables with a primary key.
+
+use arrow_schema::{ArrowError, DataType};
+use halocline_store::StoreError;
+
+/// Result of an operation on tables with a primary key.
+pub type Result<T, E = KeyedError> = std::result::Result<T, E>;
+
+/// A failure of an operation on tables with a primary key.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyedError {
+    /// The store of a table could not be read or written.
+    #[error("table {table}: {source}")]
+    Store {
+        /// The table.
+        table: String,
+        /// The error of the store.
+        source: StoreError,
+    },
+    /// The list of tables could not be read or written.
+    #[error("the list of tables with a primary key: {0}")]
+    List(StoreError),
+    /// A type that these tables do not store.
+    #[error(
+        "table {table}, column {column}: a table with a primary key does not store {data_type}; cast it, or leave out \
+         PRIMARY KEY"
+    )]
+    Type {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// A primary key without columns, or with one that the table does not have or that occurs twice.
+    #[error("table {table}: PRIMARY KEY ({columns}) {reason}")]
+    Key {
+        /// The table.
+        table: String,
+        /// The columns named.
+        columns: String,
+        /// The reason, with a hint on what to do.
+        reason: &'static str,
+    },
+    /// Two columns have the same name.
+    #[error("table {table}: there are two columns named {column}; rename one")]
+    Column {
+        /// The table.
+        table: String,
+        /// The name.
+        column: String,
+    },
+    /// The key columns of a row take too many bytes.
+    #[error(
+        "table {table}, row {row}: its primary key takes {bytes} bytes, and at most {most} are possible; use a shorter key"
+    )]
+    KeyTooLong {
+        /// The table.
+        table: String,
+        /// The row among those written, from 1.
+        row: u64,
+        /// Bytes of its key, encoded.
+        bytes: usize,
+        /// Bytes that a key may have.
+        most: usize,
+    },
+    /// The other columns of a row take too many bytes.
+    #[error(
+        "table {table}, row {row}: its columns besides the primary key take {bytes} bytes, and at most {most} are possible; \
+         split the row, or keep large values elsewhere"
+    )]
+    RowTooLong {
+        /// The table.
+        table: String,
+        /// The row among those written, from 1.
+        row: u64,
+        /// Bytes of its value, encoded.
+        bytes: usize,
+        /// Bytes that a value may have.
+        most: usize,
+    },
+    /// NULL in a key column.
+    #[error("table {table}, row {row}, column {column}: is NULL, but belongs to the primary key")]
+    NullKey {
+        /// The table.
+        table: String,
+        /// The row among those written, from 1.
+        row: u64,
+        /// The column.
+        column: String,
+    },
+    /// A pair of a table's store is no row, or its definition none.
+    #[error(
+        "table {table}: {what} cannot be read; if another program has written to the store {store}, delete what it wrote, else \
+         restore a backup"
+    )]
+    Damaged {
+        /// The table.
+        table: String,
+        /// Its store.
+        store: String,
+        /// The damaged part.
+        what: String,
+    },
+    /// A newer version has written the definition of a table.
+    #[error("table {table} was created by a newer version of Halocline; use that one")]
+    NewerFormat {
+        /// The table.
+        table: String,
+    },
+    /// The name is taken.
+    #[error("table '{name}' exists already; drop it first, or choose another name")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// There is no such table.
+    #[error("there is no table '{name}' with a primary key")]
+    NoTable {
+        /// The name.
+        name: String,
+    },
+    /// Arrow refused columns.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+}
