@@ -36,7 +36,7 @@ pub(crate) struct EngineContext {
     /// Copies of indexes in DRAM.
     pub(crate) placements: Arc<Placements>,
     /// The key-value stores of the pool.
-    pub(crate) stores: OpenStores,
+    pub(crate) stores: Arc<OpenStores>,
     /// Threads that share large selections through an index.
     pub(crate) threads: Arc<SelectionThreads>,
 }

@@ -29,6 +29,7 @@ use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
     self, PlacementSpec, build_index, drop_indexes, insert_batch, place_now, rebuild, set_placement,
 };
+use crate::stores::OpenStores;
 use crate::tuning::Tuning;
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
@@ -182,6 +183,7 @@ impl Database {
         }
         let medium = medium_of(pool.kind(), options.medium.as_ref());
         let placements = Arc::new(Placements::new(u64::MAX, medium, index_options(options)));
+        let stores = Arc::new(OpenStores::new(&pool));
         let engine = EngineContext {
             pool,
             cache: CatalogCache::new(Arc::clone(&placements)),
@@ -193,7 +195,7 @@ impl Database {
             damage: DamageLog::default(),
             runtime: MemoryBudget::new(options.memory).runtime(),
             placements,
-            stores: Default::default(),
+            stores,
             threads: Arc::default(),
         };
         let dram_budget = engine.default_dram_budget();

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
 use halocline_joins::JoinError;
+use halocline_keyed::KeyedError;
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 use halocline_store::StoreError;
@@ -38,6 +39,9 @@ pub enum EngineError {
     /// The key-value stores could not be opened, read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A table with a primary key could not be created, read or written.
+    #[error(transparent)]
+    Keyed(#[from] KeyedError),
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),
@@ -224,6 +228,30 @@ pub enum EngineError {
          begin again"
     )]
     TransactionLost,
+    /// One transaction writes to tables with a primary key and to others.
+    #[error(
+        "one transaction writes either to tables with a primary key or to others; COMMIT before the statement, or give both \
+         tables a primary key"
+    )]
+    MixedTransaction,
+    /// Two rows would have the same primary key.
+    #[error("{statement}: there is a row with the primary key ({key}) already; {instead}")]
+    DuplicateKey {
+        /// The statement in short.
+        statement: String,
+        /// The values of the key columns.
+        key: String,
+        /// A hint on what to do instead.
+        instead: &'static str,
+    },
+    /// Other transactions changed what a statement depends on, each time it was run.
+    #[error("{statement}: other transactions changed the same rows {attempts} times in a row; run it again")]
+    TooManyConflicts {
+        /// The statement in short.
+        statement: String,
+        /// Number of times it was run.
+        attempts: u32,
+    },
     /// An object of a transaction was used after the end of the transaction.
     #[error("the transaction has ended; ask again")]
     TransactionOver,

@@ -27,6 +27,7 @@ mod error;
 mod filter;
 mod import;
 mod info;
+mod keyed;
 mod memory;
 mod nesting;
 mod options;

@@ -1,14 +1,86 @@
-//! Key-value stores of the open database: see [`Database::store`].
+//! Key-value stores of the open database, and the tables with a primary key in them: see
+//! [`Database::store`].
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use halocline_keyed::KeyedTables;
+use halocline_pool::Pool;
 use halocline_store::{Store, Stores};
 
 use crate::{Database, EngineError};
 
-/// The stores of the pool, once they have been opened.
+/// The stores of the pool, opened when they are first needed.
+#[derive(Debug)]
+pub(crate) struct OpenStores {
+    pool: Pool,
+    opened: Mutex<Opened>,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct OpenStores(Mutex<Option<Stores>>);
+struct Opened {
+    stores: Option<Stores>,
+    tables: Option<Arc<KeyedTables>>,
+}
+
+impl OpenStores {
+    pub(crate) fn new(pool: &Pool) -> Self {
+        Self {
+            pool: pool.clone(),
+            opened: Mutex::default(),
+        }
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the stores, which are created if the pool has none.
+    ///
+    /// # Errors
+    /// They are damaged or open elsewhere; the pool cannot be written.
+    pub(crate) fn stores(&self) -> Result<Stores, EngineError> {
+        Ok(self.opened().stores(&self.pool)?.clone())
+    }
+
+    /// Returns the tables with a primary key, for creating one.
+    ///
+    /// # Errors
+    /// Those of [`stores`](Self::stores); the list of tables is damaged.
+    pub(crate) fn tables(&self) -> Result<Arc<KeyedTables>, EngineError> {
+        self.opened().tables(&self.pool)
+    }
+
+    /// Returns the tables with a primary key; none if the pool has no stores.
+    ///
+    /// # Errors
+    /// Those of [`tables`](Self::tables).
+    pub(crate) fn existing_tables(&self) -> Result<Option<Arc<KeyedTables>>, EngineError> {
+        let mut opened = self.opened();
+        if opened.stores.is_none() && !Stores::exist_in(&self.pool)? {
+            return Ok(None);
+        }
+        opened.tables(&self.pool).map(Some)
+    }
+}
+
+impl Opened {
+    fn stores(&mut self, pool: &Pool) -> Result<&Stores, EngineError> {
+        let opened = match self.stores.take() {
+            Some(stores) => stores,
+            None => Stores::open(pool)?,
+        };
+        Ok(self.stores.insert(opened))
+    }
+
+    fn tables(&mut self, pool: &Pool) -> Result<Arc<KeyedTables>, EngineError> {
+        if let Some(tables) = &self.tables {
+            return Ok(Arc::clone(tables));
+        }
+        let tables = Arc::new(KeyedTables::open(self.stores(pool)?)?);
+        self.tables = Some(Arc::clone(&tables));
+        Ok(tables)
+    }
+}
 
 impl Database {
     /// Opens the key-value stores of the pool through this handle; later calls return the same. While they
@@ -17,18 +89,7 @@ impl Database {
     /// # Errors
     /// The stores are damaged or open elsewhere; the pool cannot be written.
     pub fn stores(&self) -> Result<Stores, EngineError> {
-        let mut open = self
-            .engine
-            .stores
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(stores) = &*open {
-            return Ok(stores.clone());
-        }
-        let stores = Stores::open(&self.engine.pool)?;
-        *open = Some(stores.clone());
-        Ok(stores)
+        self.engine.stores.stores()
     }
 
     /// Opens a key-value store of the pool, which is created durably if there is none of this name.

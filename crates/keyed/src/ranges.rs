@@ -75,6 +75,15 @@ impl KeyRanges {
         })
     }
 
+    /// Returns the ranges of single keys, given encoded, in ascending order.
+    pub fn keys(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let point = |key: Vec<u8>| (Bound::Included(key.clone()), Bound::Included(key));
+        Self {
+            ranges: keys.into_iter().map(point).collect(),
+            columns: 0,
+        }
+    }
+
     /// Returns the ranges.
     pub fn as_slice(&self) -> &[(Bound<Vec<u8>>, Bound<Vec<u8>>)] {
         &self.ranges

@@ -3,13 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use halocline_pool::Pool;
+use halocline_pool::{Pool, PoolError};
 
 use crate::batch::WriteBatch;
 use crate::error::{Result, StoreError};
 use crate::handle::StoresHandle;
 use crate::keeper;
 use crate::key_range::KeyRange;
+use crate::layout::OBJECT;
 use crate::options::StoresOptions;
 use crate::recover;
 use crate::snapshot::StoreSnapshot;
@@ -80,6 +81,18 @@ impl Stores {
         Ok(Self {
             handle: Arc::new(StoresHandle::new(state, keeper)),
         })
+    }
+
+    /// Returns true if a pool has stores, so that opening them does not create any. O(1).
+    ///
+    /// # Errors
+    /// Those of [`Pool::snapshot`].
+    pub fn exist_in(pool: &Pool) -> Result<bool> {
+        match pool.snapshot()?.object(OBJECT) {
+            Ok(_) => Ok(true),
+            Err(PoolError::NoSuchObject { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn state(&self) -> &Arc<StoresState> {

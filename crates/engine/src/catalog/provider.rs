@@ -14,6 +14,7 @@ use datafusion::logical_expr::TableType;
 use super::damaged::DamagedTable;
 use super::{Catalog, FileTables};
 use crate::EngineError;
+use crate::keyed::{KeyedProvider, KeyedReads};
 use crate::plan::{PoolTable, external};
 
 /// Name of the one catalog.
@@ -90,11 +91,13 @@ impl PoolCatalogList {
         catalog: Arc<Catalog>,
         externals: Externals,
         files: Arc<FileTables>,
+        keyed: KeyedReads,
         missing: MissingTables,
     ) -> Self {
         Self(Arc::new(PoolCatalog(Arc::new(PoolSchema {
             catalog,
             externals,
+            keyed,
             files,
             missing,
         }))))
@@ -132,6 +135,7 @@ impl CatalogProvider for PoolCatalog {
 struct PoolSchema {
     catalog: Arc<Catalog>,
     externals: Externals,
+    keyed: KeyedReads,
     /// Tables of files, named by their paths.
     files: Arc<FileTables>,
     missing: MissingTables,
@@ -142,6 +146,7 @@ impl SchemaProvider for PoolSchema {
     fn table_names(&self) -> Vec<String> {
         let mut names = self.catalog.table_names();
         names.extend(self.externals.names());
+        names.extend(self.keyed.names());
         names.sort_unstable();
         names
     }
@@ -160,9 +165,16 @@ impl SchemaProvider for PoolSchema {
         if let Some(external) = self.externals.get(name) {
             return Ok(Some(external));
         }
+        let keyed = self.keyed.table(name);
+        if let Ok(Some((table, view))) = keyed {
+            return Ok(Some(Arc::new(KeyedProvider::new(table, view))));
+        }
         let file = self.files.try_new(name).await?;
-        if file.is_none() {
-            self.missing.add(name);
+        match (&file, keyed) {
+            (Some(_), _) => {}
+            // The name may be that of a table that cannot be seen.
+            (None, Err(error)) => return Err(external(error)),
+            (None, Ok(_)) => self.missing.add(name),
         }
         Ok(file)
     }
@@ -172,7 +184,7 @@ impl SchemaProvider for PoolSchema {
         name: String,
         table: Arc<dyn TableProvider>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
-        if self.catalog.has_table(&name) {
+        if self.catalog.has_table(&name) || self.keyed.has(&name) {
             let instead = "drop it first, or choose another name for the external table";
             let error = EngineError::Exists {
                 kind: "table",
@@ -190,13 +202,13 @@ impl SchemaProvider for PoolSchema {
 
     /// Opens nothing, so that a damaged table does not keep others from being listed.
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        if self.catalog.has_table(name) {
+        if self.catalog.has_table(name) || self.keyed.has(name) {
             return Ok(Some(TableType::Base));
         }
         Ok(self.externals.get(name).map(|table| table.table_type()))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.catalog.has_table(name) || self.externals.get(name).is_some()
+        self.catalog.has_table(name) || self.externals.get(name).is_some() || self.keyed.has(name)
     }
 }

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Query};
+use halocline_keyed::KeyedView;
 
 pub(crate) use planning::StatementPlanner;
 
@@ -24,10 +25,12 @@ use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, 
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
+use crate::keyed::KeyedReads;
 use crate::semantics;
 use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::{AFTER_LARGE, drop_tables, give_back};
+use crate::stores::OpenStores;
 use crate::threads::MOST_THREADS;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
 
@@ -38,6 +41,8 @@ pub(crate) struct DatabaseSession {
     context: SessionContext,
     files: Arc<FileTables>,
     externals: Externals,
+    /// Tables with a primary key.
+    stores: Arc<OpenStores>,
     slot: Arc<TransactionSlot>,
 }
 
@@ -82,6 +87,7 @@ impl DatabaseSession {
             context,
             files,
             externals: Externals::default(),
+            stores: Arc::clone(&engine.stores),
             slot: Arc::default(),
         }
     }
@@ -165,16 +171,29 @@ impl DatabaseSession {
         if_exists: bool,
     ) -> Result<String, EngineError> {
         let catalog = self.peek(engine)?;
-        let (mut stored, mut external) = (Vec::new(), Vec::new());
+        let (mut stored, mut keyed, mut external) = (Vec::new(), Vec::new(), Vec::new());
         for name in names {
-            match (catalog.has_table(name), self.externals.has(name)) {
-                (true, _) => stored.push(name.clone()),
-                (false, true) => external.push(name.clone()),
-                (false, false) if if_exists => {}
-                (false, false) => return Err(catalog.no_table(name)),
+            if catalog.has_table(name) {
+                stored.push(name.clone());
+            } else if self.externals.has(name) {
+                external.push(name.clone());
+            } else if let Some(tables) = self.stores.existing_tables()?
+                && tables.table(name).is_some()
+            {
+                keyed.push((tables, name.clone()));
+            } else if !if_exists {
+                return Err(catalog.no_table(name));
             }
         }
         drop(catalog);
+        if !keyed.is_empty() {
+            self.slot
+                .must_be_idle("DROP TABLE of a table with a primary key")?;
+        }
+        for (tables, name) in keyed {
+            tables.drop_table(&name)?;
+            external.push(name);
+        }
         let dropped = match stored.is_empty() && !external.is_empty() {
             true => format!("dropped table {}", external.join(", ")),
             false if stored.is_empty() => "nothing to drop".into(),
@@ -190,8 +209,18 @@ impl DatabaseSession {
 
     /// Returns the planner of one statement, which sees this version of the database.
     pub(crate) fn planner(&self, catalog: &Arc<Catalog>) -> StatementPlanner {
+        self.planner_with(catalog, None)
+    }
+
+    /// Does the same as [`planner`](Self::planner) with a given version of the tables with a primary key.
+    pub(crate) fn planner_with(&self, catalog: &Arc<Catalog>, view: Option<KeyedView>) -> StatementPlanner {
         let (externals, files) = (self.externals.clone(), Arc::clone(&self.files));
-        StatementPlanner::new(self.context.state(), catalog, externals, files)
+        let reads = KeyedReads::new(&self.stores, &self.slot);
+        let reads = match view {
+            Some(view) => reads.with_view(view),
+            None => reads,
+        };
+        StatementPlanner::new(self.context.state(), catalog, externals, files, reads)
     }
 
     /// Plans a query over a version of the database and starts it.

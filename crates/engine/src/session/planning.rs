@@ -21,12 +21,13 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::planner::{
     ContextProvider, ParserOptions, PlannerContext, SqlToRel, object_name_to_table_reference,
 };
-use datafusion::sql::sqlparser::ast::{self, visit_relations};
+use datafusion::sql::sqlparser::ast::{self, Query, visit_relations};
 
 use crate::EngineError;
 use crate::advise::selections::SelectionRecorder;
 use crate::catalog::{CATALOG, Catalog, Externals, FileTables, MissingTables, PoolCatalogList, SCHEMA};
 use crate::config::SessionSettings;
+use crate::keyed::KeyedReads;
 use crate::plan::external;
 use crate::{semantics, stack};
 
@@ -43,9 +44,10 @@ impl StatementPlanner {
         catalog: &Arc<Catalog>,
         externals: Externals,
         files: Arc<FileTables>,
+        keyed: KeyedReads,
     ) -> Self {
         let missing = MissingTables::default();
-        let list = PoolCatalogList::new(Arc::clone(catalog), externals, files, missing.clone());
+        let list = PoolCatalogList::new(Arc::clone(catalog), externals, files, keyed, missing.clone());
         state.register_catalog_list(Arc::new(list));
         Self {
             state,
@@ -78,6 +80,15 @@ impl StatementPlanner {
             Some(name) if matches!(error.find_root(), DataFusionError::Plan(_)) => self.no_table(&name),
             _ => error.into(),
         })
+    }
+
+    /// Plans a query and starts it.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub(crate) async fn query(&self, query: Box<Query>) -> Result<SendableRecordBatchStream, EngineError> {
+        let statement = Parsed::Statement(Box::new(ast::Statement::Query(query)));
+        self.start(&self.plan(statement).await?).await
     }
 
     /// Starts a plan that returns rows.

@@ -43,11 +43,16 @@ impl TableSpec {
         if self.if_not_exists {
             return Ok(false);
         }
-        Err(EngineError::Exists {
+        Err(self.exists())
+    }
+
+    /// Returns the error for an existing table.
+    pub(crate) fn exists(&self) -> EngineError {
+        EngineError::Exists {
             kind: "table",
             name: self.name.clone(),
             instead: "drop it first, choose another name, or use CREATE OR REPLACE TABLE",
-        })
+        }
     }
 
     /// Returns the message for an existing table.

@@ -6,12 +6,11 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value};
-use halocline_columns::Table;
 
 use super::literal_expr::literal_expr;
 use crate::EngineError;
 use crate::storable::storable_type;
-use crate::write::{BatchFitter, arrange, is_default, literals};
+use crate::write::{BatchFitter, WrittenTable, arrange, is_default, literals};
 
 /// Returns the default of a column as an array of one value of the type that a table keeps.
 ///
@@ -41,7 +40,7 @@ pub(crate) fn default_of(table: &str, field: &Field, expr: &Expr) -> Result<Arra
 /// No such column.
 pub(crate) fn spelled_out(
     mut query: Box<Query>,
-    table: &Table,
+    table: &dyn WrittenTable,
     columns: &[String],
 ) -> Result<Box<Query>, EngineError> {
     let SetExpr::Values(values) = &mut *query.body else {

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::Expr;
 use crate::EngineError;
 use crate::delta::TableChange;
 use crate::transaction::Transaction;
-use crate::write::{BatchFitter, StoredRows, arrange, inserts, literals, store};
+use crate::write::{BatchFitter, StoredRows, WrittenTable, arrange, inserts, literals, store};
 
 /// Inserts rows of literals into columns of a table (all, if none is named), and returns their number.
 ///
@@ -22,9 +22,23 @@ pub(crate) fn insert_literals(
 ) -> Result<u64, EngineError> {
     // The columns of a table are the same with and without its delta.
     let open = transaction.catalog().objects().table(table)?;
-    let schema = open.table.schema();
-    let statement = format!("INSERT INTO {table}");
-    let from = arrange(table, schema, columns)?;
+    let batch = literal_rows(&open.table, columns, rows)?;
+    transaction.apply(&open, vec![TableChange::Insert(batch)], rows.len() as u64)?;
+    Ok(rows.len() as u64)
+}
+
+/// Returns rows of literals for columns of a table (all, if none is named) as a batch of the table.
+///
+/// # Errors
+/// No such column; a value does not fit.
+pub(crate) fn literal_rows(
+    table: &dyn WrittenTable,
+    columns: &[String],
+    rows: &[Vec<Expr>],
+) -> Result<RecordBatch, EngineError> {
+    let schema = table.schema();
+    let statement = format!("INSERT INTO {}", table.name());
+    let from = arrange(table.name(), schema, columns)?;
     let columns = from.iter().enumerate();
     let mut given: Vec<(usize, usize)> = columns
         .filter_map(|(column, at)| Some(((*at)?, column)))
@@ -32,13 +46,26 @@ pub(crate) fn insert_literals(
     given.sort_unstable();
     let given = || given.iter().map(|(_, column)| *column);
     let fields: Vec<_> = given().map(|column| schema.fields()[column].clone()).collect();
-    let defaults: Vec<_> = given().map(|column| open.table.default_value(column)).collect();
+    let defaults: Vec<_> = given().map(|column| table.default_value(column)).collect();
     let batch = literals(&statement, rows, &fields, Some(&defaults))?;
-    let batch = BatchFitter::new(statement, schema, from)
-        .with_defaults(&open.table)
-        .batch(&batch)?;
-    transaction.apply(&open, vec![TableChange::Insert(batch)], rows.len() as u64)?;
-    Ok(rows.len() as u64)
+    BatchFitter::new(statement, schema, from)
+        .with_defaults(table)
+        .batch(&batch)
+}
+
+/// Returns the fitter for the rows of a query that are inserted into columns of a table.
+///
+/// # Errors
+/// No such column; as many columns as values there must be.
+pub(crate) fn query_fitter(
+    table: &dyn WrittenTable,
+    columns: &[String],
+    rows: &SchemaRef,
+) -> Result<BatchFitter, EngineError> {
+    let from = arrange(table.name(), table.schema(), columns)?;
+    check_count(table.name(), &from, rows)?;
+    let statement = format!("INSERT INTO {}", table.name());
+    Ok(BatchFitter::new(statement, table.schema(), from).with_defaults(table))
 }
 
 /// Inserts a batch by column names; columns of the table that it lacks take their default. Returns the number
@@ -81,10 +108,7 @@ pub(crate) async fn insert_rows(
     rows: SendableRecordBatchStream,
 ) -> Result<u64, EngineError> {
     let open = transaction.catalog().objects().table(table)?;
-    let from = arrange(table, open.table.schema(), columns)?;
-    check_count(table, &from, &rows.schema())?;
-    let fit = BatchFitter::new(format!("INSERT INTO {table}"), open.table.schema(), from)
-        .with_defaults(&open.table);
+    let fit = query_fitter(&open.table, columns, &rows.schema())?;
     match store(transaction, &open, fit, rows, |_| Ok(())).await? {
         StoredRows::Few(batches, count) => {
             transaction.apply(&open, inserts(batches), count)?;

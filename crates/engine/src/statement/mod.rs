@@ -8,6 +8,9 @@ mod defaults;
 mod drop;
 mod insert;
 mod kept_indexes;
+mod keyed_changes;
+mod keyed_rows;
+mod keyed_tables;
 mod literal_expr;
 mod modify;
 mod parameters;
@@ -20,6 +23,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 mod unsupported;
+mod upsert;
 
 pub use compact::{CompactOptions, CompactProgress, CompactReport};
 pub(crate) use compact::{compact, compact_group};

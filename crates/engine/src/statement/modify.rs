@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
+use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SendableRecordBatchStream;
@@ -24,7 +25,25 @@ use crate::plan::{ADDRESS, PoolTable};
 use crate::session::StatementPlanner;
 use crate::transaction::Transaction;
 use crate::tuning::EngineFault;
-use crate::write::{BatchFitter, StoredRows, inserts, is_default, store};
+use crate::write::{BatchFitter, StoredRows, WrittenTable, inserts, is_default, store};
+
+/// A table whose rows a statement changes.
+pub(crate) struct ChangedTable<'a> {
+    /// Its columns.
+    pub(crate) columns: &'a dyn WrittenTable,
+    /// Its rows: the columns of the table, then [`ADDRESS`].
+    pub(crate) rows: Arc<dyn TableProvider>,
+}
+
+impl<'a> ChangedTable<'a> {
+    /// Returns a table of the pool.
+    pub(crate) fn of_pool(open: &'a Arc<OpenTable>) -> Self {
+        Self {
+            columns: &open.table,
+            rows: Arc::new(PoolTable::with_addresses(Arc::clone(open))),
+        }
+    }
+}
 
 /// Plans the query for the addresses of the rows that a DELETE selects.
 ///
@@ -32,10 +51,10 @@ use crate::write::{BatchFitter, StoredRows, inserts, is_default, store};
 /// The condition cannot be planned.
 pub(crate) async fn plan_delete(
     planner: &StatementPlanner,
-    open: &Arc<OpenTable>,
+    table: ChangedTable<'_>,
     delete: &Delete,
 ) -> Result<LogicalPlan, EngineError> {
-    plan_rows(planner, open, &delete.alias, &[], delete.selection.as_ref()).await
+    plan_rows(planner, table, &delete.alias, &[], delete.selection.as_ref()).await
 }
 
 /// Plans the query for the addresses of the rows that an UPDATE selects and for their new values. Returns
@@ -46,10 +65,10 @@ pub(crate) async fn plan_delete(
 /// The table lacks a column; an expression cannot be planned.
 pub(crate) async fn plan_update(
     planner: &StatementPlanner,
-    open: &Arc<OpenTable>,
+    table: ChangedTable<'_>,
     update: &Update,
 ) -> Result<(LogicalPlan, Vec<Option<usize>>), EngineError> {
-    let schema = open.table.schema();
+    let schema = table.columns.schema();
     for (column, _) in &update.assignments {
         if schema.index_of(column).is_err() {
             return Err(EngineError::no_column(&update.table, schema, column));
@@ -69,7 +88,7 @@ pub(crate) async fn plan_update(
         values.push(value);
         from.push(Some(values.len()));
     }
-    let plan = plan_rows(planner, open, &update.alias, &values, update.selection.as_ref()).await?;
+    let plan = plan_rows(planner, table, &update.alias, &values, update.selection.as_ref()).await?;
     Ok((plan, from))
 }
 
@@ -83,14 +102,14 @@ enum NewValue<'a> {
 /// Plans the query for the addresses of the rows for which `selection` is true, followed by `values`.
 async fn plan_rows(
     planner: &StatementPlanner,
-    open: &Arc<OpenTable>,
+    changed: ChangedTable<'_>,
     alias: &str,
     values: &[NewValue<'_>],
     selection: Option<&ast::Expr>,
 ) -> Result<LogicalPlan, EngineError> {
     let table = TableReference::bare(alias);
     // Without the column of addresses, which expressions must neither see nor name in an error.
-    let schema = DFSchema::try_from_qualified_schema(table.clone(), open.table.schema())?;
+    let schema = DFSchema::try_from_qualified_schema(table.clone(), changed.columns.schema())?;
     let assigned = values.iter().filter_map(|value| match value {
         NewValue::Assigned(expr) => Some(*expr),
         NewValue::Unchanged(_) => None,
@@ -103,7 +122,7 @@ async fn plan_rows(
         return Err(EngineError::Query(text));
     }
     let mut expressions = expressions.into_iter();
-    let source = provider_as_source(Arc::new(PoolTable::with_addresses(Arc::clone(open))));
+    let source = provider_as_source(changed.rows);
     let mut rows = LogicalPlanBuilder::scan(table.clone(), source, None)?;
     if let Some(condition) = selection.and_then(|_| expressions.next()) {
         rows = rows.filter(condition)?;

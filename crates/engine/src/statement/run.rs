@@ -17,8 +17,10 @@ use super::defaults::spelled_out;
 use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
 use super::kept_indexes::KeptIndexes;
-use super::modify::{delete_all, delete_rows, plan_delete, plan_update, update_rows};
-use super::parse::{CopyFrom, Delete, Insert, InsertSource, Statement, Update};
+use super::keyed_rows::KeyedChange;
+use super::keyed_tables;
+use super::modify::{ChangedTable, delete_all, delete_rows, plan_delete, plan_update, update_rows};
+use super::parse::{Alteration, CopyFrom, Delete, Insert, InsertSource, OnConflict, Statement, Update};
 use super::place_index::{PlacementSpec, place_now, set_placement};
 use super::show_indexes::show_indexes;
 use crate::cancel::CancelOnDrop;
@@ -67,12 +69,25 @@ pub(crate) async fn run(
             let said = "external table created for this session";
             session.remember(engine, parsed).await.map(|()| said.to_string())
         }
-        Statement::CreateTable { spec, query } => run.create_table_as(spec, query).await,
+        Statement::CreateTable { spec, query } => {
+            if run.keyed_table(&spec.name)?.is_some() {
+                return run.name_is_taken(&spec).map(QueryResult::done);
+            }
+            run.create_table_as(spec, query).await
+        }
         Statement::NewTable {
             spec,
             schema,
             defaults,
+            key,
         } => {
+            if !key.is_empty() {
+                let definition = keyed_tables::define(&spec, &schema, &defaults, &key)?;
+                return run.create_keyed(spec, definition).await.map(QueryResult::done);
+            }
+            if run.keyed_table(&spec.name)?.is_some() {
+                return run.name_is_taken(&spec).map(QueryResult::done);
+            }
             let cancel = run.cancel.flag();
             run.change("CREATE TABLE", move |transaction| {
                 if !spec.is_needed(transaction)? {
@@ -122,12 +137,32 @@ pub(crate) async fn run(
         Statement::Update(update) => run.update(update).await,
         Statement::Delete(delete) => run.delete(delete).await,
         Statement::Truncate { names, if_exists } => {
+            let (keyed, names) = run.split_keyed(names)?;
+            let emptied = run.truncate_keyed(keyed).await?;
+            if names.is_empty() && !emptied.is_empty() {
+                return Ok(QueryResult::done(format!(
+                    "truncated table {}",
+                    emptied.join(", ")
+                )));
+            }
             run.change("TRUNCATE", move |transaction| {
                 truncate_tables(transaction, &names, if_exists)
             })
             .await
         }
         Statement::Alter(alter) => {
+            if let Some((tables, _)) = run.keyed_table(&alter.table)? {
+                return run.alter_keyed(tables, alter).await.map(QueryResult::done);
+            }
+            if let Alteration::Rename(to) = &alter.what
+                && run.keyed_table(to)?.is_some()
+            {
+                return Err(EngineError::Exists {
+                    kind: "table",
+                    name: to.clone(),
+                    instead: "choose another name",
+                });
+            }
             run.change("ALTER TABLE", move |transaction| alter_table(transaction, &alter))
                 .await
         }
@@ -148,9 +183,9 @@ pub(crate) async fn run(
 }
 
 /// The execution of a statement.
-struct StatementRun<'a> {
-    session: &'a Arc<DatabaseSession>,
-    engine: &'a Arc<EngineContext>,
+pub(super) struct StatementRun<'a> {
+    pub(super) session: &'a Arc<DatabaseSession>,
+    pub(super) engine: &'a Arc<EngineContext>,
     /// The stack size that the trees of the statement need.
     stack: StackSize,
     /// Cancels work on other threads when the future of the statement is dropped.
@@ -159,7 +194,7 @@ struct StatementRun<'a> {
 
 impl StatementRun<'_> {
     /// Runs `work` on a thread that may block.
-    async fn blocking<T: Send + 'static>(
+    pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DatabaseSession, &Arc<EngineContext>) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
@@ -246,11 +281,26 @@ impl StatementRun<'_> {
     }
 
     async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
+        if let Some((tables, table)) = self.keyed_table(&insert.table)? {
+            let change = KeyedChange::Insert(insert);
+            let rows = self.change_keyed(&tables, &table, &change).await?;
+            return Ok(format!("inserted {}", counted(rows)));
+        }
         let Insert {
             table,
             columns,
             source,
+            on_conflict,
         } = insert;
+        if !matches!(on_conflict, OnConflict::Fail) {
+            return Err(EngineError::Unsupported {
+                what: format!("INSERT INTO {table} with ON CONFLICT, OR or IGNORE"),
+                instead:
+                    "the table has no primary key; create it with PRIMARY KEY, or DELETE the old rows first, \
+                          within BEGIN and COMMIT"
+                        .into(),
+            });
+        }
         match source {
             InsertSource::Literals(rows) => {
                 self.change("INSERT", move |transaction| {
@@ -284,6 +334,11 @@ impl StatementRun<'_> {
     }
 
     async fn delete(&self, delete: Delete) -> Result<String, EngineError> {
+        if let Some((tables, table)) = self.keyed_table(&delete.table)? {
+            let change = KeyedChange::Delete(delete);
+            let rows = self.change_keyed(&tables, &table, &change).await?;
+            return Ok(format!("deleted {}", counted(rows)));
+        }
         let mut held = self.take("DELETE").await?;
         let result = self.delete_in(&mut held.transaction, &delete).await;
         let rows = self.finish(held, result).await?;
@@ -297,12 +352,17 @@ impl StatementRun<'_> {
             return delete_all(transaction, &open);
         }
         let planner = self.session.planner(&catalog);
-        let plan = plan_delete(&planner, &open, delete).await?;
+        let plan = plan_delete(&planner, ChangedTable::of_pool(&open), delete).await?;
         let rows = planner.start(&plan).await?;
         delete_rows(transaction, &open, rows).await
     }
 
     async fn update(&self, update: Update) -> Result<String, EngineError> {
+        if let Some((tables, table)) = self.keyed_table(&update.table)? {
+            let change = KeyedChange::Update(update);
+            let rows = self.change_keyed(&tables, &table, &change).await?;
+            return Ok(format!("updated {}", counted(rows)));
+        }
         let mut held = self.take("UPDATE").await?;
         let result = self.update_in(&mut held.transaction, &update).await;
         let rows = self.finish(held, result).await?;
@@ -313,7 +373,7 @@ impl StatementRun<'_> {
         let catalog = transaction.catalog();
         let open = catalog.table(&update.table)?;
         let planner = self.session.planner(&catalog);
-        let (plan, from) = plan_update(&planner, &open, update).await?;
+        let (plan, from) = plan_update(&planner, ChangedTable::of_pool(&open), update).await?;
         let rows = planner.start(&plan).await?;
         update_rows(transaction, &open, from, rows).await
     }
@@ -347,6 +407,12 @@ impl StatementRun<'_> {
     }
 
     async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
+        if self.keyed_table(&copy.table)?.is_some() {
+            return Err(EngineError::Unsupported {
+                what: format!("COPY {} FROM, as the table has a primary key,", copy.table),
+                instead: format!("write INSERT INTO {} SELECT * FROM 'file'", copy.table),
+            });
+        }
         let cancel = self.cancel.flag();
         self.change_large("COPY FROM", move |transaction| {
             let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();

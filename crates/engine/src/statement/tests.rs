@@ -183,8 +183,8 @@ fn what_is_not_offered_says_what_to_do() {
             "ask for the rows with a SELECT",
         ),
         (
-            "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING",
-            "DELETE the old rows first",
+            "INSERT INTO t VALUES (1) ON CONFLICT ON CONSTRAINT x DO NOTHING",
+            "name the columns of the primary key",
         ),
         ("UPDATE t SET a = 1 FROM u", "take the value from a subquery"),
         ("UPDATE t SET (a, b) = (1, 2)", "assign the columns one by one"),
@@ -199,7 +199,7 @@ fn what_is_not_offered_says_what_to_do() {
             "ALTER TABLE t ADD COLUMN a int, ADD COLUMN b int",
             "send them one by one",
         ),
-        ("CREATE TABLE t (a int PRIMARY KEY)", "is not kept; leave it out"),
+        ("CREATE TABLE t (a int UNIQUE)", "is not kept; leave it out"),
         (
             "CREATE TABLE t (a int) WITH (fill = 'x')",
             "there are WITH (cluster = 'column, column'), also called sort, and WITH (encoding = 'plain')",

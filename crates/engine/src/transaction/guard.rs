@@ -9,6 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use halocline_store::{StoreTransaction, Stores};
+
 use super::{Savepoint, Transaction};
 use crate::EngineError;
 use crate::catalog::Catalog;
@@ -17,7 +19,18 @@ use crate::tuning::EngineFault;
 
 /// The open transaction of a session.
 #[derive(Default)]
-pub(crate) struct TransactionSlot(Mutex<SlotState>);
+pub(crate) struct TransactionSlot {
+    state: Mutex<SlotState>,
+    /// Its part in tables with a primary key, once it has read or written one.
+    keyed: Mutex<Option<KeyedPart>>,
+}
+
+/// The part of a session's transaction in tables with a primary key.
+struct KeyedPart {
+    stores: Stores,
+    transaction: Arc<Mutex<StoreTransaction>>,
+    writes: bool,
+}
 
 #[derive(Default)]
 enum SlotState {
@@ -38,7 +51,55 @@ enum SlotState {
 
 impl TransactionSlot {
     fn state(&self) -> MutexGuard<'_, SlotState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keyed(&self) -> MutexGuard<'_, Option<KeyedPart>> {
+        self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the open transaction's part in tables with a primary key, which begins now if there is none;
+    /// none if no transaction is open.
+    pub(crate) fn keyed_transaction(&self, stores: &Stores) -> Option<Arc<Mutex<StoreTransaction>>> {
+        if matches!(&*self.state(), SlotState::Idle) {
+            return None;
+        }
+        let mut keyed = self.keyed();
+        let part = keyed.get_or_insert_with(|| KeyedPart {
+            stores: stores.clone(),
+            transaction: Arc::new(Mutex::new(stores.begin())),
+            writes: false,
+        });
+        Some(Arc::clone(&part.transaction))
+    }
+
+    /// Notes that the open transaction writes to tables with a primary key.
+    ///
+    /// # Errors
+    /// It has written to other tables; it is over, or lost.
+    pub(crate) fn write_keyed(&self, transaction: &Arc<Mutex<StoreTransaction>>) -> Result<(), EngineError> {
+        match &*self.state() {
+            SlotState::Begun | SlotState::Reading(_) => {}
+            SlotState::Open(_) => return Err(EngineError::MixedTransaction),
+            SlotState::Running => return Err(EngineError::TransactionBusy),
+            SlotState::Lost => return Err(EngineError::TransactionLost),
+            SlotState::Idle => return Err(EngineError::TransactionOver),
+        }
+        match &mut *self.keyed() {
+            Some(part) if Arc::ptr_eq(&part.transaction, transaction) => {
+                part.writes = true;
+                Ok(())
+            }
+            _ => Err(EngineError::TransactionOver),
+        }
+    }
+
+    /// Fails if the open transaction has written to tables with a primary key.
+    fn writes_others(&self) -> Result<(), EngineError> {
+        match &*self.keyed() {
+            Some(part) if part.writes => Err(EngineError::MixedTransaction),
+            _ => Ok(()),
+        }
     }
 
     /// Takes the open transaction out, leaving another state; `Idle` if none is open.
@@ -119,15 +180,19 @@ impl TransactionSlot {
     /// There is none; a statement of it is running, or was interrupted; the pool cannot be written; the
     /// caller wants the end. In the last three cases the transaction is over, and nothing of it is stored.
     pub(crate) fn commit(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
-        match self.take(SlotState::Idle) {
+        let taken = self.take(SlotState::Idle);
+        if matches!(taken, Err(EngineError::TransactionBusy)) {
+            return taken.map(drop);
+        }
+        let keyed = self.keyed().take();
+        match taken {
             Ok(SlotState::Open(transaction)) => transaction.commit(cancel),
             Ok(SlotState::Idle) => Err(EngineError::NoTransaction { what: "COMMIT" }),
-            Ok(_) => Ok(()),
-            Err(error @ EngineError::TransactionLost) => {
+            Ok(_) => keyed.map_or(Ok(()), KeyedPart::commit),
+            Err(error) => {
                 *self.state() = SlotState::Idle;
                 Err(error)
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -136,7 +201,12 @@ impl TransactionSlot {
     /// # Errors
     /// There is none; a statement of it is running.
     pub(crate) fn roll_back(&self) -> Result<(), EngineError> {
-        match self.take(SlotState::Idle) {
+        let taken = self.take(SlotState::Idle);
+        if matches!(taken, Err(EngineError::TransactionBusy)) {
+            return taken.map(drop);
+        }
+        drop(self.keyed().take());
+        match taken {
             Ok(SlotState::Idle) => Err(EngineError::NoTransaction { what: "ROLLBACK" }),
             Ok(transaction) => {
                 drop(transaction);
@@ -148,6 +218,17 @@ impl TransactionSlot {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+impl KeyedPart {
+    fn commit(self) -> Result<(), EngineError> {
+        let transaction = {
+            let mut held = self.transaction.lock().unwrap_or_else(PoisonError::into_inner);
+            // Plans that are still held read an empty transaction from now on.
+            std::mem::replace(&mut *held, self.stores.begin())
+        };
+        Ok(transaction.commit()?)
     }
 }
 
@@ -183,6 +264,7 @@ impl TransactionGuard {
         wait: Duration,
         cancel: &AtomicBool,
     ) -> Result<Self, EngineError> {
+        slot.writes_others()?;
         let transaction = match slot.take(SlotState::Running)? {
             SlotState::Open(transaction) => *transaction,
             SlotState::Begun => Self::lock_for(slot, engine, what, wait, cancel, None)?,

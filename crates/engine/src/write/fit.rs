@@ -8,8 +8,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array,
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use arrow_select::take::take;
-use halocline_columns::Table;
 
+use super::written_table::WrittenTable;
 use crate::EngineError;
 use crate::import::sql_name;
 use crate::semantics::decimals_to_floats;
@@ -40,7 +40,7 @@ impl BatchFitter {
     }
 
     /// Fills columns that the batches lack with the defaults of the table instead of NULL.
-    pub(crate) fn with_defaults(mut self, table: &Table) -> Self {
+    pub(crate) fn with_defaults(mut self, table: &dyn WrittenTable) -> Self {
         let default = |(column, from): (usize, &Option<usize>)| match from {
             Some(_) => None,
             None => table.default_value(column).cloned(),

@@ -4,8 +4,10 @@ mod fit;
 mod literals;
 mod stream;
 mod writer;
+mod written_table;
 
 pub(crate) use fit::{BatchFitter, arrange};
 pub(crate) use literals::{is_default, literals};
 pub(crate) use stream::{StoredRows, inserts, store};
 pub(crate) use writer::TableWriteTask;
+pub(crate) use written_table::WrittenTable;

@@ -98,7 +98,7 @@ async fn no_clause_is_dropped_silently() {
         ("CREATE TABLE u (a INT) INHERITS (t)", "INHERITS"),
         ("CREATE TABLE u (a INT) COMMENT 'x'", "option of CREATE TABLE"),
         ("CREATE TABLE u (a INT) STRICT", "STRICT"),
-        ("CREATE TABLE u (a INT PRIMARY KEY)", "PRIMARY KEY"),
+        ("CREATE TABLE u (a INT UNIQUE)", "UNIQUE"),
         ("CREATE TABLE u (a INT, UNIQUE (a))", "constraint"),
         ("CREATE TABLE u (a VARCHAR COLLATE \"C\")", "COLLATE"),
         ("CREATE TRANSIENT TABLE u (a INT)", "TRANSIENT"),

@@ -12,6 +12,7 @@ mod corpus;
 mod defaults;
 mod explain;
 mod imports;
+mod keyed;
 mod nesting;
 mod parallel;
 mod parameters;

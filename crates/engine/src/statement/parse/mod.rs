@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 pub(crate) use copy::CopyFrom;
-pub(crate) use rows::{Delete, Insert, InsertSource, Update};
+pub(crate) use rows::{Delete, Insert, InsertSource, OnConflict, Update};
 pub(crate) use table::{Alter, Alteration};
 
 use super::create_table::TableSpec;
@@ -55,6 +55,8 @@ pub(crate) enum Statement {
         schema: SchemaRef,
         /// The default of each.
         defaults: Vec<Option<Expr>>,
+        /// The columns of its primary key; none if it has no key.
+        key: Vec<String>,
     },
     /// `INSERT`.
     Insert(Insert),

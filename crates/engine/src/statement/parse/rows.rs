@@ -1,8 +1,8 @@
 //! `INSERT`, `UPDATE` and `DELETE` as parsed.
 
 use datafusion::sql::sqlparser::ast::{
-    self, AssignmentTarget, Expr, FromTable, Ident, Query, SelectItem, SetExpr, TableFactor, TableObject,
-    TableWithJoins, UnaryOperator, Value,
+    self, AssignmentTarget, ConflictTarget, Expr, FromTable, Ident, OnConflictAction, Query, SelectItem,
+    SetExpr, SqliteOnConflict, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value,
 };
 
 use super::{Statement, identifier, object_name, refuse};
@@ -18,6 +18,28 @@ pub(crate) struct Insert {
     pub(crate) columns: Vec<String>,
     /// The rows.
     pub(crate) source: InsertSource,
+    /// The action for rows whose primary key is there.
+    pub(crate) on_conflict: OnConflict,
+}
+
+/// The action for rows to insert whose primary key is there.
+#[derive(Debug)]
+pub(crate) enum OnConflict {
+    /// The statement fails.
+    Fail,
+    /// The rows are left out.
+    Nothing(Option<Vec<String>>),
+    /// The rows replace those that are there.
+    Replace,
+    /// The rows that are there are changed.
+    Update {
+        /// The columns of the primary key, if they are named.
+        key: Option<Vec<String>>,
+        /// Columns and their new values, in which `excluded` stands for the row to insert.
+        assignments: Vec<(String, Expr)>,
+        /// The condition on the rows that are changed; all if there is none.
+        selection: Option<Expr>,
+    },
 }
 
 /// The source of new rows.
@@ -64,12 +86,6 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Statement, EngineError> {
     if insert.returning.is_some() || insert.output.is_some() {
         return refuse("INSERT … RETURNING", "ask for the rows with a SELECT");
     }
-    if insert.on.is_some() || insert.or.is_some() || insert.replace_into || insert.ignore {
-        return refuse(
-            "INSERT with ON CONFLICT, OR or IGNORE",
-            "there are no unique columns; DELETE the old rows first, within BEGIN and COMMIT",
-        );
-    }
     if insert.overwrite {
         return refuse(
             "INSERT OVERWRITE",
@@ -98,11 +114,46 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Statement, EngineError> {
         Some(rows) => InsertSource::Literals(rows),
         None => InsertSource::Query(distinctly_named(query)),
     };
+    let table = object_name(name)?;
     Ok(Statement::Insert(Insert {
-        table: object_name(name)?,
+        on_conflict: on_conflict(insert, &table)?,
+        table,
         columns,
         source,
     }))
+}
+
+/// Reads `ON CONFLICT`, `INSERT OR` and `REPLACE INTO`.
+fn on_conflict(insert: &ast::Insert, table: &str) -> Result<OnConflict, EngineError> {
+    let instead = "write ON CONFLICT DO NOTHING or ON CONFLICT (key) DO UPDATE SET …";
+    let replaces = insert.replace_into || insert.or == Some(SqliteOnConflict::Replace);
+    let ignores = insert.ignore || insert.or == Some(SqliteOnConflict::Ignore);
+    match (&insert.on, replaces, ignores) {
+        (None, true, false) => return Ok(OnConflict::Replace),
+        (None, false, true) => return Ok(OnConflict::Nothing(None)),
+        (_, false, false) if insert.or.is_none() => {}
+        _ => return refuse("this combination of OR, IGNORE and ON CONFLICT", instead),
+    }
+    let on = match &insert.on {
+        None => return Ok(OnConflict::Fail),
+        Some(ast::OnInsert::OnConflict(on)) => on,
+        Some(_) => return refuse("ON DUPLICATE KEY", instead),
+    };
+    let key = match &on.conflict_target {
+        None => None,
+        Some(ConflictTarget::Columns(columns)) => Some(columns.iter().map(identifier).collect()),
+        Some(ConflictTarget::OnConstraint(_)) => {
+            return refuse("ON CONFLICT ON CONSTRAINT", "name the columns of the primary key");
+        }
+    };
+    match &on.action {
+        OnConflictAction::DoNothing => Ok(OnConflict::Nothing(key)),
+        OnConflictAction::DoUpdate(update) => Ok(OnConflict::Update {
+            key,
+            assignments: assignments(&update.assignments, &format!("INSERT INTO {table}"))?,
+            selection: update.selection.clone(),
+        }),
+    }
 }
 
 /// Returns the query with distinct names for repeated outputs, such as two NULLs: the names do not matter
@@ -177,8 +228,18 @@ pub(super) fn update(update: &ast::Update) -> Result<Statement, EngineError> {
         return refuse("OR, ORDER BY or LIMIT in UPDATE", "select the rows in WHERE");
     }
     let (table, alias) = target(&update.table)?;
+    Ok(Statement::Update(Update {
+        assignments: assignments(&update.assignments, &format!("UPDATE {table}"))?,
+        table,
+        alias,
+        selection: update.selection.clone(),
+    }))
+}
+
+/// Reads the assignments of a statement, which errors name.
+fn assignments(given: &[ast::Assignment], statement: &str) -> Result<Vec<(String, Expr)>, EngineError> {
     let mut assignments: Vec<(String, Expr)> = Vec::new();
-    for assignment in &update.assignments {
+    for assignment in given {
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
             return refuse("SET (a, b) = …", "assign the columns one by one");
         };
@@ -186,17 +247,12 @@ pub(super) fn update(update: &ast::Update) -> Result<Statement, EngineError> {
             return refuse(format!("SET {name}"), "name a column of the table");
         };
         if assignments.iter().any(|(other, _)| *other == column) {
-            let text = format!("UPDATE {table}: column '{column}' is assigned twice; assign it once");
+            let text = format!("{statement}: column '{column}' is assigned twice; assign it once");
             return Err(EngineError::Query(text));
         }
         assignments.push((column, assignment.value.clone()));
     }
-    Ok(Statement::Update(Update {
-        table,
-        alias,
-        assignments,
-        selection: update.selection.clone(),
-    }))
+    Ok(assignments)
 }
 
 /// Reads `DELETE`.

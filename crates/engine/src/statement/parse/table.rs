@@ -3,7 +3,7 @@
 use arrow_schema::Field;
 use datafusion::sql::sqlparser::ast::{
     self, AlterTableOperation, ColumnDef, ColumnOption, CreateTableOptions, Expr, RenameTableNameKind,
-    SqlOption, Value,
+    SqlOption, TableConstraint, Value,
 };
 use halocline_columns::TableEncoding;
 
@@ -79,16 +79,35 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         name,
     };
     let Some(query) = &create.query else {
-        if !create.constraints.is_empty() {
-            return refuse("a constraint", "NOT NULL is the only one; leave the others out");
-        }
+        let mut key = primary_key(&create.constraints)?;
         let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", spec.name));
-        let (columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
+        let (mut columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
+        for column in &mut columns {
+            let options = column.options.len();
+            column
+                .options
+                .retain(|option| !matches!(option.option, ColumnOption::PrimaryKey(_)));
+            if column.options.len() == options {
+                continue;
+            }
+            if !key.is_empty() {
+                let instead = "for several columns write PRIMARY KEY (a, b) behind the columns";
+                return refuse("PRIMARY KEY twice", instead);
+            }
+            key = vec![identifier(&column.name)];
+        }
+        if !key.is_empty() && (spec.cluster.is_some() || spec.encoding != TableEncoding::default()) {
+            return refuse(
+                "WITH in the CREATE TABLE of a table with a primary key",
+                "leave it out; its rows are in the order of the key",
+            );
+        }
         let schema = read_columns(&columns).map_err(wrong)?;
         return Ok(Statement::NewTable {
             spec,
             schema,
             defaults,
+            key,
         });
     };
     if !create.columns.is_empty() || !create.constraints.is_empty() {
@@ -234,6 +253,33 @@ fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
         true => refuse("an option of CREATE TABLE", "leave it out"),
         false => Ok(()),
     }
+}
+
+/// Returns the columns of the primary key among the constraints; none if there is no key.
+fn primary_key(constraints: &[TableConstraint]) -> Result<Vec<String>, EngineError> {
+    let mut key = Vec::new();
+    for constraint in constraints {
+        let TableConstraint::PrimaryKey(primary) = constraint else {
+            return refuse(
+                "a constraint",
+                "NOT NULL and PRIMARY KEY are the only ones; leave the others out",
+            );
+        };
+        if !key.is_empty() {
+            return refuse("PRIMARY KEY twice", "write PRIMARY KEY (a, b)");
+        }
+        for column in &primary.columns {
+            match &column.column.expr {
+                Expr::Identifier(name) if column.column.options.asc != Some(false) => {
+                    key.push(identifier(name));
+                }
+                other => {
+                    return refuse(format!("PRIMARY KEY ({other})"), "name columns, without DESC");
+                }
+            }
+        }
+    }
+    Ok(key)
 }
 
 /// Returns a column without its default, and the default.

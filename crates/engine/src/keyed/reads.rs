@@ -1,0 +1,79 @@
+//! The version of the tables with a primary key that one statement sees: [`KeyedReads`].
+
+use std::sync::{Arc, OnceLock};
+
+use halocline_keyed::{KeyedTable, KeyedView};
+
+use crate::EngineError;
+use crate::stores::OpenStores;
+use crate::transaction::TransactionSlot;
+
+/// The tables with a primary key as one statement sees them. The version is that of the first table that the
+/// statement looks up.
+pub(crate) struct KeyedReads {
+    stores: Arc<OpenStores>,
+    /// The slot of the session's transaction, which determines the version if it is open.
+    slot: Arc<TransactionSlot>,
+    view: OnceLock<KeyedView>,
+}
+
+impl std::fmt::Debug for KeyedReads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyedReads")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KeyedReads {
+    pub(crate) fn new(stores: &Arc<OpenStores>, slot: &Arc<TransactionSlot>) -> Self {
+        Self {
+            stores: Arc::clone(stores),
+            slot: Arc::clone(slot),
+            view: OnceLock::new(),
+        }
+    }
+
+    /// Reads with a given view.
+    pub(crate) fn with_view(self, view: KeyedView) -> Self {
+        Self {
+            view: OnceLock::from(view),
+            ..self
+        }
+    }
+
+    /// Returns a table and the version of it; none if there is no table of this name.
+    ///
+    /// # Errors
+    /// The stores cannot be opened.
+    pub(crate) fn table(&self, name: &str) -> Result<Option<(Arc<KeyedTable>, KeyedView)>, EngineError> {
+        let Some(tables) = self.stores.existing_tables()? else {
+            return Ok(None);
+        };
+        let Some(table) = tables.table(name) else {
+            return Ok(None);
+        };
+        let view = self
+            .view
+            .get_or_init(|| match self.slot.keyed_transaction(tables.stores()) {
+                Some(transaction) => KeyedView::Transaction(transaction),
+                None => KeyedView::Snapshot(tables.stores().snapshot()),
+            });
+        Ok(Some((table, view.clone())))
+    }
+
+    /// Returns true if there is a table of this name; false also if the stores cannot be opened.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.stores
+            .existing_tables()
+            .is_ok_and(|tables| tables.is_some_and(|tables| tables.table(name).is_some()))
+    }
+
+    /// Returns the names of the tables; none if the stores cannot be opened.
+    pub(crate) fn names(&self) -> Vec<String> {
+        match self.stores.existing_tables() {
+            Ok(Some(tables)) => tables.names(),
+            Ok(None) | Err(_) => Vec::new(),
+        }
+    }
+}

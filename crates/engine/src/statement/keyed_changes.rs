@@ -1,0 +1,139 @@
+//! The changes of one statement to a table with a primary key: [`KeyedChanges`].
+//!
+//! They are collected until the statement has succeeded, so that one that fails leaves its transaction as it
+//! was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_cast::display::array_value_to_string;
+use halocline_keyed::{KeyedRow, KeyedTable, KeyedView};
+use halocline_store::StoreTransaction;
+
+use crate::EngineError;
+
+/// A hint for rows with a key that is there.
+pub(super) const USE_ON_CONFLICT: &str =
+    "UPDATE that row, or add ON CONFLICT DO NOTHING or DO UPDATE to the INSERT";
+/// A hint for two rows of one statement.
+pub(super) const ONE_ROW: &str = "give one row for each key";
+
+/// The changes of a statement.
+pub(super) struct KeyedChanges<'a> {
+    table: &'a KeyedTable,
+    view: &'a KeyedView,
+    statement: String,
+    /// Keys of rows that are deleted or written anew.
+    gone: BTreeSet<Vec<u8>>,
+    written: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl<'a> KeyedChanges<'a> {
+    pub(super) fn new(table: &'a KeyedTable, view: &'a KeyedView, statement: impl Into<String>) -> Self {
+        Self {
+            table,
+            view,
+            statement: statement.into(),
+            gone: BTreeSet::new(),
+            written: BTreeMap::new(),
+        }
+    }
+
+    /// Notes that the row with a key is deleted. Returns false if it was noted already.
+    pub(super) fn delete(&mut self, key: &[u8]) -> bool {
+        self.gone.insert(key.to_vec())
+    }
+
+    /// Returns true if a row with a key is there, or is written by the statement.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) fn has(&self, key: &[u8]) -> Result<bool, EngineError> {
+        if self.written.contains_key(key) {
+            return Ok(true);
+        }
+        Ok(!self.gone.contains(key) && self.view.get(self.table.store(), key)?.is_some())
+    }
+
+    /// Returns true if the statement writes a row with a key.
+    pub(super) fn writes(&self, key: &[u8]) -> bool {
+        self.written.contains_key(key)
+    }
+
+    /// Writes a row in place of any with the same key.
+    pub(super) fn put(&mut self, row: KeyedRow) {
+        self.written.insert(row.key, row.value);
+    }
+
+    /// Adds the rows of a batch, whose keys must be new. For rows whose old versions are deleted by the same
+    /// statement, that must have been noted before.
+    ///
+    /// # Errors
+    /// [`EngineError::DuplicateKey`]; a row is too long.
+    pub(super) fn add(&mut self, batch: &RecordBatch, instead: &'static str) -> Result<(), EngineError> {
+        for (at, row) in self.table.encode(batch)?.into_iter().enumerate() {
+            if self.writes(&row.key) {
+                return Err(self.duplicate(batch, at, ONE_ROW));
+            }
+            if self.has(&row.key)? {
+                return Err(self.duplicate(batch, at, instead));
+            }
+            self.put(row);
+        }
+        Ok(())
+    }
+
+    /// Returns the error for a key that is there twice.
+    pub(super) fn duplicate(&self, batch: &RecordBatch, row: usize, instead: &'static str) -> EngineError {
+        let text = |column: &usize| {
+            array_value_to_string(batch.column(*column), row).unwrap_or_else(|_| "?".to_owned())
+        };
+        let key: Vec<String> = self.table.definition().key().iter().map(text).collect();
+        EngineError::DuplicateKey {
+            statement: self.statement.clone(),
+            key: key.join(", "),
+            instead,
+        }
+    }
+
+    /// Returns the number of rows written.
+    pub(super) fn rows(&self) -> u64 {
+        self.written.len() as u64
+    }
+
+    /// Returns the changes of the statement, which has succeeded.
+    pub(super) fn collected(self) -> CollectedChanges {
+        CollectedChanges {
+            gone: self.gone,
+            written: self.written,
+        }
+    }
+}
+
+/// The changes of a statement that has succeeded.
+pub(super) struct CollectedChanges {
+    gone: BTreeSet<Vec<u8>>,
+    written: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl CollectedChanges {
+    /// Hands the changes to a transaction.
+    ///
+    /// # Errors
+    /// A row is too long.
+    pub(super) fn apply(
+        self,
+        table: &KeyedTable,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+    ) -> Result<(), EngineError> {
+        let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in self.gone.iter().filter(|key| !self.written.contains_key(*key)) {
+            transaction.delete(table.store(), key)?;
+        }
+        for (key, value) in &self.written {
+            transaction.put(table.store(), key, value)?;
+        }
+        Ok(())
+    }
+}

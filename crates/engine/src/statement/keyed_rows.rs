@@ -1,0 +1,218 @@
+//! `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE` of tables with a primary key.
+//!
+//! A statement runs in the open transaction, or in one of its own, which is run again if other transactions
+//! have changed what it depends on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::sql::sqlparser::ast::Query;
+use futures::StreamExt;
+use halocline_keyed::{KeyedTable, KeyedTables, KeyedView};
+use halocline_store::{StoreError, StoreTransaction};
+
+use super::defaults::spelled_out;
+use super::insert::{literal_rows, query_fitter};
+use super::keyed_changes::{CollectedChanges, KeyedChanges, USE_ON_CONFLICT};
+use super::modify::{ChangedTable, plan_delete, plan_update};
+use super::parse::{Delete, Insert, InsertSource, Update};
+use super::run::StatementRun;
+use super::upsert::KeyedUpsert;
+use crate::EngineError;
+use crate::keyed::KeyedProvider;
+use crate::session::StatementPlanner;
+use crate::write::BatchFitter;
+
+/// Number of times that a statement is run before its conflicts are reported.
+const ATTEMPTS: u32 = 100;
+
+/// A table with a primary key that a statement changes, in one transaction.
+pub(super) struct KeyedTarget<'a> {
+    pub(super) table: &'a Arc<KeyedTable>,
+    pub(super) view: KeyedView,
+    pub(super) planner: StatementPlanner,
+}
+
+/// A change of rows of one table.
+pub(super) enum KeyedChange {
+    Insert(Insert),
+    Update(Update),
+    Delete(Delete),
+}
+
+impl KeyedChange {
+    /// Returns the statement in short.
+    fn statement(&self) -> String {
+        match self {
+            Self::Insert(insert) => format!("INSERT INTO {}", insert.table),
+            Self::Update(update) => format!("UPDATE {}", update.table),
+            Self::Delete(delete) => format!("DELETE FROM {}", delete.table),
+        }
+    }
+}
+
+impl StatementRun<'_> {
+    /// Returns the tables with a primary key and the one of this name; none if it is no such table.
+    ///
+    /// # Errors
+    /// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
+    pub(super) fn keyed_table(
+        &self,
+        name: &str,
+    ) -> Result<Option<(Arc<KeyedTables>, Arc<KeyedTable>)>, EngineError> {
+        if self.session.peek(self.engine)?.has_table(name) {
+            return Ok(None);
+        }
+        let tables = self.engine.stores.existing_tables()?;
+        Ok(tables.and_then(|tables| {
+            let table = tables.table(name)?;
+            Some((tables, table))
+        }))
+    }
+
+    /// Changes rows, and returns their number.
+    ///
+    /// # Errors
+    /// The statement cannot be planned, or fails; nothing has changed then.
+    pub(super) async fn change_keyed(
+        &self,
+        tables: &Arc<KeyedTables>,
+        table: &Arc<KeyedTable>,
+        change: &KeyedChange,
+    ) -> Result<u64, EngineError> {
+        if let Some(transaction) = self.session.slot().keyed_transaction(tables.stores()) {
+            let (changes, rows) = self.keyed_changes(table, &transaction, change).await?;
+            self.session.slot().write_keyed(&transaction)?;
+            changes.apply(table, &transaction)?;
+            return Ok(rows);
+        }
+        for _ in 0..ATTEMPTS {
+            let transaction = Arc::new(Mutex::new(tables.stores().begin()));
+            let (changes, rows) = self.keyed_changes(table, &transaction, change).await?;
+            changes.apply(table, &transaction)?;
+            let stores = tables.stores().clone();
+            let committed = self
+                .blocking(move |_, _| {
+                    let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+                    Ok(std::mem::replace(&mut *held, stores.begin()).commit())
+                })
+                .await?;
+            match committed {
+                Err(StoreError::Conflict { .. }) => {}
+                committed => return Ok(committed.map(|()| rows)?),
+            }
+        }
+        Err(EngineError::TooManyConflicts {
+            statement: change.statement(),
+            attempts: ATTEMPTS,
+        })
+    }
+
+    /// Runs the statement up to its changes, which are returned with the number of rows.
+    async fn keyed_changes(
+        &self,
+        table: &Arc<KeyedTable>,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+        change: &KeyedChange,
+    ) -> Result<(CollectedChanges, u64), EngineError> {
+        let view = KeyedView::Transaction(Arc::clone(transaction));
+        let catalog = self.session.catalog(self.engine)?;
+        let planner = self.session.planner_with(&catalog, Some(view.clone()));
+        let target = KeyedTarget { table, view, planner };
+        let mut changes = KeyedChanges::new(table, &target.view, change.statement());
+        let rows = match change {
+            KeyedChange::Insert(insert) => self.insert_keyed(&target, insert, &mut changes).await?,
+            KeyedChange::Update(update) => target.update(update, &mut changes).await?,
+            KeyedChange::Delete(delete) => target.delete(delete, &mut changes).await?,
+        };
+        Ok((changes.collected(), rows))
+    }
+
+    async fn insert_keyed(
+        &self,
+        target: &KeyedTarget<'_>,
+        insert: &Insert,
+        changes: &mut KeyedChanges<'_>,
+    ) -> Result<u64, EngineError> {
+        let upsert = KeyedUpsert::new(target, &insert.on_conflict).await?;
+        let mut batches = Vec::new();
+        match &insert.source {
+            InsertSource::Literals(rows) => {
+                batches.push(literal_rows(&**target.table, &insert.columns, rows)?);
+            }
+            InsertSource::Query(query) => {
+                let (mut rows, mut fit) = target.query(query, &insert.columns).await?;
+                while let Some(batch) = rows.next().await {
+                    batches.push(fit.batch(&batch?)?);
+                }
+            }
+        }
+        let mut rows = 0;
+        for batch in &batches {
+            rows += upsert.write(target, batch, changes)?;
+        }
+        Ok(rows)
+    }
+}
+
+impl KeyedTarget<'_> {
+    /// Starts the query of an INSERT; returns its rows and what fits them to the table.
+    async fn query(
+        &self,
+        query: &Query,
+        columns: &[String],
+    ) -> Result<(SendableRecordBatchStream, BatchFitter), EngineError> {
+        let query = spelled_out(Box::new(query.clone()), &**self.table, columns)?;
+        let rows = self.planner.query(query).await?;
+        let fit = query_fitter(&**self.table, columns, &rows.schema())?;
+        Ok((rows, fit))
+    }
+
+    /// Returns the table with a column of encoded keys.
+    fn with_addresses(&self) -> ChangedTable<'_> {
+        let rows = KeyedProvider::with_addresses(Arc::clone(self.table), self.view.clone());
+        ChangedTable {
+            columns: &**self.table,
+            rows: Arc::new(rows),
+        }
+    }
+
+    async fn delete(&self, delete: &Delete, changes: &mut KeyedChanges<'_>) -> Result<u64, EngineError> {
+        let plan = plan_delete(&self.planner, self.with_addresses(), delete).await?;
+        let mut rows = self.planner.start(&plan).await?;
+        let mut count = 0;
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            for key in batch.column(0).as_binary_view().iter().flatten() {
+                count += u64::from(changes.delete(key));
+            }
+        }
+        Ok(count)
+    }
+
+    async fn update(&self, update: &Update, changes: &mut KeyedChanges<'_>) -> Result<u64, EngineError> {
+        let (plan, from) = plan_update(&self.planner, self.with_addresses(), update).await?;
+        let mut rows = self.planner.start(&plan).await?;
+        let statement = format!("UPDATE {}", self.table.name());
+        let mut fit = BatchFitter::new(statement, self.table.schema(), from).with_defaults(&**self.table);
+        let mut updated: Vec<RecordBatch> = Vec::new();
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            for key in batch.column(0).as_binary_view().iter().flatten() {
+                if !changes.delete(key) {
+                    let text =
+                        "a row has several new values; let each subquery give one value, by an aggregate";
+                    return Err(EngineError::Query(text.into()));
+                }
+            }
+            updated.push(fit.batch(&batch)?);
+        }
+        // New keys may be those of other rows that are updated, so all old ones are noted first.
+        for batch in &updated {
+            changes.add(batch, USE_ON_CONFLICT)?;
+        }
+        Ok(changes.rows())
+    }
+}

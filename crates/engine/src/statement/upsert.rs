@@ -1,0 +1,237 @@
+//! `ON CONFLICT`: rows to insert whose primary key is there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::Schema;
+use arrow_select::take::take_record_batch;
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::physical_expr::PhysicalExpr;
+use halocline_keyed::KeyRanges;
+
+use super::keyed_changes::{KeyedChanges, ONE_ROW, USE_ON_CONFLICT};
+use super::keyed_rows::KeyedTarget;
+use super::parse::OnConflict;
+use crate::EngineError;
+use crate::write::{BatchFitter, is_default};
+
+/// The name by which expressions call the row to insert.
+const EXCLUDED: &str = "excluded";
+
+/// The planned action for rows whose primary key is there.
+pub(super) enum KeyedUpsert {
+    Fail,
+    Nothing,
+    Replace,
+    Update(UpdateOnConflict),
+}
+
+/// The planned expressions of `DO UPDATE`, over the columns of the row that is there and then those of the
+/// row to insert.
+pub(super) struct UpdateOnConflict {
+    /// Of each column of the table, its new value: the default if there is none.
+    values: Vec<NewValue>,
+    selection: Option<Arc<dyn PhysicalExpr>>,
+    input: Arc<Schema>,
+}
+
+/// The new value of a column.
+enum NewValue {
+    Unchanged,
+    Default,
+    Assigned(Arc<dyn PhysicalExpr>),
+}
+
+impl KeyedUpsert {
+    /// Plans the action of a statement.
+    ///
+    /// # Errors
+    /// The columns named are not the primary key; a key column is assigned; an expression cannot be planned.
+    pub(super) async fn new(target: &KeyedTarget<'_>, action: &OnConflict) -> Result<Self, EngineError> {
+        if let OnConflict::Nothing(Some(key)) | OnConflict::Update { key: Some(key), .. } = action {
+            check_key(target, key)?;
+        }
+        Ok(match action {
+            OnConflict::Fail => Self::Fail,
+            OnConflict::Nothing(_) => Self::Nothing,
+            OnConflict::Replace => Self::Replace,
+            OnConflict::Update {
+                assignments,
+                selection,
+                ..
+            } => Self::Update(UpdateOnConflict::plan(target, assignments, selection.as_ref()).await?),
+        })
+    }
+
+    /// Adds the rows of a batch to the changes; returns the number of rows written.
+    ///
+    /// # Errors
+    /// A key is there that must not be; a value does not fit; the store cannot be read.
+    pub(super) fn write(
+        &self,
+        target: &KeyedTarget<'_>,
+        batch: &RecordBatch,
+        changes: &mut KeyedChanges<'_>,
+    ) -> Result<u64, EngineError> {
+        let before = changes.rows();
+        match self {
+            Self::Fail => changes.add(batch, USE_ON_CONFLICT)?,
+            Self::Nothing => {
+                for row in target.table.encode(batch)? {
+                    if !changes.has(&row.key)? {
+                        changes.put(row);
+                    }
+                }
+            }
+            Self::Replace => target
+                .table
+                .encode(batch)?
+                .into_iter()
+                .for_each(|row| changes.put(row)),
+            Self::Update(update) => update.write(target, batch, changes)?,
+        }
+        Ok(changes.rows() - before)
+    }
+}
+
+fn check_key(target: &KeyedTarget<'_>, named: &[String]) -> Result<(), EngineError> {
+    let schema = target.table.schema();
+    let key = target.table.definition().key().iter();
+    let mut key: Vec<&str> = key.map(|at| schema.field(*at).name().as_str()).collect();
+    let mut given: Vec<&str> = named.iter().map(String::as_str).collect();
+    let text = format!(
+        "INSERT INTO {}: ON CONFLICT ({}) does not name the primary key, which is ({})",
+        target.table.name(),
+        given.join(", "),
+        key.join(", ")
+    );
+    key.sort_unstable();
+    given.sort_unstable();
+    match key == given {
+        true => Ok(()),
+        false => Err(EngineError::Query(text)),
+    }
+}
+
+impl UpdateOnConflict {
+    async fn plan(
+        target: &KeyedTarget<'_>,
+        assignments: &[(String, datafusion::sql::sqlparser::ast::Expr)],
+        selection: Option<&datafusion::sql::sqlparser::ast::Expr>,
+    ) -> Result<Self, EngineError> {
+        let (table, schema) = (target.table, target.table.schema());
+        for (column, _) in assignments {
+            let Ok(at) = schema.index_of(column) else {
+                return Err(EngineError::no_column(table.name(), schema, column));
+            };
+            if table.definition().key().contains(&at) {
+                return Err(EngineError::Unsupported {
+                    what: format!("DO UPDATE SET {column}, which belongs to the primary key"),
+                    instead: "DELETE the row and INSERT it with another key".into(),
+                });
+            }
+        }
+        let of = |name: &str| DFSchema::try_from_qualified_schema(TableReference::bare(name), schema);
+        let input = of(table.name())?.join(&of(EXCLUDED)?)?;
+        let planned = assignments.iter().filter(|(_, expr)| !is_default(expr));
+        let expressions = planned.map(|(_, expr)| expr).chain(selection).cloned().collect();
+        let logical = target.planner.expressions(expressions, &input).await?;
+        let state = target.planner.state();
+        let physical = logical
+            .into_iter()
+            .map(|expr| state.create_physical_expr(expr, &input));
+        let mut physical = physical.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let mut values: Vec<NewValue> = schema.fields().iter().map(|_| NewValue::Unchanged).collect();
+        for (column, expr) in assignments {
+            values[schema.index_of(column)?] = match is_default(expr) {
+                true => NewValue::Default,
+                false => physical.next().map_or(NewValue::Default, NewValue::Assigned),
+            };
+        }
+        Ok(Self {
+            values,
+            selection: physical.next(),
+            input: Arc::clone(input.inner()),
+        })
+    }
+
+    fn write(
+        &self,
+        target: &KeyedTarget<'_>,
+        batch: &RecordBatch,
+        changes: &mut KeyedChanges<'_>,
+    ) -> Result<(), EngineError> {
+        let mut conflicts: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+        for (at, row) in target.table.encode(batch)?.into_iter().enumerate() {
+            if changes.writes(&row.key) || conflicts.contains_key(&row.key) {
+                return Err(changes.duplicate(batch, at, ONE_ROW));
+            }
+            match changes.has(&row.key)? {
+                true => drop(conflicts.insert(row.key, at as u32)),
+                false => changes.put(row),
+            }
+        }
+        if conflicts.is_empty() {
+            return Ok(());
+        }
+        let new = take_record_batch(batch, &UInt32Array::from_iter_values(conflicts.values().copied()))?;
+        let all: Vec<usize> = (0..target.table.schema().fields().len()).collect();
+        let ranges = KeyRanges::keys(conflicts.into_keys());
+        let there = target
+            .table
+            .scan(&target.view, ranges, &all)
+            .next_batch(usize::MAX)?;
+        match there {
+            Some(there) => self.update(target, &there, &new, changes),
+            None => Ok(()),
+        }
+    }
+
+    /// Updates rows that are there by those to insert, which have the same keys.
+    fn update(
+        &self,
+        target: &KeyedTarget<'_>,
+        there: &RecordBatch,
+        new: &RecordBatch,
+        changes: &mut KeyedChanges<'_>,
+    ) -> Result<(), EngineError> {
+        let columns: Vec<ArrayRef> = there.columns().iter().chain(new.columns()).cloned().collect();
+        let input = RecordBatch::try_new(Arc::clone(&self.input), columns)?;
+        let rows = input.num_rows();
+        let selected: Vec<u32> = match &self.selection {
+            None => (0..rows as u32).collect(),
+            Some(selection) => {
+                let truth = selection.evaluate(&input)?.into_array(rows)?;
+                let truth = truth.as_boolean();
+                let is_true = |row: &u32| truth.is_valid(*row as usize) && truth.value(*row as usize);
+                (0..rows as u32).filter(is_true).collect()
+            }
+        };
+        let input = take_record_batch(&input, &UInt32Array::from(selected))?;
+        let (mut values, mut from) = (Vec::new(), Vec::new());
+        for (column, value) in self.values.iter().enumerate() {
+            let value = match value {
+                NewValue::Default => {
+                    from.push(None);
+                    continue;
+                }
+                NewValue::Unchanged => Arc::clone(input.column(column)),
+                NewValue::Assigned(expr) => expr.evaluate(&input)?.into_array(input.num_rows())?,
+            };
+            from.push(Some(values.len()));
+            values.push((format!("value {column}"), value, true));
+        }
+        let updated = RecordBatch::try_from_iter_with_nullable(values)?;
+        let statement = format!("INSERT INTO {}", target.table.name());
+        let mut fit = BatchFitter::new(statement, target.table.schema(), from).with_defaults(&**target.table);
+        let updated = fit.batch(&updated)?;
+        target
+            .table
+            .encode(&updated)?
+            .into_iter()
+            .for_each(|row| changes.put(row));
+        Ok(())
+    }
+}
