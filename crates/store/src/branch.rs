@@ -84,6 +84,16 @@ impl BranchRef {
             }
         }
     }
+
+    /// Returns true if the page on the medium is intact, and the same as the branch in DRAM.
+    pub(crate) fn is_stored(&self, medium: &Medium) -> bool {
+        self.get(medium).is_some_and(|branch| {
+            let page = branch.page(self.page);
+            let mut stored = vec![0; page.len()];
+            medium.load(self.page, &mut stored);
+            stored == page
+        })
+    }
 }
 
 impl TreeBranch {

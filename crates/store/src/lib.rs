@@ -40,6 +40,8 @@
 mod append;
 mod batch;
 mod branch;
+mod check;
+mod check_step;
 mod checkpoint;
 mod commit;
 mod error;
@@ -71,6 +73,7 @@ mod tree;
 mod tests;
 
 pub use batch::WriteBatch;
+pub use check::{StoresCheckProgress, StoresCheckReport, StoresProblem};
 pub use error::{Result, StoreError};
 pub use layout::{MAX_KEY, MAX_VALUE};
 pub use options::{Clock, MergeOperator, StoresOptions};

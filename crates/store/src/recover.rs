@@ -154,7 +154,7 @@ fn newest_checkpoint(slab: &Slab) -> Result<Option<FoundCheckpoint>> {
 }
 
 /// A catalog in DRAM.
-struct LoadedCatalog {
+pub(crate) struct LoadedCatalog {
     segments: Segments,
     stores: BTreeMap<String, Arc<StoreState>>,
     next_store: u32,
@@ -235,7 +235,12 @@ fn recover(
     Ok(Arc::new(state))
 }
 
-fn load_catalog(slab: &Slab, checkpoint: &Checkpoint, opening: Opening) -> Result<LoadedCatalog, Damage> {
+/// Loads and verifies the catalog that a checkpoint names.
+pub(crate) fn load_catalog(
+    slab: &Slab,
+    checkpoint: &Checkpoint,
+    opening: Opening,
+) -> Result<LoadedCatalog, Damage> {
     let damage = |offset: u64| Damage {
         offset,
         what: "the catalog is not what the checkpoint names",

@@ -1,5 +1,6 @@
 //! Tests with injected faults, and of crashes.
 
+mod check;
 mod crash;
 mod faults;
 mod rules;

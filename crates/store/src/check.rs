@@ -1,0 +1,236 @@
+//! Verification of all stores of a pool: [`Stores::check`].
+//!
+//! Invariant: locks are held for one leaf at a time, and never while the caller's function runs. So commits and
+//! checkpoints go on, and a check can be cancelled soon.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use zerocopy::IntoBytes;
+
+use crate::check_step::{CheckedStep, StepProblem};
+use crate::checkpoint::checkpoint_sum;
+use crate::error::Result;
+use crate::layout::{CHECKPOINT_COPY, Checkpoint, MAGIC};
+use crate::recover::load_catalog;
+use crate::state::{StoreState, StoresState};
+use crate::stores::Stores;
+
+/// The progress of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoresCheckProgress {
+    /// Keys verified.
+    pub keys: u64,
+    /// Keys that the stores had when the check began.
+    pub total: u64,
+}
+
+/// A defect of the stores. Offsets count from the start of the pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoresProblem {
+    /// A copy of the checkpoint is damaged. The next checkpoint replaces it.
+    Checkpoint {
+        /// The offset of the copy.
+        offset: u64,
+    },
+    /// The catalog, which names stores and segments, is damaged. The next checkpoint replaces it.
+    Catalog {
+        /// The offset of the segment, or of the catalog's first one.
+        offset: u64,
+    },
+    /// A branch, a leaf or a record of a store is damaged.
+    Damage {
+        /// The name of the store.
+        store: String,
+        /// The offset of the branch, leaf or record.
+        offset: u64,
+        /// The damage.
+        what: &'static str,
+    },
+    /// The counters of a store are wrong.
+    Counters {
+        /// The name of the store.
+        store: String,
+        /// The number of keys, and of bytes of keys and values, by the counters.
+        counted: (u64, u64),
+        /// The same by the records.
+        found: (u64, u64),
+    },
+}
+
+impl fmt::Display for StoresProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checkpoint { offset } => write!(f, "the copy of the checkpoint at {offset} is damaged"),
+            Self::Catalog { offset } => write!(f, "the catalog of the stores is damaged at {offset}"),
+            Self::Damage { store, offset, what } => write!(f, "store '{store}': {what} at {offset}"),
+            Self::Counters {
+                store,
+                counted,
+                found,
+            } => write!(
+                f,
+                "store '{store}' counts {} keys of {} bytes, but has {} of {} bytes",
+                counted.0, counted.1, found.0, found.1
+            ),
+        }
+    }
+}
+
+/// The result of [`Stores::check`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoresCheckReport {
+    /// Number of stores.
+    pub stores: u64,
+    /// Number of branches.
+    pub branches: u64,
+    /// Number of leaves.
+    pub leaves: u64,
+    /// Number of keys.
+    pub keys: u64,
+    /// Bytes of the keys and their values.
+    pub bytes: u64,
+    /// All defects, not only the first.
+    pub problems: Vec<StoresProblem>,
+    /// Stores whose counters were not compared because of damage, or of writes during the check.
+    pub uncounted: Vec<String>,
+    /// True if the check was cancelled, so that the rest is not verified.
+    pub cancelled: bool,
+}
+
+impl StoresCheckReport {
+    /// Returns true if nothing that was verified is damaged.
+    pub fn is_intact(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+impl Stores {
+    /// Reads all branches, leaves and newest records, both copies of the checkpoint and the catalog, and
+    /// verifies them against their checksums and each other. Reads and writes go on meanwhile. `progress` is
+    /// called after every leaf, without any lock, and cancels the check by [`ControlFlow::Break`].
+    ///
+    /// Versions that only a snapshot sees, and the heads of frames in the log, are not verified. O(bytes).
+    ///
+    /// # Errors
+    /// [`StoreError::Poisoned`](crate::StoreError::Poisoned): after a failed write the pool has to be opened
+    /// again first. Damage is part of the report.
+    pub fn check(
+        &self,
+        progress: &mut dyn FnMut(StoresCheckProgress) -> ControlFlow<()>,
+    ) -> Result<StoresCheckReport> {
+        let state = &*self.handle.state;
+        state.writable()?;
+        let mut report = StoresCheckReport::default();
+        state.check_checkpoint(&mut report);
+        let stores: Vec<_> = state.stores().values().cloned().collect();
+        let total = stores
+            .iter()
+            .map(|store| store.keys.load(Ordering::Relaxed))
+            .sum();
+        for store in stores {
+            report.stores += 1;
+            if state.check_store(&store, total, &mut report, progress).is_break() {
+                report.cancelled = true;
+                break;
+            }
+        }
+        Ok(report)
+    }
+}
+
+impl StoresState {
+    /// Verifies both copies of the checkpoint, and the catalog.
+    fn check_checkpoint(&self, report: &mut StoresCheckReport) {
+        // A checkpoint in progress stores one copy after the other.
+        let _no_checkpoint = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest: Option<Checkpoint> = None;
+        for offset in [self.slab.root(), self.slab.root() + CHECKPOINT_COPY] {
+            let mut copy = Checkpoint::default();
+            self.medium().load(offset, copy.as_mut_bytes());
+            if copy.magic != MAGIC || copy.checksum.get() != checkpoint_sum(&copy) {
+                report.problems.push(StoresProblem::Checkpoint { offset });
+            } else if newest.is_none_or(|newest| newest.number.get() < copy.number.get()) {
+                newest = Some(copy);
+            }
+        }
+        if let Some(checkpoint) = newest
+            && let Err(damage) = load_catalog(&self.slab, &checkpoint, self.opening)
+        {
+            let offset = damage.offset;
+            report.problems.push(StoresProblem::Catalog { offset });
+        }
+    }
+
+    /// Returns the newest commit, and the counters of a store as of it.
+    fn counters(&self, store: &StoreState) -> (u64, (u64, u64)) {
+        let committer = self.committer();
+        let (keys, bytes) = (&store.keys, &store.bytes);
+        (
+            committer.commit,
+            (keys.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed)),
+        )
+    }
+
+    fn check_store(
+        &self,
+        store: &Arc<StoreState>,
+        total: u64,
+        report: &mut StoresCheckReport,
+        progress: &mut dyn FnMut(StoresCheckProgress) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let before = self.counters(store);
+        let problems = report.problems.len();
+        let (mut found, mut path, mut at) = ((0, 0), Vec::new(), Some(Vec::new()));
+        while let Some(from) = at {
+            let step = {
+                let trees = store.read();
+                // The pages of a dropped store may be in use for others.
+                if store.dropped.load(Ordering::Acquire) {
+                    return ControlFlow::Continue(());
+                }
+                trees.check_step(self, store.id, &from, &path)
+            };
+            let CheckedStep {
+                branches,
+                leaves,
+                keys,
+                bytes,
+                problems,
+                path: visited,
+                next,
+            } = step;
+            report.branches += branches;
+            report.leaves += leaves;
+            report.keys += keys;
+            report.bytes += bytes;
+            found = (found.0 + keys, found.1 + bytes);
+            let named = |StepProblem { offset, what }| StoresProblem::Damage {
+                store: store.name.clone(),
+                offset,
+                what,
+            };
+            report.problems.extend(problems.into_iter().map(named));
+            (path, at) = (visited, next);
+            progress(StoresCheckProgress {
+                keys: report.keys,
+                total,
+            })?;
+        }
+        // Without a commit in between, the counters can only have changed by keys that expired.
+        if report.problems.len() > problems || self.counters(store) != before {
+            report.uncounted.push(store.name.clone());
+        } else if found != before.1 {
+            report.problems.push(StoresProblem::Counters {
+                store: store.name.clone(),
+                counted: before.1,
+                found,
+            });
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Checks: healthy stores have no finding, and a check can be cancelled. Damage is in `src/tests/check.rs`.
+#![allow(clippy::print_stdout, reason = "a random test prints its seed")]
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use common::{Keys, dram_pool};
+use halocline_store::{Store, Stores, StoresCheckReport, StoresOptions};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+fn options() -> StoresOptions {
+    StoresOptions::default()
+        .with_background(false)
+        .with_pending_records(300)
+}
+
+fn check(stores: &Stores) -> StoresCheckReport {
+    stores.check(&mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn fill(store: &Store, rng: &mut StdRng, keys: Keys, rounds: usize) {
+    for _ in 0..rounds {
+        let key = keys.draw(rng, 3000);
+        match rng.random_range(0..10) {
+            0 => store.delete(&key).unwrap(),
+            1 => store
+                .put_with_ttl(&key, "short-lived", std::time::Duration::ZERO)
+                .unwrap(),
+            _ => store
+                .put(&key, vec![rng.random(); rng.random_range(0..200)])
+                .unwrap(),
+        }
+    }
+}
+
+#[test]
+fn healthy_stores_have_no_finding() {
+    let seed: u64 = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    println!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    for keys in Keys::ALL {
+        let (pool, _medium) = dram_pool();
+        for _ in 0..3 {
+            let stores = Stores::open_with(&pool, options()).unwrap();
+            let [a, b] = ["a", "b"].map(|name| stores.store(name).unwrap());
+            let _snapshot = stores.snapshot();
+            fill(&a, &mut rng, keys, 4000);
+            fill(&b, &mut rng, keys, 300);
+            b.put("large", vec![7; 50_000]).unwrap();
+            let report = check(&stores);
+            assert_eq!(report.problems, [], "{keys:?}");
+            assert!(report.uncounted.is_empty() && !report.cancelled, "{keys:?}");
+            assert_eq!((report.stores, report.keys), (2, a.len() + b.len()), "{keys:?}");
+            assert_eq!(report.bytes, a.bytes() + b.bytes(), "{keys:?}");
+            assert!(report.leaves > 0 && report.branches > 0, "{keys:?}");
+        }
+    }
+}
+
+#[test]
+fn a_check_can_be_cancelled() {
+    let (pool, _medium) = dram_pool();
+    let stores = Stores::open_with(&pool, options()).unwrap();
+    let store = stores.store("s").unwrap();
+    for number in 0..5000_u32 {
+        store.put(number.to_be_bytes(), b"the value").unwrap();
+    }
+    let mut calls = 0;
+    let report = stores
+        .check(&mut |progress| {
+            calls += 1;
+            // No lock is held: the function may write.
+            store.put("during", "a check").unwrap();
+            match progress.keys > 100 {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+        .unwrap();
+    assert!(report.cancelled && report.is_intact());
+    assert!(
+        report.keys < 1000 && calls <= 10,
+        "{} keys in {calls} steps",
+        report.keys
+    );
+}
