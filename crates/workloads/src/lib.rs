@@ -3,6 +3,7 @@
 //! - [`UniformTable`]: rows x dimensions x cardinality, as in the Elf papers;
 //! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match,
 //!   range and partial match;
+//! - [`YcsbGenerator`]: the core workloads A-F of YCSB over keys and values;
 //! - [`TpchTable`]: the TPC-H tables as Arrow batches, and [`write_tpch_parquet`];
 //! - [`SsbTable`]: the tables of the Star Schema Benchmark as Arrow batches, [`write_ssb_parquet`], the
 //!   thirteen [`ssb_queries`], and [`TblReader`] for the files of the public generator;
@@ -31,6 +32,7 @@ mod tpch_queries;
 mod tpch_sql;
 mod uniform;
 mod wide;
+mod ycsb;
 mod zipf;
 
 pub use conjunctions::ConjunctionGenerator;
@@ -48,4 +50,5 @@ pub use tpch_queries::{TpchQuery, tpch_queries};
 pub use tpch_sql::{lineitem_selection_columns, tpch_q6_sql, tpch_selections};
 pub use uniform::{UniformSpec, UniformTable};
 pub use wide::WideSpec;
+pub use ycsb::{YcsbGenerator, YcsbOp, YcsbWorkload, ycsb_key, ycsb_value};
 pub use zipf::{Zipf, ZipfError};
