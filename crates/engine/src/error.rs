@@ -41,7 +41,7 @@ pub enum EngineError {
     Store(#[from] StoreError),
     /// A table with a primary key could not be created, read or written.
     #[error(transparent)]
-    Keyed(#[from] KeyedError),
+    Keyed(Box<KeyedError>),
     /// An input file of an import is not what it should be.
     #[error(transparent)]
     Import(#[from] ImportError),
@@ -311,6 +311,12 @@ pub(crate) fn known_names(kind: &str, names: &[String]) -> String {
         [] => format!("it has no {kind} yet"),
         names if names.len() <= 12 => format!("it has {}", names.join(", ")),
         names => format!("it has {}, … ({} in all)", names[..12].join(", "), names.len()),
+    }
+}
+
+impl From<KeyedError> for EngineError {
+    fn from(error: KeyedError) -> Self {
+        Self::Keyed(Box::new(error))
     }
 }
 

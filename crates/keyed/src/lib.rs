@@ -43,7 +43,7 @@ mod view;
 
 pub use definition::TableDefinition;
 pub use error::{KeyedError, Result};
-pub use ranges::{KeyCondition, KeyRanges};
+pub use ranges::{KeyBounds, KeyCondition, KeyRanges};
 pub use scan::KeyedScan;
 pub use table::{KeyedRow, KeyedTable};
 pub use tables::KeyedTables;

@@ -20,10 +20,13 @@ pub enum KeyCondition {
     Range(Bound<ArrayRef>, Bound<ArrayRef>),
 }
 
+/// KeyBounds of encoded keys.
+pub type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// Sorted, disjoint ranges of encoded keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRanges {
-    ranges: Vec<(Bound<Vec<u8>>, Bound<Vec<u8>>)>,
+    ranges: Vec<KeyBounds>,
     /// Number of leading key columns that the ranges restrict.
     columns: usize,
 }
@@ -85,11 +88,11 @@ impl KeyRanges {
     }
 
     /// Returns the ranges.
-    pub fn as_slice(&self) -> &[(Bound<Vec<u8>>, Bound<Vec<u8>>)] {
+    pub fn as_slice(&self) -> &[KeyBounds] {
         &self.ranges
     }
 
-    pub(crate) fn into_vec(self) -> Vec<Bounds> {
+    pub(crate) fn into_vec(self) -> Vec<KeyBounds> {
         self.ranges
     }
 
@@ -100,15 +103,13 @@ impl KeyRanges {
 
     /// Returns true if each range is a single key.
     pub fn are_keys(&self) -> bool {
-        let is_key = |(from, to): &(Bound<Vec<u8>>, Bound<Vec<u8>>)| match (from, to) {
+        let is_key = |(from, to): &KeyBounds| match (from, to) {
             (Bound::Included(from), Bound::Included(to)) => from == to,
             _ => false,
         };
         self.ranges.iter().all(is_key)
     }
 }
-
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Appends each of some values to each prefix.
 fn expanded(
@@ -134,7 +135,7 @@ fn expanded(
 fn narrow(
     table: &KeyedTable,
     column: usize,
-    bounds: &mut Bounds,
+    bounds: &mut KeyBounds,
     from: &Bound<ArrayRef>,
     to: &Bound<ArrayRef>,
 ) -> Result<bool> {
@@ -172,7 +173,7 @@ fn narrow(
 }
 
 /// Returns the range of the keys that begin with `prefix` and a value within `bounds`.
-fn within(prefix: &[u8], bounds: &Bounds) -> Bounds {
+fn within(prefix: &[u8], bounds: &KeyBounds) -> KeyBounds {
     let with = |value: &Vec<u8>| [prefix, value].concat();
     let end = |key: Vec<u8>| after_prefix(key).map_or(Bound::Unbounded, Bound::Excluded);
     let from = match &bounds.0 {
@@ -192,6 +193,6 @@ fn within(prefix: &[u8], bounds: &Bounds) -> Bounds {
     (from, to)
 }
 
-fn is_empty(range: &Bounds) -> bool {
+fn is_empty(range: &KeyBounds) -> bool {
     matches!(range, (Bound::Included(from), Bound::Excluded(to)) if from >= to)
 }

@@ -11,7 +11,7 @@ use crate::column_values::ColumnValues;
 use crate::error::Result;
 use crate::key;
 use crate::kind::ColumnKind;
-use crate::ranges::KeyRanges;
+use crate::ranges::{KeyBounds, KeyRanges};
 use crate::row::{RowColumn, RowReader};
 use crate::table::KeyedTable;
 use crate::view::{KeyedView, ViewScan};
@@ -20,7 +20,7 @@ use crate::view::{KeyedView, ViewScan};
 pub struct KeyedScan {
     decoder: RowDecoder,
     view: KeyedView,
-    ranges: std::vec::IntoIter<(Bound<Vec<u8>>, Bound<Vec<u8>>)>,
+    ranges: std::vec::IntoIter<KeyBounds>,
     current: Option<ViewScan>,
 }
 

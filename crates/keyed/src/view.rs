@@ -1,9 +1,10 @@
 //! The version of the stores that a statement reads: [`KeyedView`].
 
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use halocline_store::{Result, Scan, Store, StoreSnapshot, StoreTransaction, TransactionScan};
+
+use crate::ranges::KeyBounds;
 
 /// The version of the stores that is read.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ impl KeyedView {
         }
     }
 
-    pub(crate) fn scan(&self, store: &Store, range: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> ViewScan {
+    pub(crate) fn scan(&self, store: &Store, range: &KeyBounds) -> ViewScan {
         match self {
             Self::Snapshot(snapshot) => ViewScan::Snapshot(snapshot.scan::<Vec<u8>>(store, range.clone())),
             Self::Transaction(transaction) => {

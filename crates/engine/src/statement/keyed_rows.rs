@@ -35,6 +35,9 @@ pub(super) struct KeyedTarget<'a> {
     pub(super) planner: StatementPlanner,
 }
 
+/// All tables with a primary key, and one of them.
+pub(super) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
+
 /// A change of rows of one table.
 pub(super) enum KeyedChange {
     Insert(Insert),
@@ -58,10 +61,7 @@ impl StatementRun<'_> {
     ///
     /// # Errors
     /// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
-    pub(super) fn keyed_table(
-        &self,
-        name: &str,
-    ) -> Result<Option<(Arc<KeyedTables>, Arc<KeyedTable>)>, EngineError> {
+    pub(super) fn keyed_table(&self, name: &str) -> Result<Option<FoundTable>, EngineError> {
         if self.session.peek(self.engine)?.has_table(name) {
             return Ok(None);
         }

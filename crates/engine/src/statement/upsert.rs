@@ -61,7 +61,7 @@ impl KeyedUpsert {
                 assignments,
                 selection,
                 ..
-            } => Self::Update(UpdateOnConflict::plan(target, assignments, selection.as_ref()).await?),
+            } => Self::Update(UpdateOnConflict::plan(target, assignments, selection.as_deref()).await?),
         })
     }
 

@@ -38,7 +38,7 @@ pub(crate) enum OnConflict {
         /// Columns and their new values, in which `excluded` stands for the row to insert.
         assignments: Vec<(String, Expr)>,
         /// The condition on the rows that are changed; all if there is none.
-        selection: Option<Expr>,
+        selection: Option<Box<Expr>>,
     },
 }
 
@@ -151,7 +151,7 @@ fn on_conflict(insert: &ast::Insert, table: &str) -> Result<OnConflict, EngineEr
         OnConflictAction::DoUpdate(update) => Ok(OnConflict::Update {
             key,
             assignments: assignments(&update.assignments, &format!("INSERT INTO {table}"))?,
-            selection: update.selection.clone(),
+            selection: update.selection.clone().map(Box::new),
         }),
     }
 }
