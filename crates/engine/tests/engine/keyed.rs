@@ -420,7 +420,6 @@ fn random_statement(model: &mut Model, rng: &mut StdRng) -> (String, bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_statements_do_what_a_map_does() {
     let seed: u64 = rand::random();
-    println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);
     let (dir, mut db) = new_pool();
     run(
