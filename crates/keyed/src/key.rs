@@ -1,7 +1,8 @@
 //! Keys of rows: the key columns, encoded such that the bytes order as the rows do.
 //!
 //! The encodings of the columns follow each other; none is a prefix of another one of its column.
-//! - Integers, and types that are stored as such, are big-endian, with the sign bit inverted if they have one.
+//! - Integers, and types that are stored as such, are big-endian, with the sign bit inverted if they have
+//!   one.
 //! - Booleans are one byte.
 //! - Floats are big-endian; of negative ones all bits are inverted, of others the sign. Both zeros are one
 //!   value, and so are all NaNs, which come last.

@@ -20,7 +20,7 @@ pub enum KeyCondition {
     Range(Bound<ArrayRef>, Bound<ArrayRef>),
 }
 
-/// KeyBounds of encoded keys.
+/// The lower and the upper bound of a range of encoded keys.
 pub type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Sorted, disjoint ranges of encoded keys.
@@ -71,10 +71,9 @@ impl KeyRanges {
                 columns: columns + usize::from(restricted),
             });
         }
-        let point = |key: Vec<u8>| (Bound::Included(key.clone()), Bound::Included(key));
         Ok(Self {
-            ranges: prefixes.into_iter().map(point).collect(),
             columns,
+            ..Self::keys(prefixes)
         })
     }
 

@@ -19,8 +19,9 @@ use crate::view::KeyedView;
 /// A table with a primary key.
 ///
 /// Its rows are the pairs of a store. The key of a pair is the primary key: integers, dates, timestamps and
-/// decimals are big-endian with the sign inverted; text and bytes end with two zero bytes, a zero byte in them
-/// being followed by 255; of floats, both zeros are equal, and all NaNs. The value has the other columns.
+/// decimals are big-endian with the sign inverted; text and bytes end with two zero bytes, a zero byte in
+/// them being followed by 255; of floats, both zeros are equal, and all NaNs. The value has the other
+/// columns.
 #[derive(Debug)]
 pub struct KeyedTable {
     pub(crate) definition: TableDefinition,
@@ -138,8 +139,8 @@ impl KeyedTable {
         KeyRanges::of(self, conditions)
     }
 
-    /// Scans ranges of keys, in the order of the key. `projection` has the positions of the columns to return;
-    /// the position behind the last column stands for the encoded key, as bytes.
+    /// Scans ranges of keys, in the order of the key. `projection` has the positions of the columns to
+    /// return; the position behind the last column stands for the encoded key, as bytes.
     pub fn scan(self: &Arc<Self>, view: &KeyedView, ranges: KeyRanges, projection: &[usize]) -> KeyedScan {
         KeyedScan::new(self, view, ranges, projection)
     }

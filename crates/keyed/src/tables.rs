@@ -1,9 +1,9 @@
 //! All tables of a pool: [`KeyedTables`].
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use halocline_store::{Store, Stores};
+use halocline_store::{Store, StoreError, Stores, WriteBatch};
 
 use crate::definition::{DEFINITIONS, ROWS, TableDefinition, store_name};
 use crate::error::{KeyedError, Result};
@@ -13,17 +13,29 @@ use crate::table::KeyedTable;
 #[derive(Debug)]
 pub struct KeyedTables {
     stores: Stores,
-    definitions: Store,
+    /// The definitions, once there is a table.
+    definitions: OnceLock<Store>,
     tables: Mutex<BTreeMap<String, Arc<KeyedTable>>>,
 }
 
 impl KeyedTables {
-    /// Opens the tables of a pool's stores. O(tables).
+    /// Opens the tables of a pool's stores. O(tables). Writes nothing unless a crash has interrupted the
+    /// creation or the drop of a table.
     ///
     /// # Errors
     /// [`KeyedError::List`], [`KeyedError::Damaged`], [`KeyedError::NewerFormat`].
     pub fn open(stores: &Stores) -> Result<Self> {
-        let definitions = stores.store(DEFINITIONS).map_err(KeyedError::List)?;
+        let definitions = match stores.existing(DEFINITIONS) {
+            Ok(definitions) => definitions,
+            Err(StoreError::NoSuchStore { .. }) => {
+                return Ok(Self {
+                    stores: stores.clone(),
+                    definitions: OnceLock::new(),
+                    tables: Mutex::default(),
+                });
+            }
+            Err(error) => return Err(KeyedError::List(error)),
+        };
         let mut tables = BTreeMap::new();
         for pair in definitions.scan::<&[u8]>(..) {
             let (name, bytes) = pair.map_err(KeyedError::List)?;
@@ -49,9 +61,18 @@ impl KeyedTables {
         }
         Ok(Self {
             stores: stores.clone(),
-            definitions,
+            definitions: OnceLock::from(definitions),
             tables: Mutex::new(tables),
         })
+    }
+
+    /// Returns the store with the definitions, which is created if there is none.
+    fn definitions(&self) -> Result<&Store> {
+        if let Some(definitions) = self.definitions.get() {
+            return Ok(definitions);
+        }
+        let definitions = self.stores.store(DEFINITIONS).map_err(KeyedError::List)?;
+        Ok(self.definitions.get_or_init(|| definitions))
     }
 
     fn tables(&self) -> MutexGuard<'_, BTreeMap<String, Arc<KeyedTable>>> {
@@ -104,7 +125,7 @@ impl KeyedTables {
     }
 
     fn write(&self, definition: &TableDefinition) -> Result<()> {
-        let stored = self.definitions.put(&definition.name, definition.to_bytes());
+        let stored = self.definitions()?.put(&definition.name, definition.to_bytes());
         stored.map_err(KeyedError::List)
     }
 
@@ -115,7 +136,7 @@ impl KeyedTables {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let mut tables = self.tables();
         let table = tables.get(name).cloned().ok_or_else(|| no_table(name))?;
-        self.definitions.delete(name).map_err(KeyedError::List)?;
+        self.definitions()?.delete(name).map_err(KeyedError::List)?;
         tables.remove(name);
         drop(tables);
         let dropped = self.stores.drop_store(table.store.name());
@@ -149,10 +170,11 @@ impl KeyedTables {
         let table = tables.get(name).cloned().ok_or_else(|| no_table(name))?;
         let mut definition = table.definition.clone();
         definition.name = to.to_owned();
-        let mut batch = halocline_store::WriteBatch::new();
+        let definitions = self.definitions()?;
+        let mut batch = WriteBatch::new();
         let renamed = batch
-            .delete(&self.definitions, name)
-            .and_then(|()| batch.put(&self.definitions, to, definition.to_bytes()))
+            .delete(definitions, name)
+            .and_then(|()| batch.put(definitions, to, definition.to_bytes()))
             .and_then(|()| self.stores.write(batch));
         renamed.map_err(KeyedError::List)?;
         tables.remove(name);

@@ -26,6 +26,7 @@ fn open() -> Opened {
     let pool = Pool::create(directory.path().join("p"), &Default::default()).unwrap();
     let stores = Stores::open(&pool).unwrap();
     let tables = KeyedTables::open(&stores).unwrap();
+    assert!(stores.names().is_empty(), "opening has written");
     Opened {
         _directory: directory,
         stores,

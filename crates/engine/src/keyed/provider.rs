@@ -11,7 +11,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use halocline_keyed::{KeyedTable, KeyedView};
 
 use super::conditions::conditions;
-use super::scan_node::KeyedScanNode;
+use super::scan_node::{KeyedScanNode, KeyedScanSpec};
 use crate::plan::{ADDRESS, LeafExec, external};
 
 /// A reference to a table with a primary key in one statement.
@@ -79,15 +79,13 @@ impl TableProvider for KeyedProvider {
             .flat_map(|filter| conditions(filter, &self.table))
             .collect();
         let ranges = self.table.ranges(&given).map_err(external)?;
-        let schema = Arc::new(self.schema.project(&projection)?);
-        let scan = KeyedScanNode::new(
-            Arc::clone(&self.table),
-            self.view.clone(),
+        let spec = KeyedScanSpec {
+            table: Arc::clone(&self.table),
+            view: self.view.clone(),
             ranges,
+            schema: Arc::new(self.schema.project(&projection)?),
             projection,
-            schema,
-            limit,
-        );
-        Ok(Arc::new(LeafExec(scan)))
+        };
+        Ok(Arc::new(LeafExec(KeyedScanNode::new(spec, limit))))
     }
 }

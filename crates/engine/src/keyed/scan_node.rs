@@ -20,46 +20,46 @@ use halocline_keyed::{KeyRanges, KeyedScan, KeyedTable, KeyedView};
 
 use crate::plan::{LeafPlan, external};
 
+/// A scan to run.
+#[derive(Debug)]
+pub(super) struct KeyedScanSpec {
+    pub(super) table: Arc<KeyedTable>,
+    pub(super) view: KeyedView,
+    pub(super) ranges: KeyRanges,
+    /// Positions of the columns of the output.
+    pub(super) projection: Vec<usize>,
+    /// The columns of the output.
+    pub(super) schema: SchemaRef,
+}
+
 /// A scan of ranges of keys, in the order of the key.
 #[derive(Debug)]
 pub(super) struct KeyedScanNode {
-    table: Arc<KeyedTable>,
-    view: KeyedView,
-    ranges: KeyRanges,
-    projection: Vec<usize>,
-    schema: SchemaRef,
+    spec: Arc<KeyedScanSpec>,
     fetch: Option<usize>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl KeyedScanNode {
-    pub(super) fn new(
-        table: Arc<KeyedTable>,
-        view: KeyedView,
-        ranges: KeyRanges,
-        projection: Vec<usize>,
-        schema: SchemaRef,
-        fetch: Option<usize>,
-    ) -> Self {
+    /// Creates a scan that stops after `fetch` rows.
+    pub(super) fn new(spec: KeyedScanSpec, fetch: Option<usize>) -> Self {
         let properties = PlanProperties::new(
-            equivalences(&table, &projection, &schema),
+            spec.equivalences(),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
         Self {
             properties: Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative)),
-            table,
-            view,
-            ranges,
-            projection,
-            schema,
+            spec: Arc::new(spec),
             fetch,
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
+}
 
+impl KeyedScanSpec {
     /// Returns the part of the key that the ranges restrict, for EXPLAIN.
     fn access(&self) -> String {
         let key = self.table.definition().key();
@@ -74,29 +74,29 @@ impl KeyedScanNode {
             (false, false) => format!("{count} ranges by {}", names.join(", ")),
         }
     }
-}
 
-/// Returns the order of the output: that of the leading key columns that are in it.
-fn equivalences(table: &KeyedTable, projection: &[usize], schema: &SchemaRef) -> EquivalenceProperties {
-    let mut order = Vec::new();
-    for column in table.definition().key() {
-        let Some(at) = projection.iter().position(|projected| projected == column) else {
-            break;
-        };
-        order.push(PhysicalSortExpr::new(
-            Arc::new(Column::new(schema.field(at).name(), at)),
-            SortOptions::default(),
-        ));
-    }
-    match order.is_empty() {
-        true => EquivalenceProperties::new(Arc::clone(schema)),
-        false => EquivalenceProperties::new_with_orderings(Arc::clone(schema), [order]),
+    /// Returns the order of the output: that of the leading key columns that are in it.
+    fn equivalences(&self) -> EquivalenceProperties {
+        let mut order = Vec::new();
+        for column in self.table.definition().key() {
+            let Some(at) = self.projection.iter().position(|projected| projected == column) else {
+                break;
+            };
+            order.push(PhysicalSortExpr::new(
+                Arc::new(Column::new(self.schema.field(at).name(), at)),
+                SortOptions::default(),
+            ));
+        }
+        match order.is_empty() {
+            true => EquivalenceProperties::new(Arc::clone(&self.schema)),
+            false => EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), [order]),
+        }
     }
 }
 
 impl DisplayAs for KeyedScanNode {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (table, access) = (self.table.name(), self.access());
+        let (table, access) = (self.spec.table.name(), self.spec.access());
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "KeyedScan: table={table}, reads=[{access}]")?;
@@ -124,22 +124,23 @@ impl LeafPlan for KeyedScanNode {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let spec = &self.spec;
         let batches = KeyedBatches {
-            scan: self.table.scan(&self.view, self.ranges.clone(), &self.projection),
-            schema: Arc::clone(&self.schema),
+            scan: spec.table.scan(&spec.view, spec.ranges.clone(), &spec.projection),
+            schema: Arc::clone(&spec.schema),
             batch_rows: context.session_config().batch_size(),
             left: self.fetch.unwrap_or(usize::MAX),
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
-        let stream = RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter(batches));
+        let stream = RecordBatchStreamAdapter::new(Arc::clone(&spec.schema), futures::stream::iter(batches));
         Ok(Box::pin(cooperative(stream)))
     }
 
     fn statistics(&self) -> Result<Arc<Statistics>> {
-        let mut statistics = Statistics::new_unknown(&self.schema);
-        let rows = match self.ranges.are_keys() {
-            true => self.ranges.as_slice().len(),
-            false => self.table.store().len() as usize,
+        let mut statistics = Statistics::new_unknown(&self.spec.schema);
+        let rows = match self.spec.ranges.are_keys() {
+            true => self.spec.ranges.as_slice().len(),
+            false => self.spec.table.store().len() as usize,
         };
         statistics.num_rows = Precision::Inexact(rows.min(self.fetch.unwrap_or(usize::MAX)));
         Ok(Arc::new(statistics))
@@ -150,14 +151,12 @@ impl LeafPlan for KeyedScanNode {
     }
 
     fn fresh_execution(&self, fetch: Option<usize>) -> Option<Self> {
-        Some(Self::new(
-            Arc::clone(&self.table),
-            self.view.clone(),
-            self.ranges.clone(),
-            self.projection.clone(),
-            Arc::clone(&self.schema),
+        Some(Self {
+            spec: Arc::clone(&self.spec),
             fetch,
-        ))
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
     }
 }
 

@@ -82,7 +82,8 @@ pub(crate) fn alter_table(transaction: &mut Transaction, alter: &Alter) -> Resul
     Ok(message)
 }
 
-fn taken(kind: &'static str, name: &str) -> EngineError {
+/// Returns the error for a name that is taken.
+pub(super) fn taken(kind: &'static str, name: &str) -> EngineError {
     EngineError::Exists {
         kind,
         name: name.to_string(),

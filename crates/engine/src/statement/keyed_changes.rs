@@ -13,6 +13,9 @@ use halocline_store::StoreTransaction;
 
 use crate::EngineError;
 
+/// Most bytes of keys and values that one statement changes: they are in DRAM until it ends.
+const MOST_BYTES: usize = 1 << 30;
+
 /// A hint for rows with a key that is there.
 pub(super) const USE_ON_CONFLICT: &str =
     "UPDATE that row, or add ON CONFLICT DO NOTHING or DO UPDATE to the INSERT";
@@ -27,6 +30,8 @@ pub(super) struct KeyedChanges<'a> {
     /// Keys of rows that are deleted or written anew.
     gone: BTreeSet<Vec<u8>>,
     written: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Bytes of all keys and values noted.
+    bytes: usize,
 }
 
 impl<'a> KeyedChanges<'a> {
@@ -37,12 +42,30 @@ impl<'a> KeyedChanges<'a> {
             statement: statement.into(),
             gone: BTreeSet::new(),
             written: BTreeMap::new(),
+            bytes: 0,
         }
     }
 
     /// Notes that the row with a key is deleted. Returns false if it was noted already.
-    pub(super) fn delete(&mut self, key: &[u8]) -> bool {
-        self.gone.insert(key.to_vec())
+    ///
+    /// # Errors
+    /// The statement changes too much.
+    pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool, EngineError> {
+        self.note(key.len())?;
+        Ok(self.gone.insert(key.to_vec()))
+    }
+
+    /// Counts bytes that are kept until the end of the statement.
+    fn note(&mut self, bytes: usize) -> Result<(), EngineError> {
+        self.bytes += bytes;
+        if self.bytes <= MOST_BYTES {
+            return Ok(());
+        }
+        let most = MOST_BYTES >> 20;
+        let statement = &self.statement;
+        Err(EngineError::Query(format!(
+            "{statement}: one statement changes at most {most} MiB of a table with a primary key; split it into several"
+        )))
     }
 
     /// Returns true if a row with a key is there, or is written by the statement.
@@ -62,8 +85,13 @@ impl<'a> KeyedChanges<'a> {
     }
 
     /// Writes a row in place of any with the same key.
-    pub(super) fn put(&mut self, row: KeyedRow) {
+    ///
+    /// # Errors
+    /// The statement changes too much.
+    pub(super) fn put(&mut self, row: KeyedRow) -> Result<(), EngineError> {
+        self.note(row.key.len() + row.value.len())?;
         self.written.insert(row.key, row.value);
+        Ok(())
     }
 
     /// Adds the rows of a batch, whose keys must be new. For rows whose old versions are deleted by the same
@@ -79,7 +107,7 @@ impl<'a> KeyedChanges<'a> {
             if self.has(&row.key)? {
                 return Err(self.duplicate(batch, at, instead));
             }
-            self.put(row);
+            self.put(row)?;
         }
         Ok(())
     }

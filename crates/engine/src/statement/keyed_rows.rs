@@ -186,7 +186,7 @@ impl KeyedTarget<'_> {
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             for key in batch.column(0).as_binary_view().iter().flatten() {
-                count += u64::from(changes.delete(key));
+                count += u64::from(changes.delete(key)?);
             }
         }
         Ok(count)
@@ -201,7 +201,7 @@ impl KeyedTarget<'_> {
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             for key in batch.column(0).as_binary_view().iter().flatten() {
-                if !changes.delete(key) {
+                if !changes.delete(key)? {
                     let text =
                         "a row has several new values; let each subquery give one value, by an aggregate";
                     return Err(EngineError::Query(text.into()));

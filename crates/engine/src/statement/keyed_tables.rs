@@ -8,6 +8,7 @@ use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::Expr;
 use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, TableDefinition};
 
+use super::alter::taken;
 use super::create_table::TableSpec;
 use super::defaults::default_of;
 use super::parse::{Alter, Alteration};
@@ -150,11 +151,6 @@ pub(super) fn alter(
     is_taken: impl Fn(&str) -> bool,
 ) -> Result<String, EngineError> {
     let name = alter.table.as_str();
-    let column_taken = |column: &str| EngineError::Exists {
-        kind: "column",
-        name: column.to_owned(),
-        instead: "choose another name",
-    };
     let table = tables.table(name).ok_or_else(|| KeyedError::NoTable {
         name: name.to_owned(),
     })?;
@@ -168,7 +164,7 @@ pub(super) fn alter(
             if schema.index_of(field.name()).is_ok() {
                 return match if_not_exists {
                     true => Ok(format!("table {name} has column {} already", field.name())),
-                    false => Err(column_taken(field.name())),
+                    false => Err(taken("column", field.name())),
                 };
             }
             let initial = match default {
@@ -193,11 +189,7 @@ pub(super) fn alter(
         }
         Alteration::Rename(to) => {
             if is_taken(to) {
-                return Err(EngineError::Exists {
-                    kind: "table",
-                    name: to.clone(),
-                    instead: "choose another name",
-                });
+                return Err(taken("table", to));
             }
             tables.rename(name, to)?;
             Ok(format!("table {name} is {to} now"))
@@ -207,7 +199,7 @@ pub(super) fn alter(
                 .index_of(from)
                 .map_err(|_| EngineError::no_column(name, schema, from))?;
             if schema.index_of(to).is_ok() {
-                return Err(column_taken(to));
+                return Err(taken("column", to));
             }
             tables.alter(name, |definition| {
                 definition.rename_column(at, to);

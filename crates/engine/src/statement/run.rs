@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Query;
 use halocline_pool::VerifyMode;
 
-use super::alter::alter_table;
+use super::alter::{alter_table, taken};
 use super::compact::vacuum;
 use super::create_index::build_index;
 use super::create_table::TableSpec;
@@ -157,11 +157,7 @@ pub(crate) async fn run(
             if let Alteration::Rename(to) = &alter.what
                 && run.keyed_table(to)?.is_some()
             {
-                return Err(EngineError::Exists {
-                    kind: "table",
-                    name: to.clone(),
-                    instead: "choose another name",
-                });
+                return Err(taken("table", to));
             }
             run.change("ALTER TABLE", move |transaction| alter_table(transaction, &alter))
                 .await

@@ -9,6 +9,7 @@ use arrow_schema::Schema;
 use arrow_select::take::take_record_batch;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::sql::sqlparser::ast;
 use halocline_keyed::KeyRanges;
 
 use super::keyed_changes::{KeyedChanges, ONE_ROW, USE_ON_CONFLICT};
@@ -81,7 +82,7 @@ impl KeyedUpsert {
             Self::Nothing => {
                 for row in target.table.encode(batch)? {
                     if !changes.has(&row.key)? {
-                        changes.put(row);
+                        changes.put(row)?;
                     }
                 }
             }
@@ -89,7 +90,7 @@ impl KeyedUpsert {
                 .table
                 .encode(batch)?
                 .into_iter()
-                .for_each(|row| changes.put(row)),
+                .try_for_each(|row| changes.put(row))?,
             Self::Update(update) => update.write(target, batch, changes)?,
         }
         Ok(changes.rows() - before)
@@ -118,8 +119,8 @@ fn check_key(target: &KeyedTarget<'_>, named: &[String]) -> Result<(), EngineErr
 impl UpdateOnConflict {
     async fn plan(
         target: &KeyedTarget<'_>,
-        assignments: &[(String, datafusion::sql::sqlparser::ast::Expr)],
-        selection: Option<&datafusion::sql::sqlparser::ast::Expr>,
+        assignments: &[(String, ast::Expr)],
+        selection: Option<&ast::Expr>,
     ) -> Result<Self, EngineError> {
         let (table, schema) = (target.table, target.table.schema());
         for (column, _) in assignments {
@@ -170,7 +171,7 @@ impl UpdateOnConflict {
             }
             match changes.has(&row.key)? {
                 true => drop(conflicts.insert(row.key, at as u32)),
-                false => changes.put(row),
+                false => changes.put(row)?,
             }
         }
         if conflicts.is_empty() {
@@ -231,7 +232,6 @@ impl UpdateOnConflict {
             .table
             .encode(&updated)?
             .into_iter()
-            .for_each(|row| changes.put(row));
-        Ok(())
+            .try_for_each(|row| changes.put(row))
     }
 }
