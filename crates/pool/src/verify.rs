@@ -137,6 +137,8 @@ pub(crate) struct ExtentVerification {
     left: AtomicU64,
     /// The first block that was found damaged, plus 1; 0 if there is none.
     damaged: AtomicU64,
+    /// Set when the whole extent did not match its checksum, so that later reads do not hash it again.
+    whole_damaged: AtomicBool,
     /// Bits for use by the extent's owner.
     notes: OnceLock<Box<[AtomicU64]>>,
 }
@@ -166,6 +168,7 @@ impl ExtentVerification {
             pages: OnceLock::new(),
             left: AtomicU64::new(extent.len.div_ceil(BLOCK)),
             damaged: AtomicU64::new(0),
+            whole_damaged: AtomicBool::new(false),
             notes: OnceLock::new(),
         }
     }
@@ -243,7 +246,7 @@ impl ExtentVerification {
                 continue;
             }
             if !self.extent.sums {
-                return self.verify_whole(space, read).map_err(|()| block);
+                return self.verify_whole(space, again, read).map_err(|()| block);
             }
             let sums = BlockSums::of(space, self.extent.len, self.extent.checksum);
             let page = block / SUMS_PER_PAGE;
@@ -252,7 +255,7 @@ impl ExtentVerification {
                 read(sums.page_start(self.extent.len, page), BLOCK);
                 if !sums.is_sound(page) {
                     // The data may still be intact, which the extent's own checksum decides.
-                    return self.verify_whole(space, read).map_err(|()| block);
+                    return self.verify_whole(space, again, read).map_err(|()| block);
                 }
                 set(pages, page);
             }
@@ -270,10 +273,14 @@ impl ExtentVerification {
         Ok(())
     }
 
-    /// Compares the whole extent with its checksum.
-    fn verify_whole(&self, space: &[u8], mut read: impl FnMut(u64, u64)) -> Result<(), ()> {
+    /// Compares the whole extent with its checksum, unless it is known not to match and `again` is false.
+    fn verify_whole(&self, space: &[u8], again: bool, mut read: impl FnMut(u64, u64)) -> Result<(), ()> {
+        if self.whole_damaged.load(Ordering::Acquire) && !again {
+            return Err(());
+        }
         read(0, self.extent.len);
         if checksum(&space[..self.extent.len as usize]) != self.extent.checksum {
+            self.whole_damaged.store(true, Ordering::Release);
             return Err(());
         }
         let verified = self.blocks();
@@ -295,7 +302,7 @@ impl ExtentVerification {
         }
         match self.extent.sums {
             true => self.verify(space, 0..self.extent.len, false, read),
-            false => self.verify_whole(space, read).map_err(|()| 0),
+            false => self.verify_whole(space, false, read).map_err(|()| 0),
         }
     }
 
@@ -310,6 +317,7 @@ impl ExtentVerification {
             bits.iter().for_each(|word| word.store(0, Ordering::Release));
         }
         self.damaged.store(0, Ordering::Release);
+        self.whole_damaged.store(false, Ordering::Release);
     }
 }
 
@@ -344,5 +352,22 @@ mod tests {
         assert!(state.verified_blocks().is_empty());
         state.forget();
         assert_eq!(cost(0..len), 602);
+    }
+
+    #[test]
+    fn a_damaged_extent_without_block_checksums_is_hashed_once() {
+        let space = vec![7; 3 * BLOCK as usize];
+        let len = space.len() as u64;
+        let extent = ExtentRef::plain(0, len, !checksum(&space));
+        let state = Arc::<VerificationState>::default().state(&extent);
+        let cost = |again| {
+            let mut bytes = 0;
+            let verified = state.verify(&space, BLOCK..BLOCK + 1, again, |_, len| bytes += len);
+            assert_eq!(verified, Err(1));
+            bytes / BLOCK
+        };
+        assert_eq!([cost(false), cost(false), cost(true)], [3, 0, 3]);
+        state.forget();
+        assert_eq!(cost(false), 3);
     }
 }

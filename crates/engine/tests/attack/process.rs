@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::pristine;
 
 /// CPU time that a case may take, of all threads. Time that others take on a busy machine does not count.
-const CPU: Duration = Duration::from_secs(2);
+const CPU: Duration = Duration::from_secs(4);
 /// Time that a case may take if it uses no CPU, as when threads wait for each other.
 const IDLE: Duration = Duration::from_secs(60);
 /// How often the watchdog looks.
