@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
 use halocline_workloads::{YcsbGenerator, YcsbOp, YcsbWorkload, ycsb_key};
@@ -140,12 +140,15 @@ fn measure(system: System, arguments: &Arguments, case: Case) -> Result<Outcome>
                 scope.spawn(move || {
                     let client = Client::new(store, case, thread);
                     barrier.wait();
-                    client?.run()
+                    // The clock is the thread's own: on a busy machine this function's thread may wake up
+                    // when the work is done.
+                    let start = Instant::now();
+                    let client = client?.run()?;
+                    Ok::<_, anyhow::Error>((client, start, Instant::now()))
                 })
             })
             .collect();
         barrier.wait();
-        let start = Instant::now();
         let mut clients = Vec::new();
         for thread in threads {
             clients.push(
@@ -155,8 +158,11 @@ fn measure(system: System, arguments: &Arguments, case: Case) -> Result<Outcome>
             );
         }
         let operations = case.operations / case.threads * case.threads;
-        outcome.rate = operations as f64 / start.elapsed().as_secs_f64();
-        for client in clients {
+        let start = clients.iter().map(|(_, start, _)| *start).min();
+        let end = clients.iter().map(|(_, _, end)| *end).max();
+        let elapsed = end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start);
+        outcome.rate = operations as f64 / elapsed.as_secs_f64();
+        for (client, ..) in clients {
             outcome.latencies.extend(client.latencies);
             outcome.found[0] += client.read;
             outcome.found[1] += client.scanned;
