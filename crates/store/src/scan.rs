@@ -10,6 +10,7 @@ use std::ops::Bound;
 use crate::error::Result;
 use crate::key_range::KeyRange;
 use crate::memtable::{MemEntry, MemTable};
+use crate::pair::{StorePair, from_millis};
 use crate::record::{RecordContents, RecordRef};
 use crate::state::{StoreState, StoreTrees, StoresState};
 use crate::tree::{Damage, LeafRange, load_leaf};
@@ -38,7 +39,7 @@ struct ScannedEntry {
 
 /// The pairs of a part of a range, in the order of the scan.
 pub(crate) struct ScannedPairs {
-    pub(crate) pairs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) pairs: Vec<StorePair>,
     /// The rest of the range, if there may be more.
     pub(crate) rest: Option<KeyRange>,
 }
@@ -216,7 +217,11 @@ impl StoresState {
                     None => self.contents(&version)?,
                 };
                 if let Some(contents) = contents {
-                    pairs.push((entry.key, self.value(&version, contents)?));
+                    pairs.push(StorePair {
+                        key: entry.key,
+                        expires: contents.expires().map(from_millis),
+                        value: self.value(&version, contents)?,
+                    });
                 }
             }
             if direction == Direction::Backward {

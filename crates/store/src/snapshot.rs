@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
+use crate::pair::{PairScan, StorePair};
 use crate::scan::Direction;
 use crate::store::Store;
 
@@ -99,9 +100,9 @@ pub struct Scan {
     /// The part of the range that has not been read.
     rest: Option<KeyRange>,
     /// Pairs from the start of the range, ascending.
-    front: VecDeque<(Vec<u8>, Vec<u8>)>,
+    front: VecDeque<StorePair>,
     /// Pairs from the end of the range, descending.
-    back: VecDeque<(Vec<u8>, Vec<u8>)>,
+    back: VecDeque<StorePair>,
 }
 
 impl Scan {
@@ -130,10 +131,13 @@ impl Scan {
     }
 }
 
-impl Iterator for Scan {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
+impl Scan {
+    /// Returns the same pairs with their times of expiry.
+    pub fn with_expiry(self) -> PairScan {
+        PairScan::new(self)
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    pub(crate) fn next_pair(&mut self) -> Option<Result<StorePair>> {
         while self.front.is_empty() && self.rest.is_some() {
             if let Err(error) = self.read(Direction::Forward) {
                 return Some(Err(error));
@@ -141,15 +145,27 @@ impl Iterator for Scan {
         }
         self.front.pop_front().or_else(|| self.back.pop_back()).map(Ok)
     }
-}
 
-impl DoubleEndedIterator for Scan {
-    fn next_back(&mut self) -> Option<Self::Item> {
+    pub(crate) fn next_pair_back(&mut self) -> Option<Result<StorePair>> {
         while self.back.is_empty() && self.rest.is_some() {
             if let Err(error) = self.read(Direction::Backward) {
                 return Some(Err(error));
             }
         }
         self.back.pop_front().or_else(|| self.front.pop_back()).map(Ok)
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.next_pair()?.map(|pair| (pair.key, pair.value)))
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        Some(self.next_pair_back()?.map(|pair| (pair.key, pair.value)))
     }
 }
