@@ -204,7 +204,7 @@ fn what_is_missing_is_named_with_what_makes_it() {
     assert!(!home.path("none").exists());
     assert_error(
         &home.fails(1, &["kv", "p", "get", "1"]),
-        &["p has no tree kv", "hint: `halocline kv p create`"],
+        &["p has no tree or store kv", "hint: `halocline kv p create`"],
     );
     home.ok(&["kv", "p", "create", "prices"]);
     assert_error(

@@ -3,7 +3,8 @@
 //! - [`UniformTable`]: rows x dimensions x cardinality, as in the Elf papers;
 //! - [`Zipf`]: skewed row choice after Gray et al. (SIGMOD'94), and [`queries`] made of it: exact match,
 //!   range and partial match;
-//! - [`YcsbGenerator`]: the core workloads A-F of YCSB over keys and values;
+//! - [`YcsbGenerator`]: the core workloads A-F of YCSB over keys and values, and [`YcsbRun`], which runs them
+//!   against a [`YcsbStore`];
 //! - [`TpchTable`]: the TPC-H tables as Arrow batches, and [`write_tpch_parquet`];
 //! - [`SsbTable`]: the tables of the Star Schema Benchmark as Arrow batches, [`write_ssb_parquet`], the
 //!   thirteen [`ssb_queries`], and [`TblReader`] for the files of the public generator;
@@ -77,5 +78,8 @@ pub use tpch_sql::{lineitem_selection_columns, tpch_q6_sql, tpch_selections};
 pub use uniform::{UniformSpec, UniformTable};
 #[cfg(feature = "tables")]
 pub use wide::WideSpec;
-pub use ycsb::{YcsbGenerator, YcsbOp, YcsbWorkload, ycsb_key, ycsb_value};
+pub use ycsb::{
+    YcsbError, YcsbGenerator, YcsbOp, YcsbOutcome, YcsbPair, YcsbRun, YcsbStore, YcsbWorkload, ycsb_key,
+    ycsb_value,
+};
 pub use zipf::{Zipf, ZipfError};
