@@ -257,3 +257,43 @@ fn trees_are_exported_too() {
         "{\"key\":1,\"value\":8}\n{\"key\":2,\"value\":7}\n"
     );
 }
+
+#[test]
+fn workloads_are_measured_and_leave_nothing() {
+    let home = Home::new();
+    let small = [
+        "--records",
+        "300",
+        "--operations",
+        "600",
+        "--threads",
+        "2",
+        "-o",
+        "json",
+    ];
+    for kind in [&[][..], &["--tree", "lb"]] {
+        let text = stdout(&home.ok(&[&["kv", "p", "bench"], &small[..], kind].concat()));
+        let lines = json_lines(&text);
+        let letters: Vec<_> = lines
+            .iter()
+            .map(|line| line["workload"].as_str().unwrap())
+            .collect();
+        assert_eq!(letters, ["A", "B", "C", "D", "E", "F"]);
+        assert!(
+            lines
+                .iter()
+                .all(|line| line["operations_per_s"].as_f64().unwrap() > 0.0)
+        );
+        assert!(!home.path("p").exists());
+    }
+    home.ok(&["kv", "p", "create", "--store"]);
+    home.ok(&[&["kv", "p", "bench", "--workloads", "ae"], &small[..]].concat());
+    assert_eq!(
+        stdout(&home.ok(&["kv", "p", "list", "-o", "csv"])),
+        "name,kind,entries\nkv,store,0\n"
+    );
+    assert_error(
+        &home.fails(2, &["kv", "p", "bench", "--workloads", "AX"]),
+        &["no workload `X`"],
+    );
+}

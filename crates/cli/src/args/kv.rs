@@ -119,6 +119,8 @@ pub(crate) enum KvCommand {
         #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
         output: OutputFormat,
     },
+    /// Measure the core workloads of YCSB on a new store or tree
+    Bench(KvBenchArgs),
     /// Remove the tree or store with all its entries
     Drop,
 }
@@ -225,6 +227,47 @@ pub(crate) struct ExportArgs {
     /// Form of the file [default: csv for names that end in .csv, else jsonl]
     #[arg(long, value_enum)]
     pub(crate) format: Option<EntryFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A: half reads, half updates; B: 95 % reads, 5 % updates; C: reads; D: 95 % reads of what was inserted last, 5 % inserts;
+E: 95 % scans of up to 100 entries, 5 % inserts; F: half reads, half read-modify-writes. Keys are drawn from a Zipf
+distribution with theta 0.99. Each workload has a store or tree of its own in the pool, which is removed in the end; so
+is the pool, if it is new.
+
+Examples:
+  halocline kv /dev/shm/bench.pool bench --workloads AC --threads 2
+  halocline kv shop.pool --strict bench --commit 1000
+  halocline kv /dev/shm/bench.pool bench --tree lb --records 1000000")]
+pub(crate) struct KvBenchArgs {
+    /// Letters of the workloads
+    #[arg(long, default_value = "ABCDEF")]
+    pub(crate) workloads: String,
+    /// Entries to load
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) records: u64,
+    /// Operations of each workload
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) operations: u64,
+    /// Threads
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) threads: u64,
+    /// Operations between two commits of a thread
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) commit: u64,
+    /// Bytes of each value
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(crate) value_bytes: u32,
+    /// Seed of the operations
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Measure a tree of this kind, whose values are numbers, instead of a store
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    pub(crate) tree: Option<TreeKind>,
+    /// Form of the answer
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    pub(crate) output: OutputFormat,
 }
 
 /// The kinds of trees by their names.

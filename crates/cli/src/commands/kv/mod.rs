@@ -4,6 +4,7 @@
 //! ends.
 
 mod answer;
+mod bench;
 mod encoding;
 mod entries;
 mod export;
@@ -46,6 +47,7 @@ pub(crate) fn kv(args: &KvArgs) -> Result<(), CliError> {
             }
         }
         KvCommand::List { output } => list::print(args, *output),
+        KvCommand::Bench(bench) => bench::run(args, bench),
         _ => match is_store(args)? {
             true => store::run(args),
             false => tree::run(args),

@@ -36,7 +36,7 @@ pub(super) fn run(args: &KvArgs) -> Result<(), CliError> {
         KvCommand::Check { .. } => check(args),
         KvCommand::Stats { output } => stats(args, *output),
         KvCommand::Drop => drop_store(args),
-        KvCommand::Create { .. } | KvCommand::List { .. } => Ok(()),
+        KvCommand::Create { .. } | KvCommand::List { .. } | KvCommand::Bench(_) => Ok(()),
     }
 }
 
