@@ -1,11 +1,13 @@
 //! Scans of ranges of keys, in steps.
 //!
 //! A step holds the trees of the store, and reads the entries of one leaf and those of the memtables in its
-//! range. What it returns is the state of one moment; a scan of several steps sees the state of one commit
+//! range, a limited number of each: what it costs does not depend on the size of a memtable. What it returns is the state of one moment; a scan of several steps sees the state of one commit
 //! because each step walks to the versions of that commit.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+
+use halocline_media::Medium;
 
 use crate::error::Result;
 use crate::key_range::KeyRange;
@@ -29,6 +31,10 @@ pub(crate) struct ScanStep {
     pub(crate) rest: Option<KeyRange>,
 }
 
+/// The entries of a step by key: the newest record, with its contents if they were read for the key, or `None`
+/// if the key was purged.
+type FoundEntries = BTreeMap<Vec<u8>, Option<(RecordRef, Option<RecordContents>)>>;
+
 /// The newest record of a key.
 struct ScannedEntry {
     key: Vec<u8>,
@@ -44,17 +50,18 @@ pub(crate) struct ScannedPairs {
     pub(crate) rest: Option<KeyRange>,
 }
 
-/// Most entries of one step.
-const STEP_ENTRIES: usize = 256;
+/// Most entries that a step takes from the leaf, and from each memtable.
+pub(crate) const STEP_ENTRIES: usize = 256;
 
 impl StoreTrees {
     /// Returns the newest records of the first part of a range, or of the last part if `direction` is
-    /// backward.
+    /// backward. Takes about `limit` entries, which is positive, from the leaf and from each memtable.
     pub(crate) fn step(
         &self,
         state: &StoresState,
         range: &KeyRange,
         direction: Direction,
+        limit: usize,
     ) -> Result<ScanStep, Damage> {
         let medium = state.medium();
         if range.is_empty() {
@@ -69,37 +76,35 @@ impl StoreTrees {
             (Direction::Backward, Bound::Excluded(to)) => self.tree.leaf_below(medium, Some(to))?,
             (Direction::Backward, Bound::Unbounded) => self.tree.leaf_below(medium, None)?,
         };
-        let (here, rest) = part(leaf.as_ref(), range, direction);
-        let mut found = BTreeMap::new();
-        if let Some(LeafRange { leaf, .. }) = leaf {
-            let leaf = load_leaf(medium, leaf)?;
-            leaf.entries()
-                .for_each(|(_, _, record)| medium.prefetch_lines(record, 2));
-            for (_, _, offset) in leaf.entries() {
-                let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                // A damaged key would be missing from its range.
-                let contents = record.contents(medium).ok_or(Damage::record(offset))?;
-                if here.contains(contents.key()) {
-                    let key = contents.key().to_vec();
-                    found.insert(key, Some((record, Some(contents))));
-                }
+        let (mut here, mut rest) = part(leaf.as_ref(), range, direction);
+        let mut end_at = |here: KeyRange, key: Option<Vec<u8>>| match key {
+            Some(key) => {
+                let (until, after) = cut(here, range, key, direction);
+                rest = Some(after);
+                until
             }
-        }
-        let mut overlay = |table: &MemTable| -> Result<(), Damage> {
-            for (key, entry) in table.range(&here) {
-                let record = match entry {
-                    MemEntry::Record(offset) => {
-                        let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                        Some((record, None))
-                    }
-                    MemEntry::Purged => None,
-                };
-                found.insert(key.to_vec(), record);
-            }
-            Ok(())
+            None => here,
         };
-        self.frozen.iter().try_for_each(|frozen| overlay(frozen))?;
-        overlay(&self.active)?;
+        let tables = || self.frozen.as_deref().into_iter().chain([&self.active]);
+        for table in tables() {
+            let end = table.end_of_step(&here, direction, limit);
+            here = end_at(here, end);
+        }
+        let mut found = FoundEntries::new();
+        if let Some(LeafRange { leaf, .. }) = leaf {
+            let end = read_leaf(medium, leaf, &here, direction, limit, &mut found)?;
+            here = end_at(here, end);
+        }
+        for (key, entry) in tables().flat_map(|table| table.range(&here)) {
+            let record = match entry {
+                MemEntry::Record(offset) => {
+                    let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
+                    Some((record, None))
+                }
+                MemEntry::Purged => None,
+            };
+            found.insert(key.to_vec(), record);
+        }
         let entries = found.into_iter().filter_map(|(key, found)| {
             let (record, contents) = found?;
             Some(ScannedEntry {
@@ -108,39 +113,87 @@ impl StoreTrees {
                 contents,
             })
         });
-        let entries = entries.collect();
-        Ok(limited(ScanStep { entries, rest }, here, direction))
+        Ok(ScanStep {
+            entries: entries.collect(),
+            rest,
+        })
     }
 }
 
-/// Cuts a step that has many entries of the memtables.
-fn limited(mut step: ScanStep, here: KeyRange, direction: Direction) -> ScanStep {
-    let Some(surplus) = step
-        .entries
-        .len()
-        .checked_sub(STEP_ENTRIES)
-        .filter(|surplus| *surplus > 0)
-    else {
-        return step;
-    };
-    let whole = step.rest.take().unwrap_or_else(|| here.clone());
-    step.rest = Some(match direction {
-        Direction::Forward => {
-            step.entries.truncate(STEP_ENTRIES);
-            KeyRange {
-                from: Bound::Excluded(step.entries[STEP_ENTRIES - 1].key.clone()),
-                to: whole.to,
-            }
+impl MemTable {
+    /// Returns the key at which a step ends if the table has more than `limit` entries in its range.
+    fn end_of_step(&self, range: &KeyRange, direction: Direction, limit: usize) -> Option<Vec<u8>> {
+        let mut entries = self.range(range);
+        let (last, more) = match direction {
+            Direction::Forward => (entries.nth(limit - 1), entries.next()),
+            Direction::Backward => (entries.nth_back(limit - 1), entries.next_back()),
+        };
+        more?;
+        last.map(|(key, _)| key.to_vec())
+    }
+}
+
+/// Adds the records of a leaf in a range to `found`, from that end at which the scan is. Returns the last key
+/// if it leaves out others behind it, once there are `limit`.
+fn read_leaf(
+    medium: &Medium,
+    leaf: u64,
+    range: &KeyRange,
+    direction: Direction,
+    limit: usize,
+    found: &mut FoundEntries,
+) -> Result<Option<Vec<u8>>, Damage> {
+    let leaf = load_leaf(medium, leaf)?;
+    let slices = leaf.slices(range);
+    let entries = leaf.entries().map(|(_, slice, record)| (slice, record));
+    let mut entries: Vec<(u64, u64)> = entries.filter(|(slice, _)| slices.contains(slice)).collect();
+    entries.sort_unstable();
+    if direction == Direction::Backward {
+        entries.reverse();
+    }
+    let soon = entries.iter().take(limit);
+    soon.for_each(|(_, record)| medium.prefetch_lines(*record, 2));
+    let mut before = None;
+    for (slice, offset) in entries {
+        // The records decide the order of keys with the same slice.
+        if found.len() >= limit && before != Some(slice) {
+            let last = match direction {
+                Direction::Forward => found.last_key_value(),
+                Direction::Backward => found.first_key_value(),
+            };
+            return Ok(last.map(|(key, _)| key.clone()));
         }
-        Direction::Backward => {
-            step.entries.drain(..surplus);
-            KeyRange {
-                from: whole.from,
-                to: Bound::Excluded(step.entries[0].key.clone()),
-            }
+        before = Some(slice);
+        let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
+        // A damaged key would be missing from its range.
+        let contents = record.contents(medium).ok_or(Damage::record(offset))?;
+        if range.contains(contents.key()) {
+            let key = contents.key().to_vec();
+            found.insert(key, Some((record, Some(contents))));
         }
-    });
-    step
+    }
+    Ok(None)
+}
+
+/// Splits a range behind a key at which a step ends: into the part of the step, and the rest of the range.
+fn cut(here: KeyRange, range: &KeyRange, key: Vec<u8>, direction: Direction) -> (KeyRange, KeyRange) {
+    let (last, after) = (Bound::Included(key.clone()), Bound::Excluded(key));
+    match direction {
+        Direction::Forward => (
+            KeyRange { to: last, ..here },
+            KeyRange {
+                from: after,
+                to: range.to.clone(),
+            },
+        ),
+        Direction::Backward => (
+            KeyRange { from: last, ..here },
+            KeyRange {
+                from: range.from.clone(),
+                to: after,
+            },
+        ),
+    }
 }
 
 /// Splits a range at the bound of a leaf: into the part that the leaf has, and the rest.
@@ -166,7 +219,7 @@ impl StoresState {
     ) -> Result<()> {
         let mut rest = Some(range.clone());
         while let Some(range) = rest {
-            let step = store.read().step(self, &range, Direction::Forward);
+            let step = store.read().step(self, &range, Direction::Forward, STEP_ENTRIES);
             let step = step.map_err(|damage| self.damaged(damage))?;
             step.entries
                 .into_iter()
@@ -194,18 +247,20 @@ impl StoresState {
         Ok(newest)
     }
 
-    /// Returns the pairs of a part of a range as of a commit. Those of a backward scan descend.
+    /// Returns the pairs of a part of a range as of a commit: those of about `limit` entries. Those of a
+    /// backward scan descend.
     pub(crate) fn scan_step(
         &self,
         store: &StoreState,
         range: &KeyRange,
         commit: u64,
         direction: Direction,
+        limit: usize,
     ) -> Result<ScannedPairs> {
         store.is_one_of(self)?;
         let trees = store.read();
         let read = || -> Result<_, Damage> {
-            let step = trees.step(self, range, direction)?;
+            let step = trees.step(self, range, direction, limit)?;
             let mut pairs = Vec::with_capacity(step.entries.len());
             for entry in step.entries {
                 let Some(version) = self.version_at(entry.record, commit)? else {

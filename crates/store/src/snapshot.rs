@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::pair::{PairScan, StorePair};
-use crate::scan::Direction;
+use crate::scan::{Direction, STEP_ENTRIES};
 use crate::store::Store;
 
 /// All stores of a pool as of one commit. Blocks nobody.
@@ -92,7 +92,8 @@ impl Drop for StoreSnapshot {
     }
 }
 
-/// An iterator over the pairs of a range as of one commit. Reads leaf by leaf and blocks nobody.
+/// An iterator over the pairs of a range as of one commit. Blocks nobody. Reads the range in steps, a few
+/// pairs at first and then more, up to those of a leaf.
 #[derive(Debug)]
 pub struct Scan {
     snapshot: StoreSnapshot,
@@ -103,7 +104,13 @@ pub struct Scan {
     front: VecDeque<StorePair>,
     /// Pairs from the end of the range, descending.
     back: VecDeque<StorePair>,
+    /// Number of entries of the next step: few at first, so that a scan that ends soon has read little.
+    step: usize,
 }
+
+/// Number of entries of the first step of a scan, and its growth with each step.
+const FIRST_STEP: usize = 8;
+const STEP_GROWTH: usize = 4;
 
 impl Scan {
     pub(crate) fn new(snapshot: StoreSnapshot, store: &Store, range: KeyRange) -> Self {
@@ -113,7 +120,13 @@ impl Scan {
             rest: Some(range),
             front: VecDeque::new(),
             back: VecDeque::new(),
+            step: FIRST_STEP,
         }
+    }
+
+    /// Returns the part of the range that has not been read; `None` if all of it has been.
+    pub(crate) fn rest(&self) -> Option<&KeyRange> {
+        self.rest.as_ref()
     }
 
     fn read(&mut self, direction: Direction) -> Result<()> {
@@ -121,7 +134,9 @@ impl Scan {
             return Ok(());
         };
         let state = &self.snapshot.stores.state;
-        let step = state.scan_step(&self.store.state, &range, self.snapshot.commit, direction)?;
+        let (store, commit) = (&self.store.state, self.snapshot.commit);
+        let step = state.scan_step(store, &range, commit, direction, self.step)?;
+        self.step = (self.step * STEP_GROWTH).min(STEP_ENTRIES);
         match direction {
             Direction::Forward => self.front.extend(step.pairs),
             Direction::Backward => self.back.extend(step.pairs),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::ops::RangeBounds;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::vec::IntoIter;
 
 use crate::commit::{CommitCondition, Outcome};
@@ -69,8 +69,12 @@ struct StoreUse {
     /// `None` stands for a deletion.
     writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     reads: BTreeSet<Vec<u8>>,
-    ranges: Vec<KeyRange>,
+    ranges: Vec<Arc<ScannedRange>>,
 }
+
+/// The range that a scan has read: all of it until the scan is dropped, which leaves out what it did not
+/// reach. `None` if it has read nothing.
+type ScannedRange = Mutex<Option<KeyRange>>;
 
 impl StoreTransaction {
     pub(crate) fn new(stores: &Arc<StoresHandle>, isolation: Isolation) -> Self {
@@ -127,7 +131,8 @@ impl StoreTransaction {
         Ok(())
     }
 
-    /// Returns the pairs of a range, the writes of the transaction so far included.
+    /// Returns the pairs of a range, the writes of the transaction so far included. The transaction depends on
+    /// the part of the range that the scan has read when it is dropped.
     pub fn scan<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> TransactionScan {
         self.scan_range(store, KeyRange::of(&range))
     }
@@ -138,8 +143,9 @@ impl StoreTransaction {
     }
 
     fn scan_range(&mut self, store: &Store, range: KeyRange) -> TransactionScan {
+        let read = Arc::new(Mutex::new(Some(range.clone())));
         let of_store = self.of(store);
-        of_store.ranges.push(range.clone());
+        of_store.ranges.push(Arc::clone(&read));
         let writes: Vec<_> = match range.is_empty() {
             true => Vec::new(),
             false => {
@@ -148,7 +154,9 @@ impl StoreTransaction {
             }
         };
         TransactionScan {
-            stored: Scan::new(self.snapshot.clone(), store, range),
+            stored: Scan::new(self.snapshot.clone(), store, range.clone()),
+            range,
+            read,
             next: None,
             writes: writes.into_iter().peekable(),
         }
@@ -184,10 +192,12 @@ impl StoreTransaction {
                     .iter()
                     .filter(|key| !writes.contains_key(*key))
                     .for_each(|key| depends_on(key));
-                for range in ranges {
+                let read =
+                    |range: &Arc<ScannedRange>| range.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                for range in ranges.iter().filter_map(read) {
                     conditions.push(CommitCondition::RangeUnchanged {
                         store: Arc::clone(&store.state),
-                        range: range.clone(),
+                        range,
                         since,
                     });
                     subjects.push((store.name().to_owned(), "a range that was scanned".to_owned()));
@@ -209,9 +219,22 @@ impl StoreTransaction {
 #[derive(Debug)]
 pub struct TransactionScan {
     stored: Scan,
+    range: KeyRange,
+    /// What the transaction depends on.
+    read: Arc<ScannedRange>,
     /// A pair of `stored` that comes after the next write.
     next: Option<(Vec<u8>, Vec<u8>)>,
     writes: Peekable<IntoIter<Write>>,
+}
+
+impl Drop for TransactionScan {
+    fn drop(&mut self) {
+        let range = match self.stored.rest() {
+            Some(rest) => self.range.before(rest),
+            None => Some(self.range.clone()),
+        };
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = range;
+    }
 }
 
 impl Iterator for TransactionScan {
