@@ -18,7 +18,7 @@ use crate::systems::System;
 
 pub(crate) fn run(arguments: &Arguments, options: &KillOptions) -> Result<()> {
     ensure!(options.commit > 0, "--commit must be at least 1");
-    let mut report = Report::new("open_after_kill", arguments, &["value B", "commit"])?;
+    let mut report = Report::new("open-after-kill", arguments, &["value B", "commit"])?;
     for &bytes in &arguments.values {
         let mut opened = vec![Vec::new(); arguments.systems.len()];
         let mut answered = opened.clone();

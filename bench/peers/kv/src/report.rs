@@ -45,9 +45,10 @@ impl Report {
             }
             None => None,
         };
-        let medium = match disk::is_tmpfs(&arguments.dir)? {
-            true => "dax",
-            false => "page-cache",
+        let directory = arguments.dir.display();
+        let (on, medium) = match disk::is_tmpfs(&arguments.dir)? {
+            true => ("dax", format!("file in {directory}, taken for DAX")),
+            false => ("page-cache", format!("file in {directory}, synced by each commit")),
         };
         let mut base = Config::new();
         for (name, value) in [
@@ -67,6 +68,7 @@ impl Report {
                     "release"
                 }),
             ),
+            ("on", json!(on)),
             ("medium", json!(medium)),
             ("records", json!(arguments.records)),
             ("seed", json!(arguments.seed)),

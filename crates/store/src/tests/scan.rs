@@ -64,8 +64,8 @@ fn scan(stores: &Stores, store: &Store, range: &KeyRange, direction: Direction, 
             Direction::Forward => pairs.last_key_value().is_none_or(|(last, _)| last < key),
             Direction::Backward => pairs.first_key_value().is_none_or(|(first, _)| first > key),
         };
-        assert!(step.pairs.iter().all(|(key, _)| follows(key)));
-        pairs.extend(step.pairs);
+        assert!(step.pairs.iter().all(|pair| follows(&pair.key)));
+        pairs.extend(step.pairs.into_iter().map(|pair| (pair.key, pair.value)));
         rest = step.rest;
     }
     pairs

@@ -7,7 +7,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use halocline_bench::kv::{StoreTarget, TreeTarget};
 use halocline_ordered::{TreeError, create_tree};
@@ -144,7 +144,7 @@ fn print(outcomes: &[(YcsbWorkload, YcsbOutcome)], bench: &KvBenchArgs) -> Resul
     let number = |name| Field::new(name, DataType::Float64, false);
     let schema = Arc::new(Schema::new(vec![
         Field::new("workload", DataType::Utf8, false),
-        number("operations_per_s"),
+        Field::new("operations_per_s", DataType::UInt64, false),
         number("p50_us"),
         number("p99_us"),
         number("p999_us"),
@@ -157,9 +157,10 @@ fn print(outcomes: &[(YcsbWorkload, YcsbOutcome)], bench: &KvBenchArgs) -> Resul
     };
     let percentile = |percent| move |outcome: &YcsbOutcome| outcome.percentile(percent) as f64 / 1e3;
     let letters = outcomes.iter().map(|(workload, _)| workload.letter().to_string());
+    let rates = outcomes.iter().map(|(_, outcome)| outcome.rate as u64);
     let columns = vec![
         Arc::new(StringArray::from_iter_values(letters)) as ArrayRef,
-        column(&|outcome| outcome.rate.round()),
+        Arc::new(UInt64Array::from_iter_values(rates)),
         column(&percentile(50.0)),
         column(&percentile(99.0)),
         column(&percentile(99.9)),
