@@ -21,6 +21,8 @@
 //! # }
 //! ```
 //!
+//! The [`cookbook`] has an example for each task.
+//!
 //! # How it works
 //! A commit appends its records to the log and waits for one fence. Records stay where they are: a tree of
 //! leaves on the slow tier, below branches in DRAM, leads to them. New values of keys that a leaf has are set
@@ -44,6 +46,7 @@ mod check;
 mod check_step;
 mod checkpoint;
 mod commit;
+pub mod cookbook;
 mod error;
 mod fault;
 mod gc;

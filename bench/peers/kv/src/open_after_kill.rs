@@ -29,8 +29,8 @@ pub(crate) fn run(arguments: &Arguments, options: &KillOptions) -> Result<()> {
                 let index = (index + turn) % arguments.systems.len();
                 let system = arguments.systems[index];
                 let times = measure(system, arguments, options, bytes)?;
-                opened[index].push(times.opened.as_secs_f64() * 1e3);
-                answered[index].push(times.answered.as_secs_f64() * 1e3);
+                opened[index].push(times.opened.as_secs_f64());
+                answered[index].push(times.answered.as_secs_f64());
                 written[index].push(times.writes as f64);
                 found.push((system.name(), times.keys));
             }
@@ -49,10 +49,10 @@ pub(crate) fn run(arguments: &Arguments, options: &KillOptions) -> Result<()> {
             let mut samples = |metric, values: &mut Vec<Vec<f64>>, unit| {
                 report.samples(*system, &config, metric, std::mem::take(&mut values[index]), unit)
             };
-            samples("open", &mut opened, "ms")?;
-            let answer = samples("first_answer", &mut answered, "ms")?;
+            samples("open", &mut opened, "s")?;
+            let answer = samples("first_answer", &mut answered, "s")?;
             let writes = samples("writes_before", &mut written, "records")?;
-            cells.push(format!("{answer:.1} ms ({writes:.0} writes)"));
+            cells.push(format!("{:.1} ms ({writes:.0} writes)", answer * 1e3));
         }
         report.row(cells);
     }

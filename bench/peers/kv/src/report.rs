@@ -48,7 +48,10 @@ impl Report {
         let directory = arguments.dir.display();
         let (on, medium) = match disk::is_tmpfs(&arguments.dir)? {
             true => ("dax", format!("file in {directory}, taken for DAX")),
-            false => ("page-cache", format!("file in {directory}, synced by each commit")),
+            false => (
+                "page-cache",
+                format!("file in {directory}, synced by each commit"),
+            ),
         };
         let mut base = Config::new();
         for (name, value) in [

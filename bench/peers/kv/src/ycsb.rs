@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments, options: &YcsbOptions) -> Result<()> {
                 let system = arguments.systems[index];
                 let (outcome, keys) = measure(system, arguments, case)?;
                 rates[index].push(outcome.rate);
-                p99s[index].push(outcome.percentile(99.0) as f64 / 1e3);
+                p99s[index].push(outcome.percentile(99.0) as f64 / 1e9);
                 found.push((system.name(), [outcome.read, outcome.scanned, keys]));
             }
             if case.threads > 1 {
@@ -41,8 +41,8 @@ pub(crate) fn run(arguments: &Arguments, options: &YcsbOptions) -> Result<()> {
         ];
         for ((system, rates), p99s) in arguments.systems.iter().zip(rates).zip(p99s) {
             let rate = report.samples(*system, &config(case), "rate", rates, "1/s")?;
-            let p99 = report.samples(*system, &config(case), "latency_p99", p99s, "us")?;
-            cells.push(format!("{rate:.0}/s {p99:.1} us"));
+            let p99 = report.samples(*system, &config(case), "latency_p99", p99s, "s")?;
+            cells.push(format!("{rate:.0}/s {:.1} us", p99 * 1e6));
         }
         eprintln!("{}", cells.join("  "));
         report.row(cells);
