@@ -168,7 +168,7 @@ impl StoresState {
     }
 
     /// Returns true if the keeper is so far behind that commits have to wait for it.
-    fn is_overdue(&self, committer: &Committer) -> bool {
+    pub(crate) fn is_overdue(&self, committer: &Committer) -> bool {
         self.options.background
             && !self.stopping.load(Ordering::Acquire)
             && self.writable().is_ok()
@@ -240,7 +240,7 @@ impl StoresState {
     }
 
     /// Puts the records into the trees and lets readers see them.
-    fn publish(&self, committer: &mut Committer, staged: Vec<Staged>) {
+    pub(crate) fn publish(&self, committer: &mut Committer, staged: Vec<Staged>) {
         let mut snapshots = self.snapshots();
         for record in staged {
             // The records were just written and the versions before them just read.
@@ -289,7 +289,7 @@ impl StoresState {
         Ok(Outcome::Committed)
     }
 
-    fn holds(&self, overlay: &Overlay, condition: &CommitCondition) -> Result<bool> {
+    pub(crate) fn holds(&self, overlay: &Overlay, condition: &CommitCondition) -> Result<bool> {
         match condition {
             CommitCondition::Unchanged { store, key, since } => {
                 store.is_one_of(self)?;

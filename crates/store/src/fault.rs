@@ -43,5 +43,11 @@ halocline_faults::faults! {
         IgnoreExpiry,
         /// The chunks of a value are not kept when their segment is emptied.
         DropChunks,
+        /// A transaction of the pool is committed without the batch of the stores.
+        Undecided,
+        /// The batch is whole in the log before the transaction of the pool is committed.
+        EndEarly,
+        /// Opening does not look for a batch that was decided.
+        ForgetDecided,
     }
 }

@@ -193,6 +193,38 @@ pub(crate) const RECORD_CHUNKED: u16 = 4;
 /// The record is a chunk of the value of its key.
 pub(crate) const RECORD_CHUNK: u16 = 8;
 
+/// The name of the object with the batch of the newest transaction that has changed tables and stores.
+pub(crate) const DECIDED: &str = "stores/decided";
+
+/// The head of the extent of that object. The operations follow.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct DecidedHead {
+    /// Format of the stores.
+    pub version: U32,
+    pub reserved: U32,
+    /// The secret of the log, by which stores are told from others that a pool had before.
+    pub secret: U64,
+    /// The commit that the batch is.
+    pub commit: U64,
+    /// Number of operations.
+    pub ops: U64,
+}
+
+/// An operation, followed by its key and its value.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct DecidedOp {
+    /// The store.
+    pub store: U32,
+    pub key_len: U32,
+    /// [`NO_VALUE`] for a deletion.
+    pub value_len: U32,
+}
+
+/// The length of the value of a deletion.
+pub(crate) const NO_VALUE: u32 = u32::MAX;
+
 /// Bytes of the head of a frame.
 pub(crate) const FRAME_HEAD: u64 = size_of::<FrameHead>() as u64;
 
@@ -205,5 +237,7 @@ const _: () = {
     assert!(size_of::<CatalogHead>() == 16);
     assert!(size_of::<SegmentEntry>() == 32);
     assert!(size_of::<StoreEntry>() == 32);
+    assert!(size_of::<DecidedHead>() == 32);
+    assert!(size_of::<DecidedOp>() == 12);
     assert!(FRAME_HEAD == 40 && RECORD_HEAD == 32);
 };

@@ -47,6 +47,7 @@ mod check_step;
 mod checkpoint;
 mod commit;
 pub mod cookbook;
+mod decided;
 mod error;
 mod fault;
 mod gc;
@@ -78,6 +79,7 @@ mod tests;
 
 pub use batch::WriteBatch;
 pub use check::{StoresCheckProgress, StoresCheckReport, StoresProblem};
+pub use decided::DecidedBatch;
 pub use error::{Result, StoreError};
 pub use layout::{MAX_KEY, MAX_VALUE};
 pub use options::{Clock, MergeOperator, StoresOptions};

@@ -232,7 +232,9 @@ fn recover(
     state
         .replay(&tail.batches)
         .map_err(|damage| state.damaged(damage))?;
-    Ok(Arc::new(state))
+    let state = Arc::new(state);
+    state.commit_what_was_decided()?;
+    Ok(state)
 }
 
 /// Loads and verifies the catalog that a checkpoint names.

@@ -9,7 +9,8 @@ use std::ops::RangeBounds;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::vec::IntoIter;
 
-use crate::commit::{CommitCondition, Outcome};
+use crate::commit::{BatchOp, CommitCondition, Outcome};
+use crate::decided::DecidedBatch;
 use crate::error::{Result, StoreError};
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
@@ -168,13 +169,54 @@ impl StoreTransaction {
     /// [`StoreError::Conflict`] if something has: nothing was written; run the transaction again. Also those
     /// of [`Stores::write`](crate::Stores::write).
     pub fn commit(self) -> Result<()> {
-        let since = self.snapshot.commit();
-        let (mut conditions, mut subjects, mut ops) = (Vec::new(), Vec::new(), Vec::new());
-        let writes_any = self.of_store.values().any(|of_store| !of_store.writes.is_empty());
         // What only reads has read one snapshot, which is serialisable as it is.
-        if !writes_any {
+        if !self.writes_any() {
             return Ok(());
         }
+        let Dependencies { conditions, subjects } = self.dependencies();
+        conclude(self.stores.commit(self.ops(), conditions)?, subjects)
+    }
+
+    /// Makes all writes durable together with those of a transaction of the pool, if nothing has changed that
+    /// this one depends on: also what it has only read, as the other one may rest on that.
+    ///
+    /// `decide` puts the batch into the transaction of the pool, and commits that. Both are committed if it
+    /// succeeds, and none if it fails. It must not use the stores. Until it returns, no other commit to the
+    /// stores goes on.
+    ///
+    /// # Errors
+    /// That of `decide`, and those of [`commit`](Self::commit). [`StoreError::Poisoned`] and
+    /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is opened
+    /// again.
+    pub fn commit_with<E: From<StoreError>>(
+        self,
+        decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Dependencies { conditions, subjects } = self.dependencies();
+        let outcome = self
+            .stores
+            .state
+            .commit_decided(&self.ops(), &conditions, decide)?;
+        Ok(conclude(outcome, subjects)?)
+    }
+
+    fn writes_any(&self) -> bool {
+        self.of_store.values().any(|of_store| !of_store.writes.is_empty())
+    }
+
+    fn ops(&self) -> Vec<BatchOp> {
+        let writes = self.of_store.values().flat_map(|of_store| {
+            let store = &of_store.store;
+            let writes = of_store.writes.iter();
+            writes.map(move |(key, value)| store.op(key, value.as_ref()))
+        });
+        writes.collect()
+    }
+
+    /// Returns what must not have changed since the transaction began.
+    fn dependencies(&self) -> Dependencies {
+        let since = self.snapshot.commit();
+        let (mut conditions, mut subjects) = (Vec::new(), Vec::new());
         for of_store in self.of_store.values() {
             let StoreUse {
                 store,
@@ -203,14 +245,24 @@ impl StoreTransaction {
                     subjects.push((store.name().to_owned(), "a range that was scanned".to_owned()));
                 }
             }
-            ops.extend(writes.iter().map(|(key, value)| store.op(key, value.as_ref())));
         }
-        match self.stores.commit(ops, conditions)? {
-            Outcome::Committed => Ok(()),
-            Outcome::Failed(at) => {
-                let (store, what) = subjects.swap_remove(at);
-                Err(StoreError::Conflict { store, what })
-            }
+        Dependencies { conditions, subjects }
+    }
+}
+
+/// What a transaction depends on.
+struct Dependencies {
+    conditions: Vec<CommitCondition>,
+    /// Of each condition, the store, and the key or range in words.
+    subjects: Vec<(String, String)>,
+}
+
+fn conclude(outcome: Outcome, mut subjects: Vec<(String, String)>) -> Result<()> {
+    match outcome {
+        Outcome::Committed => Ok(()),
+        Outcome::Failed(at) => {
+            let (store, what) = subjects.swap_remove(at);
+            Err(StoreError::Conflict { store, what })
         }
     }
 }
