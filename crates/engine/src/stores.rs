@@ -1,7 +1,7 @@
 //! Key-value stores of the open database, and the tables with a primary key in them: see
 //! [`Database::store`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use halocline_keyed::KeyedTables;
 use halocline_pool::Pool;
@@ -14,6 +14,9 @@ use crate::{Database, EngineError};
 pub(crate) struct OpenStores {
     pool: Pool,
     opened: Mutex<Opened>,
+    /// Locked for writing while a transaction that has changed both kinds of tables is visible in one of them
+    /// only.
+    moment: RwLock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -27,11 +30,27 @@ impl OpenStores {
         Self {
             pool: pool.clone(),
             opened: Mutex::default(),
+            moment: RwLock::default(),
         }
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a guard under which versions of tables with and without a primary key are of one moment.
+    pub(crate) fn moment(&self) -> RwLockReadGuard<'_, ()> {
+        self.moment.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a guard under which a transaction becomes visible in both kinds of tables.
+    pub(crate) fn commit_moment(&self) -> RwLockWriteGuard<'_, ()> {
+        self.moment.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the stores if they are open.
+    pub(crate) fn if_open(&self) -> Option<Stores> {
+        self.opened().stores.clone()
     }
 
     /// Returns the stores, which are created if the pool has none.

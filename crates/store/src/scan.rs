@@ -1,10 +1,10 @@
 //! Scans of ranges of keys, in steps.
 //!
 //! A step holds the trees of the store, and reads the entries of one leaf and those of the memtables in its
-//! range, a limited number of each: what it costs does not depend on the size of a memtable. What it returns is the state of one moment; a scan of several steps sees the state of one commit
-//! because each step walks to the versions of that commit.
+//! range, a limited number of each: what it costs does not depend on the size of a memtable. What it returns
+//! is the state of one moment; a scan of several steps sees the state of one commit because each step walks to
+//! the versions of that commit.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use halocline_media::Medium;
@@ -30,10 +30,6 @@ pub(crate) struct ScanStep {
     /// The rest of the range, if there may be more.
     pub(crate) rest: Option<KeyRange>,
 }
-
-/// The entries of a step by key: the newest record, with its contents if they were read for the key, or `None`
-/// if the key was purged.
-type FoundEntries = BTreeMap<Vec<u8>, Option<(RecordRef, Option<RecordContents>)>>;
 
 /// The newest record of a key.
 struct ScannedEntry {
@@ -90,34 +86,45 @@ impl StoreTrees {
             let end = table.end_of_step(&here, direction, limit);
             here = end_at(here, end);
         }
-        let mut found = FoundEntries::new();
+        let mut entries = Vec::new();
         if let Some(LeafRange { leaf, .. }) = leaf {
-            let end = read_leaf(medium, leaf, &here, direction, limit, &mut found)?;
+            let end = read_leaf(medium, leaf, &here, direction, limit, &mut entries)?;
             here = end_at(here, end);
         }
-        for (key, entry) in tables().flat_map(|table| table.range(&here)) {
-            let record = match entry {
-                MemEntry::Record(offset) => {
-                    let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                    Some((record, None))
-                }
-                MemEntry::Purged => None,
-            };
-            found.insert(key.to_vec(), record);
+        for table in tables() {
+            entries = overlaid(medium, entries, table.range(&here))?;
         }
-        let entries = found.into_iter().filter_map(|(key, found)| {
-            let (record, contents) = found?;
-            Some(ScannedEntry {
-                key,
-                record,
-                contents,
-            })
-        });
-        Ok(ScanStep {
-            entries: entries.collect(),
-            rest,
-        })
+        Ok(ScanStep { entries, rest })
     }
+}
+
+/// Merges the entries of a memtable into older ones, both in ascending order.
+fn overlaid<'a>(
+    medium: &Medium,
+    older: Vec<ScannedEntry>,
+    newer: impl Iterator<Item = (&'a [u8], MemEntry)>,
+) -> Result<Vec<ScannedEntry>, Damage> {
+    let mut newer = newer.peekable();
+    if newer.peek().is_none() {
+        return Ok(older);
+    }
+    let mut merged = Vec::with_capacity(older.len());
+    let mut older = older.into_iter().peekable();
+    for (key, entry) in newer {
+        while let Some(before) = older.next_if(|old| old.key.as_slice() < key) {
+            merged.push(before);
+        }
+        let _replaced = older.next_if(|old| old.key == key);
+        if let MemEntry::Record(offset) = entry {
+            merged.push(ScannedEntry {
+                key: key.to_vec(),
+                record: RecordRef::load(medium, offset).ok_or(Damage::record(offset))?,
+                contents: None,
+            });
+        }
+    }
+    merged.extend(older);
+    Ok(merged)
 }
 
 impl MemTable {
@@ -133,15 +140,15 @@ impl MemTable {
     }
 }
 
-/// Adds the records of a leaf in a range to `found`, from that end at which the scan is. Returns the last key
-/// if it leaves out others behind it, once there are `limit`.
+/// Returns the records of a leaf in a range in ascending order, from that end at which the scan is. Returns the
+/// last key of the scan, too, if there are others behind it, which are left out once there are `limit`.
 fn read_leaf(
     medium: &Medium,
     leaf: u64,
     range: &KeyRange,
     direction: Direction,
     limit: usize,
-    found: &mut FoundEntries,
+    found: &mut Vec<ScannedEntry>,
 ) -> Result<Option<Vec<u8>>, Damage> {
     let leaf = load_leaf(medium, leaf)?;
     let slices = leaf.slices(range);
@@ -152,27 +159,37 @@ fn read_leaf(
         entries.reverse();
     }
     let soon = entries.iter().take(limit);
-    soon.for_each(|(_, record)| medium.prefetch_lines(*record, 2));
-    let mut before = None;
-    for (slice, offset) in entries {
+    soon.for_each(|(_, record)| medium.prefetch_lines(*record, 3));
+    found.reserve(entries.len().min(limit));
+    let mut end = None;
+    for same in entries.chunk_by(|one, other| one.0 == other.0) {
+        if found.len() >= limit {
+            end = found.last().map(|entry| entry.key.clone());
+            break;
+        }
+        let first = found.len();
+        for (_, offset) in same {
+            let record = RecordRef::load(medium, *offset).ok_or(Damage::record(*offset))?;
+            // A damaged key would be missing from its range.
+            let contents = record.contents(medium).ok_or(Damage::record(*offset))?;
+            if range.contains(contents.key()) {
+                found.push(ScannedEntry {
+                    key: contents.key().to_vec(),
+                    record,
+                    contents: Some(contents),
+                });
+            }
+        }
         // The records decide the order of keys with the same slice.
-        if found.len() >= limit && before != Some(slice) {
-            let last = match direction {
-                Direction::Forward => found.last_key_value(),
-                Direction::Backward => found.first_key_value(),
-            };
-            return Ok(last.map(|(key, _)| key.clone()));
-        }
-        before = Some(slice);
-        let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-        // A damaged key would be missing from its range.
-        let contents = record.contents(medium).ok_or(Damage::record(offset))?;
-        if range.contains(contents.key()) {
-            let key = contents.key().to_vec();
-            found.insert(key, Some((record, Some(contents))));
-        }
+        found[first..].sort_unstable_by(|one, other| match direction {
+            Direction::Forward => one.key.cmp(&other.key),
+            Direction::Backward => other.key.cmp(&one.key),
+        });
     }
-    Ok(None)
+    if direction == Direction::Backward {
+        found.reverse();
+    }
+    Ok(end)
 }
 
 /// Splits a range behind a key at which a step ends: into the part of the step, and the rest of the range.

@@ -21,6 +21,7 @@ use super::parse::{Delete, Insert, InsertSource, Update};
 use super::run::StatementRun;
 use super::upsert::KeyedUpsert;
 use crate::EngineError;
+use crate::catalog::Catalog;
 use crate::keyed::KeyedProvider;
 use crate::session::StatementPlanner;
 use crate::write::BatchFitter;
@@ -82,15 +83,21 @@ impl StatementRun<'_> {
         table: &Arc<KeyedTable>,
         change: &KeyedChange,
     ) -> Result<u64, EngineError> {
+        // The open transaction sees tables of both kinds as of one moment, which may be this one.
+        let catalog = self.session.catalog(self.engine)?;
         if let Some(transaction) = self.session.slot().keyed_transaction(tables.stores()) {
-            let (changes, rows) = self.keyed_changes(table, &transaction, change).await?;
+            let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
             self.session.slot().write_keyed(&transaction)?;
             changes.apply(table, &transaction)?;
             return Ok(rows);
         }
         for _ in 0..ATTEMPTS {
-            let transaction = Arc::new(Mutex::new(tables.stores().begin()));
-            let (changes, rows) = self.keyed_changes(table, &transaction, change).await?;
+            let (catalog, transaction) = {
+                let _moment = self.engine.stores.moment();
+                let transaction = tables.stores().begin();
+                (self.engine.catalog()?, Arc::new(Mutex::new(transaction)))
+            };
+            let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
             changes.apply(table, &transaction)?;
             let stores = tables.stores().clone();
             let committed = self
@@ -113,13 +120,13 @@ impl StatementRun<'_> {
     /// Runs the statement up to its changes, which are returned with the number of rows.
     async fn keyed_changes(
         &self,
+        catalog: &Arc<Catalog>,
         table: &Arc<KeyedTable>,
         transaction: &Arc<Mutex<StoreTransaction>>,
         change: &KeyedChange,
     ) -> Result<(CollectedChanges, u64), EngineError> {
         let view = KeyedView::Transaction(Arc::clone(transaction));
-        let catalog = self.session.catalog(self.engine)?;
-        let planner = self.session.planner_with(&catalog, Some(view.clone()));
+        let planner = self.session.planner_with(catalog, Some(view.clone()));
         let target = KeyedTarget { table, view, planner };
         let mut changes = KeyedChanges::new(table, &target.view, change.statement());
         let rows = match change {

@@ -51,14 +51,11 @@ pub(crate) async fn run(
     }
     let message = match statement {
         Statement::Plan(parsed) => {
-            let catalog = session.catalog(engine)?;
-            return Ok(QueryResult::rows(session.rows(&catalog, parsed).await?));
+            let (catalog, view) = session.versions(engine)?;
+            return Ok(QueryResult::rows(session.rows(&catalog, view, parsed).await?));
         }
         Statement::CopyTo(parsed) => {
-            let catalog = session.catalog(engine)?;
-            return Ok(QueryResult::rows(
-                session.copy_to(engine, &catalog, parsed).await?,
-            ));
+            return Ok(QueryResult::rows(session.copy_to(engine, parsed).await?));
         }
         Statement::ShowIndexes => {
             let catalog = session.catalog(engine)?;

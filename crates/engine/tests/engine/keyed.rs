@@ -246,25 +246,88 @@ async fn transactions_span_statements() {
         "{message}"
     );
     assert_eq!(query(&other, balances).await, ["-110", "110"]);
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_changes_tables_of_both_kinds() {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint)").await;
+    run(&db, "INSERT INTO accounts VALUES (1, 100), (2, 100)").await;
     run(&db, "CREATE TABLE plain (a int)").await;
+    let other = db.session();
+    let both = "SELECT (SELECT count(*) FROM accounts) AS keyed, (SELECT count(*) FROM plain) AS plain";
     run(&db, "BEGIN").await;
     run(&db, "INSERT INTO accounts VALUES (9, 9)").await;
-    let message = error(&db, "INSERT INTO plain VALUES (1)").await;
-    assert!(
-        message.contains("either to tables with a primary key or to others"),
-        "{message}"
-    );
-    run(&db, "COMMIT").await;
-    run(&db, "BEGIN").await;
     run(&db, "INSERT INTO plain SELECT id FROM accounts").await;
-    let message = error(&db, "DELETE FROM accounts").await;
-    assert!(
-        message.contains("either to tables with a primary key or to others"),
-        "{message}"
-    );
+    run(
+        &db,
+        "DELETE FROM accounts WHERE id IN (SELECT a FROM plain WHERE a < 2)",
+    )
+    .await;
+    assert_eq!(query(&db, both).await, ["2|3"]);
+    assert_eq!(query(&other, both).await, ["2|0"]);
     run(&db, "COMMIT").await;
-    assert_eq!(query(&db, "SELECT count(*) FROM plain").await, ["3"]);
+    assert_eq!(query(&other, both).await, ["2|3"]);
+    run(&db, "BEGIN").await;
+    run(&db, "DELETE FROM plain").await;
+    run(&db, "DELETE FROM accounts").await;
+    run(&db, "ROLLBACK").await;
+    assert_eq!(query(&db, both).await, ["2|3"]);
+
+    // What another session has changed in one kind undoes the changes of both, also if it was only read.
+    for read in [
+        "UPDATE accounts SET balance = 0 WHERE id = 2",
+        "SELECT balance FROM accounts WHERE id = 2",
+    ] {
+        run(&db, "BEGIN").await;
+        match read.starts_with("SELECT") {
+            true => drop(query(&db, read).await),
+            false => drop(run(&db, read).await),
+        }
+        run(&db, "INSERT INTO plain VALUES (7)").await;
+        run(&other, "UPDATE accounts SET balance = balance + 1 WHERE id = 2").await;
+        let message = error(&db, "COMMIT").await;
+        assert!(message.contains("run the transaction again"), "{message}");
+        assert_eq!(query(&db, both).await, ["2|3"]);
+    }
+    run(&db, "BEGIN").await;
+    run(&db, "UPDATE accounts SET balance = 0 WHERE id = 2").await;
+    run(&db, "UPDATE plain SET a = 0 WHERE a = 77").await;
+    run(&db, "COMMIT").await;
+    drop((db, other));
+    let db = reopen(&dir, &DatabaseOptions::default());
+    assert_eq!(query(&db, both).await, ["2|3"]);
+    assert_eq!(
+        query(&db, "SELECT id, balance FROM accounts").await,
+        ["2|0", "9|9"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_see_transactions_of_both_kinds_whole() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE keyed (id int PRIMARY KEY)").await;
+    run(&db, "CREATE TABLE plain (id int)").await;
+    let writer = db.session();
+    let write = async move {
+        for number in 0..30 {
+            run(&writer, "BEGIN").await;
+            run(&writer, &format!("INSERT INTO plain VALUES ({number})")).await;
+            run(&writer, &format!("INSERT INTO keyed VALUES ({number})")).await;
+            run(&writer, "COMMIT").await;
+        }
+    };
+    let write = tokio::spawn(write);
+    let both = "SELECT (SELECT count(*) FROM plain) - (SELECT count(*) FROM keyed)";
+    while !write.is_finished() {
+        assert_eq!(query(&db, both).await, ["0"]);
+        run(&db, "BEGIN").await;
+        let _plain = query(&db, "SELECT count(*) FROM plain").await;
+        assert_eq!(query(&db, both).await, ["0"]);
+        run(&db, "COMMIT").await;
+    }
+    write.await.unwrap();
+    assert_eq!(query(&db, "SELECT count(*) FROM keyed").await, ["30"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
