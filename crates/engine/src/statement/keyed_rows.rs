@@ -22,12 +22,13 @@ use super::run::StatementRun;
 use super::upsert::KeyedUpsert;
 use crate::EngineError;
 use crate::catalog::Catalog;
+use crate::context::EngineContext;
 use crate::keyed::KeyedProvider;
-use crate::session::StatementPlanner;
+use crate::session::{DatabaseSession, StatementPlanner};
 use crate::write::BatchFitter;
 
 /// Number of times that a statement is run before its conflicts are reported.
-const ATTEMPTS: u32 = 100;
+pub(super) const ATTEMPTS: u32 = 100;
 
 /// A table with a primary key that a statement changes, in one transaction.
 pub(super) struct KeyedTarget<'a> {
@@ -37,7 +38,7 @@ pub(super) struct KeyedTarget<'a> {
 }
 
 /// All tables with a primary key, and one of them.
-pub(super) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
+pub(crate) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
 
 /// A change of rows of one table.
 pub(super) enum KeyedChange {
@@ -57,20 +58,32 @@ impl KeyedChange {
     }
 }
 
+/// Returns the tables with a primary key and the one of this name; none if it is no such table.
+///
+/// # Errors
+/// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
+pub(crate) fn find_keyed(
+    session: &DatabaseSession,
+    engine: &Arc<EngineContext>,
+    name: &str,
+) -> Result<Option<FoundTable>, EngineError> {
+    if session.peek(engine)?.has_table(name) {
+        return Ok(None);
+    }
+    let tables = engine.stores.existing_tables()?;
+    Ok(tables.and_then(|tables| {
+        let table = tables.table(name)?;
+        Some((tables, table))
+    }))
+}
+
 impl StatementRun<'_> {
     /// Returns the tables with a primary key and the one of this name; none if it is no such table.
     ///
     /// # Errors
     /// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
     pub(super) fn keyed_table(&self, name: &str) -> Result<Option<FoundTable>, EngineError> {
-        if self.session.peek(self.engine)?.has_table(name) {
-            return Ok(None);
-        }
-        let tables = self.engine.stores.existing_tables()?;
-        Ok(tables.and_then(|tables| {
-            let table = tables.table(name)?;
-            Some((tables, table))
-        }))
+        find_keyed(self.session, self.engine, name)
     }
 
     /// Changes rows, and returns their number.
