@@ -62,13 +62,11 @@ impl Store {
     /// # Errors
     /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.state.is_one_of(&self.stores.state)?;
         let stores = &self.stores.state;
-        let trees = self.state.read();
-        let located = trees.locate(stores.medium(), key.as_ref());
-        match located.map_err(|damage| stores.damaged(damage))? {
-            Some(located) => stores.value_of(&located.record),
-            None => Ok(None),
+        match stores.observer {
+            None => stores.get(&self.state, key.as_ref(), u64::MAX),
+            // A refresh could unpin the commit meanwhile.
+            Some(_) => StoreSnapshot::new(&self.stores).get(self, key),
         }
     }
 
