@@ -106,6 +106,10 @@ pub(crate) struct Committer {
     pub(crate) dirty: Vec<EntrySlot>,
     /// Pages and segments that become free with the next checkpoint.
     pub(crate) freed: Freed,
+    /// Pages and segments that no checkpoint needs any more, but readers beside the writer may.
+    pub(crate) waiting: Freed,
+    /// A commit that was there when no reader was opening: each one that opens later sees it.
+    pub(crate) readers_since: u64,
     /// Number of records since the last checkpoint.
     pub(crate) pending_records: usize,
     /// Bytes of log since the last checkpoint.
@@ -130,6 +134,7 @@ impl StoresState {
         ops: Vec<BatchOp>,
         conditions: Vec<CommitCondition>,
     ) -> Result<Outcome> {
+        self.writable()?;
         let pending = Arc::new(PendingCommit {
             ops,
             conditions,
@@ -242,6 +247,10 @@ impl StoresState {
     /// Puts the records into the trees and lets readers see them.
     pub(crate) fn publish(&self, committer: &mut Committer, staged: Vec<Staged>) {
         let mut snapshots = self.snapshots();
+        if snapshots.oldest().is_some() {
+            // Between versions that a snapshot sees, those that nobody sees are unlinked.
+            self.look_for_readers(committer, &mut snapshots);
+        }
         for record in staged {
             // The records were just written and the versions before them just read.
             if let Err(damage) = self.apply(committer, &mut snapshots, record) {
@@ -318,6 +327,36 @@ impl StoresState {
         }
     }
 
+    /// Returns the value that a key had as of a commit.
+    #[inline]
+    pub(crate) fn get(&self, store: &StoreState, key: &[u8], commit: u64) -> Result<Option<Vec<u8>>> {
+        self.find(store, key, commit, |version| self.value_of(version))
+    }
+
+    /// Calls `read` with the version that a key had as of a commit, while the tree is locked.
+    #[inline]
+    pub(crate) fn find<T>(
+        &self,
+        store: &StoreState,
+        key: &[u8],
+        commit: u64,
+        read: impl Fn(&RecordRef) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        self.reading(commit, || {
+            store.is_one_of(self)?;
+            let trees = store.read();
+            let located = trees.locate(self.medium(), key);
+            let version = located.and_then(|located| match located {
+                Some(located) => self.version_at(located.record, commit),
+                None => Ok(None),
+            });
+            match version.map_err(|damage| self.damaged(damage))? {
+                Some(version) => read(&version),
+                None => Ok(None),
+            }
+        })
+    }
+
     /// Returns the value of a record, if it is not a deletion and has not expired.
     pub(crate) fn value_of(&self, record: &RecordRef) -> Result<Option<Vec<u8>>> {
         let value = self
@@ -367,7 +406,9 @@ impl StoresState {
             });
             return Ok(());
         }
-        if snapshots.oldest().is_some_and(|oldest| oldest < commit) {
+        // The newest version of a checkpoint stays linked: replay counts it.
+        let is_of_checkpoint = commit <= self.frozen.load(Ordering::Acquire);
+        if !is_of_checkpoint && snapshots.oldest().is_some_and(|oldest| oldest < commit) {
             // No snapshot sees the old version, but one may see those before it.
             new.set_prev(self.medium(), old.head.prev.get());
         }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_pool::{ObjectKind, PoolError, Txn};
+use halocline_pool::{ExtentBytes, Object, ObjectKind, PoolError, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::append::{Appender, Overlay};
@@ -40,6 +40,13 @@ impl DecidedBatch {
         let extent = extent.finish(len)?;
         txn.put(DECIDED, ObjectKind::BATCH, &[], vec![extent])
     }
+}
+
+/// A batch that was decided and is not in the log.
+struct PendingBatch {
+    object: Object,
+    bytes: ExtentBytes,
+    head: DecidedHead,
 }
 
 impl StoresState {
@@ -123,19 +130,38 @@ impl StoresState {
     /// # Errors
     /// The object is damaged, or [`commit`](Self::commit) fails.
     pub(crate) fn commit_what_was_decided(self: &Arc<Self>) -> Result<()> {
+        let Some(pending) = self.pending_batch()? else {
+            return Ok(());
+        };
+        {
+            let mut committer = self.committer();
+            committer.commit = pending.head.commit.get() - 1;
+            self.visible.store(committer.commit, Ordering::Release);
+        }
+        let rest = &pending.bytes[size_of::<DecidedHead>()..];
+        let ops = self.decode(rest, pending.head.ops.get());
+        let ops = ops.ok_or_else(|| self.damaged_batch(&pending.object))?;
+        self.commit(ops, Vec::new()).map(drop)
+    }
+
+    /// Returns true if a batch was decided that is not in the log.
+    ///
+    /// # Errors
+    /// The object is damaged.
+    pub(crate) fn has_pending_batch(&self) -> Result<bool> {
+        Ok(self.pending_batch()?.is_some())
+    }
+
+    fn pending_batch(&self) -> Result<Option<PendingBatch>> {
         let pool = self.slab.pool();
         let object = match pool.snapshot()?.object(DECIDED) {
             Ok(object) => object,
-            Err(PoolError::NoSuchObject { .. }) => return Ok(()),
+            Err(PoolError::NoSuchObject { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let bytes = object.extent_verified(0)?;
-        let damaged = || StoreError::Damaged {
-            path: pool.path().to_path_buf(),
-            offset: object.extent_ref(0).offset,
-            what: "the batch of a transaction is not what was written",
-        };
-        let (head, rest) = DecidedHead::read_from_prefix(&bytes).map_err(|_| damaged())?;
+        let head = DecidedHead::read_from_prefix(&bytes).map_err(|_| self.damaged_batch(&object))?;
+        let head = head.0;
         if head.version.get() > VERSION {
             return Err(StoreError::NewerFormat {
                 path: pool.path().to_path_buf(),
@@ -143,19 +169,20 @@ impl StoresState {
                 supported: VERSION,
             });
         }
-        {
-            let mut committer = self.committer();
-            let is_in_log = committer.commit >= head.commit.get();
-            // Stores that were made anew since have another secret.
-            if is_in_log || head.secret.get() != committer.log.secret() || injected(StoreFault::ForgetDecided)
-            {
-                return Ok(());
-            }
-            committer.commit = head.commit.get() - 1;
-            self.visible.store(committer.commit, Ordering::Release);
+        let committer = self.committer();
+        let is_in_log = committer.commit >= head.commit.get();
+        // Stores that were made anew since have another secret.
+        let is_pending = !is_in_log && head.secret.get() == committer.log.secret();
+        let is_pending = is_pending && !injected(StoreFault::ForgetDecided);
+        Ok(is_pending.then_some(PendingBatch { object, bytes, head }))
+    }
+
+    fn damaged_batch(&self, object: &Object) -> StoreError {
+        StoreError::Damaged {
+            path: self.slab.pool().path().to_path_buf(),
+            offset: object.extent_ref(0).offset,
+            what: "the batch of a transaction is not what was written",
         }
-        let ops = self.decode(rest, head.ops.get()).ok_or_else(damaged)?;
-        self.commit(ops, Vec::new()).map(drop)
     }
 
     fn decode(&self, mut rest: &[u8], count: u64) -> Option<Vec<BatchOp>> {

@@ -35,6 +35,10 @@ halocline_faults::faults! {
         ReplayMoved,
         /// A deletion is forgotten though the log before it is replayed.
         PurgeEarly,
+        /// The writer does not look for readers in other processes.
+        IgnoreReaders,
+        /// Space that readers may read is used again without a change of the epoch.
+        ReleaseSilently,
         /// A transaction commits without comparing what it has read.
         SkipValidation,
         /// A transaction does not look for keys that came into a range that it has scanned.

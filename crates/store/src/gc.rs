@@ -4,6 +4,7 @@
 //! they are durable there. The segment is free after the next checkpoint.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::commit::Committer;
 use crate::error::{Result, StoreError};
@@ -11,9 +12,10 @@ use crate::fault::{StoreFault, injected};
 use crate::layout::{RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, SEGMENT};
 use crate::log::records_of;
 use crate::memtable::MemEntry;
+use crate::readers::EpochWords;
 use crate::record::{NewRecord, RecordRef, chunk_list};
 use crate::segments::SegmentKind;
-use crate::snapshots::Snapshots;
+use crate::snapshots::{KeptVersion, Snapshots};
 use crate::state::{Located, StoreState, StoresState};
 use crate::tree::Damage;
 
@@ -26,6 +28,13 @@ enum Pointer {
     Entry(Located),
     /// In a newer version.
     Version(RecordRef),
+}
+
+/// A version that leads nowhere needed, and that a newer one leads to until the next checkpoint.
+pub(crate) struct Unlink {
+    store: Arc<StoreState>,
+    key: Vec<u8>,
+    version: RecordRef,
 }
 
 /// A version that was copied.
@@ -61,7 +70,8 @@ impl StoresState {
         let segments = self.segments();
         let current = committer.log.position().segment;
         let now = self.now();
-        let waiting = committer.freed.segments.len() as u64 * SEGMENT;
+        let waiting = committer.freed.segments.len() + committer.waiting.segments.len();
+        let waiting = waiting as u64 * SEGMENT;
         let (all, live) = segments.log_bytes();
         let all = all.saturating_sub(waiting);
         let garbage = all.saturating_sub(live + SEGMENT);
@@ -70,6 +80,7 @@ impl StoresState {
             segment.kind == SegmentKind::Log
                 && *offset != current
                 && !committer.freed.segments.contains(offset)
+                && !committer.waiting.segments.contains(offset)
         });
         let best = candidates.min_by_key(|(_, segment)| match segment.expires {
             1.. if segment.expires <= now => 0,
@@ -108,6 +119,7 @@ impl StoresState {
     /// Moves those records that are needed, with one fence. Returns their number.
     fn empty_records(&self, committer: &mut Committer, records: &[RecordRef]) -> Result<usize> {
         let mut snapshots = self.snapshots();
+        self.look_for_readers(committer, &mut snapshots);
         let damaged = |damage: Damage| self.damaged(damage);
         let mark = committer.log.mark();
         let mut moved: Vec<Moved> = Vec::new();
@@ -140,6 +152,8 @@ impl StoresState {
                         copy,
                     }),
                     Err(error) => {
+                        // Readers may have seen the copies that are taken back.
+                        EpochWords::of(&self.slab).release();
                         committer.log.take_back(mark);
                         return Err(error);
                     }
@@ -183,17 +197,25 @@ impl StoresState {
                 };
                 pointer = found;
             }
+            let is_kept = snapshots.moved(version.offset, copy);
             match pointer {
                 Pointer::Entry(located) => {
                     let mut trees = store.write();
                     committer.point(&mut trees, self.medium(), &key, located.slot, copy);
                 }
                 Pointer::Version(newer) => {
+                    if !is_kept {
+                        // The reader that sees it had not been noticed when it was superseded.
+                        snapshots.keep(KeptVersion {
+                            record: copy,
+                            commit: version.commit(),
+                            until: newer.commit(),
+                        });
+                    }
                     let _no_readers = store.write();
                     newer.set_prev(self.medium(), copy);
                 }
             }
-            snapshots.moved(version.offset, copy);
             self.forget(&version).map_err(damaged)?;
         }
         Ok(count)
@@ -222,7 +244,7 @@ impl StoresState {
     fn pointer_of(
         &self,
         snapshots: &Snapshots,
-        store: &StoreState,
+        store: &Arc<StoreState>,
         key: &[u8],
         record: &RecordRef,
     ) -> Result<Option<(Pointer, RecordRef)>, Damage> {
@@ -250,7 +272,7 @@ impl StoresState {
         if is_it(&version)? {
             return Ok(Some((Pointer::Entry(located), version)));
         }
-        // Versions before are needed only by snapshots, which are all of this process.
+        // Versions before are needed only by snapshots, and by readers beside the writer.
         while snapshots.oldest().is_some_and(|oldest| oldest < version.commit())
             && version.head.prev.get() != 0
         {
@@ -261,13 +283,41 @@ impl StoresState {
                 if is_seen && !injected(StoreFault::IgnoreSnapshots) {
                     return Ok(Some((Pointer::Version(version), older)));
                 }
-                let _readers = store.write();
-                version.set_prev(medium, older.head.prev.get());
+                let frozen = self.frozen.load(Ordering::Acquire);
+                if older.commit() <= frozen && frozen < version.commit() {
+                    // Replay counts it. It is there until the next checkpoint.
+                    self.unlinks().push(Unlink {
+                        store: Arc::clone(store),
+                        key: key.to_vec(),
+                        version: older,
+                    });
+                } else {
+                    let _readers = store.write();
+                    version.set_prev(medium, older.head.prev.get());
+                }
                 return Ok(None);
             }
             version = older;
         }
         Ok(None)
+    }
+
+    /// Unlinks versions that no snapshot sees, before their space is used again.
+    pub(crate) fn unlink(&self, unlinks: Vec<Unlink>) -> Result<(), Damage> {
+        let medium = self.medium();
+        for Unlink { store, key, version } in unlinks {
+            let trees = store.write();
+            let mut newer = trees.locate(medium, &key)?.map(|located| located.record);
+            while let Some(record) = newer.filter(|record| record.commit() > version.commit()) {
+                let prev = record.head.prev.get();
+                if prev == version.offset {
+                    let version = RecordRef::load(medium, prev).ok_or(Damage::record(prev))?;
+                    record.set_prev(medium, version.head.prev.get());
+                }
+                newer = RecordRef::load(medium, prev).filter(|_| prev != 0 && prev != version.offset);
+            }
+        }
+        Ok(())
     }
 
     /// Returns true if the newest version of a key is a deletion or has expired, and no snapshot needs it.
@@ -281,7 +331,6 @@ impl StoresState {
 
     /// Removes a key from the number of keys of its store.
     fn uncount(&self, store: &StoreState, version: &RecordRef) -> Result<(), Damage> {
-        use std::sync::atomic::Ordering;
         let size = version.key_len() as u64 + self.extent_of(version)?.0;
         store.keys.fetch_sub(1, Ordering::Relaxed);
         store.bytes.fetch_sub(size, Ordering::Relaxed);

@@ -22,6 +22,7 @@ impl StoresState {
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
     pub(crate) fn maintain(&self) -> Result<bool> {
+        self.writable()?;
         let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
         let emptied = self.collect_garbage()?;
         let is_due = {

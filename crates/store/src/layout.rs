@@ -46,6 +46,20 @@ pub(crate) const VERSION: u32 = 1;
 /// the first one is durable, so that a crash leaves one of them whole: if both are invalid, they are damaged.
 pub(crate) const CHECKPOINT_COPY: u64 = 128;
 
+/// Offset of the [`ReaderEpoch`] in the root of the slab.
+pub(crate) const READER_EPOCH: u64 = 256;
+
+/// Tells readers in other processes whether what they have read can still be there. Stored, but never flushed:
+/// only readers that run beside the writer compare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ReaderEpoch {
+    /// Changed by each opening for writing.
+    pub openings: U64,
+    /// Changed whenever space is used again that a reader may read.
+    pub releases: U64,
+}
+
 /// A checkpoint: everything before its position in the log is in the trees that its catalog names.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
@@ -239,5 +253,6 @@ const _: () = {
     assert!(size_of::<StoreEntry>() == 32);
     assert!(size_of::<DecidedHead>() == 32);
     assert!(size_of::<DecidedOp>() == 12);
+    assert!(size_of::<ReaderEpoch>() == 16);
     assert!(FRAME_HEAD == 40 && RECORD_HEAD == 32);
 };

@@ -274,36 +274,46 @@ impl StoresState {
         direction: Direction,
         limit: usize,
     ) -> Result<ScannedPairs> {
-        store.is_one_of(self)?;
-        let trees = store.read();
-        let read = || -> Result<_, Damage> {
-            let step = trees.step(self, range, direction, limit)?;
-            let mut pairs = Vec::with_capacity(step.entries.len());
-            for entry in step.entries {
-                let Some(version) = self.version_at(entry.record, commit)? else {
-                    continue;
-                };
-                let read = entry.contents.filter(|_| version.offset == entry.record.offset);
-                let contents = match read {
-                    Some(contents) => self.unless_over(&version, contents),
-                    None => self.contents(&version)?,
-                };
-                if let Some(contents) = contents {
-                    pairs.push(StorePair {
-                        key: entry.key,
-                        expires: contents.expires().map(from_millis),
-                        value: self.value(&version, contents)?,
-                    });
-                }
+        self.reading(commit, || {
+            store.is_one_of(self)?;
+            let pairs = self.pairs(&store.read(), range, commit, direction, limit);
+            pairs.map_err(|damage| self.damaged(damage))
+        })
+    }
+
+    fn pairs(
+        &self,
+        trees: &StoreTrees,
+        range: &KeyRange,
+        commit: u64,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<ScannedPairs, Damage> {
+        let step = trees.step(self, range, direction, limit)?;
+        let mut pairs = Vec::with_capacity(step.entries.len());
+        for entry in step.entries {
+            let Some(version) = self.version_at(entry.record, commit)? else {
+                continue;
+            };
+            let read = entry.contents.filter(|_| version.offset == entry.record.offset);
+            let contents = match read {
+                Some(contents) => self.unless_over(&version, contents),
+                None => self.contents(&version)?,
+            };
+            if let Some(contents) = contents {
+                pairs.push(StorePair {
+                    key: entry.key,
+                    expires: contents.expires().map(from_millis),
+                    value: self.value(&version, contents)?,
+                });
             }
-            if direction == Direction::Backward {
-                pairs.reverse();
-            }
-            Ok(ScannedPairs {
-                pairs,
-                rest: step.rest,
-            })
-        };
-        read().map_err(|damage| self.damaged(damage))
+        }
+        if direction == Direction::Backward {
+            pairs.reverse();
+        }
+        Ok(ScannedPairs {
+            pairs,
+            rest: step.rest,
+        })
     }
 }

@@ -191,8 +191,15 @@ impl Segments {
 }
 
 /// Pages and segments that become free with the next checkpoint.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Freed {
     pub(crate) pages: Vec<(u64, SegmentKind)>,
     pub(crate) segments: Vec<u64>,
+}
+
+impl Freed {
+    pub(crate) fn append(&mut self, other: Self) {
+        self.pages.extend(other.pages);
+        self.segments.extend(other.segments);
+    }
 }

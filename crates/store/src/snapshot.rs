@@ -43,19 +43,7 @@ impl StoreSnapshot {
     /// # Errors
     /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, store: &Store, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        store.state.is_one_of(&self.stores.state)?;
-        let state = &self.stores.state;
-        let trees = store.state.read();
-        let version = trees
-            .locate(state.medium(), key.as_ref())
-            .and_then(|located| match located {
-                Some(located) => state.version_at(located.record, self.commit),
-                None => Ok(None),
-            });
-        match version.map_err(|damage| state.damaged(damage))? {
-            Some(version) => state.value_of(&version),
-            None => Ok(None),
-        }
+        self.stores.state.get(&store.state, key.as_ref(), self.commit)
     }
 
     /// Returns the pairs of a range, as [`Store::scan`] does.
@@ -89,6 +77,7 @@ impl Drop for StoreSnapshot {
                 let _ = state.forget(&record);
             }
         }
+        state.unpin_unseen();
     }
 }
 

@@ -64,7 +64,7 @@ impl Store {
     /// # Errors
     /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.read(key.as_ref(), |record| self.stores.state.value_of(record))
+        self.find(key.as_ref(), |record| self.stores.state.value_of(record))
     }
 
     /// Returns the pair of a key: its value, and the time at which it expires.
@@ -73,7 +73,7 @@ impl Store {
     /// As [`get`](Self::get).
     pub fn get_pair(&self, key: impl AsRef<[u8]>) -> Result<Option<StorePair>> {
         let stores = &self.stores.state;
-        self.read(key.as_ref(), |record| {
+        self.find(key.as_ref(), |record| {
             let value = stores.value_of(record)?;
             Ok(value.map(|value| StorePair {
                 key: key.as_ref().to_vec(),
@@ -83,16 +83,17 @@ impl Store {
         })
     }
 
-    /// Calls `read` with the newest record of a key, while the tree is locked.
+    /// Calls `read` with the newest record of a key that this handle sees, while the tree is locked.
     #[inline]
-    fn read<T>(&self, key: &[u8], read: impl FnOnce(&RecordRef) -> Result<Option<T>>) -> Result<Option<T>> {
-        self.state.is_one_of(&self.stores.state)?;
+    fn find<T>(&self, key: &[u8], read: impl Fn(&RecordRef) -> Result<Option<T>>) -> Result<Option<T>> {
         let stores = &self.stores.state;
-        let trees = self.state.read();
-        let located = trees.locate(stores.medium(), key);
-        match located.map_err(|damage| stores.damaged(damage))? {
-            Some(located) => read(&located.record),
-            None => Ok(None),
+        match stores.observer {
+            None => stores.find(&self.state, key, u64::MAX, read),
+            // A refresh could unpin the commit meanwhile.
+            Some(_) => {
+                let snapshot = StoreSnapshot::new(&self.stores);
+                stores.find(&self.state, key, snapshot.commit(), read)
+            }
         }
     }
 

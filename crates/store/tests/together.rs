@@ -3,7 +3,7 @@
 mod common;
 
 use common::dram_pool;
-use halocline_pool::{ObjectKind, Pool, Txn};
+use halocline_pool::{ObjectKind, Pool, PoolOptions, Txn};
 use halocline_store::{DecidedBatch, StoreError, Stores};
 
 fn set(txn: &Txn, value: u8) -> Result<(), StoreError> {
@@ -74,4 +74,45 @@ fn both_or_none() {
         "the batch is not committed twice"
     );
     assert_eq!(store.len(), 3);
+}
+
+/// What a process leaves that is killed between the two halves of the commit.
+#[test]
+fn an_interrupted_commit_is_ended_by_the_next_opening() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    let stores = Stores::open(&pool).unwrap();
+    let store = stores.store("s").unwrap();
+    store.put("gone", "x").unwrap();
+    let mut transaction = stores.begin();
+    transaction.put(&store, "k", "new").unwrap();
+    transaction.delete(&store, "gone").unwrap();
+    let killed = transaction.commit_with(|batch| {
+        let txn = pool.begin()?;
+        batch.put_into(&txn)?;
+        set(&txn, 1)?;
+        txn.commit()?;
+        Err(StoreError::Poisoned {
+            reason: "killed".to_owned(),
+        })
+    });
+    assert!(matches!(killed, Err(StoreError::Poisoned { .. })), "{killed:?}");
+    drop((store, stores, pool));
+    let read_only = PoolOptions::default().with_read_only(true);
+    let open = || Pool::open(&path, &read_only).unwrap();
+    let reader = Stores::open_reader(&open());
+    assert!(
+        matches!(reader, Err(StoreError::Interrupted { .. })),
+        "{reader:?}"
+    );
+    let pool = Pool::open(&path, &PoolOptions::default()).unwrap();
+    let stores = Stores::open(&pool).unwrap();
+    let reader = Stores::open_reader(&open()).unwrap();
+    for stores in [&stores, &reader] {
+        let store = stores.existing("s").unwrap();
+        assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"new"[..]));
+        assert_eq!((store.get("gone").unwrap(), store.len()), (None, 1));
+    }
+    assert_eq!(object(&pool), Some(1));
 }
