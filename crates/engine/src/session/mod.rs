@@ -115,10 +115,10 @@ impl DatabaseSession {
         if let Some(catalog) = self.slot.catalog(engine)? {
             return Ok((catalog, None));
         }
-        let _moment = engine.stores.moment();
-        let stores = engine.stores.if_open();
+        let moment = engine.moment()?;
+        let stores = moment.stores.as_ref();
         let view = stores.map(|stores| KeyedView::Snapshot(stores.snapshot()));
-        Ok((engine.catalog()?, view))
+        Ok((Arc::clone(&moment.catalog), view))
     }
 
     /// Returns the same as [`catalog`](Self::catalog), for names that a writing statement looks up again

@@ -58,10 +58,11 @@ impl KeyedChange {
     }
 }
 
-/// Returns the tables with a primary key and the one of this name; none if it is no such table.
+/// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if it is
+/// no such table.
 ///
 /// # Errors
-/// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
+/// The pool cannot be read; the stores cannot be opened for writing and there is no other table of this name.
 pub(crate) fn find_keyed(
     session: &DatabaseSession,
     engine: &Arc<EngineContext>,
@@ -70,11 +71,21 @@ pub(crate) fn find_keyed(
     if session.peek(engine)?.has_table(name) {
         return Ok(None);
     }
-    let tables = engine.stores.existing_tables()?;
-    Ok(tables.and_then(|tables| {
-        let table = tables.table(name)?;
-        Some((tables, table))
-    }))
+    let found = || {
+        let tables = engine.stores.existing_tables()?;
+        Ok(tables.and_then(|tables| {
+            let table = tables.table(name)?;
+            Some((tables, table))
+        }))
+    };
+    match found()? {
+        Some((tables, _)) if tables.stores().is_reader() && !session.slot().has_keyed_part() => {
+            drop(tables);
+            engine.stores.want_to_write()?;
+            found()
+        }
+        found => Ok(found),
+    }
 }
 
 impl StatementRun<'_> {
@@ -106,9 +117,9 @@ impl StatementRun<'_> {
         }
         for _ in 0..ATTEMPTS {
             let (catalog, transaction) = {
-                let _moment = self.engine.stores.moment();
-                let transaction = tables.stores().begin();
-                (self.engine.catalog()?, Arc::new(Mutex::new(transaction)))
+                let moment = self.engine.moment()?;
+                let transaction = Arc::new(Mutex::new(tables.stores().begin()));
+                (Arc::clone(&moment.catalog), transaction)
             };
             let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
             changes.apply(table, &transaction)?;

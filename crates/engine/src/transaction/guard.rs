@@ -69,6 +69,11 @@ impl TransactionSlot {
         Some(Arc::clone(&part.transaction))
     }
 
+    /// Returns true if the open transaction has a part in tables with a primary key.
+    pub(crate) fn has_keyed_part(&self) -> bool {
+        self.keyed().is_some()
+    }
+
     /// Notes that the open transaction writes to tables with a primary key.
     ///
     /// # Errors
@@ -116,10 +121,10 @@ impl TransactionSlot {
             SlotState::Idle => Ok(None),
             SlotState::Begun => {
                 // Tables of both kinds are seen as of one moment.
-                let _moment = engine.stores.moment();
-                let first = engine.catalog()?;
-                if let Some(stores) = engine.stores.if_open() {
-                    self.keyed().get_or_insert_with(|| KeyedPart::begin(&stores));
+                let moment = engine.moment()?;
+                let first = Arc::clone(&moment.catalog);
+                if let Some(stores) = &moment.stores {
+                    self.keyed().get_or_insert_with(|| KeyedPart::begin(stores));
                 }
                 *state = SlotState::Reading(Arc::clone(&first));
                 Ok(Some(first))

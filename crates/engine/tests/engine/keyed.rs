@@ -635,3 +635,46 @@ async fn files_and_batches_are_added() {
     let found = query(&db, "SELECT id, score FROM t WHERE id > 3").await;
     assert_eq!(found, ["9|9.000000000e0", "10|1.500000000e0"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_handles_read_beside_the_one_that_writes() {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE keyed (id int PRIMARY KEY, name text)").await;
+    run(&db, "CREATE TABLE plain (id int)").await;
+    run(&db, "INSERT INTO keyed VALUES (1, 'a')").await;
+    let reader = reopen(&dir, &DatabaseOptions::default().with_read_only(true));
+    let second = reopen(&dir, &DatabaseOptions::default());
+    let all = "SELECT id, name FROM keyed";
+    for other in [&reader, &second] {
+        assert_eq!(query(other, all).await, ["1|a"]);
+    }
+    run(&db, "BEGIN").await;
+    run(&db, "INSERT INTO keyed VALUES (2, 'b')").await;
+    run(&db, "INSERT INTO plain VALUES (2)").await;
+    run(&db, "COMMIT").await;
+    run(&db, "CREATE TABLE late (id int PRIMARY KEY)").await;
+    for other in [&reader, &second] {
+        let both = "SELECT (SELECT count(*) FROM keyed) AS keyed, (SELECT count(*) FROM plain) AS plain";
+        assert_eq!(query(other, both).await, ["2|1"]);
+        assert_eq!(query(other, "SELECT count(*) FROM late").await, ["0"]);
+        let message = error(other, "INSERT INTO keyed VALUES (3, 'c')").await;
+        assert!(
+            message.contains("read-only") || message.contains("in use"),
+            "{message}"
+        );
+    }
+    run(&second, "BEGIN").await;
+    assert_eq!(query(&second, "SELECT count(*) FROM keyed").await, ["2"]);
+    run(&db, "INSERT INTO keyed VALUES (4, 'd')").await;
+    assert_eq!(
+        query(&second, "SELECT count(*) FROM keyed").await,
+        ["2"],
+        "a transaction sees one version"
+    );
+    run(&second, "COMMIT").await;
+    assert_eq!(query(&second, "SELECT count(*) FROM keyed").await, ["3"]);
+    drop(db);
+    // Nobody writes the stores any more.
+    run(&second, "INSERT INTO keyed VALUES (5, 'e')").await;
+    assert_eq!(query(&reader, "SELECT count(*) FROM keyed").await, ["4"]);
+}

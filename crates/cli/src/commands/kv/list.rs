@@ -102,10 +102,16 @@ pub(in crate::commands) fn check_all(path: &Path, progress: impl Fn(&str)) -> Re
 /// # Errors
 /// The pool cannot be read. The reason why the stores cannot be opened is the value.
 pub(in crate::commands) fn stores(path: &Path) -> Result<Result<Vec<StoreInfo>, StoreError>, CliError> {
-    let Some(pool) = pool_with_stores(path)? else {
-        return Ok(Ok(vec![]));
-    };
-    Ok(pool.and_then(|pool| store_infos(&patiently(|| Stores::open(&pool))?)))
+    let pool = readable(path)?;
+    match Stores::exist_in(&pool)? {
+        true => Ok(Stores::open_reader(&pool).and_then(|stores| store_infos(&stores))),
+        false => Ok(Ok(vec![])),
+    }
+}
+
+fn readable(path: &Path) -> Result<Pool, CliError> {
+    let read_only = PoolOptions::default().with_read_only(true);
+    Ok(Pool::open(path, &read_only).map_err(TreeError::from)?)
 }
 
 fn store_infos(stores: &Stores) -> Result<Vec<StoreInfo>, StoreError> {
@@ -128,9 +134,7 @@ pub(super) fn is_of_sql(name: &str) -> bool {
 
 /// Opens a pool if it has stores.
 fn pool_with_stores(path: &Path) -> Result<Option<Result<Pool, StoreError>>, CliError> {
-    let read_only = PoolOptions::default().with_read_only(true);
-    let readable = Pool::open(path, &read_only).map_err(TreeError::from)?;
-    if !Stores::exist_in(&readable)? {
+    if !Stores::exist_in(&readable(path)?)? {
         return Ok(None);
     }
     Ok(Some(
@@ -177,13 +181,13 @@ pub(in crate::commands) fn check_stores(
 
 /// `kv list`.
 pub(super) fn print(args: &KvArgs, output: OutputFormat) -> Result<(), CliError> {
-    let pool = opening::pool(args)?;
+    let pool = opening::pool_to_read(args)?;
     let mut found: Vec<(String, String, Option<u64>)> = vec![];
     for tree in list(&args.pool)? {
         found.push((tree.name, tree.kind.to_string(), tree.entries.ok()));
     }
     if Stores::exist_in(&pool)? {
-        let stores = store_infos(&patiently(|| Stores::open(&pool))?)?;
+        let stores = store_infos(&Stores::open_reader(&pool)?)?;
         found.extend(
             stores
                 .into_iter()
@@ -216,7 +220,7 @@ pub(super) fn names(pool: &Pool) -> Vec<String> {
     let trees = trees(pool).unwrap_or_default();
     let mut names: Vec<_> = trees.iter().map(|(name, _)| short(name).to_owned()).collect();
     if let Ok(true) = Stores::exist_in(pool)
-        && let Ok(stores) = Stores::open(pool)
+        && let Ok(stores) = Stores::open_reader(pool)
     {
         names.extend(stores.names().into_iter().filter(|name| !is_of_sql(name)));
     }

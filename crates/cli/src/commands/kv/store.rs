@@ -76,8 +76,12 @@ pub(super) fn create(args: &KvArgs, name: &str) -> Result<(), CliError> {
 impl OpenStore {
     /// Opens the store for commands that read it.
     pub(super) fn to_read(args: &KvArgs) -> Result<Self, CliError> {
-        let pool = opening::pool(args)?;
-        let stores = patiently(|| Stores::open(&pool))?;
+        let pool = opening::pool_to_read(args)?;
+        let stores = Stores::open_reader(&pool)?;
+        Self::find(args, pool, stores)
+    }
+
+    fn find(args: &KvArgs, pool: Pool, stores: Stores) -> Result<Self, CliError> {
         match stores.existing(&args.name) {
             Ok(store) => Ok(Self { pool, stores, store }),
             Err(StoreError::NoSuchStore { .. }) => {
@@ -91,7 +95,14 @@ impl OpenStore {
     /// Opens the store for commands that change it.
     pub(super) fn to_write(args: &KvArgs) -> Result<Self, CliError> {
         refuse_names_of_sql(&args.name)?;
-        Self::to_read(args)
+        Self::exclusively(args)
+    }
+
+    /// Opens the store so that nobody else can open it for writing.
+    fn exclusively(args: &KvArgs) -> Result<Self, CliError> {
+        let pool = opening::pool(args)?;
+        let stores = patiently(|| Stores::open(&pool))?;
+        Self::find(args, pool, stores)
     }
 
     /// Makes all that was written survive power loss, and closes the store.
@@ -269,7 +280,7 @@ fn del(args: &KvArgs, text: &str) -> Result<(), CliError> {
 
 fn check(args: &KvArgs) -> Result<(), CliError> {
     let guard = Guard::new();
-    let open = OpenStore::to_read(args)?;
+    let open = OpenStore::exclusively(args)?;
     let report = open
         .stores
         .check(&mut |_| match guard.requested().load(Ordering::Relaxed) {
