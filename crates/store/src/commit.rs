@@ -22,6 +22,13 @@ use crate::tree::Damage;
 /// Multiple of the limits of a checkpoint at which commits wait for it.
 const OVERDUE: usize = 3;
 
+/// Part of the needed bytes of the log, as its inverse, that is appended before a checkpoint is due. What was
+/// emptied is used again after it.
+const APPENDED: u64 = 32;
+
+/// Least number of appended bytes at which a checkpoint is due, unless the options say less.
+const LEAST_APPENDED: u64 = 1 << 20;
+
 /// An operation of a batch.
 #[derive(Clone)]
 pub(crate) enum BatchOp {
@@ -178,13 +185,34 @@ impl StoresState {
             && !self.stopping.load(Ordering::Acquire)
             && self.writable().is_ok()
             && (committer.pending_records > OVERDUE * self.options.pending_records
-                || committer.pending_bytes > OVERDUE as u64 * self.options.pending_bytes)
+                || committer.pending_bytes > OVERDUE as u64 * self.pending_bytes()
+                || self.reclaiming.load(Ordering::Acquire) && self.is_overfull())
+    }
+
+    /// Returns true if the log is so much larger than it should be that commits wait until segments are used
+    /// again.
+    fn is_overfull(&self) -> bool {
+        let segments = self.segments();
+        let (all, live) = segments.log_bytes();
+        let percent = u64::from(self.options.garbage_percent);
+        all > live * 100 / (100 - percent) + self.pending_bytes_of(live)
+    }
+
+    /// Returns the appended bytes at which a checkpoint is due.
+    fn pending_bytes(&self) -> u64 {
+        let (_, live) = self.segments().log_bytes();
+        self.pending_bytes_of(live)
+    }
+
+    fn pending_bytes_of(&self, live: u64) -> u64 {
+        let most = self.options.pending_bytes;
+        most.min((live / APPENDED).max(LEAST_APPENDED))
     }
 
     /// Returns true if a limit is exceeded up to which commits wait for a checkpoint.
     pub(crate) fn is_checkpoint_due(&self, committer: &Committer) -> bool {
         committer.pending_records >= self.options.pending_records
-            || committer.pending_bytes >= self.options.pending_bytes
+            || committer.pending_bytes >= self.pending_bytes()
     }
 
     fn commit_group(&self, committer: &mut Committer, group: &[Arc<PendingCommit>]) {

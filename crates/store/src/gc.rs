@@ -12,9 +12,7 @@ use crate::fault::{StoreFault, injected};
 use crate::layout::{RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, SEGMENT};
 use crate::log::records_of;
 use crate::memtable::MemEntry;
-use crate::readers::EpochWords;
 use crate::record::{NewRecord, RecordRef, chunk_list};
-use crate::segments::SegmentKind;
 use crate::snapshots::{KeptVersion, Snapshots};
 use crate::state::{Located, StoreState, StoresState};
 use crate::tree::Damage;
@@ -66,30 +64,18 @@ impl StoresState {
 
     /// Returns the segment to empty next.
     fn candidate(&self) -> Option<u64> {
-        let committer = self.committer();
+        let current = self.committer().log.position().segment;
         let segments = self.segments();
-        let current = committer.log.position().segment;
-        let now = self.now();
-        let waiting = committer.freed.segments.len() + committer.waiting.segments.len();
-        let waiting = waiting as u64 * SEGMENT;
+        if let Some(expired) = segments.by_use().expired(self.now(), current) {
+            return Some(expired);
+        }
         let (all, live) = segments.log_bytes();
-        let all = all.saturating_sub(waiting);
+        let all = all.saturating_sub(segments.emptied_bytes());
         let garbage = all.saturating_sub(live + SEGMENT);
         let is_full = garbage * 100 > all * u64::from(self.options.garbage_percent);
-        let candidates = segments.iter().filter(|(offset, segment)| {
-            segment.kind == SegmentKind::Log
-                && *offset != current
-                && !committer.freed.segments.contains(offset)
-                && !committer.waiting.segments.contains(offset)
-        });
-        let best = candidates.min_by_key(|(_, segment)| match segment.expires {
-            1.. if segment.expires <= now => 0,
-            _ => segment.used,
-        });
-        let (offset, segment) = best?;
-        let has_expired = segment.expires > 0 && segment.expires <= now;
-        let pays = segment.used == 0 || has_expired || is_full && segment.used < SEGMENT * 9 / 10;
-        pays.then_some(offset)
+        let emptiest = segments.by_use().emptiest(current)?;
+        let used = segments.get(emptiest).map_or(0, |segment| segment.used);
+        (used == 0 || is_full && used < SEGMENT * 9 / 10).then_some(emptiest)
     }
 
     /// Moves what is needed of a segment, which becomes free with the next checkpoint. Returns the number of
@@ -113,6 +99,7 @@ impl StoresState {
         }
         let mut committer = self.committer();
         committer.freed.segments.push(segment);
+        self.segments().set_emptied(segment);
         Ok(moved)
     }
 
@@ -121,7 +108,10 @@ impl StoresState {
         let mut snapshots = self.snapshots();
         self.look_for_readers(committer, &mut snapshots);
         let damaged = |damage: Damage| self.damaged(damage);
-        let mark = committer.log.mark();
+        let (mark, written) = (committer.log.mark(), committer.log.written());
+        let commit = committer.commit;
+        // All copies share a frame, as far as they fit.
+        committer.log.begin(commit, true);
         let mut moved: Vec<Moved> = Vec::new();
         let mut of_before: Option<Arc<StoreState>> = None;
         for record in records {
@@ -152,8 +142,6 @@ impl StoresState {
                         copy,
                     }),
                     Err(error) => {
-                        // Readers may have seen the copies that are taken back.
-                        EpochWords::of(&self.slab).release();
                         committer.log.take_back(mark);
                         return Err(error);
                     }
@@ -164,6 +152,8 @@ impl StoresState {
         if count == 0 {
             return Ok(0);
         }
+        committer.log.end(self.medium());
+        committer.pending_bytes += committer.log.written() - written;
         if !injected(StoreFault::MoveUnfenced) {
             let fenced = self.medium().fence();
             if let Err(error) = &fenced {
@@ -337,7 +327,7 @@ impl StoresState {
         Ok(())
     }
 
-    /// Appends a copy of a version, with its chunks. Returns its offset.
+    /// Adds a copy of a version, with its chunks, to the batch that was begun. Returns its offset.
     fn copy(
         &self,
         committer: &mut Committer,
@@ -348,10 +338,6 @@ impl StoresState {
         let medium = self.medium();
         let damaged = |offset: u64| -> StoreError { self.damaged(Damage::record(offset)) };
         let contents = version.contents(medium).ok_or_else(|| damaged(version.offset))?;
-        let mark = committer.log.mark();
-        let written = committer.log.written();
-        let commit = committer.commit;
-        committer.log.begin(commit, true);
         let mut segments = self.segments();
         let base = NewRecord {
             store: store.id,
@@ -363,42 +349,29 @@ impl StoresState {
             value: &[],
         };
         let mut push = |record: &NewRecord<'_>| committer.log.push(&self.slab, &mut segments, record);
-        let mut append = || -> Result<u64> {
-            let (flags, value) = if version.is_chunked() {
-                let (len, offsets) = contents.chunks().ok_or_else(|| damaged(version.offset))?;
-                let mut copies = Vec::with_capacity(offsets.len());
-                for offset in offsets {
-                    let chunk = RecordRef::load(medium, offset).ok_or_else(|| damaged(offset))?;
-                    let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
-                    copies.push(push(&NewRecord {
-                        flags: RECORD_CHUNK,
-                        value: chunk.value(),
-                        ..base
-                    })?);
-                }
-                (RECORD_CHUNKED, chunk_list(len, &copies))
-            } else {
-                let deleted = RECORD_DELETED * u16::from(version.is_deleted());
-                (deleted, contents.value().to_vec())
-            };
-            Ok(push(&NewRecord {
-                flags,
-                expires: contents.expires(),
-                prev: version.head.prev.get(),
-                value: &value,
-                ..base
-            })?)
+        let (flags, value) = if version.is_chunked() {
+            let (len, offsets) = contents.chunks().ok_or_else(|| damaged(version.offset))?;
+            let mut copies = Vec::with_capacity(offsets.len());
+            for offset in offsets {
+                let chunk = RecordRef::load(medium, offset).ok_or_else(|| damaged(offset))?;
+                let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
+                copies.push(push(&NewRecord {
+                    flags: RECORD_CHUNK,
+                    value: chunk.value(),
+                    ..base
+                })?);
+            }
+            (RECORD_CHUNKED, chunk_list(len, &copies))
+        } else {
+            let deleted = RECORD_DELETED * u16::from(version.is_deleted());
+            (deleted, contents.value().to_vec())
         };
-        match append() {
-            Ok(offset) => {
-                committer.log.end(medium);
-                committer.pending_bytes += committer.log.written() - written;
-                Ok(offset)
-            }
-            Err(error) => {
-                committer.log.take_back(mark);
-                Err(error)
-            }
-        }
+        Ok(push(&NewRecord {
+            flags,
+            expires: contents.expires(),
+            prev: version.head.prev.get(),
+            value: &value,
+            ..base
+        })?)
     }
 }

@@ -58,6 +58,7 @@ mod layout;
 mod leaf;
 mod limits;
 mod log;
+mod log_segments;
 mod memtable;
 mod merge;
 mod observer;

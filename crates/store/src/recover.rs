@@ -73,7 +73,7 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
         chain: 0,
     };
     let mut segments = Segments::default();
-    segments.insert(segment, new_log_segment());
+    segments.insert(segment, SegmentUse::NEW_LOG);
     let state = StoresState::new(
         Opening::new(),
         slab,
@@ -86,14 +86,6 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
     // Whatever the slab held before must not look like frames.
     state.checkpoint()?;
     Ok(Arc::new(state))
-}
-
-fn new_log_segment() -> SegmentUse {
-    SegmentUse {
-        kind: SegmentKind::Log,
-        used: 0,
-        expires: 0,
-    }
 }
 
 fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, next_store: u32) -> Committer {
@@ -239,7 +231,7 @@ fn with_tail(
     tail: &Tail,
 ) -> StoresState {
     for segment in &tail.segments {
-        catalog.segments.insert(*segment, new_log_segment());
+        catalog.segments.insert(*segment, SegmentUse::NEW_LOG);
     }
     let mut log = LogWriter::new(checkpoint.secret.get(), tail.end);
     log.set_fenced();

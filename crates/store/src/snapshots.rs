@@ -1,6 +1,6 @@
 //! Which commits are read as of a moment, and which versions are kept for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// The snapshots that exist, and the superseded versions that they see.
@@ -10,8 +10,8 @@ pub(crate) struct Snapshots {
     of_commit: BTreeMap<u64, u32>,
     /// The readers beside the writer, as of the last look.
     readers: ReaderPins,
-    /// Versions that were superseded while a snapshot saw them.
-    kept: Vec<KeptVersion>,
+    /// Versions that were superseded while a snapshot saw them, by the offsets of their records.
+    kept: HashMap<u64, KeptVersion>,
 }
 
 /// A version that is not the newest of its key.
@@ -87,11 +87,11 @@ impl Snapshots {
 
     fn drop_unseen(&mut self) -> Vec<KeptVersion> {
         let kept = std::mem::take(&mut self.kept);
-        let (kept, dropped) = kept
+        let (kept, dropped): (HashMap<_, _>, HashMap<_, _>) = kept
             .into_iter()
-            .partition(|version| self.sees(version.commit, version.until));
+            .partition(|(_, version)| self.sees(version.commit, version.until));
         self.kept = kept;
-        dropped
+        dropped.into_values().collect()
     }
 
     /// Returns true if a snapshot sees a version of commit `commit` that commit `until` superseded.
@@ -107,22 +107,24 @@ impl Snapshots {
 
     /// Keeps a version until no snapshot sees it.
     pub(crate) fn keep(&mut self, version: KeptVersion) {
-        self.kept.push(version);
+        self.kept.insert(version.record, version);
     }
 
     /// Returns the records that are kept.
     pub(crate) fn kept(&self) -> impl Iterator<Item = u64> + '_ {
-        self.kept.iter().map(|version| version.record)
+        self.kept.keys().copied()
     }
 
     /// Replaces the record of a version that was moved. Returns false if none is kept there.
     pub(crate) fn moved(&mut self, from: u64, to: u64) -> bool {
-        let mut any = false;
-        for version in self.kept.iter_mut().filter(|version| version.record == from) {
-            version.record = to;
-            any = true;
-        }
-        any
+        let Some(version) = self.kept.remove(&from) else {
+            return false;
+        };
+        self.keep(KeptVersion {
+            record: to,
+            ..version
+        });
+        true
     }
 
     /// Returns the number of snapshots, and of versions that are kept for them.

@@ -61,6 +61,8 @@ pub(crate) struct StoresState {
     /// Wakes the keeper, and those that wait for it.
     pub(crate) work: Condvar,
     pub(crate) stopping: AtomicBool,
+    /// True while the keeper empties segments, so that there will be more space.
+    pub(crate) reclaiming: AtomicBool,
     /// Number of finished checkpoints.
     pub(crate) checkpoints: AtomicU64,
     /// Held during a checkpoint or while segments are emptied.
@@ -217,6 +219,7 @@ impl StoresState {
             stores: RwLock::new(stores),
             work: Condvar::new(),
             stopping: AtomicBool::new(false),
+            reclaiming: AtomicBool::new(false),
             checkpoints: AtomicU64::new(0),
             maintenance: Mutex::new(()),
             poisoned: Mutex::new(None),
