@@ -165,14 +165,18 @@ impl StoresState {
         let group = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         self.commit_group(&mut committer, &group);
         let is_due = self.is_checkpoint_due(&committer);
+        let is_reserve_low = self.is_reserve_low();
         drop(committer);
         if self.options.background {
-            if is_due {
+            if is_due || is_reserve_low {
                 self.work.notify_all();
             }
         } else if is_due && let Err(error) = self.maintain() {
             // The commit is durable. What is due is tried again with the next one.
             tracing::warn!(%error, "the stores could not be maintained");
+        }
+        if is_reserve_low && !self.options.background {
+            self.fill_reserve();
         }
         pending
             .take()

@@ -76,6 +76,7 @@ impl Stores {
     /// [`SlabInUse`](halocline_pool::PoolError::SlabInUse) if another handle has the stores open.
     pub fn open_with(pool: &Pool, options: StoresOptions) -> Result<Self> {
         let state = recover::open(pool, options)?;
+        state.fill_reserve();
         let keeper = match state.options.background {
             true => Some(keeper::start(&state).map_err(|source| StoreError::Thread { source })?),
             false => None,
