@@ -80,6 +80,12 @@ impl<L: LeafFormat> HybridTree<L> {
             0 => (place.leaf, parent.node().child(1)),
             _ => (parent.node().child(slot - 1), place.leaf),
         };
+        if self.lazy.pins(right) {
+            // The leaf that becomes or is empty stays. Closing makes it an anchor again, and the next complete
+            // opening removes it.
+            parent.unchanged();
+            return Ok(Some(false));
+        }
         let Some(locks) = self.locks.try_lock_all([left, right]) else {
             parent.unchanged();
             return Ok(None);

@@ -16,6 +16,7 @@ mod growth;
 mod node_sums;
 mod nodes;
 mod open;
+mod usage;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -77,6 +78,9 @@ pub struct Slab {
     root_changed: bool,
     /// The root's checksum at closing.
     root_sum_before: u64,
+    /// The owner's word for the next closing, and that of the last one.
+    owner_word: u64,
+    owner_word_before: u64,
     /// The checksums found at opening, if the slab had been closed.
     at_rest: Option<NodeSums>,
     /// True if something may have been stored since opening.
