@@ -11,7 +11,7 @@ use crate::locks::Backoff;
 use super::checkpoint::Anchor;
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
-use super::recover::{RecoveredLeaf, bounds, summarize_leaves};
+use super::recover::{RecoveredLeaf, summarize_leaves};
 use super::tree::{HybridTree, number_of, offset_of};
 
 /// The damage of a block whose leaves are not those of the checkpoint.
@@ -89,7 +89,7 @@ impl<L: LeafFormat> HybridTree<L> {
                 None => {}
             }
         }
-        self.bounds_after(low, &found)
+        bounds_after(low, &found)
     }
 
     /// Returns the leaves of a block, or `None` if they do not end at the next anchor.
@@ -108,13 +108,6 @@ impl<L: LeafFormat> HybridTree<L> {
             });
         }
         (at == end).then_some(leaves)
-    }
-
-    /// Returns the bounds of the leaves behind an anchor, which are all greater than its own bound.
-    fn bounds_after(&self, low: u64, found: &[RecoveredLeaf]) -> Vec<(u64, u32)> {
-        let mut bounds = bounds(found);
-        bounds.retain(|(bound, leaf)| *bound > low && *leaf != found[0].number);
-        bounds
     }
 
     /// Inserts leaves behind the anchor with the bound `low` into the inner nodes, the greatest first. Those that an earlier
@@ -139,4 +132,27 @@ impl<L: LeafFormat> HybridTree<L> {
         }
         Ok(())
     }
+}
+
+/// Returns the bounds of the leaves behind an anchor with the bound `low`. A damaged leaf begins after the greatest
+/// key before it, as the keys that it may have held are unknown. Keys up to `low` are not among them, even if the anchor
+/// is empty.
+fn bounds_after(low: u64, found: &[RecoveredLeaf]) -> Vec<(u64, u32)> {
+    let mut index: Vec<(u64, u32)> = Vec::with_capacity(found.len());
+    let mut greatest = low;
+    for (at, leaf) in found.iter().enumerate() {
+        let summary = &leaf.summary;
+        let bound = match summary.damage {
+            Some(_) => greatest.checked_add(1),
+            None => Some(summary.least),
+        };
+        let before = index.last().map_or(low, |(bound, _)| *bound);
+        if let Some(bound) = bound.filter(|bound| at > 0 && *bound > before) {
+            index.push((bound, leaf.number));
+        }
+        if summary.damage.is_none() && summary.count > 0 {
+            greatest = summary.greatest;
+        }
+    }
+    index
 }

@@ -313,7 +313,7 @@ fn are_copies<L: LeafFormat>(left: LeafRef<'_>, right: LeafRef<'_>, least: u64) 
 
 /// Returns each leaf with its lower bound. The range of a damaged leaf begins after the greatest key of
 /// the leaf before it, as the keys that it may have held are unknown.
-pub(super) fn bounds(leaves: &[RecoveredLeaf]) -> Vec<(u64, u32)> {
+fn bounds(leaves: &[RecoveredLeaf]) -> Vec<(u64, u32)> {
     let mut index: Vec<(u64, u32)> = Vec::with_capacity(leaves.len());
     let mut greatest: Option<u64> = None;
     for found in leaves {

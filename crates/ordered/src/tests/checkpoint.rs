@@ -244,6 +244,34 @@ pub(crate) fn checkpoints_that_are_not_valid<K: HybridKind>() {
     assert!(broken.is_err(), "the test would not notice");
 }
 
+/// Checks that a damaged leaf behind an empty anchor is refused, also in batches, and that other leaves of its
+/// block are not.
+pub(crate) fn damage_behind_an_empty_anchor<K: HybridKind>() {
+    let (medium, pool) = closed::<K>();
+    let (first, second) = (8 * K::LEAF + 1, 9 * K::LEAF + 1);
+    let tree = K::open(&pool).unwrap();
+    // The block before it is not read, so the empty leaf stays and becomes an anchor.
+    (first..second).for_each(|key| _ = tree.remove(key * 10).unwrap());
+    tree.update(second * 10, ODD ^ 1).unwrap();
+    drop(tree);
+    let at = place_of(&medium, ODD ^ 1);
+    medium.store_u64(at, ODD);
+    let tree = K::open(&pool).unwrap();
+    assert!(K::hybrid(&tree).is_lazy());
+    let mut found = [None; 2];
+    // The first batch finds the block not built.
+    let (before, after) = ((first - 1) * 10, (second + K::LEAF) * 10);
+    tree.get_batch(&[before, after], &mut found).unwrap();
+    assert_eq!(found, [Some(before + 1), Some(after + 1)]);
+    assert!(matches!(tree.get(second * 10), Err(TreeError::Damaged { .. })));
+    assert!(matches!(
+        tree.get_batch(&[second * 10], &mut [None]),
+        Err(TreeError::Damaged { .. })
+    ));
+    assert_eq!(tree.get(first * 10).unwrap_or(None), None);
+    assert_eq!(tree.check().unwrap().problems.len(), 1);
+}
+
 /// Empties the first leaf of a block while the block before it has not been read.
 fn anchors_remain_linked<K: HybridKind>() {
     let (_, pool) = closed::<K>();

@@ -99,6 +99,7 @@ macro_rules! hybrid_tests {
             tree_tests!(@ $kind: checkpoint, opened_used_and_closed);
             tree_tests!(@ $kind: checkpoint, closing_with_a_checkpoint);
             tree_tests!(@ $kind: checkpoint, damage_in_leaves_that_were_not_read);
+            tree_tests!(@ $kind: checkpoint, damage_behind_an_empty_anchor);
             tree_tests!(@ $kind: checkpoint, checkpoints_that_are_not_valid);
             tree_tests!(@ $kind: checkpoint, anchors_before_blocks_that_were_not_read);
             tree_tests!(@ $kind: models, threads_and_blocks_that_were_not_read);
