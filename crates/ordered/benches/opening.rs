@@ -3,10 +3,10 @@
 //! ```text
 //! cargo bench -p halocline-ordered --bench opening -- [KEYS] [FOLDER] [TREE]
 //! ```
-//! Bulk-loads KEYS (10,000,000) keys into a TREE (`lb`) in FOLDER (/dev/shm), 70 % full. Then opens it, each time
-//! in the same process and with a warm page cache, and prints the time until it is open, the time of the first
-//! lookup after that, and the time until all leaves were read by a scan. `killed` is after a child process has
-//! inserted one key and aborted.
+//! Bulk-loads KEYS (10,000,000) keys into a TREE (`lb`) in FOLDER (/dev/shm), 70 % full. Then opens it,
+//! each time in the same process and with a warm page cache, and prints the time until it is open, the time
+//! of the first lookup after that, and the time until all leaves were read by a scan. `killed` is after a
+//! child process has inserted one key and aborted.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::process::Command;

@@ -110,8 +110,8 @@ impl<L: LeafFormat> HybridTree<L> {
         (at == end).then_some(leaves)
     }
 
-    /// Inserts leaves behind the anchor with the bound `low` into the inner nodes, the greatest first. Those that an earlier
-    /// attempt has inserted are skipped.
+    /// Inserts leaves behind the anchor with the bound `low` into the inner nodes, the greatest first.
+    /// Those that an earlier attempt has inserted are skipped.
     fn insert_leaves(&self, low: u64, leaves: &[(u64, u32)]) -> Result<(), TreeError> {
         let snapshot = self.inner.parent_snapshot(low);
         let high = snapshot.high(snapshot.slot);
@@ -134,9 +134,9 @@ impl<L: LeafFormat> HybridTree<L> {
     }
 }
 
-/// Returns the bounds of the leaves behind an anchor with the bound `low`. A damaged leaf begins after the greatest
-/// key before it, as the keys that it may have held are unknown. Keys up to `low` are not among them, even if the anchor
-/// is empty.
+/// Returns the bounds of the leaves behind an anchor with the bound `low`. A damaged leaf begins after the
+/// greatest key before it, as the keys that it may have held are unknown. Keys up to `low` are not among
+/// them, even if the anchor is empty.
 fn bounds_after(low: u64, found: &[RecoveredLeaf]) -> Vec<(u64, u32)> {
     let mut index: Vec<(u64, u32)> = Vec::with_capacity(found.len());
     let mut greatest = low;

@@ -6,9 +6,9 @@
 //! inserts the leaves from the greatest to the least. So at any time each leaf in the inner nodes, except the
 //! anchor, has its final range, and the anchor has the rest.
 //!
-//! Invariants: nobody stores to a leaf of a block that is not built. An anchor is not unlinked while any block is
-//! pending, because the block before it may end there. After a block is marked as built, a place that was found
-//! while it was not is no longer current.
+//! Invariants: nobody stores to a leaf of a block that is not built. An anchor is not unlinked while any
+//! block is pending, because the block before it may end there. After a block is marked as built, a place
+//! that was found while it was not is no longer current.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! Opening a tree without a [checkpoint](super::checkpoint): the leaves are traversed by their links, and the inner nodes are built from them.
+//! Opening a tree without a [checkpoint](super::checkpoint): the leaves are traversed by their links, and
+//! the inner nodes are built from them.
 //!
 //! One thread follows the links, the only step that is sequential; other threads read the leaves it has
 //! passed. Changes that a crash has left unfinished are completed: entries that a split has moved are

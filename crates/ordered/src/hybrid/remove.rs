@@ -81,8 +81,8 @@ impl<L: LeafFormat> HybridTree<L> {
             _ => (parent.node().child(slot - 1), place.leaf),
         };
         if self.lazy.pins(right) {
-            // The leaf that becomes or is empty stays. Closing makes it an anchor again, and the next complete
-            // opening removes it.
+            // The leaf that becomes or is empty stays. Closing makes it an anchor again, and the next
+            // complete opening removes it.
             parent.unchanged();
             return Ok(Some(false));
         }

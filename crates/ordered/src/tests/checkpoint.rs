@@ -244,8 +244,8 @@ pub(crate) fn checkpoints_that_are_not_valid<K: HybridKind>() {
     assert!(broken.is_err(), "the test would not notice");
 }
 
-/// Checks that a damaged leaf behind an empty anchor is refused, also in batches, and that other leaves of its
-/// block are not.
+/// Checks that a damaged leaf behind an empty anchor is refused, also in batches, and that other leaves of
+/// its block are not.
 pub(crate) fn damage_behind_an_empty_anchor<K: HybridKind>() {
     let (medium, pool) = closed::<K>();
     let (first, second) = (8 * K::LEAF + 1, 9 * K::LEAF + 1);

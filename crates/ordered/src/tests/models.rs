@@ -257,8 +257,8 @@ fn inner_nodes<K: Kind>() -> Model {
     }
 }
 
-/// Models the first operations after an opening from a checkpoint: two blocks of four leaves are read, and the
-/// first leaf of one of them becomes empty.
+/// Models the first operations after an opening from a checkpoint: two blocks of four leaves are read, and
+/// the first leaf of one of them becomes empty.
 fn unread_blocks<K: Kind>() -> Model {
     let leaf = K::LEAF;
     let left = leaf * 8 + 1;

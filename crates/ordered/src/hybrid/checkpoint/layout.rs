@@ -10,7 +10,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// small trees have several blocks.
 pub(super) const BLOCK_LEAVES: u64 = if cfg!(test) { 4 } else { 1024 };
 
-/// Minimum number of leaves of a tree that gets a checkpoint. Smaller ones are read in less than a millisecond.
+/// Minimum number of leaves of a tree that gets a checkpoint. Smaller ones are read in less than a
+/// millisecond.
 pub(super) const LEAST_LEAVES: u64 = if cfg!(test) { 12 } else { 4096 };
 
 /// Version of this layout.

@@ -17,8 +17,8 @@ pub(in super::super) struct Checkpoint {
     pub(in super::super) usage: Vec<u64>,
 }
 
-/// Reads the checkpoint of a closed slab whose owner's root leads to the leaf at `first`. Returns `None` if there is no
-/// valid one. `O(bytes of the checkpoint)`.
+/// Reads the checkpoint of a closed slab whose owner's root leads to the leaf at `first`. Returns `None` if
+/// there is no valid one. `O(bytes of the checkpoint)`.
 pub(in super::super) fn read(slab: &Slab, first: u64) -> Option<Checkpoint> {
     if slab.sums().is_none() || slab.owner_word() == 0 {
         return None;

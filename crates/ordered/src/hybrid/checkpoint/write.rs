@@ -37,8 +37,8 @@ impl<L: LeafFormat> HybridTree<L> {
         nodes
     }
 
-    /// Allocates, stores and flushes the nodes of a checkpoint. Returns `None` if there is none; some nodes may
-    /// have been allocated.
+    /// Allocates, stores and flushes the nodes of a checkpoint. Returns `None` if there is none; some nodes
+    /// may have been allocated.
     fn store_checkpoint(&self, nodes: &mut Vec<u64>) -> Option<()> {
         if self.damaged_nodes.any() {
             // The next opening has to see all links again.
