@@ -78,9 +78,9 @@ pub struct Slab {
     root_changed: bool,
     /// The root's checksum at closing.
     root_sum_before: u64,
-    /// The owner's word for the next closing, and that of the last one.
+    /// The owner's word of the last closing, and that for the next one.
     owner_word: u64,
-    owner_word_before: u64,
+    next_owner_word: u64,
     /// The checksums found at opening, if the slab had been closed.
     at_rest: Option<NodeSums>,
     /// True if something may have been stored since opening.

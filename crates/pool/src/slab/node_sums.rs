@@ -160,8 +160,8 @@ impl Slab {
             medium.sync()?;
         }
         let (root_sum, owner_word) = match written {
-            true => (self.root_sum(), self.owner_word),
-            false => (self.root_sum_before, self.owner_word_before),
+            true => (self.root_sum(), self.next_owner_word),
+            false => (self.root_sum_before, self.owner_word),
         };
         // Stored before the state, which is in the same line: a crash must not find the state of this closing
         // with the word of an earlier one.
@@ -233,7 +233,7 @@ impl Slab {
         self.root_changed = root_sum != head.root_sum.get() && !accept;
         self.root_sum_before = if accept { root_sum } else { head.root_sum.get() };
         // After a power loss nodes may be older than the head, so the owner must not rely on its word.
-        self.owner_word_before = if accept { 0 } else { head.owner_word.get() };
+        self.owner_word = if accept { 0 } else { head.owner_word.get() };
         let layouts: Vec<ChunkLayout> = self.nodes().chunks().map(|chunk| chunk.layout).collect();
         self.at_rest = Some(NodeSums {
             medium: self.medium.clone(),
@@ -274,7 +274,7 @@ impl Slab {
     pub(super) fn head_now(&self) -> SlabHead {
         match self.has_sums {
             true if self.at_rest.is_some() && !self.written.load(Ordering::Acquire) => {
-                head_of_closed(self.root_sum_before, self.owner_word_before)
+                head_of_closed(self.root_sum_before, self.owner_word)
             }
             true => SlabHead {
                 state: U64::new(SLAB_OPEN),

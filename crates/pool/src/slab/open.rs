@@ -192,7 +192,7 @@ impl Pool {
             root_changed: false,
             root_sum_before: 0,
             owner_word: 0,
-            owner_word_before: 0,
+            next_owner_word: 0,
             at_rest: None,
             written: AtomicBool::new(false),
             _lock: lock,

@@ -12,13 +12,13 @@ impl Slab {
     /// Returns the word that the owner left when the slab was last closed, or 0 if there is none or the slab
     /// was not closed after its last write.
     pub fn owner_word(&self) -> u64 {
-        self.owner_word_before
+        self.owner_word
     }
 
     /// Sets the word that [`seal`](Slab::seal) stores with the next closing. A slab that has not been
     /// written keeps the previous one.
     pub fn set_owner_word(&mut self, word: u64) {
-        self.owner_word = word;
+        self.next_owner_word = word;
     }
 
     /// Returns true if the slab may have been written since it was last closed.
