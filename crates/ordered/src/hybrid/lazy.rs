@@ -7,11 +7,12 @@
 //! anchor, has its final range, and the anchor has the rest.
 //!
 //! Invariants: nobody stores to a leaf of a block that is not built. An anchor is not unlinked while any
-//! block is pending, because the block before it may end there. After a block is marked as built, a place
+//! block is pending, because the block before it may end there. No leaf is unlinked from an anchor whose block is
+//! not built, because the leaves between them may be missing in the inner nodes. After a block is marked as built, a place
 //! that was found while it was not is no longer current.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use super::checkpoint::Anchor;
 use super::checkpoint::fault::{CheckpointFault, injected};
@@ -30,6 +31,8 @@ pub(super) struct LazyBlocks {
     states: Box<[AtomicU8]>,
     /// The block of each anchor.
     by_leaf: HashMap<u32, usize>,
+    /// True if an attempt to build a block has failed.
+    interrupted: AtomicBool,
 }
 
 /// Permission to build a block. Dropping it leaves the block pending.
@@ -48,6 +51,7 @@ impl LazyBlocks {
             pending: AtomicUsize::new(anchors.len()),
             states: anchors.iter().map(|_| AtomicU8::new(PENDING)).collect(),
             by_leaf: by_leaf.collect(),
+            interrupted: AtomicBool::new(false),
             anchors: anchors.into(),
         }
     }
@@ -79,6 +83,18 @@ impl LazyBlocks {
     /// Returns true if a leaf must remain linked.
     pub(super) fn pins(&self, leaf: u32) -> bool {
         self.any() && self.by_leaf.contains_key(&leaf) && !injected(CheckpointFault::UnlinkAnchor)
+    }
+
+    /// Returns true if the next leaf in the inner nodes may not be the one that this leaf links to.
+    pub(super) fn hides_leaves_after(&self, leaf: u32) -> bool {
+        let broken = injected(CheckpointFault::UnlinkBehindAnchor) || injected(CheckpointFault::UnlinkAnchor);
+        self.pending(leaf).is_some() && !broken
+    }
+
+    /// Returns true if an attempt to build a block has failed, so that the inner nodes may contain some of
+    /// its leaves.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
     }
 
     /// Returns the block of a number, and the anchor of the block after it.
@@ -120,6 +136,7 @@ impl BlockBuild<'_> {
 
 impl Drop for BlockBuild<'_> {
     fn drop(&mut self) {
+        self.blocks.interrupted.store(true, Ordering::Release);
         self.blocks.states[self.block].store(PENDING, Ordering::Release);
     }
 }

@@ -170,6 +170,12 @@ impl<L: LeafFormat> HybridTree<L> {
         self.lazy.any()
     }
 
+    /// Begins to build a block and gives up, as after a failed allocation.
+    #[cfg(test)]
+    pub(crate) fn abandon_build(&self, block: usize) {
+        drop(self.lazy.begin(block));
+    }
+
     pub(crate) fn entries(&self) -> u64 {
         self.count.get()
     }

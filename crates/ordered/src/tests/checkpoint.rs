@@ -295,3 +295,33 @@ pub(crate) fn anchors_before_blocks_that_were_not_read<K: HybridKind>() {
     }));
     assert!(broken.is_err(), "the test would not notice");
 }
+
+/// Checks that a tree whose last entries were removed while some blocks were not read can be loaded again.
+pub(crate) fn loading_what_was_emptied<K: HybridKind>() {
+    let (_, pool) = closed::<K>();
+    let mut tree = K::open(&pool).unwrap();
+    let keys: Vec<u64> = (1..=20 * K::LEAF).map(|key| key * 10).collect();
+    keys.iter()
+        .for_each(|key| _ = tree.remove(*key).unwrap().unwrap());
+    assert!(tree.is_empty());
+    tree.bulk_load(&mut keys.iter().map(|key| (*key, *key)), 0.8)
+        .unwrap();
+    let expected: TreeContents = keys.iter().map(|key| (*key, *key)).collect();
+    assert_eq!(contents(&tree), Ok(expected.clone()));
+    drop(tree);
+    assert_eq!(contents(&K::open(&pool).unwrap()), Ok(expected));
+}
+
+/// Checks that a tree of which a block may be built in part gets no checkpoint.
+pub(crate) fn an_interrupted_build<K: HybridKind>() {
+    let (_, pool) = closed::<K>();
+    let mut expected = contents(&K::open(&pool).unwrap()).unwrap();
+    let tree = K::open(&pool).unwrap();
+    K::hybrid(&tree).abandon_build(2);
+    tree.update(20, 8).unwrap();
+    expected.insert(20, 8);
+    drop(tree);
+    let tree = K::open(&pool).unwrap();
+    assert!(!K::hybrid(&tree).is_lazy());
+    assert_eq!(contents(&tree), Ok(expected));
+}

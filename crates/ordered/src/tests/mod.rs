@@ -102,6 +102,8 @@ macro_rules! hybrid_tests {
             tree_tests!(@ $kind: checkpoint, damage_behind_an_empty_anchor);
             tree_tests!(@ $kind: checkpoint, checkpoints_that_are_not_valid);
             tree_tests!(@ $kind: checkpoint, anchors_before_blocks_that_were_not_read);
+            tree_tests!(@ $kind: checkpoint, loading_what_was_emptied);
+            tree_tests!(@ $kind: checkpoint, an_interrupted_build);
             tree_tests!(@ $kind: models, threads_and_blocks_that_were_not_read);
         }
     )+};

@@ -115,6 +115,8 @@ impl Model {
         if self.reopen {
             drop(tree);
             tree = K::open(&pool).unwrap();
+            // The first write holds a `std` lock. It builds the first block.
+            assert_eq!(tree.update(1, 1).unwrap(), None);
         }
         let before = states(&self.setup).pop().unwrap_or_default();
         let stay: TreeContents = before
@@ -275,6 +277,22 @@ fn unread_blocks<K: Kind>() -> Model {
     }
 }
 
+/// Models a leaf that becomes empty while the leaves before it in its block are added to the inner nodes.
+fn half_read_block<K: Kind>() -> Model {
+    let leaf = K::LEAF;
+    let left = leaf * 7 + 1;
+    let remove = (left + 1..=leaf * 8).map(|key| Do::Remove(key * 10));
+    Model {
+        setup: keys(1..=leaf * 13).map(Do::Insert).chain(remove).collect(),
+        reopen: true,
+        threads: vec![
+            vec![Get(leaf * 5 * 10)],
+            vec![Remove(left * 10), Get(leaf * 6 * 10)],
+            vec![Insert(left * 10 + 1), Remove(left * 10 + 1)],
+        ],
+    }
+}
+
 pub(crate) fn threads_and_splits<K: Kind>() {
     split::<K>().explore::<K>(schedules(), 1);
 }
@@ -290,6 +308,17 @@ pub(crate) fn threads_and_inner_nodes<K: Kind>() {
 
 pub(crate) fn threads_and_blocks_that_were_not_read<K: Kind>() {
     unread_blocks::<K>().explore::<K>(schedules() / 2, 6);
+    half_read_block::<K>().explore::<K>(schedules() / 2, 8);
+}
+
+#[test]
+fn a_leaf_that_is_unlinked_from_an_unread_block_is_noticed() {
+    use super::lb::Lb;
+    use crate::hybrid::checkpoint::fault::CheckpointFault;
+    let work = || half_read_block::<Lb<1, true>>().explore::<Lb<1, true>>(4_000, 9);
+    let result = CheckpointFault::UnlinkBehindAnchor.inject(|| catch_unwind(AssertUnwindSafe(work)));
+    MODELLED.set(false);
+    assert!(result.is_err());
 }
 
 #[test]

@@ -9,6 +9,8 @@ halocline_faults::faults! {
         IgnoreSums,
         /// An anchor is unlinked although its block has not been built.
         UnlinkAnchor,
+        /// A leaf is unlinked from an anchor whose block has not been built.
+        UnlinkBehindAnchor,
         /// Leaves of blocks that have not been read get checksums as if they were intact.
         SealUnread,
         /// A block counts as built before its leaves are in the inner nodes.

@@ -1,5 +1,7 @@
 //! Reading a checkpoint. Anything that is not as expected makes it invalid, and the leaves are read instead.
 
+use std::collections::HashSet;
+
 use halocline_pool::Slab;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -43,7 +45,14 @@ pub(in super::super) fn read(slab: &Slab, first: u64) -> Option<Checkpoint> {
         .all(|pair| pair[0].low.get() < pair[1].low.get());
     let start = anchors.first()?;
     let starts_well = start.low.get() == 0 && u64::from(start.leaf.get()) * UNIT == first;
-    if leaves != head.leaves.get() || !ascending || !starts_well || !anchors.iter().all(is_anchor) {
+    let numbers: HashSet<u32> = anchors.iter().map(|anchor| anchor.leaf.get()).collect();
+    let distinct = numbers.len() == anchors.len();
+    if leaves != head.leaves.get()
+        || !ascending
+        || !distinct
+        || !starts_well
+        || !anchors.iter().all(is_anchor)
+    {
         return None;
     }
     Some(Checkpoint {

@@ -40,7 +40,7 @@ impl<L: LeafFormat> HybridTree<L> {
     /// Allocates, stores and flushes the nodes of a checkpoint. Returns `None` if there is none; some nodes
     /// may have been allocated.
     fn store_checkpoint(&self, nodes: &mut Vec<u64>) -> Option<()> {
-        if self.damaged_nodes.any() {
+        if self.damaged_nodes.any() || self.lazy.was_interrupted() {
             // The next opening has to see all links again.
             return None;
         }
