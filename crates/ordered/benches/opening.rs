@@ -12,7 +12,7 @@
 use std::process::Command;
 use std::time::Instant;
 
-use halocline_ordered::{OrderedIndex, TreeKind, create_tree, open_tree, open_tree_read_only};
+use halocline_ordered::{TreeKind, create_tree, open_tree, open_tree_read_only};
 use halocline_pool::{Pool, PoolOptions};
 
 type Failure = Box<dyn std::error::Error>;

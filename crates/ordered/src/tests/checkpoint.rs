@@ -66,8 +66,12 @@ fn agrees_with_a_model<K: HybridKind>(seed: u64) {
         for _ in 0..rng.random_range(0..8 * K::LEAF) {
             let key = rng.random_range(range.clone());
             match rng.random_range(0..10) {
-                0..6 if shrinks => assert_eq!(tree.remove(key).unwrap(), model.remove(&key)),
-                0..6 => assert_eq!(tree.upsert(key, round).unwrap(), model.insert(key, round)),
+                0..6 if shrinks => assert_eq!(tree.remove(key).unwrap(), model.remove(&key), "seed {seed}"),
+                0..6 => assert_eq!(
+                    tree.upsert(key, round).unwrap(),
+                    model.insert(key, round),
+                    "seed {seed}"
+                ),
                 6 => {
                     let mut found = [None];
                     tree.get_batch(&[key], &mut found).unwrap();
@@ -111,10 +115,7 @@ fn agrees_with_a_model<K: HybridKind>(seed: u64) {
 }
 
 pub(crate) fn opened_used_and_closed<K: HybridKind>() {
-    (0..6).for_each(|seed| {
-        println!("seed {seed}");
-        agrees_with_a_model::<K>(seed);
-    });
+    (0..6).for_each(agrees_with_a_model::<K>);
 }
 
 /// Explores every crash of a tree that is opened from a checkpoint, written and closed. A closed tree must
