@@ -17,7 +17,8 @@ fn close_and_open(kind: TreeKind) {
     for options in options {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pool");
-        let count = if options.strict { 60 } else { 20_000 };
+        // Enough leaves of 256 bytes for a checkpoint.
+        let count = if options.strict { 60 } else { 80_000 };
         let pool = Pool::create(&path, &options).unwrap();
         let tree = create_tree(&pool, "tree", kind).unwrap();
         for key in 0..count {

@@ -247,12 +247,16 @@ pub(crate) struct SlabHead {
     pub(crate) unsynced: U64,
     pub(crate) root_sum: U64,
     pub(crate) state: U64,
-    pub(crate) reserved: [u8; 24],
+    pub(crate) owner_word: U64,
+    pub(crate) reserved: [u8; 16],
 }
 
 impl SlabHead {
-    /// Offset of the state. A store of the whole head writes it last.
+    /// Offset of the state. A store of the whole head writes it last of the values that differ.
     pub(crate) const STATE: u64 = offset_of!(SlabHead, state) as u64;
+
+    /// Offset of the owner's word, which is stored before the head.
+    pub(crate) const OWNER_WORD: u64 = offset_of!(SlabHead, owner_word) as u64;
 }
 
 /// Alignment of records.
@@ -280,6 +284,7 @@ const _: () = {
     assert!(size_of::<ObjectEntry>() == 48);
     assert!(size_of::<ExtentEntry>() == 32);
     assert!(size_of::<SlabMeta>() == 16);
+    assert!(offset_of!(SlabHead, state) == 32 && offset_of!(SlabHead, owner_word) == 40);
     assert!(size_of::<SlabHead>() == 64 && SLAB_ROOT >= 64 && SLAB_HEAD == BLOCK);
     assert!(size_of::<LogMeta>() == 8);
     assert!(2 * size_of::<LogCount>() as u64 == LOG_COUNTS && LOG_COUNTS < BLOCK);

@@ -72,10 +72,13 @@ impl<L: LeafFormat> HybridTree<L> {
         }
         for ((step, key), value) in steps.iter().zip(keys).zip(values) {
             *value = match self.finish(step, *key) {
-                Some(found) => found,
+                Some(found) => {
+                    self.intact(step.place.leaf)?;
+                    found
+                }
+                // Searches again, as the key may belong to another leaf now.
                 None => self.get(*key)?,
             };
-            self.intact(step.place.leaf)?;
         }
         Ok(())
     }

@@ -23,6 +23,10 @@ impl<L: LeafFormat> HybridTree<L> {
         fill: f64,
     ) -> Result<u64, TreeError> {
         self.write_gate.check(&self.slab)?;
+        self.build_all()?;
+        if self.is_empty() {
+            self.free_empty_leaves()?;
+        }
         let first = self.inner.find(0).leaf;
         self.intact(first)?;
         if !self.is_empty() || self.inner.find(u64::MAX).leaf != first {

@@ -41,6 +41,7 @@ pub(super) fn summarize<L: LeafFormat>(at: LeafRef<'_>) -> LeafSummary {
 impl<L: LeafFormat> HybridTree<L> {
     /// Checks every leaf. The inner nodes and the links between leaves must lead to the same ones.
     pub(crate) fn check_all(&self) -> Result<TreeCheckReport, TreeError> {
+        self.build_all()?;
         let mut report = TreeCheckReport::default();
         let mut from = 0;
         let mut linked = self.slab.medium().load_u64(self.slab.root());

@@ -10,9 +10,12 @@
 //! is no longer needed is reused.
 
 mod batch;
+mod build_block;
 mod bulk;
 mod check;
+pub(crate) mod checkpoint;
 pub(crate) mod fault;
+mod lazy;
 mod leaf_ref;
 mod leaves;
 mod recover;

@@ -1,4 +1,5 @@
-//! Opening a tree: the leaves are traversed by their links, and the inner nodes are built from them.
+//! Opening a tree without a [checkpoint](super::checkpoint): the leaves are traversed by their links, and
+//! the inner nodes are built from them.
 //!
 //! One thread follows the links, the only step that is sequential; other threads read the leaves it has
 //! passed. Changes that a crash has left unfinished are completed: entries that a split has moved are
@@ -23,6 +24,8 @@ use crate::open_mode::{NOT_AS_CLOSED, OpenMode, begin_repair};
 use crate::write_gate::WriteGate;
 
 use super::check::{LeafSummary, summarize};
+use super::checkpoint::{self, Checkpoint};
+use super::lazy::LazyBlocks;
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
 use super::tree::{HybridTree, number_of, offset_of};
@@ -54,6 +57,11 @@ fn recover<L: LeafFormat>(mut recovery: SlabRecovery, leaves: L) -> Result<Hybri
         return create_first_leaf(recovery.finish(), leaves);
     }
     leaves.finish(recovery.slab())?;
+    if let Some(checkpoint) = checkpoint::read(recovery.slab(), first)
+        && recovery.restore_usage(&checkpoint.usage)
+    {
+        return open_lazily(recovery.finish(), leaves, checkpoint);
+    }
     let mut found = traverse::<L>(&mut recovery)?;
     let slab = recovery.finish();
     let damaged_nodes = DamagedNodes::default();
@@ -71,6 +79,30 @@ fn recover<L: LeafFormat>(mut recovery: SlabRecovery, leaves: L) -> Result<Hybri
         count: EntryCounter::new(count),
         damaged_nodes,
         write_gate: WriteGate::default(),
+        lazy: LazyBlocks::default(),
+        leaves,
+    })
+}
+
+/// Opens a closed tree without reading its leaves.
+fn open_lazily<L: LeafFormat>(
+    slab: Slab,
+    leaves: L,
+    checkpoint: Checkpoint,
+) -> Result<HybridTree<L>, TreeError> {
+    let anchors: Vec<(u64, u32)> = checkpoint
+        .anchors
+        .iter()
+        .map(|anchor| (anchor.low.get(), anchor.leaf.get()))
+        .collect();
+    Ok(HybridTree {
+        inner: InnerNodes::build(&anchors)?,
+        slab,
+        locks: Locks::new(),
+        count: EntryCounter::new(checkpoint.entries),
+        damaged_nodes: DamagedNodes::default(),
+        write_gate: WriteGate::default(),
+        lazy: LazyBlocks::new(checkpoint.anchors),
         leaves,
     })
 }
@@ -92,15 +124,16 @@ fn create_first_leaf<L: LeafFormat>(slab: Slab, leaves: L) -> Result<HybridTree<
         count: EntryCounter::new(0),
         damaged_nodes: DamagedNodes::default(),
         write_gate: WriteGate::default(),
+        lazy: LazyBlocks::default(),
         leaves,
     })
 }
 
 /// A leaf that was found by following the links.
 #[derive(Debug)]
-struct RecoveredLeaf {
-    number: u32,
-    summary: LeafSummary,
+pub(super) struct RecoveredLeaf {
+    pub(super) number: u32,
+    pub(super) summary: LeafSummary,
 }
 
 /// Reads all leaves and returns them in the order of their links.
@@ -167,7 +200,7 @@ fn follow<L: LeafFormat>(recovery: &mut SlabRecovery, first: u64) -> Result<(Vec
 }
 
 /// Reads leaves while prefetching the following ones.
-fn summarize_leaves<L: LeafFormat>(
+pub(super) fn summarize_leaves<L: LeafFormat>(
     medium: &Medium,
     sums: Option<&NodeSums>,
     leaves: &[u32],

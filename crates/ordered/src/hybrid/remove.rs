@@ -63,6 +63,22 @@ impl<L: LeafFormat> HybridTree<L> {
         Ok(())
     }
 
+    /// Frees the leaves that a tree without entries still has, except for the first one. There must be no
+    /// concurrent operations.
+    pub(super) fn free_empty_leaves(&self) -> Result<(), TreeError> {
+        let first = self.inner.find(0).leaf;
+        let mut last = self.inner.find(u64::MAX).leaf;
+        while last != first {
+            self.free_leaf(u64::MAX)?;
+            let now = self.inner.find(u64::MAX).leaf;
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        Ok(())
+    }
+
     /// Does the work of [`free_leaf`](HybridTree::free_leaf) under the lock of the parent. Returns true if
     /// a leaf was freed and `None` if a concurrent change interfered.
     fn free_leaf_locked(
@@ -80,6 +96,12 @@ impl<L: LeafFormat> HybridTree<L> {
             0 => (place.leaf, parent.node().child(1)),
             _ => (parent.node().child(slot - 1), place.leaf),
         };
+        if self.lazy.pins(right) || self.lazy.hides_leaves_after(left) {
+            // The leaf that becomes or is empty stays. Closing makes it an anchor again, and the next
+            // complete opening removes it.
+            parent.unchanged();
+            return Ok(Some(false));
+        }
         let Some(locks) = self.locks.try_lock_all([left, right]) else {
             parent.unchanged();
             return Ok(None);

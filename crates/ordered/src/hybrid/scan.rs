@@ -60,6 +60,9 @@ impl<L: LeafFormat> LeafScanner for HybridTree<L> {
         into: &mut Vec<(u64, u64)>,
     ) -> Result<Option<(u64, u64)>, TreeError> {
         let number = snapshot.leaves()[slot];
+        if !self.ensure_built(number)? {
+            return Ok(None);
+        }
         let Some(version) = self.locks.read(number) else {
             return Ok(None);
         };

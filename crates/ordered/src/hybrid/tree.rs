@@ -11,6 +11,8 @@ use crate::seal::{is_closing, seal};
 use crate::write_gate::WriteGate;
 use crate::{TreeError, TreeStats};
 
+use super::checkpoint::fault::{CheckpointFault, injected};
+use super::lazy::LazyBlocks;
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
 
@@ -29,6 +31,7 @@ pub(crate) struct HybridTree<L: LeafFormat> {
     pub(super) count: EntryCounter,
     pub(super) damaged_nodes: DamagedNodes,
     pub(crate) write_gate: WriteGate,
+    pub(super) lazy: LazyBlocks,
     pub(crate) leaves: L,
 }
 
@@ -37,8 +40,16 @@ impl<L: LeafFormat> Drop for HybridTree<L> {
         if !is_closing(&self.slab, self.write_gate.has_failed()) {
             return;
         }
-        // All reachable leaves were read when the tree was opened.
-        let reached = self.damaged_nodes.any().then(|| self.inner.leaves());
+        let checkpoint_nodes = self.write_checkpoint();
+        // Without damage and pending blocks, all leaves were read since the tree was opened. A leaf that was
+        // not read keeps its checksum, so that damage of it is still noticed.
+        let in_doubt = self.damaged_nodes.any() || self.lazy.any();
+        let reached = (in_doubt && !injected(CheckpointFault::SealUnread)).then(|| {
+            let mut reached = self.inner.leaves();
+            reached.retain(|leaf| self.lazy.pending(*leaf).is_none());
+            reached.extend(checkpoint_nodes.iter().map(|node| (node / UNIT) as u32));
+            reached
+        });
         let known = |node: u64| {
             let number = u32::try_from(node / UNIT).ok();
             reached
@@ -108,6 +119,9 @@ impl<L: LeafFormat> HybridTree<L> {
     /// fails.
     #[inline(always)]
     pub(super) fn read_leaf(&self, place: &LeafLocation<'_>, key: u64) -> Option<Option<u64>> {
+        if self.lazy.pending(place.leaf).is_some() {
+            return None;
+        }
         let at = self.at(place.leaf);
         let version = self.locks.read(place.leaf)?;
         if !self.inner.is_current(place) {
@@ -139,12 +153,27 @@ impl<L: LeafFormat> HybridTree<L> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.inner.find(key);
+            if !self.ensure_built(place.leaf)? {
+                continue;
+            }
             if let Some(value) = self.try_get(&place, key) {
                 self.intact(place.leaf)?;
                 return Ok(value);
             }
             backoff.wait();
         }
+    }
+
+    /// Returns true if some leaves were not read since the tree was opened.
+    #[cfg(test)]
+    pub(crate) fn is_lazy(&self) -> bool {
+        self.lazy.any()
+    }
+
+    /// Begins to build a block and gives up, as after a failed allocation.
+    #[cfg(test)]
+    pub(crate) fn abandon_build(&self, block: usize) {
+        drop(self.lazy.begin(block));
     }
 
     pub(crate) fn entries(&self) -> u64 {
@@ -162,7 +191,7 @@ impl<L: LeafFormat> HybridTree<L> {
             leaves: slab.used,
             inner_nodes: self.inner.nodes(),
             height: self.inner.height(),
-            dram_bytes: self.inner.bytes() + self.locks.bytes() + self.count.bytes(),
+            dram_bytes: self.inner.bytes() + self.locks.bytes() + self.count.bytes() + self.lazy.bytes(),
             slow_bytes: slab.bytes,
         }
     }

@@ -52,6 +52,9 @@ impl<L: LeafFormat> HybridTree<L> {
     #[inline(always)]
     fn try_put(&self, key: u64, value: u64) -> Result<Option<InsertAttempt<'_, L>>, TreeError> {
         let place = self.inner.find(key);
+        if !self.ensure_built(place.leaf)? {
+            return Ok(None);
+        }
         let at = self.at(place.leaf);
         let open = L::open(at);
         L::fetch_to_put(at, open, key);
@@ -172,6 +175,9 @@ impl<L: LeafFormat> HybridTree<L> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.inner.find(key);
+            if !self.ensure_built(place.leaf)? {
+                continue;
+            }
             L::fetch(self.at(place.leaf), key);
             if let Some(locked) = self.lock_current(&place) {
                 self.intact(place.leaf)?;

@@ -32,6 +32,7 @@ macro_rules! injected_faults {
 injected_faults! {
     fault LockFault;
     hybrid::fault HybridFault;
+    hybrid::checkpoint::fault CheckpointFault;
     lb::fault LbFault;
     fp::fault FpFault;
     fair::fault FastFairFault;

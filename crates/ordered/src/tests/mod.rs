@@ -6,6 +6,7 @@
 //! `halocline_faults::faults!` and has a line of `injected_faults` in [`faults`]. The tests in `tests/` cover
 //! every [`TreeKind`](crate::TreeKind).
 
+mod checkpoint;
 mod closing;
 mod crash;
 mod failures;
@@ -95,6 +96,15 @@ macro_rules! hybrid_tests {
 
             tree_tests!(@ $kind: hybrid, damaged_leaves_are_named_and_refused);
             tree_tests!(@ $kind: hybrid, broken_links_keep_a_tree_from_opening);
+            tree_tests!(@ $kind: checkpoint, opened_used_and_closed);
+            tree_tests!(@ $kind: checkpoint, closing_with_a_checkpoint);
+            tree_tests!(@ $kind: checkpoint, damage_in_leaves_that_were_not_read);
+            tree_tests!(@ $kind: checkpoint, damage_behind_an_empty_anchor);
+            tree_tests!(@ $kind: checkpoint, checkpoints_that_are_not_valid);
+            tree_tests!(@ $kind: checkpoint, anchors_before_blocks_that_were_not_read);
+            tree_tests!(@ $kind: checkpoint, loading_what_was_emptied);
+            tree_tests!(@ $kind: checkpoint, an_interrupted_build);
+            tree_tests!(@ $kind: models, threads_and_blocks_that_were_not_read);
         }
     )+};
 }

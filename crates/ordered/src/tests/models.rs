@@ -97,6 +97,8 @@ impl Op {
 #[derive(Debug, Clone)]
 struct Model {
     setup: Vec<Do>,
+    /// Closes the tree after the setup and opens it again.
+    reopen: bool,
     threads: Vec<Vec<Op>>,
 }
 
@@ -110,6 +112,12 @@ impl Model {
         let pool = Pool::create_on(Limited::new()).unwrap();
         let mut tree = K::create(&pool);
         run(&mut tree, &self.setup, |_| (), |_| ());
+        if self.reopen {
+            drop(tree);
+            tree = K::open(&pool).unwrap();
+            // The first write holds a `std` lock. It builds the first block.
+            assert_eq!(tree.update(1, 1).unwrap(), None);
+        }
         let before = states(&self.setup).pop().unwrap_or_default();
         let stay: TreeContents = before
             .iter()
@@ -204,6 +212,7 @@ fn split<K: Kind>() -> Model {
     let last = K::LEAF * 10;
     Model {
         setup: keys(1..=K::LEAF).map(Do::Insert).collect(),
+        reopen: false,
         threads: vec![
             vec![Insert(15), Get(last)],
             vec![Get(last), Batch(last), Get(10), Update(last)],
@@ -225,6 +234,7 @@ fn empty_leaf<K: Kind>(first: bool) -> Model {
     let beside = (leaf + if first { 1 } else { 0 }) * 10;
     Model {
         setup: fill.chain(remove).collect(),
+        reopen: false,
         threads: vec![
             vec![Remove(left * 10), Insert(left * 10 + 1)],
             vec![Get(left * 10), Insert(left * 10), Remove(left * 10)],
@@ -240,10 +250,45 @@ fn inner_nodes<K: Kind>() -> Model {
     let last = leaf * 29 * 10;
     Model {
         setup: keys(1..=leaf * 29).map(Do::Insert).collect(),
+        reopen: false,
         threads: vec![
             vec![Insert(15), Insert(last - 5)],
             vec![Get(last), Insert(leaf * 10 + 5), Get(10)],
             vec![Get(leaf * 20), Scan],
+        ],
+    }
+}
+
+/// Models the first operations after an opening from a checkpoint: two blocks of four leaves are read, and
+/// the first leaf of one of them becomes empty.
+fn unread_blocks<K: Kind>() -> Model {
+    let leaf = K::LEAF;
+    let left = leaf * 8 + 1;
+    let remove = (left + 1..=leaf * 9).map(|key| Do::Remove(key * 10));
+    let last = leaf * 8 * 10;
+    Model {
+        setup: keys(1..=leaf * 13).map(Do::Insert).chain(remove).collect(),
+        reopen: true,
+        threads: vec![
+            vec![Remove(left * 10), Insert(left * 10 + 1)],
+            vec![Get(last), Insert(last - 5), Get(left * 10)],
+            vec![Batch(last), Update(last), Scan],
+        ],
+    }
+}
+
+/// Models a leaf that becomes empty while the leaves before it in its block are added to the inner nodes.
+fn half_read_block<K: Kind>() -> Model {
+    let leaf = K::LEAF;
+    let left = leaf * 7 + 1;
+    let remove = (left + 1..=leaf * 8).map(|key| Do::Remove(key * 10));
+    Model {
+        setup: keys(1..=leaf * 13).map(Do::Insert).chain(remove).collect(),
+        reopen: true,
+        threads: vec![
+            vec![Get(leaf * 5 * 10)],
+            vec![Remove(left * 10), Get(leaf * 6 * 10)],
+            vec![Insert(left * 10 + 1), Remove(left * 10 + 1)],
         ],
     }
 }
@@ -259,6 +304,31 @@ pub(crate) fn threads_and_empty_leaves<K: Kind>() {
 
 pub(crate) fn threads_and_inner_nodes<K: Kind>() {
     inner_nodes::<K>().explore::<K>(schedules() / 8, 4);
+}
+
+pub(crate) fn threads_and_blocks_that_were_not_read<K: Kind>() {
+    unread_blocks::<K>().explore::<K>(schedules() / 2, 6);
+    half_read_block::<K>().explore::<K>(schedules() / 2, 8);
+}
+
+#[test]
+fn a_leaf_that_is_unlinked_from_an_unread_block_is_noticed() {
+    use super::lb::Lb;
+    use crate::hybrid::checkpoint::fault::CheckpointFault;
+    let work = || half_read_block::<Lb<1, true>>().explore::<Lb<1, true>>(4_000, 9);
+    let result = CheckpointFault::UnlinkBehindAnchor.inject(|| catch_unwind(AssertUnwindSafe(work)));
+    MODELLED.set(false);
+    assert!(result.is_err());
+}
+
+#[test]
+fn a_block_that_counts_as_built_too_early_is_noticed() {
+    use super::lb::Lb;
+    use crate::hybrid::checkpoint::fault::CheckpointFault;
+    let work = || unread_blocks::<Lb<1, true>>().explore::<Lb<1, true>>(4_000, 7);
+    let result = CheckpointFault::BuiltEarly.inject(|| catch_unwind(AssertUnwindSafe(work)));
+    MODELLED.set(false);
+    assert!(result.is_err());
 }
 
 #[test]

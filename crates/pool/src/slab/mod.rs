@@ -17,6 +17,7 @@ mod node_sums;
 mod nodes;
 mod observe;
 mod open;
+mod usage;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -79,6 +80,9 @@ pub struct Slab {
     root_changed: bool,
     /// The root's checksum at closing.
     root_sum_before: u64,
+    /// The owner's word of the last closing, and that for the next one.
+    owner_word: u64,
+    next_owner_word: u64,
     /// The checksums found at opening, if the slab had been closed.
     at_rest: Option<NodeSums>,
     /// True if something may have been stored since opening.

@@ -145,7 +145,7 @@ impl Slab {
         }
         let medium = self.medium.clone();
         let medium = &medium;
-        let written = *self.written.get_mut() || self.at_rest.is_none();
+        let written = self.is_changed();
         if !written && !self.marked {
             return Ok(());
         }
@@ -159,11 +159,14 @@ impl Slab {
         if !medium.fence_is_durable() {
             medium.sync()?;
         }
-        let root_sum = match written {
-            true => self.root_sum(),
-            false => self.root_sum_before,
+        let (root_sum, owner_word) = match written {
+            true => (self.root_sum(), self.next_owner_word),
+            false => (self.root_sum_before, self.owner_word),
         };
-        let head = head_of_closed(root_sum);
+        // Stored before the state, which is in the same line: a crash must not find the state of this closing
+        // with the word of an earlier one.
+        medium.store_u64(self.head + SlabHead::OWNER_WORD, owner_word);
+        let head = head_of_closed(root_sum, owner_word);
         medium.store(self.head, head.as_bytes());
         medium.flush(self.head, size_of::<SlabHead>() as u64);
         medium.fence()?;
@@ -229,6 +232,8 @@ impl Slab {
         let root_sum = self.root_sum();
         self.root_changed = root_sum != head.root_sum.get() && !accept;
         self.root_sum_before = if accept { root_sum } else { head.root_sum.get() };
+        // After a power loss nodes may be older than the head, so the owner must not rely on its word.
+        self.owner_word = if accept { 0 } else { head.owner_word.get() };
         let layouts: Vec<ChunkLayout> = self.nodes().chunks().map(|chunk| chunk.layout).collect();
         self.at_rest = Some(NodeSums {
             medium: self.medium.clone(),
@@ -269,7 +274,7 @@ impl Slab {
     pub(super) fn head_now(&self) -> SlabHead {
         match self.has_sums {
             true if self.at_rest.is_some() && !self.written.load(Ordering::Acquire) => {
-                head_of_closed(self.root_sum_before)
+                head_of_closed(self.root_sum_before, self.owner_word)
             }
             true => SlabHead {
                 state: U64::new(SLAB_OPEN),
@@ -280,9 +285,10 @@ impl Slab {
     }
 }
 
-fn head_of_closed(root_sum: u64) -> SlabHead {
+fn head_of_closed(root_sum: u64, owner_word: u64) -> SlabHead {
     SlabHead {
         root_sum: U64::new(root_sum),
+        owner_word: U64::new(owner_word),
         state: U64::new(SLAB_CLOSED),
         ..SlabHead::new_zeroed()
     }

@@ -175,6 +175,53 @@ impl NodeAllocator {
         fresh
     }
 
+    pub(super) fn is_used(&self, offset: u64) -> bool {
+        let located = self.locate(offset);
+        located.is_some_and(|(chunk, word, bit)| self.chunks[chunk].bits[word] & bit != 0)
+    }
+
+    /// Returns which nodes are in use: for each chunk the offset of its first node, the number of nodes and
+    /// the bitmap.
+    pub(super) fn usage(&self) -> Vec<u64> {
+        let len = self.chunks.iter().map(|chunk| 2 + chunk.bits.len()).sum();
+        let mut words = Vec::with_capacity(len);
+        for chunk in &self.chunks {
+            words.extend([chunk.layout.start, chunk.layout.count]);
+            words.extend(&chunk.bits);
+        }
+        words
+    }
+
+    /// Marks the nodes of a [`usage`](NodeAllocator::usage) as in use. Changes nothing and returns false if
+    /// it is not one of exactly these chunks.
+    pub(super) fn restore(&mut self, mut words: &[u64]) -> bool {
+        let mut bitmaps = Vec::with_capacity(self.chunks.len());
+        for chunk in &self.chunks {
+            let Some((head, rest)) = words.split_at_checked(2) else {
+                return false;
+            };
+            let Some((bits, rest)) = rest.split_at_checked(chunk.bits.len()) else {
+                return false;
+            };
+            // Bits behind the last node are the only ones that are set now.
+            let outside = chunk.bits.iter().zip(bits).any(|(now, bits)| bits & now != *now);
+            if head != [chunk.layout.start, chunk.layout.count] || outside {
+                return false;
+            }
+            bitmaps.push(bits);
+            words = rest;
+        }
+        if !words.is_empty() || self.used > 0 {
+            return false;
+        }
+        for (chunk, bits) in self.chunks.iter_mut().zip(bitmaps) {
+            chunk.bits.copy_from_slice(bits);
+            let free: u64 = bits.iter().map(|bits| u64::from(bits.count_zeros())).sum();
+            self.used += chunk.layout.count - free;
+        }
+        true
+    }
+
     /// Marks all nodes as in use.
     pub(super) fn set_all(&mut self) {
         for chunk in &mut self.chunks {
@@ -257,6 +304,38 @@ mod tests {
         assert_eq!(nodes.take(), Some(1 << 30));
         assert_eq!(nodes.take(), None);
         assert_eq!(nodes.stats().used, 74);
+    }
+
+    #[test]
+    fn usage_is_restored_for_the_same_chunks_only() {
+        let chunks = |ends: &[u64]| {
+            let mut nodes = NodeAllocator::new(256, false);
+            for (index, count) in ends.iter().enumerate() {
+                let start = (index as u64 + 1) << 20;
+                nodes.add(start, start + count * 256, count * 256);
+            }
+            nodes
+        };
+        let mut nodes = chunks(&[70, 3]);
+        let taken: Vec<u64> = (0..72).map_while(|_| nodes.take()).collect();
+        assert!(nodes.give(taken[5]) && nodes.give(taken[69]));
+        let usage = nodes.usage();
+        assert!(nodes.is_used(taken[4]) && !nodes.is_used(taken[5]) && !nodes.is_used(taken[4] + 8));
+        let mut again = chunks(&[70, 3]);
+        assert!(again.restore(&usage));
+        assert_eq!((again.stats(), again.usage()), (nodes.stats(), usage.clone()));
+        let free: BTreeSet<u64> = std::iter::from_fn(|| again.take()).collect();
+        assert_eq!(free, [taken[5], taken[69], (2 << 20) + 512].into());
+        // Other chunks, words that are missing or too many, and a free node behind the last one.
+        for other in [&[70][..], &[70, 4], &[70, 3, 1], &[64, 3]] {
+            assert!(!chunks(other).restore(&usage));
+        }
+        assert!(!chunks(&[70, 3]).restore(&usage[..usage.len() - 1]));
+        assert!(!chunks(&[70, 3]).restore(&[&usage[..], &[0]].concat()));
+        let mut behind = usage.clone();
+        behind[3] &= u64::MAX >> 1;
+        assert!(!chunks(&[70, 3]).restore(&behind));
+        assert!(!nodes.restore(&usage), "nodes are in use");
     }
 
     #[test]

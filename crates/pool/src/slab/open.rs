@@ -197,6 +197,8 @@ impl Pool {
             has_sums,
             root_changed: false,
             root_sum_before: 0,
+            owner_word: 0,
+            next_owner_word: 0,
             at_rest: None,
             written: AtomicBool::new(false),
             _lock: lock,
@@ -276,7 +278,7 @@ impl SlabRecovery {
         self.nodes().set_all();
     }
 
-    fn nodes(&mut self) -> &mut NodeAllocator {
+    pub(super) fn nodes(&mut self) -> &mut NodeAllocator {
         let nodes = self.slab.nodes.get_mut();
         nodes.unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -110,7 +110,7 @@ fn structures_are_as_documented() {
     compare(
         "#### SlabHead",
         size_of::<SlabHead>(),
-        &fields!(SlabHead: boot_id, unsynced, root_sum, state, reserved),
+        &fields!(SlabHead: boot_id, unsynced, root_sum, state, owner_word, reserved),
     );
 }
 

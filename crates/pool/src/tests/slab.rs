@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Explorer, Mutation};
-use halocline_media::{MediumAccess, Tracked};
+use halocline_media::{Medium, MediumAccess, Tracked};
 
 use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL, append, run};
 use super::wrapped::Wrapped;
@@ -431,6 +431,55 @@ fn checksums_hold_from_closing_to_the_next_store() {
     let broken = |fault, lazy| fault::with(fault, || checksums_hold_when_they_say_so(lazy)).is_err();
     assert!(broken(PoolFault::KeepSlabClosed, false));
     assert!(broken(PoolFault::SealUnfenced, false));
+}
+
+#[test]
+fn the_owners_word_holds_from_closing_to_the_next_store() {
+    for lazy in [false, true] {
+        let tracked = Arc::new(Tracked::new(0).unwrap());
+        let medium = match lazy {
+            true => Medium::from(&Wrapped::lazy(&tracked)),
+            false => Medium::from(&tracked),
+        };
+        let pool = Pool::create_with(medium, SMALL).unwrap();
+        let mut slab = pool.create_slab("list", &OPTIONS).unwrap();
+        assert!(slab.is_changed() && slab.can_close());
+        slab.set_owner_word(77);
+        assert_eq!(slab.owner_word(), 0);
+        slab.seal(|_| NodeAtRest::Current).unwrap();
+        drop(slab);
+        let open = || pool.open_slab("list", OPTIONS.owner).unwrap();
+        // A slab that is not written keeps its word, whatever the owner sets.
+        for _ in 0..2 {
+            let mut slab = open().finish();
+            assert_eq!((slab.owner_word(), slab.is_changed()), (77, false));
+            slab.set_owner_word(78);
+            slab.seal(|_| NodeAtRest::Current).unwrap();
+        }
+        // Nodes in use can be restored until some were reported.
+        let slab = open().finish();
+        let (node, empty) = (slab.alloc().unwrap(), slab.usage());
+        slab.free(node);
+        drop(slab);
+        let mut recovery = open();
+        assert!(recovery.restore_usage(&empty) && !recovery.restore_usage(&empty));
+        let mut slab = recovery.finish();
+        assert!(slab.is_used(node) && !slab.is_used(node + 1));
+        slab.begin_writing().unwrap();
+        assert!(slab.is_changed());
+        // Without a new word there is none after the next closing.
+        slab.seal(|_| NodeAtRest::Current).unwrap();
+        drop(slab);
+        assert_eq!(open().slab().owner_word(), 0);
+        let mut slab = open().finish();
+        slab.set_owner_word(79);
+        slab.begin_writing().unwrap();
+        slab.seal(|_| NodeAtRest::Current).unwrap();
+        drop(slab);
+        let slab = pool.open_slab_unsynced("list", OPTIONS.owner).unwrap().finish();
+        assert_eq!(slab.owner_word(), 0, "a word that may be older than the nodes");
+        drop(slab);
+    }
 }
 
 #[test]
