@@ -156,8 +156,8 @@ impl Stores {
 }
 
 impl StoresState {
-    /// Verifies both copies of the checkpoint, and the catalog. Calls `waiting` while it waits for a checkpoint
-    /// in progress, which stores one copy after the other.
+    /// Verifies both copies of the checkpoint, and the catalog. Calls `waiting` while it waits for a
+    /// checkpoint in progress, which stores one copy after the other.
     fn check_checkpoint(
         &self,
         report: &mut StoresCheckReport,

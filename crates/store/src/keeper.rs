@@ -32,8 +32,8 @@ impl StoresState {
         stats.capacity - stats.used < self.reserve()
     }
 
-    /// Lets the slab grow ahead, unless the pool has another writer now. Called without locks: the publish of a
-    /// chunk must not keep commits waiting.
+    /// Lets the slab grow ahead, unless the pool has another writer now. Called without locks: the publish of
+    /// a chunk must not keep commits waiting.
     pub(crate) fn fill_reserve(&self) {
         // Whoever needs the space fails if there is none.
         if let Err(error) = self.slab.reserve(self.reserve()) {

@@ -132,8 +132,8 @@ impl StoreTransaction {
         Ok(())
     }
 
-    /// Returns the pairs of a range, the writes of the transaction so far included. The transaction depends on
-    /// the part of the range that the scan has read when it is dropped.
+    /// Returns the pairs of a range, the writes of the transaction so far included. The transaction depends
+    /// on the part of the range that the scan has read when it is dropped.
     pub fn scan<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> TransactionScan {
         self.scan_range(store, KeyRange::of(&range))
     }
@@ -186,8 +186,8 @@ impl StoreTransaction {
     ///
     /// # Errors
     /// That of `decide`, and those of [`commit`](Self::commit). [`StoreError::Poisoned`] and
-    /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is opened
-    /// again.
+    /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is
+    /// opened again.
     pub fn commit_with<E: From<StoreError>>(
         self,
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,

@@ -1,4 +1,5 @@
-//! A process that writes is killed: everything that it acknowledged is there. The test runs itself as the writer.
+//! A process that writes is killed: everything that it acknowledged is there. The test runs itself as the
+//! writer.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -7,9 +7,9 @@
 //! anchor, has its final range, and the anchor has the rest.
 //!
 //! Invariants: nobody stores to a leaf of a block that is not built. An anchor is not unlinked while any
-//! block is pending, because the block before it may end there. No leaf is unlinked from an anchor whose block is
-//! not built, because the leaves between them may be missing in the inner nodes. After a block is marked as built, a place
-//! that was found while it was not is no longer current.
+//! block is pending, because the block before it may end there. No leaf is unlinked from an anchor whose
+//! block is not built, because the leaves between them may be missing in the inner nodes. After a block is
+//! marked as built, a place that was found while it was not is no longer current.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};

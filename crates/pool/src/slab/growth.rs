@@ -36,8 +36,8 @@ impl Slab {
     }
 
     /// Adds a chunk if fewer than `nodes` nodes are free, so that [`alloc`](Slab::alloc) need not wait for
-    /// another writer of the pool soon. Waits for nobody: does nothing while there is another writer, or while
-    /// another thread adds a chunk.
+    /// another writer of the pool soon. Waits for nobody: does nothing while there is another writer, or
+    /// while another thread adds a chunk.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Media`]; nothing has changed.
