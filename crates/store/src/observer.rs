@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What a reader knows of the writer.
+/// A reader's knowledge of the writer.
 pub(crate) struct Observer {
     words: EpochWords,
     /// The epoch of the trees.

@@ -250,7 +250,7 @@ impl StoreTransaction {
     }
 }
 
-/// What a transaction depends on.
+/// The conditions of a transaction's commit.
 struct Dependencies {
     conditions: Vec<CommitCondition>,
     /// Of each condition, the store, and the key or range in words.
@@ -272,7 +272,7 @@ fn conclude(outcome: Outcome, mut subjects: Vec<(String, String)>) -> Result<()>
 pub struct TransactionScan {
     stored: Scan,
     range: KeyRange,
-    /// What the transaction depends on.
+    /// The range that the transaction depends on.
     read: Arc<ScannedRange>,
     /// A pair of `stored` that comes after the next write.
     next: Option<(Vec<u8>, Vec<u8>)>,
