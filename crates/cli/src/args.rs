@@ -22,8 +22,8 @@ use crate::size;
 pub(crate) use advise::AdviseArgs;
 pub(crate) use generate::{Benchmark, GenerateArgs};
 pub(crate) use kv::{
-    Encoding, EntryFormat, ExportArgs, GetArgs, KvArgs, KvBenchArgs, KvCommand, KvImportArgs, PutArgs,
-    ScanArgs,
+    Encoding, EntryFormat, ExportArgs, GetArgs, KvArgs, KvBenchArgs, KvCommand, KvImportArgs, KvStatsArgs,
+    PutArgs, ScanArgs,
 };
 pub(crate) use space::{CompactArgs, VacuumArgs};
 pub(crate) use ssb::SsbArgs;

@@ -140,6 +140,42 @@ fn files_are_loaded_in_bulk_as_long_as_keys_ascend() {
 }
 
 #[test]
+fn statistics_of_hot_keys() {
+    let home = home_with_tree();
+    let lines: String = (0..1000).map(|key| format!("{key},{key}\n")).collect();
+    home.write("numbers.csv", lines);
+    home.ok(&["kv", "p", "load", "numbers.csv"]);
+    let keys: String = (0..9000).map(|key| format!("{}\n", key % 3 * 500)).collect();
+    home.write("keys", &keys);
+    let stats = ["kv", "p", "stats", "--lookups", "keys", "--hot", "1MiB"];
+    let text = stdout(&home.ok(&stats));
+    assert!(text.starts_with("lookups     9,000, 6,000 found\n"), "{text}");
+    for mode in ["adaptive", "published"] {
+        let more = ["--hot-mode", mode, "--output", "json"];
+        let text = stdout(&home.ok(&[&stats[..], &more[..]].concat()));
+        let seen: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (seen["lookups"].as_u64(), seen["found"].as_u64()),
+            (Some(9000), Some(6000))
+        );
+        assert!(seen["dram_bytes"].as_u64().unwrap() <= 1 << 20, "{text}");
+        assert!(seen["cached_entries"].as_u64().unwrap() <= 2, "{text}");
+    }
+    home.write("keys", "key\n5\nsix\n");
+    assert_error(
+        &home.fails(1, &stats),
+        &["keys:3: `six` is not a key", "whole number"],
+    );
+    assert_error(
+        &home.fails(1, &["kv", "p", "stats", "--lookups", "keys", "--hot", "8"]),
+        &["--hot"],
+    );
+    home.ok(&["kv", "p", "--name", "s", "create", "--store"]);
+    let of_store = ["kv", "p", "--name", "s", "stats", "--lookups", "keys"];
+    assert_error(&home.fails(2, &of_store), &["--lookups is for trees"]);
+}
+
+#[test]
 fn a_bad_line_is_named_and_what_was_before_it_stays() {
     for (text, line) in [
         ("1,10\n2,20\nthree,30\n", 3),

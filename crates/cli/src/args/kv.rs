@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use halocline_emulator::EmulatedSpec;
-use halocline_ordered::{TreeError, TreeKind};
+use halocline_ordered::{HotMode, TreeError, TreeKind};
 
 use super::{OutputFormat, medium};
 
@@ -34,7 +34,8 @@ Examples:
   halocline kv shop.pool --name sessions create --store
   halocline kv shop.pool --name sessions put user/17 'logged in' --ttl 30m
   halocline kv shop.pool --name sessions scan --prefix user/
-  halocline kv shop.pool --name sessions export > sessions.jsonl"
+  halocline kv shop.pool --name sessions export > sessions.jsonl
+  halocline kv shop.pool stats --lookups keys.txt --hot 16MiB   would a cache of hot keys pay?"
 )]
 pub(crate) struct KvArgs {
     /// The pool
@@ -113,16 +114,29 @@ pub(crate) enum KvCommand {
         #[arg(long)]
         accept: bool,
     },
-    /// Entries, nodes, bytes
-    Stats {
-        /// Form of the answer
-        #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
-        output: OutputFormat,
-    },
+    /// Entries, nodes, bytes; with --lookups, statistics of a cache of hot keys
+    Stats(KvStatsArgs),
     /// Measure the core workloads of YCSB on a new store or tree
     Bench(KvBenchArgs),
     /// Remove the tree or store with all its entries
     Drop,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KvStatsArgs {
+    /// Look up the keys of a file, one a line (- is stdin), through a cache of hot keys, and show its
+    /// statistics instead (trees only)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lookups: Option<PathBuf>,
+    /// DRAM of that cache
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = crate::size::parse, requires = "lookups")]
+    pub(crate) hot: u64,
+    /// How that cache works: adaptive or published
+    #[arg(long, value_name = "MODE", default_value_t = HotMode::Adaptive, requires = "lookups")]
+    pub(crate) hot_mode: HotMode,
+    /// Form of the answer
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, Args)]
@@ -239,7 +253,8 @@ is the pool, if it is new.
 Examples:
   halocline kv /dev/shm/bench.pool bench --workloads AC --threads 2
   halocline kv shop.pool --strict bench --commit 1000
-  halocline kv /dev/shm/bench.pool bench --tree lb --records 1000000")]
+  halocline kv /dev/shm/bench.pool bench --tree lb --records 1000000
+  halocline kv /dev/shm/bench.pool bench --tree wb --hot 8MiB --workloads C")]
 pub(crate) struct KvBenchArgs {
     /// Letters of the workloads
     #[arg(long, default_value = "ABCDEF")]
@@ -265,6 +280,9 @@ pub(crate) struct KvBenchArgs {
     /// Measure a tree of this kind, whose values are numbers, instead of a store
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     pub(crate) tree: Option<TreeKind>,
+    /// Put a cache of hot keys of this size in front of the tree
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, requires = "tree")]
+    pub(crate) hot: Option<u64>,
     /// Form of the answer
     #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
     pub(crate) output: OutputFormat,

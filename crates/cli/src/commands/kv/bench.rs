@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use halocline_bench::kv::{StoreTarget, TreeTarget};
-use halocline_ordered::{TreeError, create_tree};
+use halocline_ordered::{HotIndexOptions, TreeError, create_tree};
 use halocline_pool::Pool;
 use halocline_store::Stores;
 use halocline_workloads::{YcsbError, YcsbOutcome, YcsbPair, YcsbRun, YcsbStore, YcsbWorkload};
@@ -22,7 +22,7 @@ use crate::output::Sink;
 use crate::size::grouped;
 use crate::{opening, progress};
 
-use super::{PATIENCE, PREFIX, patiently, style};
+use super::{PATIENCE, PREFIX, hot, patiently, style};
 
 pub(super) fn run(args: &KvArgs, bench: &KvBenchArgs) -> Result<(), CliError> {
     let workloads = workloads(bench)?;
@@ -74,7 +74,11 @@ fn measure(
         return measured;
     };
     let object = format!("{PREFIX}{name}");
-    let tree = patiently(|| create_tree(pool, &object, kind))?;
+    let mut tree = patiently(|| create_tree(pool, &object, kind))?;
+    if let Some(bytes) = bench.hot {
+        let options = HotIndexOptions::default().with_bytes(bytes);
+        tree = Box::new(hot::in_front_of(tree, options)?);
+    }
     let measured = on(TreeTarget(tree), run, cancel);
     patiently(|| {
         let txn = pool.begin_wait(PATIENCE)?;

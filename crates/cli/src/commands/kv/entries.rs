@@ -62,6 +62,26 @@ impl<'a> EntryReader<'a> {
     /// # Errors
     /// A file cannot be read; a line is no entry; [`CliError::Interrupted`].
     pub(super) fn next(&mut self) -> Result<Option<(u64, u64)>, CliError> {
+        self.next_line(
+            entry,
+            "an entry; write KEY,VALUE or KEY VALUE or a JSON object of both, two whole numbers",
+        )
+    }
+
+    /// The key of the next line, which may be all of the line or the key of an entry.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next).
+    pub(super) fn next_key(&mut self) -> Result<Option<u64>, CliError> {
+        let key = |text: &str| text.parse().ok().or_else(|| Some(entry(text)?.0));
+        self.next_line(key, "a key; write one whole number on each line")
+    }
+
+    fn next_line<T>(
+        &mut self,
+        parse: impl Fn(&str) -> Option<T>,
+        expected: &str,
+    ) -> Result<Option<T>, CliError> {
         loop {
             let Some(open) = &mut self.open else {
                 let Some(file) = self.files.pop() else {
@@ -76,7 +96,7 @@ impl<'a> EntryReader<'a> {
                 self.open = None;
                 continue;
             }
-            if let Some(entry) = open.parse(&self.buffer)? {
+            if let Some(entry) = open.parse(&self.buffer, &parse, expected)? {
                 self.entries += 1;
                 if self.entries.is_multiple_of(STRIDE) {
                     self.show()?;
@@ -130,15 +150,25 @@ impl Open {
     }
 
     /// The entry of a line; none if there is nothing on it, or it is a header.
-    fn parse(&self, line: &[u8]) -> Result<Option<(u64, u64)>, CliError> {
+    fn parse<T>(
+        &self,
+        line: &[u8],
+        parse: impl Fn(&str) -> Option<T>,
+        expected: &str,
+    ) -> Result<Option<T>, CliError> {
         let text = std::str::from_utf8(line).unwrap_or("\u{fffd}").trim();
-        if text.is_empty() || (self.line == 1 && text.eq_ignore_ascii_case("key,value")) {
+        let is_header = || {
+            ["key,value", "key"]
+                .iter()
+                .any(|header| text.eq_ignore_ascii_case(header))
+        };
+        if text.is_empty() || (self.line == 1 && is_header()) {
             return Ok(None);
         }
-        match entry(text) {
+        match parse(text) {
             Some(entry) => Ok(Some(entry)),
             None => Err(CliError::failed(format!(
-                "{}:{}: `{:.40}` is no entry; write KEY,VALUE or KEY VALUE or a JSON object of both, two whole numbers from 0 to {}",
+                "{}:{}: `{:.40}` is not {expected} from 0 to {}",
                 self.name,
                 self.line,
                 String::from_utf8_lossy(line).trim(),

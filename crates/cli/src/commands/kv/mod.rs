@@ -8,6 +8,7 @@ mod bench;
 mod encoding;
 mod entries;
 mod export;
+mod hot;
 mod import;
 mod list;
 mod load;

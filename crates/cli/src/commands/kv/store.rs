@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use halocline_pool::Pool;
 use halocline_store::{Scan, Store, StoreError, Stores};
 
-use crate::args::{Encoding, GetArgs, KvArgs, KvCommand, OutputFormat, PutArgs, ScanArgs};
+use crate::args::{Encoding, GetArgs, KvArgs, KvCommand, KvStatsArgs, PutArgs, ScanArgs};
 use crate::error::CliError;
 use crate::interrupt::Guard;
 use crate::opening;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &KvArgs) -> Result<(), CliError> {
         KvCommand::Import(import) => import::store(args, import),
         KvCommand::Export(export) => export::store(args, export),
         KvCommand::Check { .. } => check(args),
-        KvCommand::Stats { output } => stats(args, *output),
+        KvCommand::Stats(stats) => self::stats(args, stats),
         KvCommand::Drop => drop_store(args),
         KvCommand::Create { .. } | KvCommand::List { .. } | KvCommand::Bench(_) => Ok(()),
     }
@@ -311,7 +311,13 @@ fn check(args: &KvArgs) -> Result<(), CliError> {
     }
 }
 
-fn stats(args: &KvArgs, output: OutputFormat) -> Result<(), CliError> {
+fn stats(args: &KvArgs, stats: &KvStatsArgs) -> Result<(), CliError> {
+    if stats.lookups.is_some() {
+        return Err(CliError::Usage {
+            message: format!("--lookups is for trees, and {} is a store", args.name),
+            hint: "`halocline kv POOL stats` without it shows statistics of a store".to_owned(),
+        });
+    }
     let open = OpenStore::to_read(args)?;
     let all = open.stores.stats();
     answer::numbers(
@@ -327,7 +333,7 @@ fn stats(args: &KvArgs, output: OutputFormat) -> Result<(), CliError> {
             ("pending_records", all.pending_records),
             ("newest_commit", all.commit),
         ],
-        output,
+        stats.output,
     )
 }
 

@@ -16,7 +16,7 @@ use crate::opening;
 use crate::size::counted;
 
 use super::answer::{self, EntryPrinter};
-use super::{OpenTree, PATIENCE, PREFIX, export, list, load, patiently, style};
+use super::{OpenTree, PATIENCE, PREFIX, export, hot, list, load, patiently, style};
 
 pub(super) fn run(args: &KvArgs) -> Result<(), CliError> {
     refuse_store_options(args)?;
@@ -28,9 +28,12 @@ pub(super) fn run(args: &KvArgs) -> Result<(), CliError> {
         KvCommand::Import(import) => load::load(args, import),
         KvCommand::Export(export) => export::tree(args, export),
         KvCommand::Check { accept } => check(args, *accept),
-        KvCommand::Stats { output } => {
+        KvCommand::Stats(stats) => {
             let (_, tree) = open_to_read(args)?;
-            answer::stats(&tree.stats(), *output)
+            match &stats.lookups {
+                None => answer::stats(&tree.stats(), stats.output),
+                Some(keys) => hot::stats(tree, keys, stats),
+            }
         }
         KvCommand::Drop => drop_tree(args),
         KvCommand::Create { .. } | KvCommand::List { .. } | KvCommand::Bench(_) => Ok(()),
