@@ -15,7 +15,7 @@ use crate::key_range::KeyRange;
 use crate::leaf::ENTRIES;
 use crate::scan::{Direction, StepEnd, StepSize};
 use crate::scan_pairs::ScannedPairs;
-use crate::{Store, Stores};
+use crate::{MAX_VALUE, Store, Stores};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -139,4 +139,35 @@ fn a_short_scan_of_a_young_store_reads_little() {
     assert_eq!(first.0, 0_u32.to_be_bytes());
     let last = store.scan::<&[u8]>(..).next_back().unwrap().unwrap();
     assert_eq!(last.0, 9_999_u32.to_be_bytes());
+}
+
+#[test]
+fn a_step_reads_a_bounded_number_of_bytes() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default()).with_pending_records(100_000)).unwrap();
+    let store = stores.store("s").unwrap();
+    let state = &stores.handle.state;
+    // In the memtable, then in leaves; of one record each, then of several.
+    for len in [MAX_VALUE, 100_000, 16_000] {
+        let value = vec![7; len];
+        (0..100_u32).for_each(|number| store.put(number.to_be_bytes(), &value).unwrap());
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut step = ScannedPairs::default();
+            for (size, bytes) in [(1, 4 << 10), (8, 32 << 10), (256, 1 << 20)] {
+                let size = StepSize(size);
+                let all = &KeyRange::ALL;
+                let end = state.scan_step(&store.state, all, u64::MAX, direction, size, &mut step);
+                assert!(matches!(end, Ok(StepEnd::After(_))), "{len} {size:?}");
+                let count = std::iter::from_fn(|| step.take_first()).count();
+                assert!(
+                    count > 0 && (count - 1) * len <= bytes,
+                    "{count} values of {len}, {size:?}"
+                );
+            }
+        }
+        stores.checkpoint().unwrap();
+    }
+    let mut scan = store.scan::<&[u8]>(..);
+    let pairs = std::iter::from_fn(|| scan.next_ref().map(|pair| pair.unwrap().1.len()));
+    assert_eq!(pairs.sum::<usize>(), 1_600_000);
 }
