@@ -9,6 +9,7 @@ use halocline_engine::EngineError;
 use halocline_media::MediaError;
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
+use halocline_store::StoreError;
 
 /// Why an experiment ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum BenchError {
     /// A tree reports an error.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// A key-value store reports an error.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A table reports an error.
     #[error(transparent)]
     Columns(#[from] ColumnsError),

@@ -17,6 +17,7 @@ mod backing;
 mod chart;
 mod error;
 mod experiments;
+pub mod kv;
 pub mod machine;
 mod medium;
 mod page;

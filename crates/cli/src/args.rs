@@ -21,7 +21,10 @@ use crate::size;
 
 pub(crate) use advise::AdviseArgs;
 pub(crate) use generate::{Benchmark, GenerateArgs};
-pub(crate) use kv::{KvArgs, KvCommand, LoadArgs, ScanArgs};
+pub(crate) use kv::{
+    Encoding, EntryFormat, ExportArgs, GetArgs, KvArgs, KvBenchArgs, KvCommand, KvImportArgs, PutArgs,
+    ScanArgs,
+};
 pub(crate) use space::{CompactArgs, VacuumArgs};
 pub(crate) use ssb::SsbArgs;
 pub(crate) use tiers::TierArgs;

@@ -6,6 +6,7 @@ use std::io;
 use halocline_bench::BenchError;
 use halocline_engine::EngineError;
 use halocline_ordered::TreeError;
+use halocline_store::StoreError;
 
 /// The exit code of a program that touched a part of a pool file that is no longer there.
 pub(crate) const POOL_CUT_OFF: u8 = 4;
@@ -108,6 +109,12 @@ impl From<EngineError> for CliError {
 
 impl From<TreeError> for CliError {
     fn from(error: TreeError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
         Self::failed(error.to_string())
     }
 }

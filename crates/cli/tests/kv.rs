@@ -204,12 +204,15 @@ fn what_is_missing_is_named_with_what_makes_it() {
     assert!(!home.path("none").exists());
     assert_error(
         &home.fails(1, &["kv", "p", "get", "1"]),
-        &["p has no tree kv", "hint: `halocline kv p create`"],
+        &["p has no tree or store kv", "hint: `halocline kv p create`"],
     );
     home.ok(&["kv", "p", "create", "prices"]);
     assert_error(
         &home.fails(1, &["kv", "p", "--name", "stock", "get", "1"]),
-        &["no tree stock; it has prices", "kv p --name stock create"],
+        &[
+            "no tree or store stock; it has prices",
+            "kv p --name stock create",
+        ],
     );
     assert_error(
         &home.fails(1, &["kv", "p", "create", "prices"]),

@@ -1,12 +1,13 @@
 //! The state that all sessions of an open database share.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLockReadGuard};
 use std::time::Duration;
 
 use datafusion::execution::runtime_env::RuntimeEnv;
 use halocline_columns::TableOptions;
 use halocline_elf::IndexOptions;
 use halocline_pool::Pool;
+use halocline_store::Stores;
 
 use crate::EngineError;
 use crate::background::Background;
@@ -19,6 +20,13 @@ use crate::scrub::{DamageLog, Scrub};
 use crate::stores::OpenStores;
 use crate::threads::{MOST_THREADS, SelectionThreads};
 use crate::tuning::Tuning;
+
+/// The versions of tables of both kinds at one moment.
+pub(crate) struct Moment<'a> {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) stores: Option<Stores>,
+    _guard: RwLockReadGuard<'a, ()>,
+}
 
 /// The state that all sessions of an open pool share.
 pub(crate) struct EngineContext {
@@ -48,6 +56,28 @@ impl EngineContext {
     /// The pool or its log cannot be read.
     pub(crate) fn catalog(&self) -> Result<Arc<Catalog>, EngineError> {
         self.cache.newest(&self.pool, &self.tuning)
+    }
+
+    /// Returns the newest version of the database, and the stores if they are open, both as of one moment. What
+    /// is read of the stores has to be pinned before the guard is dropped.
+    ///
+    /// # Errors
+    /// The pool, its log or the stores cannot be read.
+    pub(crate) fn moment(&self) -> Result<Moment<'_>, EngineError> {
+        let guard = self.stores.moment();
+        loop {
+            let catalog = self.catalog()?;
+            // Of stores that another process writes, a commit is visible later than the generation of which it
+            // is a part, but not to a reader that looks then.
+            let is_reader = self.stores.renew()?;
+            if !is_reader || self.pool.snapshot()?.generation() == catalog.version().0 {
+                return Ok(Moment {
+                    catalog,
+                    stores: self.stores.if_open(),
+                    _guard: guard,
+                });
+            }
+        }
     }
 
     /// Returns the DRAM budget for the copies of all placed indexes; none if there is no limit.

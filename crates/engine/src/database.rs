@@ -27,7 +27,8 @@ use crate::scrub::{DamageLog, Scrub};
 use crate::session::DatabaseSession;
 use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
-    self, PlacementSpec, build_index, drop_indexes, insert_batch, place_now, rebuild, set_placement,
+    self, PlacementSpec, build_index, drop_indexes, find_keyed, import_keyed, insert_batch,
+    insert_keyed_batch, place_now, rebuild, set_placement,
 };
 use crate::stores::OpenStores;
 use crate::tuning::Tuning;
@@ -305,6 +306,17 @@ impl Database {
         progress: &mut dyn FnMut(&ImportProgress),
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
+        if let Some(found) = find_keyed(&self.session, &self.engine, table)? {
+            return import_keyed(
+                &self.session,
+                &self.engine,
+                &found,
+                files,
+                options,
+                progress,
+                cancel,
+            );
+        }
         self.session
             .change_large(&self.engine, "import", cancel, |transaction| {
                 crate::import::run(transaction, table, files, options, progress, cancel)
@@ -318,6 +330,9 @@ impl Database {
     /// # Errors
     /// No such table or column; a value does not fit; the pool cannot be written.
     pub fn insert(&self, table: &str, batch: &RecordBatch) -> Result<u64, EngineError> {
+        if let Some(found) = find_keyed(&self.session, &self.engine, table)? {
+            return insert_keyed_batch(&self.session, &self.engine, &found, batch);
+        }
         self.session
             .change(&self.engine, "insert", &NEVER, |transaction| {
                 insert_batch(transaction, table, batch)

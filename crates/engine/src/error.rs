@@ -228,12 +228,6 @@ pub enum EngineError {
          begin again"
     )]
     TransactionLost,
-    /// One transaction writes to tables with a primary key and to others.
-    #[error(
-        "one transaction writes either to tables with a primary key or to others; COMMIT before the statement, or give both \
-         tables a primary key"
-    )]
-    MixedTransaction,
     /// Two rows would have the same primary key.
     #[error("{statement}: there is a row with the primary key ({key}) already; {instead}")]
     DuplicateKey {

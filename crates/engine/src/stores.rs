@@ -1,11 +1,15 @@
 //! Key-value stores of the open database, and the tables with a primary key in them: see
 //! [`Database::store`].
+//!
+//! They are opened for writing if that is possible, else for reading: the pool is opened read-only, or another
+//! process writes them. What was opened for reading moves on to the newest commit with each statement, and is
+//! opened for writing when a statement wants to write.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use halocline_keyed::KeyedTables;
-use halocline_pool::Pool;
-use halocline_store::{Store, Stores};
+use halocline_pool::{Pool, PoolError};
+use halocline_store::{Store, StoreError, Stores};
 
 use crate::{Database, EngineError};
 
@@ -14,6 +18,9 @@ use crate::{Database, EngineError};
 pub(crate) struct OpenStores {
     pool: Pool,
     opened: Mutex<Opened>,
+    /// Locked for writing while a transaction that has changed both kinds of tables is visible in one of them
+    /// only.
+    moment: RwLock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +34,7 @@ impl OpenStores {
         Self {
             pool: pool.clone(),
             opened: Mutex::default(),
+            moment: RwLock::default(),
         }
     }
 
@@ -34,12 +42,27 @@ impl OpenStores {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns a guard under which versions of tables with and without a primary key are of one moment.
+    pub(crate) fn moment(&self) -> RwLockReadGuard<'_, ()> {
+        self.moment.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a guard under which a transaction becomes visible in both kinds of tables.
+    pub(crate) fn commit_moment(&self) -> RwLockWriteGuard<'_, ()> {
+        self.moment.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the stores if they are open.
+    pub(crate) fn if_open(&self) -> Option<Stores> {
+        self.opened().stores.clone()
+    }
+
     /// Returns the stores, which are created if the pool has none.
     ///
     /// # Errors
     /// They are damaged or open elsewhere; the pool cannot be written.
     pub(crate) fn stores(&self) -> Result<Stores, EngineError> {
-        Ok(self.opened().stores(&self.pool)?.clone())
+        Ok(self.opened().writable(&self.pool)?.clone())
     }
 
     /// Returns the tables with a primary key, for creating one.
@@ -47,7 +70,35 @@ impl OpenStores {
     /// # Errors
     /// Those of [`stores`](Self::stores); the list of tables is damaged.
     pub(crate) fn tables(&self) -> Result<Arc<KeyedTables>, EngineError> {
-        self.opened().tables(&self.pool)
+        let mut opened = self.opened();
+        opened.writable(&self.pool)?;
+        opened.tables(&self.pool)
+    }
+
+    /// Opens the stores for writing if they are open for reading.
+    ///
+    /// # Errors
+    /// Those of [`stores`](Self::stores).
+    pub(crate) fn want_to_write(&self) -> Result<(), EngineError> {
+        let mut opened = self.opened();
+        if opened.stores.as_ref().is_some_and(Stores::is_reader) {
+            opened.writable(&self.pool)?;
+        }
+        Ok(())
+    }
+
+    /// Moves on to the newest commit if the stores are open for reading. Returns true if they are.
+    ///
+    /// # Errors
+    /// The stores cannot be read.
+    pub(crate) fn renew(&self) -> Result<bool, EngineError> {
+        let mut opened = self.opened();
+        let Some(stores) = opened.stores.clone().filter(Stores::is_reader) else {
+            return Ok(false);
+        };
+        stores.refresh()?;
+        opened.tables = None;
+        Ok(true)
     }
 
     /// Returns the tables with a primary key; none if the pool has no stores.
@@ -64,10 +115,27 @@ impl OpenStores {
 }
 
 impl Opened {
-    fn stores(&mut self, pool: &Pool) -> Result<&Stores, EngineError> {
+    fn writable(&mut self, pool: &Pool) -> Result<&Stores, EngineError> {
+        let opened = match self.stores.clone().filter(|stores| !stores.is_reader()) {
+            Some(stores) => stores,
+            None => {
+                let stores = Stores::open(pool)?;
+                self.tables = None;
+                stores
+            }
+        };
+        Ok(self.stores.insert(opened))
+    }
+
+    fn readable(&mut self, pool: &Pool) -> Result<&Stores, EngineError> {
         let opened = match self.stores.take() {
             Some(stores) => stores,
-            None => Stores::open(pool)?,
+            None => match Stores::open(pool) {
+                Err(StoreError::Pool(PoolError::ReadOnly { .. } | PoolError::SlabInUse { .. })) => {
+                    Stores::open_reader(pool)?
+                }
+                opened => opened?,
+            },
         };
         Ok(self.stores.insert(opened))
     }
@@ -76,7 +144,7 @@ impl Opened {
         if let Some(tables) = &self.tables {
             return Ok(Arc::clone(tables));
         }
-        let tables = Arc::new(KeyedTables::open(self.stores(pool)?)?);
+        let tables = Arc::new(KeyedTables::open(self.readable(pool)?)?);
         self.tables = Some(Arc::clone(&tables));
         Ok(tables)
     }

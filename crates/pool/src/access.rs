@@ -1,7 +1,7 @@
 //! Coordination of readers and writers: pinned generations, the writer's lock, and the lock of syncs. Within
 //! this process it uses counts and flags, towards other handles it uses locks of the file.
 //!
-//! Invariant: while a generation's count is not zero, its lock byte is held. A writer reuses what a
+//! Invariant: while the count of a pinned number is not zero, its lock byte is held. A writer reuses what a
 //! generation freed only when no older one is pinned, here or elsewhere.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use halocline_media::Medium;
 
 use crate::PoolError;
-use crate::locks::LockFile;
+use crate::locks::{LockFile, PinKind};
 
 /// The readers and the writer of one handle or, where there is no file to lock, of all handles on one medium.
 #[derive(Debug)]
 pub(crate) struct Access {
     pins: Mutex<BTreeMap<u64, usize>>,
+    slab_pins: Mutex<BTreeMap<u64, usize>>,
     writing: AtomicBool,
     syncing: Mutex<()>,
     /// Open slabs by the offset of their heads, with their readers or their writer.
@@ -56,6 +57,7 @@ impl Access {
     fn new(locks: Option<LockFile>, path: Arc<Path>) -> Access {
         Access {
             pins: Mutex::default(),
+            slab_pins: Mutex::default(),
             writing: AtomicBool::new(false),
             syncing: Mutex::default(),
             slabs: Mutex::default(),
@@ -68,47 +70,68 @@ impl Access {
     /// Pins a generation. The pin only protects it if it is still the newest when this returns: a writer that
     /// published another one in between may not have seen the pin.
     pub(crate) fn pin(&self, generation: u64) -> Result<(), PoolError> {
-        let mut pins = self.pins();
-        let count = pins.entry(generation).or_insert(0);
-        if *count == 0
-            && let Some(locks) = &self.locks
-            && let Err(error) = locks.pin(generation)
-        {
-            pins.remove(&generation);
-            return Err(self.failed(error));
-        }
-        *count += 1;
-        drop(pins);
-        // The lock must be visible before the superblock is read again; see `pinned_before`.
-        fence(Ordering::SeqCst);
-        Ok(())
+        self.pin_number(PinKind::Generation, generation)
     }
 
     pub(crate) fn unpin(&self, generation: u64) {
-        let mut pins = self.pins();
-        let Some(count) = pins.get_mut(&generation) else {
-            return;
-        };
-        *count -= 1;
-        if *count == 0 {
-            pins.remove(&generation);
-            if let Some(locks) = &self.locks {
-                locks.unpin(generation);
-            }
-        }
+        self.unpin_number(PinKind::Generation, generation);
     }
 
     /// Returns the generations before `generation` that are pinned, as ranges in any order. Space that only
     /// other generations name may be overwritten.
     pub(crate) fn pinned_before(&self, generation: u64) -> Result<Vec<Range<u64>>, PoolError> {
-        // The published superblock must be visible before the locks are read, or a reader could pin the
-        // previous generation unnoticed.
+        self.pinned_numbers(PinKind::Generation, 0..generation)
+    }
+
+    /// Pins a number. Whoever looks for pins later sees it.
+    pub(crate) fn pin_number(&self, kind: PinKind, number: u64) -> Result<(), PoolError> {
+        let mut pins = self.pins(kind);
+        let count = pins.entry(number).or_insert(0);
+        if *count == 0
+            && let Some(locks) = &self.locks
+            && let Err(error) = locks.pin(kind, number)
+        {
+            pins.remove(&number);
+            return Err(self.failed(error));
+        }
+        *count += 1;
+        drop(pins);
+        // The lock must be visible before anything is read that it protects; see `pinned_numbers`.
         fence(Ordering::SeqCst);
-        let here = self.pins();
-        let mut pinned: Vec<Range<u64>> = here.range(..generation).map(|(pin, _)| *pin..*pin + 1).collect();
+        Ok(())
+    }
+
+    pub(crate) fn unpin_number(&self, kind: PinKind, number: u64) {
+        let mut pins = self.pins(kind);
+        let Some(count) = pins.get_mut(&number) else {
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            pins.remove(&number);
+            if let Some(locks) = &self.locks {
+                locks.unpin(kind, number);
+            }
+        }
+    }
+
+    /// Returns those of some numbers that this or other handles pin, as ranges in any order.
+    pub(crate) fn pinned_numbers(
+        &self,
+        kind: PinKind,
+        numbers: Range<u64>,
+    ) -> Result<Vec<Range<u64>>, PoolError> {
+        // What was stored must be visible before the locks are read, or a reader could read what was there
+        // before unnoticed.
+        fence(Ordering::SeqCst);
+        let here = self.pins(kind);
+        let mut pinned: Vec<Range<u64>> = here
+            .range(numbers.clone())
+            .map(|(pin, _)| *pin..*pin + 1)
+            .collect();
         drop(here);
         if let Some(locks) = &self.locks {
-            let elsewhere = locks.pinned_before(generation);
+            let elsewhere = locks.pinned(kind, numbers);
             pinned.extend(elsewhere.map_err(|error| self.failed(error))?);
         }
         Ok(pinned)
@@ -213,8 +236,12 @@ impl Access {
         PoolError::io("lock", &self.path, error)
     }
 
-    fn pins(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pins(&self, kind: PinKind) -> MutexGuard<'_, BTreeMap<u64, usize>> {
+        let pins = match kind {
+            PinKind::Generation => &self.pins,
+            PinKind::Slab => &self.slab_pins,
+        };
+        pins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -107,6 +107,9 @@ pub(crate) const SLAB_ROOT: u64 = 256;
 /// Base of the lock bytes of slabs: each has the byte of its first chunk's block number.
 pub(crate) const LOCK_SLABS: u64 = 1 << 61;
 
+/// The lock of the readers beside the writer of a slab that pin number 0; that of number n is n bytes further.
+pub(crate) const LOCK_SLAB_PINS: u64 = 3 << 60;
+
 /// Base of the lock bytes: far beyond any data, where a byte can only be locked.
 pub(crate) const LOCK_BASE: u64 = 1 << 62;
 

@@ -16,10 +16,31 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::layout::{BLOCK, LOCK_OPEN, LOCK_READERS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID};
+use crate::layout::{
+    BLOCK, LOCK_OPEN, LOCK_READERS, LOCK_SLAB_PINS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID,
+};
 
 /// The whole file as a lock range: a length of 0 extends to the end of any file.
 const WHOLE_FILE: Range<u64> = 0..0;
+
+/// What a pinned number stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PinKind {
+    /// A generation of the pool.
+    Generation,
+    /// A number that the owner of a slab chooses.
+    Slab,
+}
+
+impl PinKind {
+    /// Returns the lock byte of number 0.
+    fn base(self) -> u64 {
+        match self {
+            Self::Generation => LOCK_READERS,
+            Self::Slab => LOCK_SLAB_PINS,
+        }
+    }
+}
 
 /// An open file through which one handle holds its locks. Dropping it releases them all.
 #[derive(Debug)]
@@ -101,27 +122,28 @@ impl LockFile {
         self.unlock(byte..byte + 1);
     }
 
-    /// Announces to the writers of other handles that `generation` is being read.
-    pub(crate) fn pin(&self, generation: u64) -> io::Result<()> {
-        match self.set(libc::F_OFD_SETLK, libc::F_RDLCK, LOCK_READERS + generation)? {
+    /// Announces to the writers of other handles that the number is being read, a generation or one that the
+    /// owner of a slab pins.
+    pub(crate) fn pin(&self, kind: PinKind, number: u64) -> io::Result<()> {
+        match self.set(libc::F_OFD_SETLK, libc::F_RDLCK, kind.base() + number)? {
             true => Ok(()),
             false => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 
-    pub(crate) fn unpin(&self, generation: u64) {
-        let byte = LOCK_READERS + generation;
+    pub(crate) fn unpin(&self, kind: PinKind, number: u64) {
+        let byte = kind.base() + number;
         self.unlock(byte..byte + 1);
     }
 
-    /// Returns the generations before `end` that other handles read, as ranges in any order. Takes two system
-    /// calls per range; beyond a maximum number of ranges, all generations from the oldest unexamined one
-    /// on count as read.
-    pub(crate) fn pinned_before(&self, end: u64) -> io::Result<Vec<Range<u64>>> {
+    /// Returns those of some numbers that other handles pin, as ranges in any order. Takes two system calls
+    /// per range; beyond a maximum number of ranges, all numbers from the oldest unexamined one on count as
+    /// pinned.
+    pub(crate) fn pinned(&self, kind: PinKind, numbers: Range<u64>) -> io::Result<Vec<Range<u64>>> {
         const MOST: usize = 200;
-        let end = LOCK_READERS + end;
+        let base = kind.base();
         let (mut found, mut unknown) = (Vec::new(), Vec::new());
-        unknown.push(LOCK_READERS..end);
+        unknown.push(base + numbers.start..base + numbers.end);
         while let Some(part) = unknown.pop() {
             if part.is_empty() {
                 continue;
@@ -137,16 +159,12 @@ impl LockFile {
                 Ok(len) => lock.l_start as u64 + len,
             };
             let stop = stop.clamp(start + 1, part.end);
-            found.push(start - LOCK_READERS..stop - LOCK_READERS);
+            found.push(start - base..stop - base);
             unknown.push(stop..part.end);
             // Push the older part last, so that it is examined first.
             unknown.push(part.start..start);
             if found.len() == MOST {
-                found.extend(
-                    unknown
-                        .into_iter()
-                        .map(|part| part.start - LOCK_READERS..part.end - LOCK_READERS),
-                );
+                found.extend(unknown.into_iter().map(|part| part.start - base..part.end - base));
                 break;
             }
         }
@@ -229,14 +247,17 @@ mod tests {
         let copy = first.file.try_clone().unwrap();
         assert!(first.try_writer().unwrap());
         first.share_open().unwrap();
-        first.pin(7).unwrap();
+        first.pin(PinKind::Generation, 7).unwrap();
         assert!(first.try_slab(64 << 20, false).unwrap());
         drop(first);
 
         let second = LockFile::new(file.reopen().unwrap());
         assert!(second.try_writer().unwrap(), "the writer's lock");
         assert!(second.try_alone().unwrap(), "the lock of open handles");
-        assert_eq!(second.pinned_before(100).unwrap(), Vec::<Range<u64>>::new());
+        assert_eq!(
+            second.pinned(PinKind::Generation, 0..100).unwrap(),
+            Vec::<Range<u64>>::new()
+        );
         assert!(second.try_slab(64 << 20, false).unwrap(), "the lock of a slab");
         drop(copy);
     }

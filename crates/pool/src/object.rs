@@ -21,6 +21,9 @@ impl ObjectKind {
     /// [`Pool::create_slab`](crate::Pool::create_slab).
     pub const SLAB: ObjectKind = ObjectKind(4);
 
+    /// Changes to key-value stores that were committed with the generation.
+    pub const BATCH: ObjectKind = ObjectKind(5);
+
     /// Returns true if its extents change while they are published.
     pub(crate) fn is_mutable(self) -> bool {
         self == ObjectKind::LOG || self == ObjectKind::SLAB
@@ -34,6 +37,7 @@ impl fmt::Display for ObjectKind {
             ObjectKind::INDEX => f.write_str("index"),
             ObjectKind::LOG => f.write_str("log"),
             ObjectKind::SLAB => f.write_str("slab"),
+            ObjectKind::BATCH => f.write_str("batch"),
             ObjectKind(other) => write!(f, "object of kind {other}"),
         }
     }

@@ -94,3 +94,48 @@ fn a_node_is_not_given_back_twice() {
     slab.free(node);
     slab.free(node);
 }
+
+#[test]
+fn readers_beside_the_writer_pin_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    let slab = pool.create_slab("nodes", &OPTIONS).unwrap();
+    let node = slab.alloc().unwrap();
+    slab.medium().store_u64(node, 7);
+    let read_only = PoolOptions::default().with_read_only(true);
+    let other = Pool::open(&path, &read_only).unwrap();
+    let wrong = other.observe_slab("nodes", *b"other\0\0\0").unwrap_err();
+    assert!(matches!(wrong, PoolError::WrongSlab { .. }), "{wrong}");
+    // One in the handle of the writer, one elsewhere.
+    for pool in [&pool, &other] {
+        let reader = pool.observe_slab("nodes", OPTIONS.owner).unwrap().finish();
+        assert_eq!(reader.medium().load_u64(node), 7);
+        assert!(slab.pinned(0..Slab::PINS).unwrap().is_empty());
+        let pin = reader.pin(9).unwrap();
+        let again = reader.pin(9).unwrap();
+        let first = reader.pin(0).unwrap();
+        let far = reader.pin(Slab::PINS - 1).unwrap();
+        drop(reader);
+        let is_pinned =
+            |number: u64| slab.pinned(number..number + 1).unwrap().first() == Some(&(number..number + 1));
+        let expected = [
+            (0, true),
+            (1, false),
+            (8, false),
+            (9, true),
+            (10, false),
+            (Slab::PINS - 1, true),
+        ];
+        for (number, pinned) in expected {
+            assert_eq!(is_pinned(number), pinned, "{number}");
+        }
+        let mut all = slab.pinned(1..Slab::PINS).unwrap();
+        all.sort_by_key(|range| range.start);
+        assert_eq!(all, [9..10, Slab::PINS - 1..Slab::PINS]);
+        drop((pin, first, far));
+        assert!(is_pinned(9));
+        drop(again);
+        assert!(slab.pinned(0..Slab::PINS).unwrap().is_empty());
+    }
+}

@@ -1,12 +1,13 @@
 //! Batches of writes: [`WriteBatch`].
 
 use std::ops::RangeBounds;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::commit::BatchOp;
 use crate::error::Result;
 use crate::key_range::KeyRange;
 use crate::limits::{check_key, check_value};
+use crate::pair::to_millis;
 use crate::store::Store;
 
 /// Writes to any stores of one pool that take effect together: after a crash all of them or none.
@@ -53,7 +54,7 @@ impl WriteBatch {
     /// # Errors
     /// [`KeyTooLong`](crate::StoreError::KeyTooLong), [`ValueTooLong`](crate::StoreError::ValueTooLong).
     pub fn put(&mut self, store: &Store, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_until(store, key.as_ref(), value.as_ref(), None)
+        self.push_put(store, key.as_ref(), value.as_ref(), None)
     }
 
     /// Sets the value of a key, which expires after `ttl`.
@@ -69,10 +70,24 @@ impl WriteBatch {
     ) -> Result<()> {
         let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         let expires = store.stores.state.now().saturating_add(ttl);
-        self.put_until(store, key.as_ref(), value.as_ref(), Some(expires))
+        self.push_put(store, key.as_ref(), value.as_ref(), Some(expires))
     }
 
-    fn put_until(&mut self, store: &Store, key: &[u8], value: &[u8], expires: Option<u64>) -> Result<()> {
+    /// Sets the value of a key, which expires at a time, rounded down to milliseconds.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_until(
+        &mut self,
+        store: &Store,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expires: SystemTime,
+    ) -> Result<()> {
+        self.push_put(store, key.as_ref(), value.as_ref(), Some(to_millis(expires)))
+    }
+
+    fn push_put(&mut self, store: &Store, key: &[u8], value: &[u8], expires: Option<u64>) -> Result<()> {
         check_key(&store.state, key)?;
         check_value(&store.state, value)?;
         self.ops.push(BatchOp::Put {

@@ -118,7 +118,7 @@ impl Stores {
     ///
     /// # Errors
     /// [`StoreError::Poisoned`](crate::StoreError::Poisoned): after a failed write the pool has to be opened
-    /// again first. Damage is part of the report.
+    /// again first. [`StoreError::ReadOnly`](crate::StoreError::ReadOnly). Damage is part of the report.
     pub fn check(
         &self,
         progress: &mut dyn FnMut(StoresCheckProgress) -> ControlFlow<()>,

@@ -8,11 +8,9 @@ use crate::key_range::KeyRange;
 use crate::leaf::{fingerprint, slice_of};
 use crate::memtable::{MemEntry, MemTable};
 use crate::record::{RecordContents, RecordRef};
+use crate::scan::STEP_ENTRIES;
 use crate::state::{StoreTrees, StoresState};
 use crate::tree::{Damage, load_leaf};
-
-/// Most entries of a memtable in one step.
-const STEP_ENTRIES: usize = 256;
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,6 +51,8 @@ struct Frozen {
     next_store: u32,
     dirty: Vec<EntrySlot>,
     freed: Freed,
+    /// What waits for readers, and no checkpoint needs.
+    waiting: Freed,
     old_catalog: Vec<u64>,
     /// Log segments with the bytes that are needed after a crash.
     logs: BTreeMap<u64, SegmentUse>,
@@ -72,6 +74,7 @@ impl StoresState {
             &mut freed,
             &mut pages,
             &|catalog, freed| {
+                let freed = [freed, &frozen.waiting];
                 self.write_catalog(&frozen.stores, catalog, freed, &frozen.logs, frozen.next_store)
             },
         );
@@ -98,7 +101,7 @@ impl StoresState {
                 }
                 stored?;
                 freed.segments.extend(frozen.old_catalog);
-                self.finish(frozen.stores, trees, catalog.segments, frozen.number, &freed);
+                self.finish(frozen.stores, trees, catalog.segments, frozen.number, freed);
                 self.checkpoints.fetch_add(1, Ordering::Release);
                 self.work.notify_all();
                 Ok(())
@@ -121,11 +124,13 @@ impl StoresState {
     /// Takes the entries of all memtables; commits go to new ones.
     fn freeze(&self) -> Result<Frozen> {
         let mut committer = self.committer();
-        let snapshots = self.snapshots();
+        let mut snapshots = self.snapshots();
+        self.look_for_readers(&mut committer, &mut snapshots);
         self.purge(&mut committer, &snapshots)?;
         let logs = self.needed_logs(&snapshots)?;
         drop(snapshots);
         committer.merging = true;
+        self.frozen.store(committer.commit, Ordering::Release);
         let stores: Vec<_> = self.stores().values().cloned().collect();
         let stores = stores.into_iter().map(|store| {
             let mut trees = store.write();
@@ -157,6 +162,7 @@ impl StoresState {
             next_store: committer.next_store,
             dirty: std::mem::take(&mut committer.dirty),
             freed: std::mem::take(&mut committer.freed),
+            waiting: committer.waiting.clone(),
             old_catalog: std::mem::take(&mut committer.catalog),
             logs,
         })
@@ -249,7 +255,7 @@ impl StoresState {
         &self,
         stores: &[FrozenStore],
         trees: &[Tree],
-        freed: &Freed,
+        freed: [&Freed; 2],
         logs: &BTreeMap<u64, SegmentUse>,
         next_store: u32,
     ) -> Result<StoredCatalog, MergeError> {
@@ -330,7 +336,7 @@ impl StoresState {
         trees: Vec<Tree>,
         catalog: Vec<u64>,
         number: u64,
-        freed: &Freed,
+        freed: Freed,
     ) {
         let mut committer = self.committer();
         for (frozen, tree) in stores.into_iter().zip(trees) {
@@ -341,7 +347,11 @@ impl StoresState {
         committer.merging = false;
         committer.catalog = catalog;
         committer.checkpoint = number;
-        self.segments().release(&self.slab, freed);
+        let unlinks = std::mem::take(&mut *self.unlinks());
+        if let Err(damage) = self.unlink(unlinks) {
+            self.poison(&self.damaged(damage));
+        }
+        self.release(&mut committer, freed);
     }
 
     /// Takes back a checkpoint that failed.
@@ -404,22 +414,22 @@ pub(crate) fn checkpoint_sum(checkpoint: &Checkpoint) -> u64 {
 /// Returns the segments as they are once what is free with the checkpoint is.
 fn catalog_segments(
     segments: &Segments,
-    freed: &Freed,
+    freed: [&Freed; 2],
     logs: &BTreeMap<u64, SegmentUse>,
 ) -> BTreeMap<u64, SegmentUse> {
     let pages = segments
         .iter()
         .filter(|(_, segment)| segment.kind != SegmentKind::Log);
     let mut all: BTreeMap<u64, SegmentUse> = pages.map(|(offset, segment)| (offset, *segment)).collect();
-    for &(page, kind) in &freed.pages {
+    for &(page, kind) in freed.iter().flat_map(|freed| &freed.pages) {
         if let Some((offset, segment)) = all.range_mut(..=page).next_back() {
             segment.used &= !kind.bit(page - offset);
         }
     }
     all.extend(logs.iter().map(|(offset, segment)| (*offset, *segment)));
-    freed.segments.iter().for_each(|offset| {
+    for offset in freed.iter().flat_map(|freed| &freed.segments) {
         all.remove(offset);
-    });
+    }
     all.retain(|_, segment| segment.kind == SegmentKind::Log || segment.used != 0);
     all
 }

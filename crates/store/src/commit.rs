@@ -22,6 +22,13 @@ use crate::tree::Damage;
 /// Multiple of the limits of a checkpoint at which commits wait for it.
 const OVERDUE: usize = 3;
 
+/// Part of the needed bytes of the log, as its inverse, that is appended before a checkpoint is due. What was
+/// emptied is used again after it.
+const APPENDED: u64 = 32;
+
+/// Least number of appended bytes at which a checkpoint is due, unless the options say less.
+const LEAST_APPENDED: u64 = 1 << 20;
+
 /// An operation of a batch.
 #[derive(Clone)]
 pub(crate) enum BatchOp {
@@ -106,6 +113,10 @@ pub(crate) struct Committer {
     pub(crate) dirty: Vec<EntrySlot>,
     /// Pages and segments that become free with the next checkpoint.
     pub(crate) freed: Freed,
+    /// Pages and segments that no checkpoint needs any more, but readers beside the writer may.
+    pub(crate) waiting: Freed,
+    /// A commit that was there when no reader was opening: each one that opens later sees it.
+    pub(crate) readers_since: u64,
     /// Number of records since the last checkpoint.
     pub(crate) pending_records: usize,
     /// Bytes of log since the last checkpoint.
@@ -130,6 +141,7 @@ impl StoresState {
         ops: Vec<BatchOp>,
         conditions: Vec<CommitCondition>,
     ) -> Result<Outcome> {
+        self.writable()?;
         let pending = Arc::new(PendingCommit {
             ops,
             conditions,
@@ -168,18 +180,39 @@ impl StoresState {
     }
 
     /// Returns true if the keeper is so far behind that commits have to wait for it.
-    fn is_overdue(&self, committer: &Committer) -> bool {
+    pub(crate) fn is_overdue(&self, committer: &Committer) -> bool {
         self.options.background
             && !self.stopping.load(Ordering::Acquire)
             && self.writable().is_ok()
             && (committer.pending_records > OVERDUE * self.options.pending_records
-                || committer.pending_bytes > OVERDUE as u64 * self.options.pending_bytes)
+                || committer.pending_bytes > OVERDUE as u64 * self.pending_bytes()
+                || self.reclaiming.load(Ordering::Acquire) && self.is_overfull())
+    }
+
+    /// Returns true if the log is so much larger than it should be that commits wait until segments are used
+    /// again.
+    fn is_overfull(&self) -> bool {
+        let segments = self.segments();
+        let (all, live) = segments.log_bytes();
+        let percent = u64::from(self.options.garbage_percent);
+        all > live * 100 / (100 - percent) + self.pending_bytes_of(live)
+    }
+
+    /// Returns the appended bytes at which a checkpoint is due.
+    fn pending_bytes(&self) -> u64 {
+        let (_, live) = self.segments().log_bytes();
+        self.pending_bytes_of(live)
+    }
+
+    fn pending_bytes_of(&self, live: u64) -> u64 {
+        let most = self.options.pending_bytes;
+        most.min((live / APPENDED).max(LEAST_APPENDED))
     }
 
     /// Returns true if a limit is exceeded up to which commits wait for a checkpoint.
     pub(crate) fn is_checkpoint_due(&self, committer: &Committer) -> bool {
         committer.pending_records >= self.options.pending_records
-            || committer.pending_bytes >= self.options.pending_bytes
+            || committer.pending_bytes >= self.pending_bytes()
     }
 
     fn commit_group(&self, committer: &mut Committer, group: &[Arc<PendingCommit>]) {
@@ -240,8 +273,12 @@ impl StoresState {
     }
 
     /// Puts the records into the trees and lets readers see them.
-    fn publish(&self, committer: &mut Committer, staged: Vec<Staged>) {
+    pub(crate) fn publish(&self, committer: &mut Committer, staged: Vec<Staged>) {
         let mut snapshots = self.snapshots();
+        if snapshots.oldest().is_some() {
+            // Between versions that a snapshot sees, those that nobody sees are unlinked.
+            self.look_for_readers(committer, &mut snapshots);
+        }
         for record in staged {
             // The records were just written and the versions before them just read.
             if let Err(damage) = self.apply(committer, &mut snapshots, record) {
@@ -289,7 +326,7 @@ impl StoresState {
         Ok(Outcome::Committed)
     }
 
-    fn holds(&self, overlay: &Overlay, condition: &CommitCondition) -> Result<bool> {
+    pub(crate) fn holds(&self, overlay: &Overlay, condition: &CommitCondition) -> Result<bool> {
         match condition {
             CommitCondition::Unchanged { store, key, since } => {
                 store.is_one_of(self)?;
@@ -316,6 +353,36 @@ impl StoresState {
                 Ok(value.as_deref() == expected.as_deref())
             }
         }
+    }
+
+    /// Returns the value that a key had as of a commit.
+    #[inline]
+    pub(crate) fn get(&self, store: &StoreState, key: &[u8], commit: u64) -> Result<Option<Vec<u8>>> {
+        self.find(store, key, commit, |version| self.value_of(version))
+    }
+
+    /// Calls `read` with the version that a key had as of a commit, while the tree is locked.
+    #[inline]
+    pub(crate) fn find<T>(
+        &self,
+        store: &StoreState,
+        key: &[u8],
+        commit: u64,
+        read: impl Fn(&RecordRef) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        self.reading(commit, || {
+            store.is_one_of(self)?;
+            let trees = store.read();
+            let located = trees.locate(self.medium(), key);
+            let version = located.and_then(|located| match located {
+                Some(located) => self.version_at(located.record, commit),
+                None => Ok(None),
+            });
+            match version.map_err(|damage| self.damaged(damage))? {
+                Some(version) => read(&version),
+                None => Ok(None),
+            }
+        })
     }
 
     /// Returns the value of a record, if it is not a deletion and has not expired.
@@ -367,7 +434,9 @@ impl StoresState {
             });
             return Ok(());
         }
-        if snapshots.oldest().is_some_and(|oldest| oldest < commit) {
+        // The newest version of a checkpoint stays linked: replay counts it.
+        let is_of_checkpoint = commit <= self.frozen.load(Ordering::Acquire);
+        if !is_of_checkpoint && snapshots.oldest().is_some_and(|oldest| oldest < commit) {
             // No snapshot sees the old version, but one may see those before it.
             new.set_prev(self.medium(), old.head.prev.get());
         }

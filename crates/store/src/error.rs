@@ -99,6 +99,36 @@ pub enum StoreError {
         /// The newest format that this program reads.
         supported: u32,
     },
+    /// The stores are open for reading only.
+    #[error("the stores in {} are open for reading; open them with `Stores::open` to write", path.display())]
+    ReadOnly {
+        /// The pool.
+        path: PathBuf,
+    },
+    /// The pool has no stores that could be read.
+    #[error("there are no stores in {}; they are created when they are first opened for writing", path.display())]
+    NoStores {
+        /// The pool.
+        path: PathBuf,
+    },
+    /// The state that a reader beside the writer sees is gone.
+    #[error(
+        "the stores in {} were opened for writing again, which ended the state that this reader sees; call \
+         `Stores::refresh` for a newer one", path.display()
+    )]
+    Stale {
+        /// The pool.
+        path: PathBuf,
+    },
+    /// A transaction that changed tables and stores was interrupted behind its commit.
+    #[error(
+        "a process was killed while it committed to the stores in {}; open the pool for writing once, which ends the commit",
+        path.display()
+    )]
+    Interrupted {
+        /// The pool.
+        path: PathBuf,
+    },
     /// An earlier write failed, and it is unknown what is durable.
     #[error("an earlier write to the stores failed ({reason}); open the pool again")]
     Poisoned {

@@ -35,6 +35,10 @@ halocline_faults::faults! {
         ReplayMoved,
         /// A deletion is forgotten though the log before it is replayed.
         PurgeEarly,
+        /// The writer does not look for readers in other processes.
+        IgnoreReaders,
+        /// Space that readers may read is used again without a change of the epoch.
+        ReleaseSilently,
         /// A transaction commits without comparing what it has read.
         SkipValidation,
         /// A transaction does not look for keys that came into a range that it has scanned.
@@ -43,5 +47,11 @@ halocline_faults::faults! {
         IgnoreExpiry,
         /// The chunks of a value are not kept when their segment is emptied.
         DropChunks,
+        /// A transaction of the pool is committed without the batch of the stores.
+        Undecided,
+        /// The batch is whole in the log before the transaction of the pool is committed.
+        EndEarly,
+        /// Opening does not look for a batch that was decided.
+        ForgetDecided,
     }
 }

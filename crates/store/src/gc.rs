@@ -4,6 +4,7 @@
 //! they are durable there. The segment is free after the next checkpoint.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::commit::Committer;
 use crate::error::{Result, StoreError};
@@ -12,8 +13,7 @@ use crate::layout::{RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, SEGMENT};
 use crate::log::records_of;
 use crate::memtable::MemEntry;
 use crate::record::{NewRecord, RecordRef, chunk_list};
-use crate::segments::SegmentKind;
-use crate::snapshots::Snapshots;
+use crate::snapshots::{KeptVersion, Snapshots};
 use crate::state::{Located, StoreState, StoresState};
 use crate::tree::Damage;
 
@@ -26,6 +26,13 @@ enum Pointer {
     Entry(Located),
     /// In a newer version.
     Version(RecordRef),
+}
+
+/// A version that leads nowhere needed, and that a newer one leads to until the next checkpoint.
+pub(crate) struct Unlink {
+    store: Arc<StoreState>,
+    key: Vec<u8>,
+    version: RecordRef,
 }
 
 /// A version that was copied.
@@ -57,28 +64,18 @@ impl StoresState {
 
     /// Returns the segment to empty next.
     fn candidate(&self) -> Option<u64> {
-        let committer = self.committer();
+        let current = self.committer().log.position().segment;
         let segments = self.segments();
-        let current = committer.log.position().segment;
-        let now = self.now();
-        let waiting = committer.freed.segments.len() as u64 * SEGMENT;
+        if let Some(expired) = segments.by_use().expired(self.now(), current) {
+            return Some(expired);
+        }
         let (all, live) = segments.log_bytes();
-        let all = all.saturating_sub(waiting);
+        let all = all.saturating_sub(segments.emptied_bytes());
         let garbage = all.saturating_sub(live + SEGMENT);
         let is_full = garbage * 100 > all * u64::from(self.options.garbage_percent);
-        let candidates = segments.iter().filter(|(offset, segment)| {
-            segment.kind == SegmentKind::Log
-                && *offset != current
-                && !committer.freed.segments.contains(offset)
-        });
-        let best = candidates.min_by_key(|(_, segment)| match segment.expires {
-            1.. if segment.expires <= now => 0,
-            _ => segment.used,
-        });
-        let (offset, segment) = best?;
-        let has_expired = segment.expires > 0 && segment.expires <= now;
-        let pays = segment.used == 0 || has_expired || is_full && segment.used < SEGMENT * 9 / 10;
-        pays.then_some(offset)
+        let emptiest = segments.by_use().emptiest(current)?;
+        let used = segments.get(emptiest).map_or(0, |segment| segment.used);
+        (used == 0 || is_full && used < SEGMENT * 9 / 10).then_some(emptiest)
     }
 
     /// Moves what is needed of a segment, which becomes free with the next checkpoint. Returns the number of
@@ -102,14 +99,19 @@ impl StoresState {
         }
         let mut committer = self.committer();
         committer.freed.segments.push(segment);
+        self.segments().set_emptied(segment);
         Ok(moved)
     }
 
     /// Moves those records that are needed, with one fence. Returns their number.
     fn empty_records(&self, committer: &mut Committer, records: &[RecordRef]) -> Result<usize> {
         let mut snapshots = self.snapshots();
+        self.look_for_readers(committer, &mut snapshots);
         let damaged = |damage: Damage| self.damaged(damage);
-        let mark = committer.log.mark();
+        let (mark, written) = (committer.log.mark(), committer.log.written());
+        let commit = committer.commit;
+        // All copies share a frame, as far as they fit.
+        committer.log.begin(commit, true);
         let mut moved: Vec<Moved> = Vec::new();
         let mut of_before: Option<Arc<StoreState>> = None;
         for record in records {
@@ -150,6 +152,8 @@ impl StoresState {
         if count == 0 {
             return Ok(0);
         }
+        committer.log.end(self.medium());
+        committer.pending_bytes += committer.log.written() - written;
         if !injected(StoreFault::MoveUnfenced) {
             let fenced = self.medium().fence();
             if let Err(error) = &fenced {
@@ -183,17 +187,25 @@ impl StoresState {
                 };
                 pointer = found;
             }
+            let is_kept = snapshots.moved(version.offset, copy);
             match pointer {
                 Pointer::Entry(located) => {
                     let mut trees = store.write();
                     committer.point(&mut trees, self.medium(), &key, located.slot, copy);
                 }
                 Pointer::Version(newer) => {
+                    if !is_kept {
+                        // The reader that sees it had not been noticed when it was superseded.
+                        snapshots.keep(KeptVersion {
+                            record: copy,
+                            commit: version.commit(),
+                            until: newer.commit(),
+                        });
+                    }
                     let _no_readers = store.write();
                     newer.set_prev(self.medium(), copy);
                 }
             }
-            snapshots.moved(version.offset, copy);
             self.forget(&version).map_err(damaged)?;
         }
         Ok(count)
@@ -222,7 +234,7 @@ impl StoresState {
     fn pointer_of(
         &self,
         snapshots: &Snapshots,
-        store: &StoreState,
+        store: &Arc<StoreState>,
         key: &[u8],
         record: &RecordRef,
     ) -> Result<Option<(Pointer, RecordRef)>, Damage> {
@@ -250,7 +262,7 @@ impl StoresState {
         if is_it(&version)? {
             return Ok(Some((Pointer::Entry(located), version)));
         }
-        // Versions before are needed only by snapshots, which are all of this process.
+        // Versions before are needed only by snapshots, and by readers beside the writer.
         while snapshots.oldest().is_some_and(|oldest| oldest < version.commit())
             && version.head.prev.get() != 0
         {
@@ -261,13 +273,41 @@ impl StoresState {
                 if is_seen && !injected(StoreFault::IgnoreSnapshots) {
                     return Ok(Some((Pointer::Version(version), older)));
                 }
-                let _readers = store.write();
-                version.set_prev(medium, older.head.prev.get());
+                let frozen = self.frozen.load(Ordering::Acquire);
+                if older.commit() <= frozen && frozen < version.commit() {
+                    // Replay counts it. It is there until the next checkpoint.
+                    self.unlinks().push(Unlink {
+                        store: Arc::clone(store),
+                        key: key.to_vec(),
+                        version: older,
+                    });
+                } else {
+                    let _readers = store.write();
+                    version.set_prev(medium, older.head.prev.get());
+                }
                 return Ok(None);
             }
             version = older;
         }
         Ok(None)
+    }
+
+    /// Unlinks versions that no snapshot sees, before their space is used again.
+    pub(crate) fn unlink(&self, unlinks: Vec<Unlink>) -> Result<(), Damage> {
+        let medium = self.medium();
+        for Unlink { store, key, version } in unlinks {
+            let trees = store.write();
+            let mut newer = trees.locate(medium, &key)?.map(|located| located.record);
+            while let Some(record) = newer.filter(|record| record.commit() > version.commit()) {
+                let prev = record.head.prev.get();
+                if prev == version.offset {
+                    let version = RecordRef::load(medium, prev).ok_or(Damage::record(prev))?;
+                    record.set_prev(medium, version.head.prev.get());
+                }
+                newer = RecordRef::load(medium, prev).filter(|_| prev != 0 && prev != version.offset);
+            }
+        }
+        Ok(())
     }
 
     /// Returns true if the newest version of a key is a deletion or has expired, and no snapshot needs it.
@@ -281,14 +321,13 @@ impl StoresState {
 
     /// Removes a key from the number of keys of its store.
     fn uncount(&self, store: &StoreState, version: &RecordRef) -> Result<(), Damage> {
-        use std::sync::atomic::Ordering;
         let size = version.key_len() as u64 + self.extent_of(version)?.0;
         store.keys.fetch_sub(1, Ordering::Relaxed);
         store.bytes.fetch_sub(size, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Appends a copy of a version, with its chunks. Returns its offset.
+    /// Adds a copy of a version, with its chunks, to the batch that was begun. Returns its offset.
     fn copy(
         &self,
         committer: &mut Committer,
@@ -299,10 +338,6 @@ impl StoresState {
         let medium = self.medium();
         let damaged = |offset: u64| -> StoreError { self.damaged(Damage::record(offset)) };
         let contents = version.contents(medium).ok_or_else(|| damaged(version.offset))?;
-        let mark = committer.log.mark();
-        let written = committer.log.written();
-        let commit = committer.commit;
-        committer.log.begin(commit, true);
         let mut segments = self.segments();
         let base = NewRecord {
             store: store.id,
@@ -314,42 +349,29 @@ impl StoresState {
             value: &[],
         };
         let mut push = |record: &NewRecord<'_>| committer.log.push(&self.slab, &mut segments, record);
-        let mut append = || -> Result<u64> {
-            let (flags, value) = if version.is_chunked() {
-                let (len, offsets) = contents.chunks().ok_or_else(|| damaged(version.offset))?;
-                let mut copies = Vec::with_capacity(offsets.len());
-                for offset in offsets {
-                    let chunk = RecordRef::load(medium, offset).ok_or_else(|| damaged(offset))?;
-                    let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
-                    copies.push(push(&NewRecord {
-                        flags: RECORD_CHUNK,
-                        value: chunk.value(),
-                        ..base
-                    })?);
-                }
-                (RECORD_CHUNKED, chunk_list(len, &copies))
-            } else {
-                let deleted = RECORD_DELETED * u16::from(version.is_deleted());
-                (deleted, contents.value().to_vec())
-            };
-            Ok(push(&NewRecord {
-                flags,
-                expires: contents.expires(),
-                prev: version.head.prev.get(),
-                value: &value,
-                ..base
-            })?)
+        let (flags, value) = if version.is_chunked() {
+            let (len, offsets) = contents.chunks().ok_or_else(|| damaged(version.offset))?;
+            let mut copies = Vec::with_capacity(offsets.len());
+            for offset in offsets {
+                let chunk = RecordRef::load(medium, offset).ok_or_else(|| damaged(offset))?;
+                let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
+                copies.push(push(&NewRecord {
+                    flags: RECORD_CHUNK,
+                    value: chunk.value(),
+                    ..base
+                })?);
+            }
+            (RECORD_CHUNKED, chunk_list(len, &copies))
+        } else {
+            let deleted = RECORD_DELETED * u16::from(version.is_deleted());
+            (deleted, contents.value().to_vec())
         };
-        match append() {
-            Ok(offset) => {
-                committer.log.end(medium);
-                committer.pending_bytes += committer.log.written() - written;
-                Ok(offset)
-            }
-            Err(error) => {
-                committer.log.take_back(mark);
-                Err(error)
-            }
-        }
+        Ok(push(&NewRecord {
+            flags,
+            expires: contents.expires(),
+            prev: version.head.prev.get(),
+            value: &value,
+            ..base
+        })?)
     }
 }

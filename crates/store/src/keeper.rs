@@ -13,7 +13,7 @@ use crate::state::StoresState;
 const IDLE: Duration = Duration::from_millis(200);
 
 /// Part of the log, as its inverse, that may be emptied segments before a checkpoint frees them.
-const WAITING: u64 = 16;
+const WAITING: u64 = 32;
 
 impl StoresState {
     /// Makes a checkpoint if one is due, and empties segments if there is too much garbage. Returns true if
@@ -22,6 +22,7 @@ impl StoresState {
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
     pub(crate) fn maintain(&self) -> Result<bool> {
+        self.writable()?;
         let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
         let emptied = self.collect_garbage()?;
         let is_due = {
@@ -75,6 +76,8 @@ fn run(state: &Weak<StoresState>) {
         }
         failed = result.is_err();
         again = result.unwrap_or(false);
+        let readers_wait = !state.committer().waiting.is_empty();
+        state.reclaiming.store(again && !readers_wait, Ordering::Release);
         state.work.notify_all();
     }
 }

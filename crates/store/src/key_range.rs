@@ -77,6 +77,20 @@ impl KeyRange {
         }
     }
 
+    /// Returns the range without its upper part `rest`; `None` if nothing is left.
+    pub(crate) fn before(&self, rest: &Self) -> Option<Self> {
+        let to = match &rest.from {
+            Bound::Included(key) => Bound::Excluded(key.clone()),
+            Bound::Excluded(key) => Bound::Included(key.clone()),
+            Bound::Unbounded => return None,
+        };
+        let before = Self {
+            from: self.from.clone(),
+            to,
+        };
+        (!before.is_empty()).then_some(before)
+    }
+
     /// Splits the range at a key, which goes to the second part. `None` if one part would be empty.
     pub(crate) fn split_at(&self, key: &[u8]) -> Option<(Self, Self)> {
         let left = Self {
@@ -109,6 +123,9 @@ mod tests {
         let (left, right) = range.split_at(b"d").unwrap();
         assert!(left.contains(b"c\xFF") && !left.contains(b"d") && right.contains(b"d"));
         assert!(range.split_at(b"b").is_none() && range.split_at(b"e").is_none());
+        assert_eq!(range.before(&right), Some(left));
+        assert_eq!(range.before(&range), None);
+        assert_eq!(KeyRange::ALL.before(&KeyRange::ALL), None);
         assert!(KeyRange::of(&(b"b".to_vec()..b"b".to_vec())).is_empty());
     }
 }

@@ -46,6 +46,20 @@ pub(crate) const VERSION: u32 = 1;
 /// the first one is durable, so that a crash leaves one of them whole: if both are invalid, they are damaged.
 pub(crate) const CHECKPOINT_COPY: u64 = 128;
 
+/// Offset of the [`ReaderEpoch`] in the root of the slab.
+pub(crate) const READER_EPOCH: u64 = 256;
+
+/// Tells readers in other processes whether what they have read can still be there. Stored, but never flushed:
+/// only readers that run beside the writer compare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ReaderEpoch {
+    /// Changed by each opening for writing.
+    pub openings: U64,
+    /// Changed whenever space is used again that a reader may read.
+    pub releases: U64,
+}
+
 /// A checkpoint: everything before its position in the log is in the trees that its catalog names.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
@@ -193,6 +207,38 @@ pub(crate) const RECORD_CHUNKED: u16 = 4;
 /// The record is a chunk of the value of its key.
 pub(crate) const RECORD_CHUNK: u16 = 8;
 
+/// The name of the object with the batch of the newest transaction that has changed tables and stores.
+pub(crate) const DECIDED: &str = "stores/decided";
+
+/// The head of the extent of that object. The operations follow.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct DecidedHead {
+    /// Format of the stores.
+    pub version: U32,
+    pub reserved: U32,
+    /// The secret of the log, by which stores are told from others that a pool had before.
+    pub secret: U64,
+    /// The commit that the batch is.
+    pub commit: U64,
+    /// Number of operations.
+    pub ops: U64,
+}
+
+/// An operation, followed by its key and its value.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct DecidedOp {
+    /// The store.
+    pub store: U32,
+    pub key_len: U32,
+    /// [`NO_VALUE`] for a deletion.
+    pub value_len: U32,
+}
+
+/// The length of the value of a deletion.
+pub(crate) const NO_VALUE: u32 = u32::MAX;
+
 /// Bytes of the head of a frame.
 pub(crate) const FRAME_HEAD: u64 = size_of::<FrameHead>() as u64;
 
@@ -205,5 +251,8 @@ const _: () = {
     assert!(size_of::<CatalogHead>() == 16);
     assert!(size_of::<SegmentEntry>() == 32);
     assert!(size_of::<StoreEntry>() == 32);
+    assert!(size_of::<DecidedHead>() == 32);
+    assert!(size_of::<DecidedOp>() == 12);
+    assert!(size_of::<ReaderEpoch>() == 16);
     assert!(FRAME_HEAD == 40 && RECORD_HEAD == 32);
 };

@@ -20,9 +20,12 @@
 //! be replaced. The checksum covers the bitmap, the prefix, and fingerprints and slices of the entries in
 //! use.
 
+use std::ops::{Bound, RangeInclusive};
+
 use halocline_media::Medium;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::key_range::KeyRange;
 use crate::layout::LEAF;
 
 /// Number of entries of a leaf.
@@ -208,6 +211,18 @@ impl Leaf {
                 let slice = word_at(&self.bytes, SLICES + 8 * slot);
                 (slot, slice, word_at(&self.bytes, OFFSETS + 8 * slot))
             })
+    }
+
+    /// Returns the slices that keys of a range can have in this leaf.
+    pub(crate) fn slices(&self, range: &KeyRange) -> RangeInclusive<u64> {
+        let prefix = self.prefix();
+        let slice = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) if key.starts_with(prefix) => {
+                Some(slice_of(key, prefix.len()))
+            }
+            _ => None,
+        };
+        slice(&range.from).unwrap_or(0)..=slice(&range.to).unwrap_or(u64::MAX)
     }
 
     /// Returns the slots of entries with this fingerprint, and their records.

@@ -21,6 +21,8 @@
 //! # }
 //! ```
 //!
+//! The [`cookbook`] has an example for each task.
+//!
 //! # How it works
 //! A commit appends its records to the log and waits for one fence. Records stay where they are: a tree of
 //! leaves on the slow tier, below branches in DRAM, leads to them. New values of keys that a leaf has are set
@@ -44,6 +46,8 @@ mod check;
 mod check_step;
 mod checkpoint;
 mod commit;
+pub mod cookbook;
+mod decided;
 mod error;
 mod fault;
 mod gc;
@@ -54,11 +58,16 @@ mod layout;
 mod leaf;
 mod limits;
 mod log;
+mod log_segments;
 mod memtable;
 mod merge;
+mod observer;
 mod options;
+mod pair;
+mod readers;
 mod record;
 mod recover;
+mod replay;
 mod scan;
 mod segments;
 mod snapshot;
@@ -74,9 +83,11 @@ mod tests;
 
 pub use batch::WriteBatch;
 pub use check::{StoresCheckProgress, StoresCheckReport, StoresProblem};
+pub use decided::DecidedBatch;
 pub use error::{Result, StoreError};
 pub use layout::{MAX_KEY, MAX_VALUE};
 pub use options::{Clock, MergeOperator, StoresOptions};
+pub use pair::{PairScan, StorePair};
 pub use snapshot::{Scan, StoreSnapshot};
 pub use store::Store;
 pub use stores::{Stores, StoresStats};

@@ -17,7 +17,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, SEGMENT};
 use crate::record::{NewRecord, RecordRef};
-use crate::segments::{SegmentKind, SegmentUse, Segments};
+use crate::segments::{SegmentUse, Segments};
 
 /// A position in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,14 +173,7 @@ impl LogWriter {
     /// Continues the log in a new segment.
     fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
         let next = slab.alloc()?;
-        segments.insert(
-            next,
-            SegmentUse {
-                kind: SegmentKind::Log,
-                used: 0,
-                expires: 0,
-            },
-        );
+        segments.insert(next, SegmentUse::NEW_LOG);
         self.store(slab.medium(), FRAME_LINK, next, &[], &[]);
         (self.position.segment, self.position.offset) = (next, next);
         Ok(())

@@ -67,7 +67,7 @@ impl MemTable {
     ///
     /// # Panics
     /// If the range is empty.
-    pub(crate) fn range(&self, range: &KeyRange) -> impl Iterator<Item = (&[u8], MemEntry)> {
+    pub(crate) fn range(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = (&[u8], MemEntry)> {
         let entries = self.entries.range::<[u8], _>(range.bounds());
         entries.map(|(key, entry)| (&**key, *entry))
     }

@@ -17,10 +17,11 @@ pub struct StoresOptions {
     /// Number of records behind the last checkpoint from which on the next one is made. After a crash they
     /// are read from the log: up to three times as many if they come fast. By default 16,384.
     pub pending_records: usize,
-    /// Bytes of log behind the last checkpoint from which on the next one is made. By default 16 MiB.
+    /// Bytes of log behind the last checkpoint from which on the next one is made: at most so many, and fewer
+    /// while the stores are small, a 32nd of their records but at least 1 MiB. By default 16 MiB.
     pub pending_bytes: u64,
     /// Share of the log, in percent, that may be bytes of superseded records before segments are emptied. By
-    /// default 33.
+    /// default 20.
     pub garbage_percent: u8,
     /// True if a thread of its own makes checkpoints and empties segments. Otherwise commits do so when they
     /// exceed a limit. By default true.
@@ -34,7 +35,7 @@ impl Default for StoresOptions {
         Self {
             pending_records: 1 << 14,
             pending_bytes: 16 << 20,
-            garbage_percent: 33,
+            garbage_percent: 20,
             background: true,
             clock: Arc::new(system_clock),
         }

@@ -6,7 +6,7 @@
 use std::mem::offset_of;
 
 use halocline_media::Medium;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -172,23 +172,21 @@ impl RecordRef {
 
     /// Loads the whole record and verifies it. `None` if it is damaged.
     pub(crate) fn contents(&self, medium: &Medium) -> Option<RecordContents> {
-        let mut bytes = vec![0; self.len() as usize - RECORD_HEAD as usize];
-        medium.load(self.offset + RECORD_HEAD, &mut bytes);
-        let expires_len = 8 * usize::from(self.has(RECORD_EXPIRES));
-        let used = expires_len + self.key_len() + self.value_len();
+        let key_at = RECORD_HEAD as usize + 8 * usize::from(self.has(RECORD_EXPIRES));
+        let value_at = key_at + self.key_len();
+        let mut bytes = vec![0; value_at + self.value_len()];
         let head = RecordHead {
             checksum: U32::ZERO,
             prev: U64::ZERO,
             ..self.head
         };
-        let mut hasher = Xxh3::new();
-        hasher.update(head.as_bytes());
-        hasher.update(&bytes[..used]);
-        bytes.truncate(used);
-        (hasher.digest() as u32 == self.head.checksum.get()).then_some(RecordContents {
+        let (head_bytes, rest) = bytes.split_at_mut(RECORD_HEAD as usize);
+        head_bytes.copy_from_slice(head.as_bytes());
+        medium.load(self.offset + RECORD_HEAD, rest);
+        (xxh3_64(&bytes) as u32 == self.head.checksum.get()).then_some(RecordContents {
             bytes,
-            key_at: expires_len,
-            value_at: expires_len + self.key_len(),
+            key_at,
+            value_at,
         })
     }
 }
@@ -196,6 +194,7 @@ impl RecordRef {
 /// The verified contents of a record.
 #[derive(Debug)]
 pub(crate) struct RecordContents {
+    /// The record, whose head is as it is for the checksum.
     bytes: Vec<u8>,
     key_at: usize,
     value_at: usize,
@@ -212,7 +211,7 @@ impl RecordContents {
 
     /// Returns the time of expiry in ms since 1970, if the record has one.
     pub(crate) fn expires(&self) -> Option<u64> {
-        u64::read_from_prefix(&self.bytes[..self.key_at])
+        u64::read_from_prefix(&self.bytes[RECORD_HEAD as usize..self.key_at])
             .ok()
             .map(|(expires, _)| u64::from_le(expires))
     }

@@ -8,7 +8,6 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_media::Medium;
 use halocline_pool::{Pool, PoolError, Slab, SlabOptions, SlabRecovery};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -17,14 +16,13 @@ use crate::branch::BranchRef;
 use crate::checkpoint::{checkpoint_sum, store_copies};
 use crate::commit::Committer;
 use crate::error::{Result, StoreError};
-use crate::fault::{StoreFault, injected};
 use crate::layout::{
     CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, OBJECT, OWNER, SEGMENT, SegmentEntry,
     StoreEntry, VERSION,
 };
 use crate::log::{FoundFrame, LogPosition, LogReader, LogStep, LogWriter};
 use crate::options::StoresOptions;
-use crate::record::RecordRef;
+use crate::readers::EpochWords;
 use crate::segments::{Freed, SegmentKind, SegmentUse, Segments};
 use crate::state::{Opening, StoreState, StoresState};
 use crate::tree::{Damage, Tree};
@@ -65,6 +63,7 @@ fn create(pool: &Pool, options: StoresOptions) -> Result<Arc<StoresState>> {
 /// Makes the first checkpoint, of no stores.
 fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
     slab.begin_writing()?;
+    EpochWords::of(&slab).open();
     let segment = slab.alloc()?;
     let secret = std::hash::RandomState::new().hash_one(segment);
     let position = LogPosition {
@@ -74,7 +73,7 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
         chain: 0,
     };
     let mut segments = Segments::default();
-    segments.insert(segment, new_log_segment());
+    segments.insert(segment, SegmentUse::NEW_LOG);
     let state = StoresState::new(
         Opening::new(),
         slab,
@@ -89,14 +88,6 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
     Ok(Arc::new(state))
 }
 
-fn new_log_segment() -> SegmentUse {
-    SegmentUse {
-        kind: SegmentKind::Log,
-        used: 0,
-        expires: 0,
-    }
-}
-
 fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, next_store: u32) -> Committer {
     Committer {
         log,
@@ -104,6 +95,8 @@ fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, ne
         merging: false,
         dirty: Vec::new(),
         freed: Freed::default(),
+        waiting: Freed::default(),
+        readers_since: commit,
         pending_records: 0,
         pending_bytes: 0,
         deletions: Vec::new(),
@@ -175,7 +168,7 @@ fn recover(
         what: damage.what,
     };
     let opening = Opening::new();
-    let mut catalog = load_catalog(recovery.slab(), checkpoint, opening).map_err(damaged)?;
+    let catalog = load_catalog(recovery.slab(), checkpoint, opening).map_err(damaged)?;
     for offset in catalog.own.clone() {
         recovery.keep(offset)?;
     }
@@ -187,52 +180,82 @@ fn recover(
     {
         recovery.keep(offset)?;
     }
-    let position = LogPosition {
-        offset: checkpoint.log.get(),
-        segment: checkpoint.log_segment.get(),
-        number: checkpoint.frame.get(),
-        chain: checkpoint.chain.get(),
-    };
-    let medium = recovery.slab().medium().clone();
-    let tail =
-        read_tail(&medium, checkpoint.secret.get(), position, &mut recovery).map_err(
-            |error| match error {
-                TailError::Damage(damage) => damaged(damage),
-                TailError::Pool(error) => error.into(),
-            },
-        )?;
+    let tail = read_tail(recovery.slab(), checkpoint).map_err(damaged)?;
     for segment in &tail.segments {
-        catalog.segments.insert(*segment, new_log_segment());
+        recovery.keep(*segment)?;
+    }
+    let slab = recovery.finish();
+    slab.begin_writing()?;
+    EpochWords::of(&slab).open();
+    if !checkpoints.are_equal {
+        // A crash left an older copy, which would count if the newer one were damaged.
+        store_copies(&slab, checkpoint)?;
+    }
+    let state = with_tail(slab, options, checkpoint, opening, catalog, &tail);
+    state.replay(&tail.batches).map_err(damaged)?;
+    let state = Arc::new(state);
+    state.commit_what_was_decided()?;
+    Ok(state)
+}
+
+/// Reads the stores without a change of anything, beside a writer or without one.
+///
+/// # Errors
+/// [`StoreError::NoStores`], and those of [`open`]; any, if a writer uses space again meanwhile.
+pub(crate) fn observe(slab: Slab, options: StoresOptions, opening: Opening) -> Result<StoresState> {
+    let path = slab.pool().path().to_path_buf();
+    let Some(FoundCheckpoint { checkpoint, .. }) = newest_checkpoint(&slab)? else {
+        return Err(StoreError::NoStores { path });
+    };
+    let damaged = |damage: Damage| StoreError::Damaged {
+        path: path.clone(),
+        offset: damage.offset,
+        what: damage.what,
+    };
+    let catalog = load_catalog(&slab, &checkpoint, opening).map_err(damaged)?;
+    let tail = read_tail(&slab, &checkpoint).map_err(damaged)?;
+    let state = with_tail(slab, options, &checkpoint, opening, catalog, &tail);
+    // Leaves are the writer's: what the log changes goes to memtables.
+    state.committer().merging = true;
+    state.replay(&tail.batches).map_err(damaged)?;
+    Ok(state)
+}
+
+/// Returns the state of a checkpoint, to be followed by the [replay](StoresState::replay) of the log behind it.
+fn with_tail(
+    slab: Slab,
+    options: StoresOptions,
+    checkpoint: &Checkpoint,
+    opening: Opening,
+    mut catalog: LoadedCatalog,
+    tail: &Tail,
+) -> StoresState {
+    for segment in &tail.segments {
+        catalog.segments.insert(*segment, SegmentUse::NEW_LOG);
     }
     let mut log = LogWriter::new(checkpoint.secret.get(), tail.end);
     log.set_fenced();
     let commit = tail.batches.iter().flatten().map(|frame| frame.commit).max();
     let commit = commit.unwrap_or(0).max(checkpoint.commit.get());
-    let slab = recovery.finish();
-    slab.begin_writing()?;
-    if !checkpoints.are_equal {
-        // A crash left an older copy, which would count if the newer one were damaged.
-        store_copies(&slab, checkpoint)?;
-    }
+    let number = checkpoint.number.get();
     let state = StoresState::new(
         opening,
         slab,
         options,
-        committer(
-            log,
-            commit,
-            checkpoint.number.get(),
-            catalog.own,
-            catalog.next_store,
-        ),
+        committer(log, commit, number, catalog.own, catalog.next_store),
         catalog.segments,
         catalog.stores,
         commit,
     );
+    state.frozen.store(checkpoint.commit.get(), Ordering::Release);
     state
-        .replay(&tail.batches)
-        .map_err(|damage| state.damaged(damage))?;
-    Ok(Arc::new(state))
+}
+
+/// Returns true if there can be a segment at this offset. Beside a writer it may be in a part of the slab that
+/// was added since.
+fn is_segment(slab: &Slab, offset: u64) -> bool {
+    let end = offset.checked_add(SEGMENT);
+    slab.is_node(offset) || slab.is_read_only() && end.is_some_and(|end| end <= slab.medium().len())
 }
 
 /// Loads and verifies the catalog that a checkpoint names.
@@ -249,7 +272,7 @@ pub(crate) fn load_catalog(
     let (mut bytes, mut own) = (Vec::new(), Vec::new());
     let mut at = checkpoint.catalog.get();
     while at != 0 {
-        if !slab.is_node(at) || own.contains(&at) || bytes.len() as u64 > len {
+        if !is_segment(slab, at) || own.contains(&at) || bytes.len() as u64 > len {
             return Err(damage(at));
         }
         own.push(at);
@@ -325,18 +348,18 @@ struct Tail {
     end: LogPosition,
 }
 
-enum TailError {
-    Damage(Damage),
-    Pool(PoolError),
-}
+/// Times that a missing frame is looked for: a writer may have stored it, and others, since the first look.
+const LOOKS: u32 = 4;
 
-fn read_tail(
-    medium: &Medium,
-    secret: u64,
-    position: LogPosition,
-    recovery: &mut SlabRecovery,
-) -> Result<Tail, TailError> {
-    let mut reader = LogReader::new(medium, secret, position);
+fn read_tail(slab: &Slab, checkpoint: &Checkpoint) -> Result<Tail, Damage> {
+    let position = LogPosition {
+        offset: checkpoint.log.get(),
+        segment: checkpoint.log_segment.get(),
+        number: checkpoint.frame.get(),
+        chain: checkpoint.chain.get(),
+    };
+    let mut reader = LogReader::new(slab.medium(), checkpoint.secret.get(), position);
+    let mut looks = LOOKS;
     let mut tail = Tail {
         batches: Vec::new(),
         segments: Vec::new(),
@@ -346,104 +369,32 @@ fn read_tail(
     loop {
         match reader.step() {
             LogStep::OpenFrame(frame) => {
+                looks = LOOKS;
                 let goes_on = frame.goes_on();
                 batch.push(frame);
                 if !goes_on {
                     tail.batches.push(std::mem::take(&mut batch));
                     tail.end = reader.position();
-                    for segment in linked.drain(..) {
-                        recovery.keep(segment).map_err(TailError::Pool)?;
-                        tail.segments.push(segment);
-                    }
+                    tail.segments.append(&mut linked);
                 }
             }
             LogStep::Link(segment) => {
-                if !recovery.slab().is_node(segment) {
-                    return Err(TailError::Damage(Damage::record(segment)));
+                let is_repeated = linked.contains(&segment) || tail.segments.contains(&segment);
+                if is_repeated || !is_segment(slab, segment) {
+                    return Err(Damage::record(segment));
                 }
                 linked.push(segment);
             }
             // A batch without its end is one that no commit acknowledged.
             LogStep::End => return Ok(tail),
+            LogStep::Damaged(_) if looks > 1 => looks -= 1,
             LogStep::Damaged(offset) => {
-                return Err(TailError::Damage(Damage {
+                return Err(Damage {
                     offset,
                     what: "a part of the log that was durable is missing",
-                }));
+                });
             }
         }
-    }
-}
-
-impl StoresState {
-    /// Puts the records of the log behind the checkpoint into the trees.
-    fn replay(&self, batches: &[Vec<FoundFrame>]) -> Result<(), Damage> {
-        let mut committer = self.committer();
-        for frame in batches.iter().flatten() {
-            for record in frame.records.iter().filter(|record| !record.is_chunk()) {
-                let Some(store) = self.store_of(record.head.store.get()) else {
-                    continue;
-                };
-                match frame.is_moved() {
-                    true => self.replay_moved(&mut committer, &store, record)?,
-                    false => self.replay_record(&mut committer, &store, record)?,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn replay_record(
-        &self,
-        committer: &mut Committer,
-        store: &Arc<StoreState>,
-        record: &RecordRef,
-    ) -> Result<(), Damage> {
-        let medium = self.medium();
-        let key = record.key(medium);
-        let mut trees = store.write();
-        let located = trees.locate(medium, &key)?;
-        // What a record superseded is on its disk; the leaf may already have the next one.
-        let old = match record.head.prev.get() {
-            0 => None,
-            prev => RecordRef::load(medium, prev).filter(|old| old.is_of(medium, &key)),
-        };
-        if let Some(old) = &old {
-            self.forget(old)?;
-        }
-        self.remember(record)?;
-        self.count(store, old.as_ref(), record)?;
-        if located.is_none_or(|located| located.record.commit() <= record.commit()) {
-            let slot = located.and_then(|located| located.slot);
-            committer.point(&mut trees, medium, &key, slot, record.offset);
-        }
-        if record.is_deleted() {
-            committer
-                .deletions
-                .push((Arc::clone(store), key, record.commit()));
-        }
-        Ok(())
-    }
-
-    fn replay_moved(
-        &self,
-        committer: &mut Committer,
-        store: &Arc<StoreState>,
-        record: &RecordRef,
-    ) -> Result<(), Damage> {
-        let medium = self.medium();
-        let key = record.key(medium);
-        let mut trees = store.write();
-        let Some(located) = trees.locate(medium, &key)? else {
-            return Ok(());
-        };
-        let is_same = located.record.commit() == record.commit() || injected(StoreFault::ReplayMoved);
-        if is_same && located.record.offset != record.offset {
-            self.forget(&located.record)?;
-            self.remember(record)?;
-            committer.point(&mut trees, medium, &key, located.slot, record.offset);
-        }
-        Ok(())
     }
 }
 

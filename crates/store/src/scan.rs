@@ -1,15 +1,18 @@
 //! Scans of ranges of keys, in steps.
 //!
 //! A step holds the trees of the store, and reads the entries of one leaf and those of the memtables in its
-//! range. What it returns is the state of one moment; a scan of several steps sees the state of one commit
-//! because each step walks to the versions of that commit.
+//! range, a limited number of each: what it costs does not depend on the size of a memtable. What it returns
+//! is the state of one moment; a scan of several steps sees the state of one commit because each step walks to
+//! the versions of that commit.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
+
+use halocline_media::Medium;
 
 use crate::error::Result;
 use crate::key_range::KeyRange;
 use crate::memtable::{MemEntry, MemTable};
+use crate::pair::{StorePair, from_millis};
 use crate::record::{RecordContents, RecordRef};
 use crate::state::{StoreState, StoreTrees, StoresState};
 use crate::tree::{Damage, LeafRange, load_leaf};
@@ -38,22 +41,23 @@ struct ScannedEntry {
 
 /// The pairs of a part of a range, in the order of the scan.
 pub(crate) struct ScannedPairs {
-    pub(crate) pairs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) pairs: Vec<StorePair>,
     /// The rest of the range, if there may be more.
     pub(crate) rest: Option<KeyRange>,
 }
 
-/// Most entries of one step.
-const STEP_ENTRIES: usize = 256;
+/// Most entries that a step takes from the leaf, and from each memtable.
+pub(crate) const STEP_ENTRIES: usize = 256;
 
 impl StoreTrees {
     /// Returns the newest records of the first part of a range, or of the last part if `direction` is
-    /// backward.
+    /// backward. Takes about `limit` entries, which is positive, from the leaf and from each memtable.
     pub(crate) fn step(
         &self,
         state: &StoresState,
         range: &KeyRange,
         direction: Direction,
+        limit: usize,
     ) -> Result<ScanStep, Damage> {
         let medium = state.medium();
         if range.is_empty() {
@@ -68,78 +72,145 @@ impl StoreTrees {
             (Direction::Backward, Bound::Excluded(to)) => self.tree.leaf_below(medium, Some(to))?,
             (Direction::Backward, Bound::Unbounded) => self.tree.leaf_below(medium, None)?,
         };
-        let (here, rest) = part(leaf.as_ref(), range, direction);
-        let mut found = BTreeMap::new();
-        if let Some(LeafRange { leaf, .. }) = leaf {
-            let leaf = load_leaf(medium, leaf)?;
-            leaf.entries()
-                .for_each(|(_, _, record)| medium.prefetch_lines(record, 2));
-            for (_, _, offset) in leaf.entries() {
-                let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                // A damaged key would be missing from its range.
-                let contents = record.contents(medium).ok_or(Damage::record(offset))?;
-                if here.contains(contents.key()) {
-                    let key = contents.key().to_vec();
-                    found.insert(key, Some((record, Some(contents))));
-                }
+        let (mut here, mut rest) = part(leaf.as_ref(), range, direction);
+        let mut end_at = |here: KeyRange, key: Option<Vec<u8>>| match key {
+            Some(key) => {
+                let (until, after) = cut(here, range, key, direction);
+                rest = Some(after);
+                until
             }
-        }
-        let mut overlay = |table: &MemTable| -> Result<(), Damage> {
-            for (key, entry) in table.range(&here) {
-                let record = match entry {
-                    MemEntry::Record(offset) => {
-                        let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                        Some((record, None))
-                    }
-                    MemEntry::Purged => None,
-                };
-                found.insert(key.to_vec(), record);
-            }
-            Ok(())
+            None => here,
         };
-        self.frozen.iter().try_for_each(|frozen| overlay(frozen))?;
-        overlay(&self.active)?;
-        let entries = found.into_iter().filter_map(|(key, found)| {
-            let (record, contents) = found?;
-            Some(ScannedEntry {
-                key,
-                record,
-                contents,
-            })
-        });
-        let entries = entries.collect();
-        Ok(limited(ScanStep { entries, rest }, here, direction))
+        let tables = || self.frozen.as_deref().into_iter().chain([&self.active]);
+        for table in tables() {
+            let end = table.end_of_step(&here, direction, limit);
+            here = end_at(here, end);
+        }
+        let mut entries = Vec::new();
+        if let Some(LeafRange { leaf, .. }) = leaf {
+            let end = read_leaf(medium, leaf, &here, direction, limit, &mut entries)?;
+            here = end_at(here, end);
+        }
+        for table in tables() {
+            entries = overlaid(medium, entries, table.range(&here))?;
+        }
+        Ok(ScanStep { entries, rest })
     }
 }
 
-/// Cuts a step that has many entries of the memtables.
-fn limited(mut step: ScanStep, here: KeyRange, direction: Direction) -> ScanStep {
-    let Some(surplus) = step
-        .entries
-        .len()
-        .checked_sub(STEP_ENTRIES)
-        .filter(|surplus| *surplus > 0)
-    else {
-        return step;
-    };
-    let whole = step.rest.take().unwrap_or_else(|| here.clone());
-    step.rest = Some(match direction {
-        Direction::Forward => {
-            step.entries.truncate(STEP_ENTRIES);
-            KeyRange {
-                from: Bound::Excluded(step.entries[STEP_ENTRIES - 1].key.clone()),
-                to: whole.to,
+/// Merges the entries of a memtable into older ones, both in ascending order.
+fn overlaid<'a>(
+    medium: &Medium,
+    older: Vec<ScannedEntry>,
+    newer: impl Iterator<Item = (&'a [u8], MemEntry)>,
+) -> Result<Vec<ScannedEntry>, Damage> {
+    let mut newer = newer.peekable();
+    if newer.peek().is_none() {
+        return Ok(older);
+    }
+    let mut merged = Vec::with_capacity(older.len());
+    let mut older = older.into_iter().peekable();
+    for (key, entry) in newer {
+        while let Some(before) = older.next_if(|old| old.key.as_slice() < key) {
+            merged.push(before);
+        }
+        let _replaced = older.next_if(|old| old.key == key);
+        if let MemEntry::Record(offset) = entry {
+            merged.push(ScannedEntry {
+                key: key.to_vec(),
+                record: RecordRef::load(medium, offset).ok_or(Damage::record(offset))?,
+                contents: None,
+            });
+        }
+    }
+    merged.extend(older);
+    Ok(merged)
+}
+
+impl MemTable {
+    /// Returns the key at which a step ends if the table has more than `limit` entries in its range.
+    fn end_of_step(&self, range: &KeyRange, direction: Direction, limit: usize) -> Option<Vec<u8>> {
+        let mut entries = self.range(range);
+        let (last, more) = match direction {
+            Direction::Forward => (entries.nth(limit - 1), entries.next()),
+            Direction::Backward => (entries.nth_back(limit - 1), entries.next_back()),
+        };
+        more?;
+        last.map(|(key, _)| key.to_vec())
+    }
+}
+
+/// Returns the records of a leaf in a range in ascending order, from that end at which the scan is. Returns the
+/// last key of the scan, too, if there are others behind it, which are left out once there are `limit`.
+fn read_leaf(
+    medium: &Medium,
+    leaf: u64,
+    range: &KeyRange,
+    direction: Direction,
+    limit: usize,
+    found: &mut Vec<ScannedEntry>,
+) -> Result<Option<Vec<u8>>, Damage> {
+    let leaf = load_leaf(medium, leaf)?;
+    let slices = leaf.slices(range);
+    let entries = leaf.entries().map(|(_, slice, record)| (slice, record));
+    let mut entries: Vec<(u64, u64)> = entries.filter(|(slice, _)| slices.contains(slice)).collect();
+    entries.sort_unstable();
+    if direction == Direction::Backward {
+        entries.reverse();
+    }
+    let soon = entries.iter().take(limit);
+    soon.for_each(|(_, record)| medium.prefetch_lines(*record, 3));
+    found.reserve(entries.len().min(limit));
+    let mut end = None;
+    for same in entries.chunk_by(|one, other| one.0 == other.0) {
+        if found.len() >= limit {
+            end = found.last().map(|entry| entry.key.clone());
+            break;
+        }
+        let first = found.len();
+        for (_, offset) in same {
+            let record = RecordRef::load(medium, *offset).ok_or(Damage::record(*offset))?;
+            // A damaged key would be missing from its range.
+            let contents = record.contents(medium).ok_or(Damage::record(*offset))?;
+            if range.contains(contents.key()) {
+                found.push(ScannedEntry {
+                    key: contents.key().to_vec(),
+                    record,
+                    contents: Some(contents),
+                });
             }
         }
-        Direction::Backward => {
-            step.entries.drain(..surplus);
+        // The records decide the order of keys with the same slice.
+        found[first..].sort_unstable_by(|one, other| match direction {
+            Direction::Forward => one.key.cmp(&other.key),
+            Direction::Backward => other.key.cmp(&one.key),
+        });
+    }
+    if direction == Direction::Backward {
+        found.reverse();
+    }
+    Ok(end)
+}
+
+/// Splits a range behind a key at which a step ends: into the part of the step, and the rest of the range.
+fn cut(here: KeyRange, range: &KeyRange, key: Vec<u8>, direction: Direction) -> (KeyRange, KeyRange) {
+    let (last, after) = (Bound::Included(key.clone()), Bound::Excluded(key));
+    match direction {
+        Direction::Forward => (
+            KeyRange { to: last, ..here },
             KeyRange {
-                from: whole.from,
-                to: Bound::Excluded(step.entries[0].key.clone()),
-            }
-        }
-    });
-    step
+                from: after,
+                to: range.to.clone(),
+            },
+        ),
+        Direction::Backward => (
+            KeyRange { from: last, ..here },
+            KeyRange {
+                from: range.from.clone(),
+                to: after,
+            },
+        ),
+    }
 }
 
 /// Splits a range at the bound of a leaf: into the part that the leaf has, and the rest.
@@ -165,7 +236,7 @@ impl StoresState {
     ) -> Result<()> {
         let mut rest = Some(range.clone());
         while let Some(range) = rest {
-            let step = store.read().step(self, &range, Direction::Forward);
+            let step = store.read().step(self, &range, Direction::Forward, STEP_ENTRIES);
             let step = step.map_err(|damage| self.damaged(damage))?;
             step.entries
                 .into_iter()
@@ -193,40 +264,56 @@ impl StoresState {
         Ok(newest)
     }
 
-    /// Returns the pairs of a part of a range as of a commit. Those of a backward scan descend.
+    /// Returns the pairs of a part of a range as of a commit: those of about `limit` entries. Those of a
+    /// backward scan descend.
     pub(crate) fn scan_step(
         &self,
         store: &StoreState,
         range: &KeyRange,
         commit: u64,
         direction: Direction,
+        limit: usize,
     ) -> Result<ScannedPairs> {
-        store.is_one_of(self)?;
-        let trees = store.read();
-        let read = || -> Result<_, Damage> {
-            let step = trees.step(self, range, direction)?;
-            let mut pairs = Vec::with_capacity(step.entries.len());
-            for entry in step.entries {
-                let Some(version) = self.version_at(entry.record, commit)? else {
-                    continue;
-                };
-                let read = entry.contents.filter(|_| version.offset == entry.record.offset);
-                let contents = match read {
-                    Some(contents) => self.unless_over(&version, contents),
-                    None => self.contents(&version)?,
-                };
-                if let Some(contents) = contents {
-                    pairs.push((entry.key, self.value(&version, contents)?));
-                }
+        self.reading(commit, || {
+            store.is_one_of(self)?;
+            let pairs = self.pairs(&store.read(), range, commit, direction, limit);
+            pairs.map_err(|damage| self.damaged(damage))
+        })
+    }
+
+    fn pairs(
+        &self,
+        trees: &StoreTrees,
+        range: &KeyRange,
+        commit: u64,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<ScannedPairs, Damage> {
+        let step = trees.step(self, range, direction, limit)?;
+        let mut pairs = Vec::with_capacity(step.entries.len());
+        for entry in step.entries {
+            let Some(version) = self.version_at(entry.record, commit)? else {
+                continue;
+            };
+            let read = entry.contents.filter(|_| version.offset == entry.record.offset);
+            let contents = match read {
+                Some(contents) => self.unless_over(&version, contents),
+                None => self.contents(&version)?,
+            };
+            if let Some(contents) = contents {
+                pairs.push(StorePair {
+                    key: entry.key,
+                    expires: contents.expires().map(from_millis),
+                    value: self.value(&version, contents)?,
+                });
             }
-            if direction == Direction::Backward {
-                pairs.reverse();
-            }
-            Ok(ScannedPairs {
-                pairs,
-                rest: step.rest,
-            })
-        };
-        read().map_err(|damage| self.damaged(damage))
+        }
+        if direction == Direction::Backward {
+            pairs.reverse();
+        }
+        Ok(ScannedPairs {
+            pairs,
+            rest: step.rest,
+        })
     }
 }

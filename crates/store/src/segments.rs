@@ -3,11 +3,12 @@
 //! Invariant: a segment that the newest checkpoint needs is not used again before the next one is durable.
 //! Pages and segments that become free wait in `freed` until then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use halocline_pool::{PoolError, Slab};
 
 use crate::layout::{BRANCH, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, LEAF, SEGMENT};
+use crate::log_segments::LogSegments;
 
 /// The use of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +63,25 @@ pub(crate) struct SegmentUse {
     pub(crate) expires: u64,
 }
 
+impl SegmentUse {
+    /// A log segment without records.
+    pub(crate) const NEW_LOG: SegmentUse = SegmentUse {
+        kind: SegmentKind::Log,
+        used: 0,
+        expires: 0,
+    };
+}
+
 /// All segments, and the pages of those with pages.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     map: BTreeMap<u64, SegmentUse>,
     /// Segments with leaves, and with branches, that may have free pages.
     with_room: [Vec<u64>; 2],
+    /// Log segments that can be emptied.
+    by_use: LogSegments,
+    /// Log segments that were emptied and wait to be used again.
+    emptied: HashSet<u64>,
     /// Bytes of needed records in all log segments.
     live: u64,
     /// Number of log segments.
@@ -81,6 +95,7 @@ impl Segments {
             SegmentKind::Log => {
                 self.live += segment.used;
                 self.logs += 1;
+                self.by_use.insert(offset, segment.used, segment.expires);
             }
             kind if segment.used != kind.all() => self.with_room[kind as usize - 1].push(offset),
             _ => {}
@@ -95,7 +110,27 @@ impl Segments {
         {
             self.live -= segment.used;
             self.logs -= 1;
+            self.by_use.remove(offset, segment.used, segment.expires);
+            self.emptied.remove(&offset);
         }
+    }
+
+    /// Records that nothing of a log segment is needed any more.
+    pub(crate) fn set_emptied(&mut self, offset: u64) {
+        if let Some(segment) = self.map.get(&offset) {
+            self.by_use.remove(offset, segment.used, segment.expires);
+            self.emptied.insert(offset);
+        }
+    }
+
+    /// Returns the log segments that can be emptied.
+    pub(crate) fn by_use(&self) -> &LogSegments {
+        &self.by_use
+    }
+
+    /// Returns the bytes of log segments that were emptied and wait to be used again.
+    pub(crate) fn emptied_bytes(&self) -> u64 {
+        self.emptied.len() as u64 * SEGMENT
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SegmentUse)> {
@@ -113,27 +148,32 @@ impl Segments {
 
     /// Counts a record as needed. `expires` is the time of its expiry, or 0.
     pub(crate) fn add_live(&mut self, record: u64, len: u64, expires: u64) {
-        if let Some((_, segment)) = self.of(record) {
+        self.change(record, |segment| {
             segment.used += len;
             segment.expires = segment.expires.max(expires);
-            self.live += len;
-        }
+        });
     }
 
     /// Counts a record as not needed any more.
     pub(crate) fn remove_live(&mut self, record: u64, len: u64) {
-        if let Some((_, segment)) = self.of(record) {
-            // After a crash the count may be too low by what the lost process had counted.
-            let len = len.min(segment.used);
-            segment.used -= len;
-            self.live -= len;
-        }
+        // After a crash the count may be too low by what the lost process had counted.
+        self.change(record, |segment| segment.used -= len.min(segment.used));
     }
 
-    /// Returns the log segment that contains an offset.
-    fn of(&mut self, offset: u64) -> Option<(u64, &mut SegmentUse)> {
-        let (start, segment) = self.map.range_mut(..=offset).next_back()?;
-        (offset - start < SEGMENT && segment.kind == SegmentKind::Log).then_some((*start, segment))
+    /// Changes the use of the log segment that contains an offset.
+    fn change(&mut self, offset: u64, change: impl FnOnce(&mut SegmentUse)) {
+        let Some((&start, segment)) = self.map.range_mut(..=offset).next_back() else {
+            return;
+        };
+        if offset - start >= SEGMENT || segment.kind != SegmentKind::Log {
+            return;
+        }
+        let old = (segment.used, segment.expires);
+        change(segment);
+        self.live = self.live - old.0 + segment.used;
+        if !self.emptied.contains(&start) {
+            self.by_use.change(start, old, (segment.used, segment.expires));
+        }
     }
 
     /// Allocates a page for a leaf or a branch.
@@ -191,8 +231,19 @@ impl Segments {
 }
 
 /// Pages and segments that become free with the next checkpoint.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Freed {
     pub(crate) pages: Vec<(u64, SegmentKind)>,
     pub(crate) segments: Vec<u64>,
+}
+
+impl Freed {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.segments.is_empty()
+    }
+
+    pub(crate) fn append(&mut self, other: Self) {
+        self.pages.extend(other.pages);
+        self.segments.extend(other.segments);
+    }
 }

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
-use crate::scan::Direction;
+use crate::pair::{PairScan, StorePair};
+use crate::scan::{Direction, STEP_ENTRIES};
 use crate::store::Store;
 
 /// All stores of a pool as of one commit. Blocks nobody.
@@ -42,19 +43,7 @@ impl StoreSnapshot {
     /// # Errors
     /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, store: &Store, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        store.state.is_one_of(&self.stores.state)?;
-        let state = &self.stores.state;
-        let trees = store.state.read();
-        let version = trees
-            .locate(state.medium(), key.as_ref())
-            .and_then(|located| match located {
-                Some(located) => state.version_at(located.record, self.commit),
-                None => Ok(None),
-            });
-        match version.map_err(|damage| state.damaged(damage))? {
-            Some(version) => state.value_of(&version),
-            None => Ok(None),
-        }
+        self.stores.state.get(&store.state, key.as_ref(), self.commit)
     }
 
     /// Returns the pairs of a range, as [`Store::scan`] does.
@@ -88,10 +77,12 @@ impl Drop for StoreSnapshot {
                 let _ = state.forget(&record);
             }
         }
+        state.unpin_unseen();
     }
 }
 
-/// An iterator over the pairs of a range as of one commit. Reads leaf by leaf and blocks nobody.
+/// An iterator over the pairs of a range as of one commit. Blocks nobody. Reads the range in steps, a few
+/// pairs at first and then more, up to those of a leaf.
 #[derive(Debug)]
 pub struct Scan {
     snapshot: StoreSnapshot,
@@ -99,10 +90,16 @@ pub struct Scan {
     /// The part of the range that has not been read.
     rest: Option<KeyRange>,
     /// Pairs from the start of the range, ascending.
-    front: VecDeque<(Vec<u8>, Vec<u8>)>,
+    front: VecDeque<StorePair>,
     /// Pairs from the end of the range, descending.
-    back: VecDeque<(Vec<u8>, Vec<u8>)>,
+    back: VecDeque<StorePair>,
+    /// Number of entries of the next step: few at first, so that a scan that ends soon has read little.
+    step: usize,
 }
+
+/// Number of entries of the first step of a scan, and its growth with each step.
+const FIRST_STEP: usize = 8;
+const STEP_GROWTH: usize = 4;
 
 impl Scan {
     pub(crate) fn new(snapshot: StoreSnapshot, store: &Store, range: KeyRange) -> Self {
@@ -112,7 +109,13 @@ impl Scan {
             rest: Some(range),
             front: VecDeque::new(),
             back: VecDeque::new(),
+            step: FIRST_STEP,
         }
+    }
+
+    /// Returns the part of the range that has not been read; `None` if all of it has been.
+    pub(crate) fn rest(&self) -> Option<&KeyRange> {
+        self.rest.as_ref()
     }
 
     fn read(&mut self, direction: Direction) -> Result<()> {
@@ -120,7 +123,9 @@ impl Scan {
             return Ok(());
         };
         let state = &self.snapshot.stores.state;
-        let step = state.scan_step(&self.store.state, &range, self.snapshot.commit, direction)?;
+        let (store, commit) = (&self.store.state, self.snapshot.commit);
+        let step = state.scan_step(store, &range, commit, direction, self.step)?;
+        self.step = (self.step * STEP_GROWTH).min(STEP_ENTRIES);
         match direction {
             Direction::Forward => self.front.extend(step.pairs),
             Direction::Backward => self.back.extend(step.pairs),
@@ -130,10 +135,13 @@ impl Scan {
     }
 }
 
-impl Iterator for Scan {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
+impl Scan {
+    /// Returns the same pairs with their times of expiry.
+    pub fn with_expiry(self) -> PairScan {
+        PairScan::new(self)
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    pub(crate) fn next_pair(&mut self) -> Option<Result<StorePair>> {
         while self.front.is_empty() && self.rest.is_some() {
             if let Err(error) = self.read(Direction::Forward) {
                 return Some(Err(error));
@@ -141,15 +149,27 @@ impl Iterator for Scan {
         }
         self.front.pop_front().or_else(|| self.back.pop_back()).map(Ok)
     }
-}
 
-impl DoubleEndedIterator for Scan {
-    fn next_back(&mut self) -> Option<Self::Item> {
+    pub(crate) fn next_pair_back(&mut self) -> Option<Result<StorePair>> {
         while self.back.is_empty() && self.rest.is_some() {
             if let Err(error) = self.read(Direction::Backward) {
                 return Some(Err(error));
             }
         }
         self.back.pop_front().or_else(|| self.front.pop_back()).map(Ok)
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.next_pair()?.map(|pair| (pair.key, pair.value)))
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        Some(self.next_pair_back()?.map(|pair| (pair.key, pair.value)))
     }
 }

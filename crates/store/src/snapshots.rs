@@ -1,14 +1,17 @@
 //! Which commits are read as of a moment, and which versions are kept for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// The snapshots that exist, and the superseded versions that they see.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     /// Number of snapshots of each commit.
     of_commit: BTreeMap<u64, u32>,
-    /// Versions that were superseded while a snapshot saw them.
-    kept: Vec<KeptVersion>,
+    /// The readers beside the writer, as of the last look.
+    readers: ReaderPins,
+    /// Versions that were superseded while a snapshot saw them, by the offsets of their records.
+    kept: HashMap<u64, KeptVersion>,
 }
 
 /// A version that is not the newest of its key.
@@ -18,6 +21,28 @@ pub(crate) struct KeptVersion {
     pub(crate) commit: u64,
     /// The commit that superseded it.
     pub(crate) until: u64,
+}
+
+/// The commits that readers beside the writer see, here or in other processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ReaderPins {
+    /// A commit that each reader will see which is just opening, or a later one.
+    pub(crate) opening_since: Option<u64>,
+    /// Commits that are pinned.
+    pub(crate) commits: Vec<Range<u64>>,
+}
+
+impl ReaderPins {
+    fn see(&self, commit: u64, until: u64) -> bool {
+        let opening = self.opening_since.is_some_and(|since| since < until);
+        let is_pinned = |pins: &Range<u64>| pins.start < until && commit < pins.end;
+        commit < until && (opening || self.commits.iter().any(is_pinned))
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        let pinned = self.commits.iter().map(|pins| pins.start);
+        pinned.chain(self.opening_since).min()
+    }
 }
 
 impl Snapshots {
@@ -36,38 +61,70 @@ impl Snapshots {
             return Vec::new();
         }
         self.of_commit.remove(&commit);
-        let of_commit = &self.of_commit;
-        let is_seen = |version: &KeptVersion| of_commit.range(version.commit..version.until).next().is_some();
-        let (kept, dropped) = std::mem::take(&mut self.kept).into_iter().partition(is_seen);
+        self.drop_unseen()
+    }
+
+    /// Sets the readers beside the writer. Returns the versions that nobody sees any more.
+    pub(crate) fn set_readers(&mut self, readers: ReaderPins) -> Vec<KeptVersion> {
+        match self.readers == readers {
+            true => Vec::new(),
+            false => {
+                self.readers = readers;
+                self.drop_unseen()
+            }
+        }
+    }
+
+    /// Returns the readers beside the writer, as of the last look.
+    pub(crate) fn readers(&self) -> &ReaderPins {
+        &self.readers
+    }
+
+    /// Returns true if there is a snapshot of a commit.
+    pub(crate) fn has(&self, commit: u64) -> bool {
+        self.of_commit.contains_key(&commit)
+    }
+
+    fn drop_unseen(&mut self) -> Vec<KeptVersion> {
+        let kept = std::mem::take(&mut self.kept);
+        let (kept, dropped): (HashMap<_, _>, HashMap<_, _>) = kept
+            .into_iter()
+            .partition(|(_, version)| self.sees(version.commit, version.until));
         self.kept = kept;
-        dropped
+        dropped.into_values().collect()
     }
 
     /// Returns true if a snapshot sees a version of commit `commit` that commit `until` superseded.
     pub(crate) fn sees(&self, commit: u64, until: u64) -> bool {
-        self.of_commit.range(commit..until.max(commit)).next().is_some()
+        self.of_commit.range(commit..until.max(commit)).next().is_some() || self.readers.see(commit, until)
     }
 
     /// Returns the oldest commit that is read.
     pub(crate) fn oldest(&self) -> Option<u64> {
-        self.of_commit.keys().next().copied()
+        let here = self.of_commit.keys().next().copied();
+        here.into_iter().chain(self.readers.oldest()).min()
     }
 
     /// Keeps a version until no snapshot sees it.
     pub(crate) fn keep(&mut self, version: KeptVersion) {
-        self.kept.push(version);
+        self.kept.insert(version.record, version);
     }
 
     /// Returns the records that are kept.
     pub(crate) fn kept(&self) -> impl Iterator<Item = u64> + '_ {
-        self.kept.iter().map(|version| version.record)
+        self.kept.keys().copied()
     }
 
-    /// Replaces the record of a version that was moved.
-    pub(crate) fn moved(&mut self, from: u64, to: u64) {
-        for version in self.kept.iter_mut().filter(|version| version.record == from) {
-            version.record = to;
-        }
+    /// Replaces the record of a version that was moved. Returns false if none is kept there.
+    pub(crate) fn moved(&mut self, from: u64, to: u64) -> bool {
+        let Some(version) = self.kept.remove(&from) else {
+            return false;
+        };
+        self.keep(KeptVersion {
+            record: to,
+            ..version
+        });
+        true
     }
 
     /// Returns the number of snapshots, and of versions that are kept for them.

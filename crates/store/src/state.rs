@@ -14,9 +14,11 @@ use halocline_pool::Slab;
 use crate::commit::{Committer, PendingCommit};
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
+use crate::gc::Unlink;
 use crate::layout::CHUNK;
 use crate::leaf::EntrySlot;
 use crate::memtable::{MemEntry, MemTable};
+use crate::observer::Observer;
 use crate::options::{MergeOperator, StoresOptions};
 use crate::record::{RecordContents, RecordRef};
 use crate::segments::Segments;
@@ -45,12 +47,22 @@ pub(crate) struct StoresState {
     pub(crate) queue: Mutex<Vec<Arc<PendingCommit>>>,
     segments: Mutex<Segments>,
     snapshots: Mutex<Snapshots>,
-    /// The newest commit that is durable and in the trees.
+    /// The newest commit that is durable and in the trees; of a reader beside the writer, the one it sees.
     pub(crate) visible: AtomicU64,
+    /// The newest commit at the opening.
+    pub(crate) first_commit: u64,
+    /// The newest commit of the newest checkpoint, finished or not.
+    pub(crate) frozen: AtomicU64,
+    /// Versions to unlink when the next checkpoint is there.
+    unlinks: Mutex<Vec<Unlink>>,
+    /// Set if the stores are open for reading, beside a writer or without one.
+    pub(crate) observer: Option<Observer>,
     stores: RwLock<BTreeMap<String, Arc<StoreState>>>,
     /// Wakes the keeper, and those that wait for it.
     pub(crate) work: Condvar,
     pub(crate) stopping: AtomicBool,
+    /// True while the keeper empties segments, so that there will be more space.
+    pub(crate) reclaiming: AtomicBool,
     /// Number of finished checkpoints.
     pub(crate) checkpoints: AtomicU64,
     /// Held during a checkpoint or while segments are emptied.
@@ -200,9 +212,14 @@ impl StoresState {
             segments: Mutex::new(segments),
             snapshots: Mutex::default(),
             visible: AtomicU64::new(visible),
+            first_commit: visible,
+            frozen: AtomicU64::new(visible),
+            unlinks: Mutex::default(),
+            observer: None,
             stores: RwLock::new(stores),
             work: Condvar::new(),
             stopping: AtomicBool::new(false),
+            reclaiming: AtomicBool::new(false),
             checkpoints: AtomicU64::new(0),
             maintenance: Mutex::new(()),
             poisoned: Mutex::new(None),
@@ -220,6 +237,10 @@ impl StoresState {
 
     pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn unlinks(&self) -> MutexGuard<'_, Vec<Unlink>> {
+        self.unlinks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn segments_lock(&self) -> &Mutex<Segments> {
@@ -252,8 +273,13 @@ impl StoresState {
         }
     }
 
-    /// Fails if an earlier write failed.
+    /// Fails if the stores are open for reading only, or if an earlier write failed.
     pub(crate) fn writable(&self) -> Result<()> {
+        if self.observer.is_some() {
+            return Err(StoreError::ReadOnly {
+                path: self.slab.pool().path().to_path_buf(),
+            });
+        }
         let poisoned = self.poisoned.lock().unwrap_or_else(PoisonError::into_inner);
         match &*poisoned {
             Some(reason) => Err(StoreError::Poisoned {
@@ -283,7 +309,12 @@ impl StoresState {
             if prev == 0 {
                 return Ok(None);
             }
-            record = RecordRef::load(self.medium(), prev).ok_or(Damage::record(prev))?;
+            let older = RecordRef::load(self.medium(), prev).ok_or(Damage::record(prev))?;
+            // What is read beside the writer may not be there any more, and lead anywhere.
+            if older.commit() > record.commit() {
+                return Err(Damage::record(prev));
+            }
+            record = older;
         }
         Ok(Some(record))
     }

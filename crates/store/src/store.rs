@@ -11,6 +11,8 @@ use crate::error::Result;
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::options::MergeOperator;
+use crate::pair::{StorePair, from_millis};
+use crate::record::RecordRef;
 use crate::snapshot::{Scan, StoreSnapshot};
 use crate::state::StoreState;
 
@@ -62,13 +64,36 @@ impl Store {
     /// # Errors
     /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.state.is_one_of(&self.stores.state)?;
+        self.find(key.as_ref(), |record| self.stores.state.value_of(record))
+    }
+
+    /// Returns the pair of a key: its value, and the time at which it expires.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_pair(&self, key: impl AsRef<[u8]>) -> Result<Option<StorePair>> {
         let stores = &self.stores.state;
-        let trees = self.state.read();
-        let located = trees.locate(stores.medium(), key.as_ref());
-        match located.map_err(|damage| stores.damaged(damage))? {
-            Some(located) => stores.value_of(&located.record),
-            None => Ok(None),
+        self.find(key.as_ref(), |record| {
+            let value = stores.value_of(record)?;
+            Ok(value.map(|value| StorePair {
+                key: key.as_ref().to_vec(),
+                value,
+                expires: record.expires(stores.medium()).map(from_millis),
+            }))
+        })
+    }
+
+    /// Calls `read` with the newest record of a key that this handle sees, while the tree is locked.
+    #[inline]
+    fn find<T>(&self, key: &[u8], read: impl Fn(&RecordRef) -> Result<Option<T>>) -> Result<Option<T>> {
+        let stores = &self.stores.state;
+        match stores.observer {
+            None => stores.find(&self.state, key, u64::MAX, read),
+            // A refresh could unpin the commit meanwhile.
+            Some(_) => {
+                let snapshot = StoreSnapshot::new(&self.stores);
+                stores.find(&self.state, key, snapshot.commit(), read)
+            }
         }
     }
 

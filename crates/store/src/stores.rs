@@ -11,6 +11,7 @@ use crate::handle::StoresHandle;
 use crate::keeper;
 use crate::key_range::KeyRange;
 use crate::layout::OBJECT;
+use crate::observer;
 use crate::options::StoresOptions;
 use crate::recover;
 use crate::snapshot::StoreSnapshot;
@@ -18,8 +19,9 @@ use crate::state::{StoreState, StoresState};
 use crate::store::Store;
 use crate::transaction::{Isolation, StoreTransaction};
 
-/// All key-value stores of a pool, open for reading and writing. Cheap to clone; threads may share it. One
-/// handle at a time, in one process, may have the stores of a pool open.
+/// All key-value stores of a pool, open for reading and writing, or [for reading](Self::open_reader). Cheap to
+/// clone; threads may share it. One handle at a time, in one process, may have the stores of a pool open for
+/// writing.
 ///
 /// Dropping the last handle makes a checkpoint.
 #[derive(Debug, Clone)]
@@ -81,6 +83,71 @@ impl Stores {
         Ok(Self {
             handle: Arc::new(StoresHandle::new(state, keeper)),
         })
+    }
+
+    /// Opens the stores of a pool for reading, with default options.
+    ///
+    /// # Errors
+    /// As [`open_reader_with`](Self::open_reader_with).
+    pub fn open_reader(pool: &Pool) -> Result<Self> {
+        Self::open_reader_with(pool, &StoresOptions::default())
+    }
+
+    /// Opens the stores of a pool for reading: beside a process that writes them, or without one, any number
+    /// of times, and also in a pool that is opened read-only. Stores nothing.
+    ///
+    /// Reads see one commit: the newest at the opening or at the last [`refresh`](Self::refresh), with all
+    /// commits that had returned by then. It may include commits that are not durable yet, and are lost if the
+    /// machine goes down at once. A snapshot keeps the commit that it sees.
+    ///
+    /// While a reader is open, the writer keeps the versions that it sees, as for a snapshot. The reader ends
+    /// with its process, whatever happens to it.
+    ///
+    /// Writes, checks and checkpoints fail with [`StoreError::ReadOnly`]. Reads fail with
+    /// [`StoreError::Stale`] when the stores were opened for writing after the commit that is read: a
+    /// [`refresh`](Self::refresh) helps, and older snapshots stay stale. O(commits since the last checkpoint).
+    ///
+    /// # Errors
+    /// [`StoreError::NoStores`], [`StoreError::Damaged`], [`StoreError::NewerFormat`], and those of
+    /// [`Pool::observe_slab`].
+    ///
+    /// ```
+    /// # use halocline_pool::{Pool, PoolOptions};
+    /// # use halocline_store::Stores;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("example.pool");
+    /// let writer = Stores::open(&Pool::create(&path, &PoolOptions::default())?)?.store("numbers")?;
+    /// writer.put("one", "1")?;
+    /// let pool = Pool::open(&path, &PoolOptions::default().with_read_only(true))?;
+    /// let stores = Stores::open_reader(&pool)?;
+    /// let reader = stores.existing("numbers")?;
+    /// writer.put("two", "2")?;
+    /// assert_eq!(reader.scan::<&str>(..).count(), 1);
+    /// stores.refresh()?;
+    /// assert_eq!(reader.scan::<&str>(..).count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open_reader_with(pool: &Pool, options: &StoresOptions) -> Result<Self> {
+        let state = observer::open(pool, options)?;
+        Ok(Self {
+            handle: Arc::new(StoresHandle::new(state, None)),
+        })
+    }
+
+    /// Lets stores that are [open for reading](Self::open_reader) see the newest commit, and new and dropped
+    /// stores. Does nothing if they are open for writing. O(commits since the last checkpoint).
+    ///
+    /// # Errors
+    /// As [`open_reader_with`](Self::open_reader_with).
+    pub fn refresh(&self) -> Result<()> {
+        self.state().refresh()
+    }
+
+    /// Returns true if the stores are [open for reading](Self::open_reader) only.
+    pub fn is_reader(&self) -> bool {
+        self.state().observer.is_some()
     }
 
     /// Returns true if a pool has stores, so that opening them does not create any. O(1).

@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::ops::RangeBounds;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::vec::IntoIter;
 
-use crate::commit::{CommitCondition, Outcome};
+use crate::commit::{BatchOp, CommitCondition, Outcome};
+use crate::decided::DecidedBatch;
 use crate::error::{Result, StoreError};
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
@@ -69,8 +70,12 @@ struct StoreUse {
     /// `None` stands for a deletion.
     writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     reads: BTreeSet<Vec<u8>>,
-    ranges: Vec<KeyRange>,
+    ranges: Vec<Arc<ScannedRange>>,
 }
+
+/// The range that a scan has read: all of it until the scan is dropped, which leaves out what it did not
+/// reach. `None` if it has read nothing.
+type ScannedRange = Mutex<Option<KeyRange>>;
 
 impl StoreTransaction {
     pub(crate) fn new(stores: &Arc<StoresHandle>, isolation: Isolation) -> Self {
@@ -127,7 +132,8 @@ impl StoreTransaction {
         Ok(())
     }
 
-    /// Returns the pairs of a range, the writes of the transaction so far included.
+    /// Returns the pairs of a range, the writes of the transaction so far included. The transaction depends on
+    /// the part of the range that the scan has read when it is dropped.
     pub fn scan<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> TransactionScan {
         self.scan_range(store, KeyRange::of(&range))
     }
@@ -138,8 +144,9 @@ impl StoreTransaction {
     }
 
     fn scan_range(&mut self, store: &Store, range: KeyRange) -> TransactionScan {
+        let read = Arc::new(Mutex::new(Some(range.clone())));
         let of_store = self.of(store);
-        of_store.ranges.push(range.clone());
+        of_store.ranges.push(Arc::clone(&read));
         let writes: Vec<_> = match range.is_empty() {
             true => Vec::new(),
             false => {
@@ -148,7 +155,9 @@ impl StoreTransaction {
             }
         };
         TransactionScan {
-            stored: Scan::new(self.snapshot.clone(), store, range),
+            stored: Scan::new(self.snapshot.clone(), store, range.clone()),
+            range,
+            read,
             next: None,
             writes: writes.into_iter().peekable(),
         }
@@ -160,13 +169,54 @@ impl StoreTransaction {
     /// [`StoreError::Conflict`] if something has: nothing was written; run the transaction again. Also those
     /// of [`Stores::write`](crate::Stores::write).
     pub fn commit(self) -> Result<()> {
-        let since = self.snapshot.commit();
-        let (mut conditions, mut subjects, mut ops) = (Vec::new(), Vec::new(), Vec::new());
-        let writes_any = self.of_store.values().any(|of_store| !of_store.writes.is_empty());
         // What only reads has read one snapshot, which is serialisable as it is.
-        if !writes_any {
+        if !self.writes_any() {
             return Ok(());
         }
+        let Dependencies { conditions, subjects } = self.dependencies();
+        conclude(self.stores.commit(self.ops(), conditions)?, subjects)
+    }
+
+    /// Makes all writes durable together with those of a transaction of the pool, if nothing has changed that
+    /// this one depends on: also what it has only read, as the other one may rest on that.
+    ///
+    /// `decide` puts the batch into the transaction of the pool, and commits that. Both are committed if it
+    /// succeeds, and none if it fails. It must not use the stores. Until it returns, no other commit to the
+    /// stores goes on.
+    ///
+    /// # Errors
+    /// That of `decide`, and those of [`commit`](Self::commit). [`StoreError::Poisoned`] and
+    /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is opened
+    /// again.
+    pub fn commit_with<E: From<StoreError>>(
+        self,
+        decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Dependencies { conditions, subjects } = self.dependencies();
+        let outcome = self
+            .stores
+            .state
+            .commit_decided(&self.ops(), &conditions, decide)?;
+        Ok(conclude(outcome, subjects)?)
+    }
+
+    fn writes_any(&self) -> bool {
+        self.of_store.values().any(|of_store| !of_store.writes.is_empty())
+    }
+
+    fn ops(&self) -> Vec<BatchOp> {
+        let writes = self.of_store.values().flat_map(|of_store| {
+            let store = &of_store.store;
+            let writes = of_store.writes.iter();
+            writes.map(move |(key, value)| store.op(key, value.as_ref()))
+        });
+        writes.collect()
+    }
+
+    /// Returns what must not have changed since the transaction began.
+    fn dependencies(&self) -> Dependencies {
+        let since = self.snapshot.commit();
+        let (mut conditions, mut subjects) = (Vec::new(), Vec::new());
         for of_store in self.of_store.values() {
             let StoreUse {
                 store,
@@ -184,23 +234,35 @@ impl StoreTransaction {
                     .iter()
                     .filter(|key| !writes.contains_key(*key))
                     .for_each(|key| depends_on(key));
-                for range in ranges {
+                let read =
+                    |range: &Arc<ScannedRange>| range.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                for range in ranges.iter().filter_map(read) {
                     conditions.push(CommitCondition::RangeUnchanged {
                         store: Arc::clone(&store.state),
-                        range: range.clone(),
+                        range,
                         since,
                     });
                     subjects.push((store.name().to_owned(), "a range that was scanned".to_owned()));
                 }
             }
-            ops.extend(writes.iter().map(|(key, value)| store.op(key, value.as_ref())));
         }
-        match self.stores.commit(ops, conditions)? {
-            Outcome::Committed => Ok(()),
-            Outcome::Failed(at) => {
-                let (store, what) = subjects.swap_remove(at);
-                Err(StoreError::Conflict { store, what })
-            }
+        Dependencies { conditions, subjects }
+    }
+}
+
+/// What a transaction depends on.
+struct Dependencies {
+    conditions: Vec<CommitCondition>,
+    /// Of each condition, the store, and the key or range in words.
+    subjects: Vec<(String, String)>,
+}
+
+fn conclude(outcome: Outcome, mut subjects: Vec<(String, String)>) -> Result<()> {
+    match outcome {
+        Outcome::Committed => Ok(()),
+        Outcome::Failed(at) => {
+            let (store, what) = subjects.swap_remove(at);
+            Err(StoreError::Conflict { store, what })
         }
     }
 }
@@ -209,9 +271,22 @@ impl StoreTransaction {
 #[derive(Debug)]
 pub struct TransactionScan {
     stored: Scan,
+    range: KeyRange,
+    /// What the transaction depends on.
+    read: Arc<ScannedRange>,
     /// A pair of `stored` that comes after the next write.
     next: Option<(Vec<u8>, Vec<u8>)>,
     writes: Peekable<IntoIter<Write>>,
+}
+
+impl Drop for TransactionScan {
+    fn drop(&mut self) {
+        let range = match self.stored.rest() {
+            Some(rest) => self.range.before(rest),
+            None => Some(self.range.clone()),
+        };
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = range;
+    }
 }
 
 impl Iterator for TransactionScan {

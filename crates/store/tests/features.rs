@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use common::dram_pool;
 use halocline_pool::{Pool, PoolError};
@@ -201,4 +201,37 @@ fn overwrites_do_not_let_the_file_grow() {
             assert_eq!(reader.scan::<&[u8]>(&store, ..).count(), keys as usize);
         }
     }
+}
+
+#[test]
+fn times_of_expiry_are_returned_with_the_pairs() {
+    let (pool, _) = dram_pool();
+    let options = StoresOptions::default().with_clock(Arc::new(|| 1_000));
+    let stores = Stores::open_with(&pool, options).unwrap();
+    let store = stores.store("s").unwrap();
+    let at = |millis| UNIX_EPOCH + Duration::from_millis(millis);
+    let mut batch = WriteBatch::new();
+    batch.put(&store, "a", "1").unwrap();
+    batch.put_until(&store, "b", "2", at(5_000)).unwrap();
+    batch.put_until(&store, "over", "3", at(999)).unwrap();
+    stores.write(batch).unwrap();
+    store.put_with_ttl("c", "4", Duration::from_millis(7)).unwrap();
+    let expected = [("a", None), ("b", Some(at(5_000))), ("c", Some(at(1_007)))];
+    let found: Vec<_> = store.scan::<&str>(..).with_expiry().map(Result::unwrap).collect();
+    let brief = found
+        .iter()
+        .map(|pair| (str::from_utf8(&pair.key).unwrap(), pair.expires));
+    assert_eq!(brief.collect::<Vec<_>>(), expected);
+    let mut back: Vec<_> = store
+        .scan::<&str>(..)
+        .with_expiry()
+        .rev()
+        .map(Result::unwrap)
+        .collect();
+    back.reverse();
+    assert_eq!(back, found);
+    for pair in found {
+        assert_eq!(store.get_pair(&pair.key).unwrap(), Some(pair));
+    }
+    assert_eq!(store.get_pair("over").unwrap(), None);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::dram_pool;
-use halocline_store::{Isolation, Store, StoreError, Stores, StoresOptions};
+use halocline_store::{Isolation, Store, StoreError, Stores, StoresOptions, WriteBatch};
 
 fn stores() -> (Stores, Store) {
     let (pool, _) = dram_pool();
@@ -161,4 +161,29 @@ fn threads_that_add_up_lose_nothing() {
         }
     });
     assert_eq!(stores.stats().snapshots, 0);
+}
+
+#[test]
+fn a_transaction_depends_on_what_its_scan_has_read() {
+    let writes: [(StoreChange, bool); 4] = [
+        (|store| store.put("0001x", "").unwrap(), true),
+        (|store| store.delete("0002").unwrap(), true),
+        (|store| store.put("5000x", "").unwrap(), false),
+        (|store| store.delete("5000").unwrap(), false),
+    ];
+    for (number, (write, refused)) in writes.into_iter().enumerate() {
+        let (stores, store) = stores();
+        let mut batch = WriteBatch::new();
+        (0..6000).for_each(|key| batch.put(&store, format!("{key:04}"), "").unwrap());
+        stores.write(batch).unwrap();
+        let mut transaction = stores.begin();
+        let mut scan = transaction.scan::<&str>(&store, ..);
+        assert_eq!(scan.by_ref().take(4).count(), 4);
+        drop(scan);
+        // A scan that reads nothing depends on nothing.
+        drop(transaction.scan(&store, "4000"..));
+        transaction.put(&store, "sum", "4").unwrap();
+        write(&store);
+        assert_eq!(is_conflict(transaction.commit()), refused, "write {number}");
+    }
 }

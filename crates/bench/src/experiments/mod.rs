@@ -8,6 +8,7 @@ mod elf_policies;
 mod elf_selections;
 mod elf_warmup;
 mod ingest;
+mod kv;
 mod memory;
 mod open;
 mod ordered;
@@ -240,6 +241,39 @@ pub fn experiments() -> &'static [Experiment] {
             views: ordered::recovery::VIEWS,
             charts: ordered::recovery::CHARTS,
             run: ordered::recovery::run,
+        },
+        Experiment {
+            name: "ycsb",
+            about: "the core workloads of YCSB on a key-value store: operations a second and latencies, by medium, size of values and of commits",
+            options: &[
+                "--rows",
+                "--on",
+                "--threads",
+                "--repeat",
+                "--dir",
+                "--medium",
+                "--cache-model",
+                "--plot",
+            ],
+            views: kv::ycsb::VIEWS,
+            charts: kv::ycsb::CHARTS,
+            run: kv::ycsb::run,
+        },
+        Experiment {
+            name: "space",
+            about: "bytes in the file of a key-value store after all records were overwritten ten times, with and without a long reader",
+            options: &["--rows", "--on", "--dir"],
+            views: kv::space::VIEWS,
+            charts: &[],
+            run: kv::space::run,
+        },
+        Experiment {
+            name: "open-after-kill",
+            about: "time from opening a key-value store to the first answer after its writer was killed, by size",
+            options: &["--rows", "--on", "--repeat", "--dir", "--plot"],
+            views: kv::kill::VIEWS,
+            charts: kv::kill::CHARTS,
+            run: kv::kill::run,
         },
     ]
 }

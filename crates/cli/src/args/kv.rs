@@ -1,9 +1,10 @@
 //! `kv`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use halocline_emulator::EmulatedSpec;
 use halocline_ordered::{TreeError, TreeKind};
 
@@ -13,10 +14,13 @@ use super::{OutputFormat, medium};
 #[command(
     disable_help_subcommand = true,
     after_help = "\
-A tree maps keys to values, both whole numbers from 0 to 18446744073709551615, in the order of the keys. Each change is made
-where it lies, in a line or two of the medium, and survives the death of the process as soon as it is acknowledged (with
---strict and on persistent memory, power loss as well). A pool holds any number of trees beside its tables. One process
-at a time has a tree open; others wait for it up to 5 seconds.
+A pool holds any number of trees and stores beside its tables. A tree maps whole numbers from 0 to 18446744073709551615 to
+such numbers. A store maps byte strings to byte strings: keys of up to 1 KiB, values of up to 1 MiB, which may expire. The
+same commands work on both; --name selects one. Keys and values of stores are text unless --keys or --values says
+otherwise.
+
+Each change survives the death of the process as soon as it is acknowledged (with --strict and on persistent memory, power
+loss as well). One process at a time has a tree or the stores open; others wait for it up to 5 seconds.
 
 Exit codes: 3 if a key is not there (get, del), else as for all commands.
 
@@ -24,16 +28,26 @@ Examples:
   halocline kv shop.pool create                       a tree `kv` (and the pool, if missing)
   halocline kv shop.pool put 17 42
   halocline kv shop.pool get 17 18 --output csv
-  halocline kv shop.pool load stock.csv
+  halocline kv shop.pool import stock.csv
   halocline kv shop.pool scan --from 10 --to 99 --limit 5
-  halocline kv shop.pool --name prices create --tree lb2"
+  halocline kv shop.pool --name prices create --tree lb2
+  halocline kv shop.pool --name sessions create --store
+  halocline kv shop.pool --name sessions put user/17 'logged in' --ttl 30m
+  halocline kv shop.pool --name sessions scan --prefix user/
+  halocline kv shop.pool --name sessions export > sessions.jsonl"
 )]
 pub(crate) struct KvArgs {
     /// The pool
     pub(crate) pool: PathBuf,
-    /// Name of the tree
+    /// Name of the tree or store
     #[arg(long, global = true, default_value = "kv")]
     pub(crate) name: String,
+    /// How keys of a store are written on the command line and in answers [default: text]
+    #[arg(long, global = true, value_enum, value_name = "ENCODING")]
+    pub(crate) keys: Option<Encoding>,
+    /// How values of a store are written on the command line and in answers [default: text]
+    #[arg(long, global = true, value_enum, value_name = "ENCODING")]
+    pub(crate) values: Option<Encoding>,
     /// Make every change survive power loss before it is acknowledged (else: the death of the process)
     #[arg(long, global = true)]
     pub(crate) strict: bool,
@@ -45,9 +59,20 @@ pub(crate) struct KvArgs {
     pub(crate) command: KvCommand,
 }
 
+/// A way to write bytes as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Encoding {
+    /// UTF-8
+    Text,
+    /// Two hexadecimal digits for each byte
+    Hex,
+    /// Base64 with padding (RFC 4648, section 4)
+    Base64,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum KvCommand {
-    /// Make an empty tree
+    /// Make an empty tree or store
     Create {
         /// Its name, as --name
         #[arg(value_name = "NAME")]
@@ -55,33 +80,33 @@ pub(crate) enum KvCommand {
         /// Which tree; the same commands read and write all of them
         #[arg(long, value_name = "KIND", default_value = TreeKind::Lb.name(), value_parser = kinds())]
         tree: TreeKind,
+        /// Make a store of byte strings instead of a tree
+        #[arg(long, conflicts_with = "tree")]
+        store: bool,
     },
     /// Add an entry, or replace its value
-    Put {
-        /// Its key
-        key: u64,
-        /// Its value
-        value: u64,
-    },
+    Put(PutArgs),
     /// The values of keys
-    Get {
-        /// The keys
-        #[arg(required = true, value_name = "KEY")]
-        keys: Vec<u64>,
-        /// Form of the answer
-        #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
-        output: OutputFormat,
-    },
+    Get(GetArgs),
     /// Entries in the order of their keys
     Scan(ScanArgs),
     /// Remove an entry
     Del {
         /// Its key
-        key: u64,
+        key: String,
     },
-    /// Add entries from files: lines of KEY,VALUE or KEY VALUE
-    Load(LoadArgs),
-    /// Verify every node of the tree
+    /// Add entries from files of CSV or JSON Lines
+    #[command(alias = "load")]
+    Import(KvImportArgs),
+    /// Write all entries as JSON Lines or CSV
+    Export(ExportArgs),
+    /// The trees and stores of the pool
+    List {
+        /// Form of the answer
+        #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+        output: OutputFormat,
+    },
+    /// Verify every node of the tree, or all stores of the pool
     Check {
         /// After power loss that the last changes had not been made to survive: take the tree as it is, and
         /// verify it
@@ -94,18 +119,51 @@ pub(crate) enum KvCommand {
         #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
         output: OutputFormat,
     },
-    /// Remove the tree with all its entries
+    /// Measure the core workloads of YCSB on a new store or tree
+    Bench(KvBenchArgs),
+    /// Remove the tree or store with all its entries
     Drop,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PutArgs {
+    /// Its key
+    pub(crate) key: String,
+    /// Its value
+    #[arg(required_unless_present = "file")]
+    pub(crate) value: Option<String>,
+    /// Read the value from a file, as it is; - is stdin (stores only)
+    #[arg(long, value_name = "FILE", conflicts_with = "value")]
+    pub(crate) file: Option<PathBuf>,
+    /// Let the entry expire after a time, as 30s, 15m, 12h or 7days (stores only)
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) ttl: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The keys
+    #[arg(required = true, value_name = "KEY")]
+    pub(crate) wanted: Vec<String>,
+    /// Form of the answer
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    pub(crate) output: OutputFormat,
+    /// Write the bytes of one value as they are, without a line end (stores only)
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) raw: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ScanArgs {
     /// The least key
-    #[arg(long, value_name = "KEY", default_value_t = 0)]
-    pub(crate) from: u64,
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<String>,
     /// The greatest key
-    #[arg(long, value_name = "KEY", default_value_t = u64::MAX, hide_default_value = true)]
-    pub(crate) to: u64,
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<String>,
+    /// Only keys that begin with these bytes (stores only)
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Option<String>,
     /// From the greatest key down
     #[arg(long)]
     pub(crate) reverse: bool,
@@ -120,23 +178,96 @@ pub(crate) struct ScanArgs {
     pub(crate) max_rows: usize,
 }
 
+/// A form of files of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EntryFormat {
+    /// One JSON object per line: {"key": …, "value": …}
+    Jsonl,
+    /// Comma-separated values
+    Csv,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Empty lines and a first line `key,value` are left out; of entries with the same key the last one stays. As long as keys
-ascend, a tree that is empty is loaded in bulk: several times as fast, and after a crash all of that is there or nothing.
-Other entries are put one by one. Ctrl-C and a bad line end the load; what was read before them stays. To go on, load the
-file again.
+Of entries with the same key the last one stays. Ctrl-C and a bad line end the import; what was read before them stays. To
+go on, import the file again.
+
+Trees: lines of KEY,VALUE or KEY VALUE, or JSON objects. Empty lines and a first line `key,value` are left out. As long as
+keys ascend, a tree that is empty is loaded in bulk: several times as fast, and after a crash all of that is there or
+nothing. Other entries are put one by one.
+
+Stores: files as `export` writes them, or CSV of two columns. The fields of JSON objects and the columns of a CSV header
+are key, key_hex or key_base64; value, value_hex or value_base64; and optionally expires, in milliseconds since 1970.
+Entries that have expired are left out.
 
 Examples:
-  halocline kv shop.pool load stock.csv --fill 0.7     leaves room in the nodes for later entries
-  halocline kv old.pool scan --output csv | halocline kv new.pool load -")]
-pub(crate) struct LoadArgs {
+  halocline kv shop.pool import stock.csv --fill 0.7   leaves room in the nodes for later entries
+  halocline kv old.pool export | halocline kv new.pool import - --format jsonl")]
+pub(crate) struct KvImportArgs {
     /// The files; - is stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How full bulk loading makes the nodes, as a part of 1
+    /// Form of the files [default: jsonl for names that end in .jsonl, .ndjson or .json, else csv]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<EntryFormat>,
+    /// How full bulk loading makes the nodes of a tree, as a part of 1
     #[arg(long, value_name = "PART", default_value_t = 0.9, value_parser = fill)]
     pub(crate) fill: f64,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+All entries are those of one moment. JSON objects have the fields key and value, and expires for entries that expire, in
+milliseconds since 1970. Keys and values that are not text have the names key_base64 and value_base64; --keys hex makes
+that key_hex for all. CSV has a header of these names; values that are not text need --values hex or base64.")]
+pub(crate) struct ExportArgs {
+    /// The file, which must not exist; stdout without it
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Form of the file [default: csv for names that end in .csv, else jsonl]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<EntryFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A: half reads, half updates; B: 95 % reads, 5 % updates; C: reads; D: 95 % reads of what was inserted last, 5 % inserts;
+E: 95 % scans of up to 100 entries, 5 % inserts; F: half reads, half read-modify-writes. Keys are drawn from a Zipf
+distribution with theta 0.99. Each workload has a store or tree of its own in the pool, which is removed in the end; so
+is the pool, if it is new.
+
+Examples:
+  halocline kv /dev/shm/bench.pool bench --workloads AC --threads 2
+  halocline kv shop.pool --strict bench --commit 1000
+  halocline kv /dev/shm/bench.pool bench --tree lb --records 1000000")]
+pub(crate) struct KvBenchArgs {
+    /// Letters of the workloads
+    #[arg(long, default_value = "ABCDEF")]
+    pub(crate) workloads: String,
+    /// Entries to load
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) records: u64,
+    /// Operations of each workload
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) operations: u64,
+    /// Threads
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) threads: u64,
+    /// Operations between two commits of a thread
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) commit: u64,
+    /// Bytes of each value
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(crate) value_bytes: u32,
+    /// Seed of the operations
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Measure a tree of this kind, whose values are numbers, instead of a store
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    pub(crate) tree: Option<TreeKind>,
+    /// Form of the answer
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    pub(crate) output: OutputFormat,
 }
 
 /// The kinds of trees by their names.

@@ -7,6 +7,7 @@ use halocline_engine::{Database, DatabaseOptions};
 use super::{kv, repair};
 use crate::args::CheckArgs;
 use crate::error::CliError;
+use crate::interrupt::Guard;
 use crate::size::display;
 use crate::{opening, progress};
 
@@ -29,7 +30,13 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
         bar.set_position(state.done);
         bar.set_message(state.part.to_owned());
     })?;
-    let trees = kv::check_all(&args.pool, |name| bar.set_message(format!("tree {name}")))?;
+    let mut trees = kv::check_all(&args.pool, |name| bar.set_message(format!("tree {name}")))?;
+    let guard = Guard::new();
+    kv::check_stores(&args.pool, guard.requested(), &mut trees, |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+        bar.set_message("stores");
+    })?;
     bar.finish_and_clear();
     report.problems.extend(trees.problems);
     let mut out = io::stdout();
@@ -40,15 +47,16 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
         writeln!(out, "damaged: {problem}")?;
     }
     let verified = format!(
-        "{} of checksums verified, {} tables, {} indexes, {} trees",
+        "{} of checksums verified, {} tables, {} indexes, {} trees, {} stores",
         display(report.bytes),
         report.tables,
         report.indexes,
-        trees.trees
+        trees.trees,
+        trees.stores
     );
     if report.problems.is_empty() && !trees.skipped.is_empty() {
         let count = trees.skipped.len();
-        let things = if count == 1 { "tree was" } else { "trees were" };
+        let things = if count == 1 { "object was" } else { "objects were" };
         return Err(CliError::with_hint(
             format!(
                 "{}: no damage found, but {count} {things} not checked; {verified}",

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use halocline_engine::{DatabaseInfo, DatabaseOptions, TableInfo};
 use serde_json::{Value, json};
 
-use super::kv::{self, TreeInfo};
+use super::kv::{self, StoreInfo, TreeInfo};
 use crate::args::InfoArgs;
 use crate::error::CliError;
 use crate::opening;
@@ -16,18 +16,27 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
     let options = DatabaseOptions::default().with_read_only(true);
     let info = opening::open(&args.pool, &options)?.info()?;
     let trees = kv::list(&args.pool)?;
+    let stores = kv::stores(&args.pool)?;
     let mut out = BufWriter::new(io::stdout());
     if args.json {
         let mut all = serde_json::to_value(&info).map_err(|error| CliError::failed(error.to_string()))?;
         all["trees"] = trees.iter().map(tree_json).collect();
+        match &stores {
+            Ok(stores) => all["stores"] = stores.iter().map(store_json).collect(),
+            Err(error) => all["stores_not_opened"] = error.to_string().into(),
+        }
         writeln!(out, "{all}")?;
     } else {
         print(&info, &mut out)?;
         print_trees(&trees, &mut out)?;
-        if info.tables.is_empty() && trees.is_empty() {
+        match &stores {
+            Ok(stores) => print_stores(stores, &mut out)?,
+            Err(error) => writeln!(out, "\nstores: not opened ({error})")?,
+        }
+        if info.tables.is_empty() && trees.is_empty() && stores.is_ok_and(|stores| stores.is_empty()) {
             writeln!(
                 out,
-                "\nno tables; `halocline import POOL TABLE FILE…` makes one, `halocline kv POOL create` a tree"
+                "\nno tables; `halocline import POOL TABLE FILE…` makes one, `halocline kv POOL create` a tree or store"
             )?;
         }
     }
@@ -127,6 +136,23 @@ fn print_trees(trees: &[TreeInfo], out: &mut impl Write) -> Result<(), CliError>
         writeln!(out, "\ntree {name}: {kind}, {entries}, {}", display(tree.bytes))?;
     }
     Ok(())
+}
+
+fn print_stores(stores: &[StoreInfo], out: &mut impl Write) -> Result<(), CliError> {
+    for store in stores {
+        writeln!(
+            out,
+            "\nstore {}: {}, {} of keys and values",
+            store.name,
+            counted(store.keys, "key"),
+            display(store.bytes)
+        )?;
+    }
+    Ok(())
+}
+
+fn store_json(store: &StoreInfo) -> Value {
+    json!({ "name": store.name, "keys": store.keys, "bytes": store.bytes })
 }
 
 fn tree_json(tree: &TreeInfo) -> Value {

@@ -28,7 +28,7 @@ pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, Inf
 pub(crate) use csv_file::CsvSource;
 pub(crate) use guard::guarded;
 pub(crate) use ipc_bounds::check_batch_in;
-pub(crate) use run::run;
+pub(crate) use run::{read_rows, run};
 pub(crate) use sql_types::{data_type, read_columns, read_field};
 pub(crate) use value::sql_name;
 

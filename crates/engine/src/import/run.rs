@@ -1,11 +1,13 @@
 //! The import: a thread decodes, this one encodes and stores.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use halocline_columns::{ColumnsError, Table, TableEncoding, TableStats, TableWriter};
 
 use super::error::{ImportError, ImportFault, SourceLocation};
@@ -98,6 +100,45 @@ pub(crate) fn run(
     })
 }
 
+/// Hands the rows of files, as batches with the columns of `schema`, to `write`, which returns the number of rows
+/// so far.
+///
+/// # Errors
+/// A malformed file names itself and the place; those of `write`; `cancel` was set.
+pub(crate) fn read_rows(
+    table: &str,
+    schema: &SchemaRef,
+    paths: &[PathBuf],
+    options: &ImportOptions,
+    progress: &mut dyn FnMut(&ImportProgress),
+    cancel: &AtomicBool,
+    mut write: impl FnMut(RecordBatch) -> Result<u64, EngineError>,
+) -> Result<ImportReport, EngineError> {
+    let started = Instant::now();
+    if paths.is_empty() {
+        return Err(EngineError::Query("there is no file to import".into()));
+    }
+    let options = ImportOptions {
+        schema: Some(options.schema.clone().unwrap_or_else(|| Arc::clone(schema))),
+        ..options.clone()
+    };
+    let files = Files::open(table, paths, &options)?;
+    let input_bytes = total_length(paths);
+    let mut rows = 0;
+    each_batch(&files, input_bytes, progress, cancel, |_, batch| {
+        rows = write(batch)?;
+        Ok(rows)
+    })?;
+    Ok(ImportReport {
+        rows,
+        stored_bytes: 0,
+        input_bytes,
+        elapsed: started.elapsed(),
+        dialects: files.dialects(),
+        columns: files.columns.clone(),
+    })
+}
+
 /// Checks that the requested properties are those of an existing table.
 fn stays_as_it_is(open: &Table, options: &ImportOptions) -> Result<(), EngineError> {
     let (name, cluster) = (open.name(), open.cluster().unwrap_or_default());
@@ -148,6 +189,22 @@ fn store(
     let wrong = |error| column_fault(files, 0, error);
     let options = transaction.engine().table_options();
     let mut writer = TableWriter::append(transaction.txn(), table, options).map_err(wrong)?;
+    each_batch(files, total_bytes, progress, cancel, |file_number, batch| {
+        let written = writer.write(&batch);
+        written.map_err(|error| column_fault(files, file_number, error))?;
+        Ok(writer.rows())
+    })?;
+    Ok(writer.finish()?)
+}
+
+/// Hands all batches of the files to `write`, which returns the number of rows so far.
+fn each_batch(
+    files: &Files,
+    total_bytes: u64,
+    progress: &mut dyn FnMut(&ImportProgress),
+    cancel: &AtomicBool,
+    mut write: impl FnMut(usize, RecordBatch) -> Result<u64, EngineError>,
+) -> Result<(), EngineError> {
     std::thread::scope(|scope| {
         let (sender, receiver): (SyncSender<Decoded>, Receiver<Decoded>) = sync_channel(QUEUE);
         scope.spawn(move || decode(files, &sender));
@@ -155,21 +212,19 @@ fn store(
             if cancel.load(Ordering::Relaxed) {
                 return Err(EngineError::Cancelled);
             }
-            writer
-                .write(&batch?)
-                .map_err(|error| column_fault(files, file_number, error))?;
+            let rows = write(file_number, batch?)?;
             progress(&ImportProgress {
                 file: files.path(file_number).to_path_buf(),
                 file_number,
                 files: files.count(),
-                rows: writer.rows(),
+                rows,
                 bytes: files.bytes.get(),
                 total_bytes,
             });
         }
         match cancel.load(Ordering::Relaxed) {
             true => Err(EngineError::Cancelled),
-            false => Ok(writer.finish()?),
+            false => Ok(()),
         }
     })
 }

@@ -103,6 +103,24 @@ impl DatabaseSession {
         }
     }
 
+    /// Returns the version of both kinds of tables that the next query of the session sees. That of tables
+    /// with a primary key is `None` if the transaction or the first read of one determines it.
+    ///
+    /// # Errors
+    /// Those of [`catalog`](Self::catalog).
+    pub(crate) fn versions(
+        &self,
+        engine: &EngineContext,
+    ) -> Result<(Arc<Catalog>, Option<KeyedView>), EngineError> {
+        if let Some(catalog) = self.slot.catalog(engine)? {
+            return Ok((catalog, None));
+        }
+        let moment = engine.moment()?;
+        let stores = moment.stores.as_ref();
+        let view = stores.map(|stores| KeyedView::Snapshot(stores.snapshot()));
+        Ok((Arc::clone(&moment.catalog), view))
+    }
+
     /// Returns the same as [`catalog`](Self::catalog), for names that a writing statement looks up again
     /// under the lock.
     ///
@@ -233,19 +251,20 @@ impl DatabaseSession {
         query: Box<Query>,
     ) -> Result<SendableRecordBatchStream, EngineError> {
         let statement = Parsed::Statement(Box::new(ast::Statement::Query(query)));
-        self.rows(catalog, statement).await
+        self.rows(catalog, None, statement).await
     }
 
-    /// Plans a statement that returns rows and starts it.
+    /// Plans a statement that returns rows and starts it, over [`versions`](Self::versions) of the tables.
     ///
     /// # Errors
     /// It cannot be planned.
     pub(crate) async fn rows(
         &self,
         catalog: &Arc<Catalog>,
+        view: Option<KeyedView>,
         statement: Parsed,
     ) -> Result<SendableRecordBatchStream, EngineError> {
-        let planner = self.planner(catalog);
+        let planner = self.planner_with(catalog, view);
         planner.start(&planner.plan(statement).await?).await
     }
 
@@ -256,13 +275,13 @@ impl DatabaseSession {
     pub(crate) async fn copy_to(
         &self,
         engine: &EngineContext,
-        catalog: &Arc<Catalog>,
         statement: Parsed,
     ) -> Result<SendableRecordBatchStream, EngineError> {
         if engine.options.read_only && !engine.options.allow_writing_files {
             return Err(EngineError::MayNotWriteFiles { what: "COPY … TO" });
         }
-        let planner = self.planner(catalog);
+        let (catalog, view) = self.versions(engine)?;
+        let planner = self.planner_with(&catalog, view);
         let logical = planner.plan(statement).await?;
         let files = OutputFiles::new(engine.pool.path());
         if let LogicalPlan::Copy(copy) = &logical {

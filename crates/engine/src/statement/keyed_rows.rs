@@ -21,12 +21,14 @@ use super::parse::{Delete, Insert, InsertSource, Update};
 use super::run::StatementRun;
 use super::upsert::KeyedUpsert;
 use crate::EngineError;
+use crate::catalog::Catalog;
+use crate::context::EngineContext;
 use crate::keyed::KeyedProvider;
-use crate::session::StatementPlanner;
+use crate::session::{DatabaseSession, StatementPlanner};
 use crate::write::BatchFitter;
 
 /// Number of times that a statement is run before its conflicts are reported.
-const ATTEMPTS: u32 = 100;
+pub(super) const ATTEMPTS: u32 = 100;
 
 /// A table with a primary key that a statement changes, in one transaction.
 pub(super) struct KeyedTarget<'a> {
@@ -36,7 +38,7 @@ pub(super) struct KeyedTarget<'a> {
 }
 
 /// All tables with a primary key, and one of them.
-pub(super) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
+pub(crate) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
 
 /// A change of rows of one table.
 pub(super) enum KeyedChange {
@@ -56,20 +58,43 @@ impl KeyedChange {
     }
 }
 
+/// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if it is
+/// no such table.
+///
+/// # Errors
+/// The pool cannot be read; the stores cannot be opened for writing and there is no other table of this name.
+pub(crate) fn find_keyed(
+    session: &DatabaseSession,
+    engine: &Arc<EngineContext>,
+    name: &str,
+) -> Result<Option<FoundTable>, EngineError> {
+    if session.peek(engine)?.has_table(name) {
+        return Ok(None);
+    }
+    let found = || {
+        let tables = engine.stores.existing_tables()?;
+        Ok(tables.and_then(|tables| {
+            let table = tables.table(name)?;
+            Some((tables, table))
+        }))
+    };
+    match found()? {
+        Some((tables, _)) if tables.stores().is_reader() && !session.slot().has_keyed_part() => {
+            drop(tables);
+            engine.stores.want_to_write()?;
+            found()
+        }
+        found => Ok(found),
+    }
+}
+
 impl StatementRun<'_> {
     /// Returns the tables with a primary key and the one of this name; none if it is no such table.
     ///
     /// # Errors
     /// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
     pub(super) fn keyed_table(&self, name: &str) -> Result<Option<FoundTable>, EngineError> {
-        if self.session.peek(self.engine)?.has_table(name) {
-            return Ok(None);
-        }
-        let tables = self.engine.stores.existing_tables()?;
-        Ok(tables.and_then(|tables| {
-            let table = tables.table(name)?;
-            Some((tables, table))
-        }))
+        find_keyed(self.session, self.engine, name)
     }
 
     /// Changes rows, and returns their number.
@@ -82,15 +107,21 @@ impl StatementRun<'_> {
         table: &Arc<KeyedTable>,
         change: &KeyedChange,
     ) -> Result<u64, EngineError> {
+        // The open transaction sees tables of both kinds as of one moment, which may be this one.
+        let catalog = self.session.catalog(self.engine)?;
         if let Some(transaction) = self.session.slot().keyed_transaction(tables.stores()) {
-            let (changes, rows) = self.keyed_changes(table, &transaction, change).await?;
+            let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
             self.session.slot().write_keyed(&transaction)?;
             changes.apply(table, &transaction)?;
             return Ok(rows);
         }
         for _ in 0..ATTEMPTS {
-            let transaction = Arc::new(Mutex::new(tables.stores().begin()));
-            let (changes, rows) = self.keyed_changes(table, &transaction, change).await?;
+            let (catalog, transaction) = {
+                let moment = self.engine.moment()?;
+                let transaction = Arc::new(Mutex::new(tables.stores().begin()));
+                (Arc::clone(&moment.catalog), transaction)
+            };
+            let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
             changes.apply(table, &transaction)?;
             let stores = tables.stores().clone();
             let committed = self
@@ -113,13 +144,13 @@ impl StatementRun<'_> {
     /// Runs the statement up to its changes, which are returned with the number of rows.
     async fn keyed_changes(
         &self,
+        catalog: &Arc<Catalog>,
         table: &Arc<KeyedTable>,
         transaction: &Arc<Mutex<StoreTransaction>>,
         change: &KeyedChange,
     ) -> Result<(CollectedChanges, u64), EngineError> {
         let view = KeyedView::Transaction(Arc::clone(transaction));
-        let catalog = self.session.catalog(self.engine)?;
-        let planner = self.session.planner_with(&catalog, Some(view.clone()));
+        let planner = self.session.planner_with(catalog, Some(view.clone()));
         let target = KeyedTarget { table, view, planner };
         let mut changes = KeyedChanges::new(table, &target.view, change.statement());
         let rows = match change {

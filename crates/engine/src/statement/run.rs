@@ -17,6 +17,7 @@ use super::defaults::spelled_out;
 use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
 use super::kept_indexes::KeptIndexes;
+use super::keyed_import::import_keyed;
 use super::keyed_rows::KeyedChange;
 use super::keyed_tables;
 use super::modify::{ChangedTable, delete_all, delete_rows, plan_delete, plan_update, update_rows};
@@ -51,14 +52,11 @@ pub(crate) async fn run(
     }
     let message = match statement {
         Statement::Plan(parsed) => {
-            let catalog = session.catalog(engine)?;
-            return Ok(QueryResult::rows(session.rows(&catalog, parsed).await?));
+            let (catalog, view) = session.versions(engine)?;
+            return Ok(QueryResult::rows(session.rows(&catalog, view, parsed).await?));
         }
         Statement::CopyTo(parsed) => {
-            let catalog = session.catalog(engine)?;
-            return Ok(QueryResult::rows(
-                session.copy_to(engine, &catalog, parsed).await?,
-            ));
+            return Ok(QueryResult::rows(session.copy_to(engine, parsed).await?));
         }
         Statement::ShowIndexes => {
             let catalog = session.catalog(engine)?;
@@ -403,13 +401,18 @@ impl StatementRun<'_> {
     }
 
     async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
-        if self.keyed_table(&copy.table)?.is_some() {
-            return Err(EngineError::Unsupported {
-                what: format!("COPY {} FROM, as the table has a primary key,", copy.table),
-                instead: format!("write INSERT INTO {} SELECT * FROM 'file'", copy.table),
-            });
-        }
         let cancel = self.cancel.flag();
+        if let Some(found) = self.keyed_table(&copy.table)? {
+            let options = crate::ImportOptions {
+                append: true,
+                ..copy.options
+            };
+            let files = [copy.file];
+            let copied = self.blocking(move |session, engine| {
+                import_keyed(session, engine, &found, &files, &options, &mut |_| (), &cancel)
+            });
+            return Ok(format!("copied {}", counted(copied.await?.rows)));
+        }
         self.change_large("COPY FROM", move |transaction| {
             let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();
             let options = crate::ImportOptions {

@@ -65,22 +65,22 @@ impl TransactionSlot {
             return None;
         }
         let mut keyed = self.keyed();
-        let part = keyed.get_or_insert_with(|| KeyedPart {
-            stores: stores.clone(),
-            transaction: Arc::new(Mutex::new(stores.begin())),
-            writes: false,
-        });
+        let part = keyed.get_or_insert_with(|| KeyedPart::begin(stores));
         Some(Arc::clone(&part.transaction))
+    }
+
+    /// Returns true if the open transaction has a part in tables with a primary key.
+    pub(crate) fn has_keyed_part(&self) -> bool {
+        self.keyed().is_some()
     }
 
     /// Notes that the open transaction writes to tables with a primary key.
     ///
     /// # Errors
-    /// It has written to other tables; it is over, or lost.
+    /// It is over, or lost.
     pub(crate) fn write_keyed(&self, transaction: &Arc<Mutex<StoreTransaction>>) -> Result<(), EngineError> {
         match &*self.state() {
-            SlotState::Begun | SlotState::Reading(_) => {}
-            SlotState::Open(_) => return Err(EngineError::MixedTransaction),
+            SlotState::Begun | SlotState::Reading(_) | SlotState::Open(_) => {}
             SlotState::Running => return Err(EngineError::TransactionBusy),
             SlotState::Lost => return Err(EngineError::TransactionLost),
             SlotState::Idle => return Err(EngineError::TransactionOver),
@@ -91,14 +91,6 @@ impl TransactionSlot {
                 Ok(())
             }
             _ => Err(EngineError::TransactionOver),
-        }
-    }
-
-    /// Fails if the open transaction has written to tables with a primary key.
-    fn writes_others(&self) -> Result<(), EngineError> {
-        match &*self.keyed() {
-            Some(part) if part.writes => Err(EngineError::MixedTransaction),
-            _ => Ok(()),
         }
     }
 
@@ -128,7 +120,12 @@ impl TransactionSlot {
         match &mut *state {
             SlotState::Idle => Ok(None),
             SlotState::Begun => {
-                let first = engine.catalog()?;
+                // Tables of both kinds are seen as of one moment.
+                let moment = engine.moment()?;
+                let first = Arc::clone(&moment.catalog);
+                if let Some(stores) = &moment.stores {
+                    self.keyed().get_or_insert_with(|| KeyedPart::begin(stores));
+                }
                 *state = SlotState::Reading(Arc::clone(&first));
                 Ok(Some(first))
             }
@@ -186,7 +183,10 @@ impl TransactionSlot {
         }
         let keyed = self.keyed().take();
         match taken {
-            Ok(SlotState::Open(transaction)) => transaction.commit(cancel),
+            Ok(SlotState::Open(transaction)) => match keyed {
+                Some(keyed) => keyed.commit_with(*transaction, cancel),
+                None => transaction.commit(cancel),
+            },
             Ok(SlotState::Idle) => Err(EngineError::NoTransaction { what: "COMMIT" }),
             Ok(_) => keyed.map_or(Ok(()), KeyedPart::commit),
             Err(error) => {
@@ -222,13 +222,40 @@ impl TransactionSlot {
 }
 
 impl KeyedPart {
+    fn begin(stores: &Stores) -> Self {
+        Self {
+            stores: stores.clone(),
+            transaction: Arc::new(Mutex::new(stores.begin())),
+            writes: false,
+        }
+    }
+
+    /// Takes the transaction out. Plans that are still held read an empty one from now on.
+    fn take(&self) -> StoreTransaction {
+        let mut held = self.transaction.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *held, self.stores.begin())
+    }
+
     fn commit(self) -> Result<(), EngineError> {
-        let transaction = {
-            let mut held = self.transaction.lock().unwrap_or_else(PoisonError::into_inner);
-            // Plans that are still held read an empty transaction from now on.
-            std::mem::replace(&mut *held, self.stores.begin())
-        };
-        Ok(transaction.commit()?)
+        Ok(self.take().commit()?)
+    }
+
+    /// Commits this part together with the changes of other tables.
+    fn commit_with(self, mut others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
+        if !self.writes {
+            return self.take().commit_with(|_| others.commit(cancel));
+        }
+        if !others.has_changes() {
+            return self.commit();
+        }
+        others.prepare(cancel)?;
+        let engine = others.engine().clone();
+        let mut moment = None;
+        self.take().commit_with(|batch| {
+            batch.put_into(others.txn())?;
+            moment = Some(engine.stores.commit_moment());
+            others.publish_prepared()
+        })
     }
 }
 
@@ -264,7 +291,6 @@ impl TransactionGuard {
         wait: Duration,
         cancel: &AtomicBool,
     ) -> Result<Self, EngineError> {
-        slot.writes_others()?;
         let transaction = match slot.take(SlotState::Running)? {
             SlotState::Open(transaction) => *transaction,
             SlotState::Begun => Self::lock_for(slot, engine, what, wait, cancel, None)?,

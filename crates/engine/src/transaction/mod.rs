@@ -131,7 +131,7 @@ impl Transaction {
     }
 
     /// Returns the state that all sessions share.
-    pub(crate) fn engine(&self) -> &EngineContext {
+    pub(crate) fn engine(&self) -> &Arc<EngineContext> {
         &self.engine
     }
 
@@ -159,6 +159,11 @@ impl Transaction {
         self.objects = None;
         self.steps += 1;
         self.publish_at_end();
+    }
+
+    /// Returns true unless committing would change nothing.
+    fn has_changes(&self) -> bool {
+        self.publishes || !self.pending.is_empty()
     }
 
     fn publish_at_end(&mut self) {

@@ -95,7 +95,20 @@ impl Transaction {
         }
     }
 
+    /// Publishes all changes.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
     pub(super) fn publish(mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        self.prepare(cancel)?;
+        self.publish_prepared()
+    }
+
+    /// Makes segments of all small changes, and brings indexes up to date, so that only the commit is left.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
+    pub(super) fn prepare(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.engine.tuning.injected(EngineFault::ForgetLog) {
             self.fold_all()?;
         }
@@ -114,6 +127,14 @@ impl Transaction {
             let unfolded = self.unfolded()?;
             self.txn.put_log_with(LOG_OBJECT, bytes, unfolded)?;
         }
+        Ok(())
+    }
+
+    /// Publishes what [`prepare`](Self::prepare) has made.
+    ///
+    /// # Errors
+    /// The pool cannot be written.
+    pub(super) fn publish_prepared(self) -> Result<(), EngineError> {
         let Self {
             engine,
             txn,

@@ -1,8 +1,11 @@
 //! Tables with a primary key: statements, ranges of keys, transactions, reopening, against a model.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use halocline_engine::{Database, DatabaseOptions, EngineError};
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use halocline_engine::{Database, DatabaseOptions, EngineError, ImportOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -246,25 +249,88 @@ async fn transactions_span_statements() {
         "{message}"
     );
     assert_eq!(query(&other, balances).await, ["-110", "110"]);
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_changes_tables_of_both_kinds() {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint)").await;
+    run(&db, "INSERT INTO accounts VALUES (1, 100), (2, 100)").await;
     run(&db, "CREATE TABLE plain (a int)").await;
+    let other = db.session();
+    let both = "SELECT (SELECT count(*) FROM accounts) AS keyed, (SELECT count(*) FROM plain) AS plain";
     run(&db, "BEGIN").await;
     run(&db, "INSERT INTO accounts VALUES (9, 9)").await;
-    let message = error(&db, "INSERT INTO plain VALUES (1)").await;
-    assert!(
-        message.contains("either to tables with a primary key or to others"),
-        "{message}"
-    );
-    run(&db, "COMMIT").await;
-    run(&db, "BEGIN").await;
     run(&db, "INSERT INTO plain SELECT id FROM accounts").await;
-    let message = error(&db, "DELETE FROM accounts").await;
-    assert!(
-        message.contains("either to tables with a primary key or to others"),
-        "{message}"
-    );
+    run(
+        &db,
+        "DELETE FROM accounts WHERE id IN (SELECT a FROM plain WHERE a < 2)",
+    )
+    .await;
+    assert_eq!(query(&db, both).await, ["2|3"]);
+    assert_eq!(query(&other, both).await, ["2|0"]);
     run(&db, "COMMIT").await;
-    assert_eq!(query(&db, "SELECT count(*) FROM plain").await, ["3"]);
+    assert_eq!(query(&other, both).await, ["2|3"]);
+    run(&db, "BEGIN").await;
+    run(&db, "DELETE FROM plain").await;
+    run(&db, "DELETE FROM accounts").await;
+    run(&db, "ROLLBACK").await;
+    assert_eq!(query(&db, both).await, ["2|3"]);
+
+    // What another session has changed in one kind undoes the changes of both, also if it was only read.
+    for read in [
+        "UPDATE accounts SET balance = 0 WHERE id = 2",
+        "SELECT balance FROM accounts WHERE id = 2",
+    ] {
+        run(&db, "BEGIN").await;
+        match read.starts_with("SELECT") {
+            true => drop(query(&db, read).await),
+            false => drop(run(&db, read).await),
+        }
+        run(&db, "INSERT INTO plain VALUES (7)").await;
+        run(&other, "UPDATE accounts SET balance = balance + 1 WHERE id = 2").await;
+        let message = error(&db, "COMMIT").await;
+        assert!(message.contains("run the transaction again"), "{message}");
+        assert_eq!(query(&db, both).await, ["2|3"]);
+    }
+    run(&db, "BEGIN").await;
+    run(&db, "UPDATE accounts SET balance = 0 WHERE id = 2").await;
+    run(&db, "UPDATE plain SET a = 0 WHERE a = 77").await;
+    run(&db, "COMMIT").await;
+    drop((db, other));
+    let db = reopen(&dir, &DatabaseOptions::default());
+    assert_eq!(query(&db, both).await, ["2|3"]);
+    assert_eq!(
+        query(&db, "SELECT id, balance FROM accounts").await,
+        ["2|0", "9|9"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_see_transactions_of_both_kinds_whole() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE keyed (id int PRIMARY KEY)").await;
+    run(&db, "CREATE TABLE plain (id int)").await;
+    let writer = db.session();
+    let write = async move {
+        for number in 0..30 {
+            run(&writer, "BEGIN").await;
+            run(&writer, &format!("INSERT INTO plain VALUES ({number})")).await;
+            run(&writer, &format!("INSERT INTO keyed VALUES ({number})")).await;
+            run(&writer, "COMMIT").await;
+        }
+    };
+    let write = tokio::spawn(write);
+    let both = "SELECT (SELECT count(*) FROM plain) - (SELECT count(*) FROM keyed)";
+    while !write.is_finished() {
+        assert_eq!(query(&db, both).await, ["0"]);
+        run(&db, "BEGIN").await;
+        let _plain = query(&db, "SELECT count(*) FROM plain").await;
+        assert_eq!(query(&db, both).await, ["0"]);
+        run(&db, "COMMIT").await;
+    }
+    write.await.unwrap();
+    assert_eq!(query(&db, "SELECT count(*) FROM keyed").await, ["30"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -504,4 +570,111 @@ async fn many_rows_are_inserted_and_streamed() {
     assert_eq!(last, ["149991", "149994", "149997", "150000"]);
     let sum = query(&db, "SELECT sum(id) FROM t WHERE id BETWEEN 30 AND 60").await;
     assert_eq!(sum, ["495"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_and_batches_are_added() {
+    let (dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL, score double DEFAULT 1.5)",
+    )
+    .await;
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let good = file("good.csv", "id,name,score\n3,c,0.5\n1,a,\n2,\"b, c\",7\n");
+    let options = ImportOptions::default();
+    let never = std::sync::atomic::AtomicBool::new(false);
+    let import = |path: &PathBuf, options: &ImportOptions| {
+        db.import("t", std::slice::from_ref(path), options, &mut |_| (), &never)
+    };
+    let taken = import(&good, &options).unwrap_err().to_string();
+    assert!(taken.contains("table 't' exists already"), "{taken}");
+    let append = options.clone().with_append(true);
+    assert_eq!(import(&good, &append).unwrap().rows, 3);
+    let all = "SELECT id, name, score FROM t";
+    let rows = ["1|a|NULL", "2|b, c|7.000000000e0", "3|c|5.000000000e-1"];
+    assert_eq!(query(&db, all).await, rows);
+    let again = file("again.csv", "id,name,score\n4,d,1\n2,b,1\n");
+    let twice = import(&again, &append).unwrap_err().to_string();
+    assert!(
+        twice.contains("primary key (2) already; import into a table without"),
+        "{twice}"
+    );
+    let sorted = import(&again, &append.clone().with_cluster(vec!["name".to_owned()]))
+        .unwrap_err()
+        .to_string();
+    assert!(sorted.contains("in the order of its primary key"), "{sorted}");
+    let bad = file("bad.csv", "id,name,score\n4,d,1\nfive,e,1\n");
+    let value = import(&bad, &append).unwrap_err().to_string();
+    assert!(value.contains("bad.csv") && value.contains('3'), "{value}");
+    assert_eq!(query(&db, all).await, rows, "nothing of a failed import is there");
+    run(&db, "BEGIN").await;
+    let copied = run(
+        &db,
+        &format!(
+            "COPY t FROM '{}'",
+            file("more.csv", "id,name,score\n9,z,9\n").display()
+        ),
+    )
+    .await;
+    assert_eq!(copied, "copied 1 row");
+    assert_eq!(query(&db.session(), "SELECT count(*) FROM t").await, ["3"]);
+    run(&db, "COMMIT").await;
+    let batch = RecordBatch::try_from_iter([
+        ("name", Arc::new(StringArray::from(vec!["n"])) as ArrayRef),
+        ("id", Arc::new(Int32Array::from(vec![10]))),
+    ])
+    .unwrap();
+    assert_eq!(db.insert("t", &batch).unwrap(), 1);
+    let twice = db.insert("t", &batch).unwrap_err().to_string();
+    assert!(twice.contains("primary key (10) already"), "{twice}");
+    let found = query(&db, "SELECT id, score FROM t WHERE id > 3").await;
+    assert_eq!(found, ["9|9.000000000e0", "10|1.500000000e0"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_handles_read_beside_the_one_that_writes() {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE keyed (id int PRIMARY KEY, name text)").await;
+    run(&db, "CREATE TABLE plain (id int)").await;
+    run(&db, "INSERT INTO keyed VALUES (1, 'a')").await;
+    let reader = reopen(&dir, &DatabaseOptions::default().with_read_only(true));
+    let second = reopen(&dir, &DatabaseOptions::default());
+    let all = "SELECT id, name FROM keyed";
+    for other in [&reader, &second] {
+        assert_eq!(query(other, all).await, ["1|a"]);
+    }
+    run(&db, "BEGIN").await;
+    run(&db, "INSERT INTO keyed VALUES (2, 'b')").await;
+    run(&db, "INSERT INTO plain VALUES (2)").await;
+    run(&db, "COMMIT").await;
+    run(&db, "CREATE TABLE late (id int PRIMARY KEY)").await;
+    for other in [&reader, &second] {
+        let both = "SELECT (SELECT count(*) FROM keyed) AS keyed, (SELECT count(*) FROM plain) AS plain";
+        assert_eq!(query(other, both).await, ["2|1"]);
+        assert_eq!(query(other, "SELECT count(*) FROM late").await, ["0"]);
+        let message = error(other, "INSERT INTO keyed VALUES (3, 'c')").await;
+        assert!(
+            message.contains("read-only") || message.contains("in another process"),
+            "{message}"
+        );
+    }
+    run(&second, "BEGIN").await;
+    assert_eq!(query(&second, "SELECT count(*) FROM keyed").await, ["2"]);
+    run(&db, "INSERT INTO keyed VALUES (4, 'd')").await;
+    assert_eq!(
+        query(&second, "SELECT count(*) FROM keyed").await,
+        ["2"],
+        "a transaction sees one version"
+    );
+    run(&second, "COMMIT").await;
+    assert_eq!(query(&second, "SELECT count(*) FROM keyed").await, ["3"]);
+    drop(db);
+    // Nobody writes the stores any more.
+    run(&second, "INSERT INTO keyed VALUES (5, 'e')").await;
+    assert_eq!(query(&reader, "SELECT count(*) FROM keyed").await, ["4"]);
 }

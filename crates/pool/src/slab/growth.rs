@@ -33,7 +33,7 @@ impl Slab {
             return Ok(());
         }
         let txn = self.pool.begin_wait(PATIENCE)?;
-        let generous = chunk_len((bytes / 4).clamp(self.chunk, MOST.max(self.chunk)));
+        let generous = chunk_len((bytes / 16).clamp(self.chunk, MOST.max(self.chunk)));
         let (offset, len) = match txn.reserve(generous) {
             Err(PoolError::DiskFull { .. }) if generous > self.chunk => {
                 (txn.reserve(self.chunk)?, self.chunk)

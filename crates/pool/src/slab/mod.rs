@@ -7,7 +7,7 @@
 //! assign it twice.
 //!
 //! Invariants: at most one handle, in any process, has a slab open for writing, and then no other has it
-//! open; otherwise any number may read it. [`Slab::alloc`] does not return a node again before
+//! open, except to [observe](Pool::observe_slab) it; otherwise any number may read it. [`Slab::alloc`] does not return a node again before
 //! [`Slab::free`]. The owner frees a node only when no durable link leads to it any more, and links it only
 //! when it is durable. At opening the owner follows its links and reports every node that it meets
 //! ([`SlabRecovery::keep`]); all others are free.
@@ -15,6 +15,7 @@
 mod growth;
 mod node_sums;
 mod nodes;
+mod observe;
 mod open;
 mod usage;
 
@@ -31,6 +32,7 @@ use crate::{Pool, PoolError};
 use nodes::NodeAllocator;
 
 pub use node_sums::{NodeAtRest, NodeSums};
+pub use observe::SlabPin;
 pub use open::SlabRecovery;
 pub use usage::NodeSet;
 
@@ -88,7 +90,8 @@ pub struct Slab {
     at_rest: Option<NodeSums>,
     /// True if something may have been stored since opening.
     written: AtomicBool,
-    _lock: SlabLock,
+    /// `None` for a reader beside the writer.
+    _lock: Option<SlabLock>,
 }
 
 impl Slab {

@@ -24,8 +24,10 @@ use super::{Slab, SlabOptions};
 
 /// The purpose of opening a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SlabOpenMode {
+pub(super) enum SlabOpenMode {
     Read,
+    /// Reading beside a writer.
+    Observe,
     Write,
     /// Writing, whatever power loss may have left.
     Accept,
@@ -118,14 +120,14 @@ impl Pool {
         self.open_slab_as(name, owner, SlabOpenMode::Accept)
     }
 
-    fn open_slab_as(
+    pub(super) fn open_slab_as(
         &self,
         name: &str,
         owner: [u8; 8],
         opening: SlabOpenMode,
     ) -> Result<SlabRecovery, PoolError> {
         let inner = &*self.inner;
-        let read_only = opening == SlabOpenMode::Read;
+        let read_only = matches!(opening, SlabOpenMode::Read | SlabOpenMode::Observe);
         if !read_only {
             inner.writable()?;
         }
@@ -133,13 +135,17 @@ impl Pool {
         let name_owned = || name.to_owned();
         let (lock, record, meta) = loop {
             let (head, _) = self.slab_record(name)?;
-            let lock = inner
-                .access
-                .lock_slab(head, read_only)?
-                .ok_or_else(|| PoolError::SlabInUse {
-                    path: path(),
-                    name: name_owned(),
-                })?;
+            let lock = match opening {
+                SlabOpenMode::Observe => None,
+                _ => {
+                    let lock = inner.access.lock_slab(head, read_only)?;
+                    let lock = lock.ok_or_else(|| PoolError::SlabInUse {
+                        path: path(),
+                        name: name_owned(),
+                    })?;
+                    Some(lock)
+                }
+            };
             // The slab may have been replaced or have grown before the lock was taken.
             let (again, record) = self.slab_record(name)?;
             if again == head {

@@ -1,7 +1,9 @@
 //! Every crash of small workloads, and each flush and fence left out.
 
 use super::workload::{StoreStep, explore, mutants};
-use StoreStep::{Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, Reclaim, Snapshot, Time};
+use StoreStep::{
+    Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, Reclaim, Snapshot, Time, Together,
+};
 
 fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
     keys.map(|key| Put(key, 30)).collect()
@@ -143,5 +145,29 @@ fn keys_that_expire() {
         Put(8, 1),
     ];
     let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 50, "{report}");
+}
+
+#[test]
+fn commits_together_with_the_pool() {
+    let steps = [
+        Together(vec![1, 2]),
+        Put(1, 10),
+        Together(vec![2]),
+        Together(vec![1]),
+        Checkpoint,
+        Together((0..30).collect()),
+        Together(vec![]),
+        Put(2, 10),
+    ];
+    let report = explore(&[Put(1, 9)], &steps).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 100, "{report}");
+    let segments = [
+        Put(1, 20_000),
+        Put(2, 25_000),
+        Together((0..200).collect()),
+        Put(1, 1),
+    ];
+    let report = explore(&[Put(1, 9)], &segments).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.images > 50, "{report}");
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::workload::{StoreStep, explore};
 use crate::fault::{self, StoreFault};
-use StoreStep::{Batch, Checkpoint, Delete, Put, Reclaim, Snapshot};
+use StoreStep::{Batch, Checkpoint, Delete, Put, Reclaim, Snapshot, Together};
 
 /// Returns true if the exploration of the steps fails, or the steps themselves do, while a fault is injected.
 fn is_noticed(fault: StoreFault, setup: &[StoreStep], steps: &[StoreStep]) -> bool {
@@ -47,6 +47,9 @@ fn crashes_show_broken_rules() {
             &[Put(1, 16_000), Put(1, 16_000), Put(1, 16_000)],
             vec![Batch((0..100).collect(), vec![])],
         ),
+        (F::Undecided, &[], vec![Together(vec![1])]),
+        (F::EndEarly, &[], vec![Together(vec![1])]),
+        (F::ForgetDecided, &[], vec![Together(vec![1])]),
         (F::TrustFrames, &[], vec![Put(1, 300), Put(2, 300)]),
         (
             F::BitmapFirst,

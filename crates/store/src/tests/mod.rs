@@ -4,4 +4,5 @@ mod check;
 mod crash;
 mod faults;
 mod rules;
+mod scan;
 mod workload;

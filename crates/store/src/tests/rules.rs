@@ -67,14 +67,33 @@ fn keeps_deletions() -> bool {
     matches!(snapshot.get(&store, "k"), Ok(Some(value)) if value == b"old")
 }
 
+/// Overwrites a key many times beside a reader, and lets the space be used again.
+fn keeps_what_readers_see() -> bool {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let options = options(&Arc::default()).with_pending_bytes(100_000);
+    let stores = Stores::open_with(&pool, options.clone()).unwrap();
+    let store = stores.store("s").unwrap();
+    store.put("k", "old").unwrap();
+    let reader = Stores::open_reader_with(&pool, &options).unwrap();
+    let seen = reader.existing("s").unwrap();
+    for round in 0..=255 {
+        store.put("k", vec![round; 15_000]).unwrap();
+        stores.reclaim().unwrap();
+    }
+    assert!(stores.stats().pool_bytes < 2 << 20, "space is used again");
+    matches!(seen.get("k"), Ok(Some(value)) if value == b"old")
+}
+
 #[test]
 fn scenarios_hold_and_show_broken_rules() {
-    let scenarios: [(StoreFault, fn() -> bool); 5] = [
+    let scenarios: [(StoreFault, fn() -> bool); 7] = [
         (StoreFault::SkipValidation, refuses_lost_updates),
         (StoreFault::SkipRanges, refuses_phantoms),
         (StoreFault::IgnoreExpiry, hides_expired_keys),
         (StoreFault::IgnoreSnapshots, keeps_versions),
         (StoreFault::PurgeEarly, keeps_deletions),
+        (StoreFault::IgnoreReaders, keeps_what_readers_see),
+        (StoreFault::ReleaseSilently, keeps_what_readers_see),
     ];
     for (fault, holds) in scenarios {
         assert!(holds(), "{fault:?} is not injected");

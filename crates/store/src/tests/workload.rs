@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
-use halocline_pool::Pool;
+use halocline_pool::{ObjectKind, Pool};
 
 use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 
@@ -20,6 +20,8 @@ pub(crate) enum StoreStep {
     DeleteRange(u32, u32),
     /// A transaction that moves the value of a key to another one.
     Move(u32, u32),
+    /// A transaction that sets keys of both stores, committed with one of the pool that sets an object.
+    Together(Vec<u32>),
     Expire(u32, u64),
     Checkpoint,
     Reclaim,
@@ -29,11 +31,14 @@ pub(crate) enum StoreStep {
     Time(u64),
 }
 
-/// The contents of both stores: key, value, time of expiry.
-pub(crate) type Contents = [BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>; 2];
+/// The contents of both stores, and of an object of the pool: key, value, time of expiry.
+pub(crate) type Contents = [BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>; 3];
 
-/// The pairs that a reader of both stores sees.
-pub(crate) type Visible = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+/// The pairs that a reader of both stores and the object sees.
+pub(crate) type Visible = [BTreeMap<Vec<u8>, Vec<u8>>; 3];
+
+/// The name of the object.
+const OBJECT: &str = "object";
 
 pub(crate) const NAMES: [&str; 2] = ["a", "b"];
 
@@ -62,6 +67,7 @@ pub(crate) fn options(clock: &Arc<std::sync::atomic::AtomicU64>) -> StoresOption
 
 /// Open stores and what their steps need.
 pub(crate) struct Running {
+    pool: Pool,
     pub(crate) stores: Stores,
     pub(crate) open: [Store; 2],
     snapshot: Option<StoreSnapshot>,
@@ -74,6 +80,7 @@ impl Running {
         let stores = Stores::open_with(pool, options(&clock)).map_err(|error| error.to_string())?;
         let open = |name| stores.store(name).map_err(|error| error.to_string());
         Ok(Running {
+            pool: pool.clone(),
             open: [open(NAMES[0])?, open(NAMES[1])?],
             stores,
             snapshot: None,
@@ -106,6 +113,20 @@ impl Running {
                 transaction.put(b, key(*to), value)?;
                 transaction.commit()
             }
+            StoreStep::Together(keys) => {
+                let mut transaction = self.stores.begin();
+                for at in keys {
+                    transaction.put(a, key(*at), value(number, 40))?;
+                    transaction.put(b, key(*at), value(number, 9))?;
+                }
+                let txn = self.pool.begin()?;
+                transaction.commit_with(|batch| {
+                    batch.put_into(&txn)?;
+                    txn.put(OBJECT, ObjectKind(77), &value(number, 1), vec![])?;
+                    txn.commit()?;
+                    Ok(())
+                })
+            }
             StoreStep::Expire(number_of_key, ms) => a.put_with_ttl(
                 key(*number_of_key),
                 value(number, 20),
@@ -137,7 +158,10 @@ impl Running {
             }
             Ok(pairs.into_iter().collect())
         };
-        Ok([of(&self.open[0])?, of(&self.open[1])?])
+        let snapshot = self.pool.snapshot().map_err(|error| error.to_string())?;
+        let object = snapshot.get(OBJECT).map(|object| object.meta().to_vec());
+        let object = object.map(|meta| (OBJECT.into(), meta)).into_iter().collect();
+        Ok([of(&self.open[0])?, of(&self.open[1])?, object])
     }
 }
 
@@ -171,6 +195,13 @@ pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, ste
                 .unwrap_or_default();
             model[1].insert(key(*to), (value, None));
         }
+        StoreStep::Together(keys) => {
+            for at in keys {
+                model[0].insert(key(*at), (value(number, 40), None));
+                model[1].insert(key(*at), (value(number, 9), None));
+            }
+            model[2].insert(OBJECT.into(), (value(number, 1), None));
+        }
         StoreStep::Expire(at, ms) => {
             model[0].insert(key(*at), (value(number, 20), Some(*now + ms)));
         }
@@ -191,7 +222,7 @@ pub(crate) fn states(steps: &[StoreStep]) -> Vec<Visible> {
                 .map(|(key, (value, _))| (key.clone(), value.clone()))
                 .collect()
         };
-        [of(&model[0]), of(&model[1])]
+        [of(&model[0]), of(&model[1]), of(&model[2])]
     };
     let mut states = vec![visible(&model, now)];
     for (number, step) in steps.iter().enumerate() {
@@ -231,7 +262,7 @@ fn check(
                     .map(|(key, value)| format!("{}={}x{:?}", key.escape_ascii(), value.len(), value.first()))
                     .collect()
             };
-            [of(&contents[0]), of(&contents[1])]
+            [of(&contents[0]), of(&contents[1]), of(&contents[2])]
         };
         return Err(format!(
             "found {:?} instead of {:?}",
@@ -240,7 +271,7 @@ fn check(
         ));
     }
     let keys: Vec<u64> = running.open.iter().map(Store::len).collect();
-    let stored: Vec<u64> = found.iter().map(|contents| contents.len() as u64).collect();
+    let stored: Vec<u64> = found[..2].iter().map(|contents| contents.len() as u64).collect();
     let expires = steps.iter().any(|step| matches!(step, StoreStep::Expire(..)));
     if keys != stored && !expires {
         return Err(format!("{keys:?} keys are counted, {stored:?} are there"));

@@ -5,10 +5,13 @@
 //! instead of FNV, so two records never collide; and the Zipf distribution has as many items as were
 //! loaded instead of 10^10, so the hottest keys have their full share.
 
+mod client;
 mod generator;
 mod record;
+mod run;
 mod workload;
 
 pub use generator::{YcsbGenerator, YcsbOp};
 pub use record::{ycsb_key, ycsb_value};
+pub use run::{YcsbError, YcsbOutcome, YcsbPair, YcsbRun, YcsbStore};
 pub use workload::YcsbWorkload;

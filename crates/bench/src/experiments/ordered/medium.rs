@@ -18,22 +18,22 @@ const IN_DRAM: &str = "/dev/shm";
 const BYTES: u64 = 1 << 20;
 
 /// A medium on which trees are made.
-pub(super) struct TreeMedium {
-    pub(super) medium: Backing,
+pub(in crate::experiments) struct TreeMedium {
+    pub(in crate::experiments) medium: Backing,
     spec: Option<EmulatedSpec>,
     directory: TempDir,
 }
 
 /// A new medium, with the emulated device it lies on.
-pub(super) type NewMedium = (Medium, Option<Arc<Device>>);
+pub(in crate::experiments) type NewMedium = (Medium, Option<Arc<Device>>);
 
 /// A new medium on an emulated device.
-pub(super) type OnDevice = (Medium, Arc<Device>);
+pub(in crate::experiments) type OnDevice = (Medium, Arc<Device>);
 
 impl TreeMedium {
     /// # Errors
     /// No directory can be made; `--medium` names none that is emulated.
-    pub(super) fn new(medium: Backing, settings: &Settings) -> Result<Self, BenchError> {
+    pub(in crate::experiments) fn new(medium: Backing, settings: &Settings) -> Result<Self, BenchError> {
         if medium == Backing::Dram {
             return Err(BenchError::Setup(
                 "trees lie in a pool's file or on the emulated medium: in DRAM they are with --on dax"
@@ -62,7 +62,7 @@ impl TreeMedium {
     }
 
     /// In words, for people and programs.
-    pub(super) fn name(&self) -> String {
+    pub(in crate::experiments) fn name(&self) -> String {
         let directory = || {
             let parent = self.directory.path().parent();
             parent.map_or_else(String::new, |parent| parent.display().to_string())
@@ -75,7 +75,7 @@ impl TreeMedium {
     }
 
     /// Says what it is, here and in every value that follows.
-    pub(super) fn announce(&self, report: &mut Reporter<'_>) -> Result<(), BenchError> {
+    pub(in crate::experiments) fn announce(&self, report: &mut Reporter<'_>) -> Result<(), BenchError> {
         report.set("on", self.medium.name());
         report.set("medium", self.name());
         match &self.spec {
@@ -85,12 +85,12 @@ impl TreeMedium {
     }
 
     /// A path for a file of that name.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(in crate::experiments) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// An empty medium of that name, on a device of its own where there is one.
-    pub(super) fn make(&self, name: &str) -> Result<NewMedium, BenchError> {
+    pub(in crate::experiments) fn make(&self, name: &str) -> Result<NewMedium, BenchError> {
         match &self.spec {
             Some(spec) => on_device(spec).map(|(medium, device)| (medium, Some(device))),
             None => Ok((self.file(name, self.medium == Backing::Dax)?, None)),
@@ -99,7 +99,10 @@ impl TreeMedium {
 
     /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a
     /// medium on a device with the figures of this host's DRAM.
-    pub(super) fn make_twins(&self, name: &str) -> Result<Option<(Medium, OnDevice)>, BenchError> {
+    pub(in crate::experiments) fn make_twins(
+        &self,
+        name: &str,
+    ) -> Result<Option<(Medium, OnDevice)>, BenchError> {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.clock == ClockMode::Delay) else {
             return Ok(None);
         };
@@ -123,7 +126,7 @@ impl TreeMedium {
     }
 
     /// Opens the pool in the file of that name again.
-    pub(super) fn open(&self, name: &str) -> Result<Pool, PoolError> {
+    pub(in crate::experiments) fn open(&self, name: &str) -> Result<Pool, PoolError> {
         let options = PoolOptions::default().with_assume_dax(self.medium == Backing::Dax);
         Pool::open(self.path(name), &options)
     }

@@ -3,7 +3,7 @@
 
 pub(super) mod hot;
 mod keys;
-mod medium;
+pub(super) mod medium;
 pub(super) mod ops;
 pub(super) mod recovery;
 pub(super) mod writes;
@@ -80,7 +80,7 @@ fn insist(system: &str, tree: &dyn OrderedIndex, expected: keys::Sum) -> Result<
 
 /// # Errors
 /// [`BenchError::Disagreement`] if they are not the same.
-fn agree<T: PartialEq + std::fmt::Debug>(
+pub(super) fn agree<T: PartialEq + std::fmt::Debug>(
     what: &str,
     left: (&str, T),
     right: (&str, T),

@@ -73,7 +73,7 @@ pub(super) fn stats(stats: &TreeStats, format: OutputFormat) -> Result<(), CliEr
             display(stats.dram_bytes)
         )?);
     }
-    let numbers = [
+    let all = [
         ("entries", stats.entries),
         ("leaves", stats.leaves),
         ("inner_nodes", stats.inner_nodes),
@@ -81,13 +81,31 @@ pub(super) fn stats(stats: &TreeStats, format: OutputFormat) -> Result<(), CliEr
         ("slow_bytes", stats.slow_bytes),
         ("dram_bytes", stats.dram_bytes),
     ];
-    let schema = schema(&numbers.map(|(name, _)| name));
+    numbers(&all, format)
+}
+
+/// Prints numbers with their names: a line each for people, else one row.
+pub(super) fn numbers(numbers: &[(&str, u64)], format: OutputFormat) -> Result<(), CliError> {
+    if format == OutputFormat::Table {
+        let width = numbers.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, number) in numbers {
+            writeln!(
+                io::stdout(),
+                "{:width$}  {}",
+                name.replace('_', " "),
+                grouped(*number)
+            )?;
+        }
+        return Ok(());
+    }
+    let names: Vec<_> = numbers.iter().map(|(name, _)| *name).collect();
+    let schema = schema(&names);
     let mut sink = Sink::new(
         Style { format, max_rows: 0 },
         Arc::clone(&schema),
         BufWriter::new(io::stdout()),
     );
-    sink.write(&batch(&schema, numbers.map(|(_, number)| vec![number]))?)?;
+    sink.write(&batch(&schema, numbers.iter().map(|(_, number)| vec![*number]))?)?;
     sink.finish()
 }
 

@@ -11,6 +11,14 @@ use crate::error::CliError;
 use crate::progress;
 use crate::size::grouped;
 
+/// An entry as a JSON object.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntryObject {
+    key: u64,
+    value: u64,
+}
+
 /// No line of an entry is longer; a file without lines is not read into memory as one.
 const LONGEST: u64 = 4096;
 
@@ -36,19 +44,8 @@ struct Open {
 }
 
 impl<'a> EntryReader<'a> {
-    /// All files must be there: it is no use to find that out after an hour.
     pub(super) fn new(files: &[PathBuf], cancel: &'a AtomicBool) -> Result<Self, CliError> {
-        let mut total = Some(0);
-        for file in files.iter().filter(|file| !is_stdin(file)) {
-            let found = file.metadata().map_err(|error| unreadable(file, &error))?;
-            if found.is_dir() {
-                return Err(unreadable(file, &io::Error::other("it is a directory")));
-            }
-            total = total.map(|total: u64| total + found.len());
-        }
-        if files.iter().any(|file| is_stdin(file)) {
-            total = None;
-        }
+        let total = total_bytes(files)?;
         Ok(Self {
             files: files.iter().rev().cloned().collect(),
             open: None,
@@ -141,7 +138,7 @@ impl Open {
         match entry(text) {
             Some(entry) => Ok(Some(entry)),
             None => Err(CliError::failed(format!(
-                "{}:{}: `{:.40}` is no entry; write KEY,VALUE or KEY VALUE, two whole numbers from 0 to {}",
+                "{}:{}: `{:.40}` is no entry; write KEY,VALUE or KEY VALUE or a JSON object of both, two whole numbers from 0 to {}",
                 self.name,
                 self.line,
                 String::from_utf8_lossy(line).trim(),
@@ -151,8 +148,12 @@ impl Open {
     }
 }
 
-/// `5,7`, `5, 7` or `5 7`.
+/// `5,7`, `5, 7`, `5 7` or `{"key":5,"value":7}`.
 fn entry(text: &str) -> Option<(u64, u64)> {
+    if text.starts_with('{') {
+        let object: EntryObject = serde_json::from_str(text).ok()?;
+        return Some((object.key, object.value));
+    }
     let (key, value) = match text.split_once(',') {
         Some((key, value)) => (key.trim_end(), value.trim_start()),
         None => {
@@ -163,11 +164,24 @@ fn entry(text: &str) -> Option<(u64, u64)> {
     Some((key.parse().ok()?, value.parse().ok()?))
 }
 
-fn is_stdin(file: &Path) -> bool {
+/// The bytes of files, unless one is stdin. All must be there: it is no use to find that out after an hour.
+pub(super) fn total_bytes(files: &[PathBuf]) -> Result<Option<u64>, CliError> {
+    let mut total = 0;
+    for file in files.iter().filter(|file| !is_stdin(file)) {
+        let found = file.metadata().map_err(|error| unreadable(file, &error))?;
+        if found.is_dir() {
+            return Err(unreadable(file, &io::Error::other("it is a directory")));
+        }
+        total += found.len();
+    }
+    Ok((!files.iter().any(|file| is_stdin(file))).then_some(total))
+}
+
+pub(super) fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-fn unreadable(file: &Path, error: &io::Error) -> CliError {
+pub(super) fn unreadable(file: &Path, error: &io::Error) -> CliError {
     CliError::failed(format!("{} cannot be read: {error}", file.display()))
 }
 
@@ -177,7 +191,7 @@ mod tests {
 
     #[test]
     fn entries_are_two_numbers() {
-        for text in ["5,7", "5, 7", "5 ,7", "5 7", "5\t 7"] {
+        for text in ["5,7", "5, 7", "5 ,7", "5 7", "5\t 7", r#"{"key":5,"value":7}"#] {
             assert_eq!(entry(text), Some((5, 7)), "{text}");
         }
         for text in [
@@ -189,6 +203,9 @@ mod tests {
             "-5 7",
             "5,x",
             "18446744073709551616,1",
+            r#"{"key":5}"#,
+            r#"{"key":5,"value":7.5}"#,
+            r#"{"key":5,"value":7,"ttl":1}"#,
         ] {
             assert_eq!(entry(text), None, "{text}");
         }

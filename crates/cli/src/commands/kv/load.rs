@@ -1,4 +1,4 @@
-//! `kv load`: entries of files into a tree.
+//! `kv import` into a tree.
 //!
 //! Invariant: what was read before the load ended, for whatever reason, is in the tree; the one exception is
 //! an error of the pool in bulk loading, which leaves the tree as it was.
@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use halocline_ordered::{OrderedIndex, TreeError};
 
-use crate::args::{KvArgs, LoadArgs};
+use crate::args::{KvArgs, KvImportArgs};
 use crate::error::CliError;
 use crate::interrupt::Guard;
 use crate::size::grouped;
 
 use super::entries::EntryReader;
-use super::{finish, open};
+use super::tree::{finish, open};
 
 /// The progress of a load.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct LoadCounts {
     replaced: u64,
 }
 
-pub(super) fn load(args: &KvArgs, load: &LoadArgs) -> Result<(), CliError> {
+pub(super) fn load(args: &KvArgs, load: &KvImportArgs) -> Result<(), CliError> {
     let guard = Guard::new();
     let mut source = EntryReader::new(&load.files, guard.requested())?;
     let (pool, mut tree) = open(args)?;
@@ -47,7 +47,7 @@ pub(super) fn load(args: &KvArgs, load: &LoadArgs) -> Result<(), CliError> {
         (Err(CliError::Interrupted), Ok(())) => {
             writeln!(
                 io::stderr(),
-                "{} entries are stored; load the files again to add the others",
+                "{} entries are stored; import the files again to add the others",
                 grouped(stored)
             )?;
             Err(CliError::Interrupted)
@@ -55,7 +55,7 @@ pub(super) fn load(args: &KvArgs, load: &LoadArgs) -> Result<(), CliError> {
         (Err(CliError::Failed { message, hint: None }), Ok(())) => Err(CliError::with_hint(
             message,
             format!(
-                "the {} entries before that are stored; load the files again when it is put right, entries that are there \
+                "the {} entries before that are stored; import the files again when it is put right, entries that are there \
                  are replaced",
                 grouped(stored)
             ),

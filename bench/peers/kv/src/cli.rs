@@ -1,0 +1,104 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::systems::System;
+
+/// Halocline's key-value store beside RocksDB, redb, fjall and LMDB.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    /// Directory for the data. On tmpfs, such as /dev/shm, it stands for a DAX medium: a sync costs almost
+    /// nothing. Elsewhere every commit waits for the disk
+    #[arg(long, global = true, default_value = "/dev/shm")]
+    pub(crate) dir: PathBuf,
+    /// Systems, in the order of their first turn
+    #[arg(long, global = true, value_delimiter = ',', default_values_t = System::value_variants().to_vec())]
+    pub(crate) systems: Vec<System>,
+    /// Number of records to load
+    #[arg(long, global = true, default_value_t = 100_000)]
+    pub(crate) records: u64,
+    /// Sizes of the values, in bytes
+    #[arg(long, global = true, value_delimiter = ',', default_values_t = [100])]
+    pub(crate) values: Vec<usize>,
+    /// Seed of the operations
+    #[arg(long, global = true, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Append one object per measured value to this file, as `halocline bench --json` does
+    #[arg(long, global = true)]
+    pub(crate) json: Option<PathBuf>,
+    /// The experiment.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure the rates of the YCSB core workloads
+    Ycsb(YcsbOptions),
+    /// Kill a writing process, then measure the time from open to the first answer
+    OpenAfterKill(KillOptions),
+    /// Overwrite records at random, and compare the bytes on disk with the live bytes
+    Space(SpaceOptions),
+    /// Write until killed: the child process of `open-after-kill`
+    #[command(hide = true)]
+    Writer(WriterOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct YcsbOptions {
+    /// Letters of the workloads
+    #[arg(long, default_value = "ABCDEF")]
+    pub(crate) workloads: String,
+    /// Operations of each run
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) operations: u64,
+    /// Operations between two commits
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 1000])]
+    pub(crate) commit: Vec<u64>,
+    /// Numbers of threads
+    #[arg(long, value_delimiter = ',', default_values_t = [1])]
+    pub(crate) threads: Vec<u64>,
+    /// Runs of each configuration, of which the median counts
+    #[arg(long, default_value_t = 1)]
+    pub(crate) runs: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KillOptions {
+    /// Milliseconds for which the process writes before it is killed
+    #[arg(long, default_value_t = 2000)]
+    pub(crate) write_ms: u64,
+    /// Writes of each commit
+    #[arg(long, default_value_t = 100)]
+    pub(crate) commit: u64,
+    /// Processes killed for each system, of which the median counts
+    #[arg(long, default_value_t = 5)]
+    pub(crate) runs: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SpaceOptions {
+    /// Overwrites, as a multiple of the number of records
+    #[arg(long, default_value_t = 10)]
+    pub(crate) rounds: u64,
+    /// Writes of each commit
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) commit: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WriterOptions {
+    #[arg(long)]
+    pub(crate) system: System,
+    #[arg(long)]
+    pub(crate) path: PathBuf,
+    #[arg(long)]
+    pub(crate) count: u64,
+    #[arg(long)]
+    pub(crate) bytes: usize,
+    #[arg(long)]
+    pub(crate) commit: u64,
+}

@@ -1,0 +1,141 @@
+//! Rows of files and batches into tables with a primary key.
+//!
+//! Invariant: all rows become part of the open transaction, or of one of their own, or none does. One of their
+//! own is run again, with the files read again, if other transactions have changed what it depends on.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use halocline_columns::TableEncoding;
+use halocline_keyed::KeyedView;
+use halocline_store::StoreError;
+
+use super::keyed_changes::KeyedChanges;
+use super::keyed_rows::{ATTEMPTS, FoundTable};
+use crate::context::EngineContext;
+use crate::import::read_rows;
+use crate::session::DatabaseSession;
+use crate::write::{BatchFitter, arrange};
+use crate::{EngineError, ImportOptions, ImportProgress, ImportReport};
+
+/// A hint for rows with a key that is there.
+const LOAD_AND_MERGE: &str = "import into a table without a primary key, and INSERT from it with ON CONFLICT";
+/// A hint for rows with a key that is there.
+const USE_SQL: &str = "UPDATE that row, or use INSERT with ON CONFLICT";
+
+/// Adds the rows of files to a table.
+///
+/// # Errors
+/// As [`crate::Database::import`]; a row has the key of another one; the rows exceed the limit of a statement.
+pub(crate) fn import_keyed(
+    session: &DatabaseSession,
+    engine: &Arc<EngineContext>,
+    found: &FoundTable,
+    files: &[PathBuf],
+    options: &ImportOptions,
+    progress: &mut dyn FnMut(&ImportProgress),
+    cancel: &AtomicBool,
+) -> Result<ImportReport, EngineError> {
+    let table = &found.1;
+    if !options.append {
+        return Err(EngineError::Exists {
+            kind: "table",
+            name: table.name().to_owned(),
+            instead: "drop it first, or import into a table of another name",
+        });
+    }
+    if !options.cluster.is_empty() || options.encoding != TableEncoding::default() {
+        return Err(EngineError::Query(format!(
+            "table '{}' is kept in the order of its primary key, without an encoding; import without these options",
+            table.name()
+        )));
+    }
+    change(session, engine, found, "import", |changes| {
+        let mut fitter = None;
+        read_rows(
+            table.name(),
+            table.schema(),
+            files,
+            options,
+            progress,
+            cancel,
+            |batch| {
+                let fitter = match &mut fitter {
+                    Some(fitter) => fitter,
+                    none => none.insert(fitter_for(found, "import", &batch)?),
+                };
+                changes.add(&fitter.batch(&batch)?, LOAD_AND_MERGE)?;
+                Ok(changes.rows())
+            },
+        )
+    })
+}
+
+/// Inserts a batch by column names; columns of the table that it lacks take their default. Returns the number
+/// of rows.
+///
+/// # Errors
+/// No such column; a value does not fit; a row has the key of another one.
+pub(crate) fn insert_keyed_batch(
+    session: &DatabaseSession,
+    engine: &Arc<EngineContext>,
+    found: &FoundTable,
+    batch: &RecordBatch,
+) -> Result<u64, EngineError> {
+    change(session, engine, found, "insert", |changes| {
+        let fitted = fitter_for(found, "insert", batch)?.batch(batch)?;
+        changes.add(&fitted, USE_SQL)?;
+        Ok(changes.rows())
+    })
+}
+
+/// Returns what brings batches into the columns of the table, by name.
+fn fitter_for(found: &FoundTable, what: &str, batch: &RecordBatch) -> Result<BatchFitter, EngineError> {
+    let table = &*found.1;
+    let schema = batch.schema();
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let from = arrange(table.name(), table.schema(), &names)?;
+    let statement = format!("{what} into {}", table.name());
+    Ok(BatchFitter::new(statement, table.schema(), from).with_defaults(table))
+}
+
+/// Collects changes of one table and commits them, or leaves that to the open transaction.
+fn change<T>(
+    session: &DatabaseSession,
+    engine: &Arc<EngineContext>,
+    (tables, table): &FoundTable,
+    what: &'static str,
+    mut fill: impl FnMut(&mut KeyedChanges<'_>) -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    let statement = format!("{what} into {}", table.name());
+    // The open transaction sees tables of both kinds as of one moment, which may be this one.
+    session.catalog(engine)?;
+    let open = session.slot().keyed_transaction(tables.stores());
+    for _ in 0..ATTEMPTS {
+        let transaction = match &open {
+            Some(open) => Arc::clone(open),
+            None => Arc::new(Mutex::new(tables.stores().begin())),
+        };
+        let view = KeyedView::Transaction(Arc::clone(&transaction));
+        let mut changes = KeyedChanges::new(table, &view, statement.as_str());
+        let value = fill(&mut changes)?;
+        let changes = changes.collected();
+        if open.is_some() {
+            session.slot().write_keyed(&transaction)?;
+            changes.apply(table, &transaction)?;
+            return Ok(value);
+        }
+        changes.apply(table, &transaction)?;
+        let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *held, tables.stores().begin()).commit() {
+            Err(StoreError::Conflict { .. }) => {}
+            committed => return Ok(committed.map(|()| value)?),
+        }
+    }
+    Err(EngineError::TooManyConflicts {
+        statement,
+        attempts: ATTEMPTS,
+    })
+}

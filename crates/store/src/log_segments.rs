@@ -1,0 +1,97 @@
+//! The log segments by how much of each is needed, for the choice of the one to empty.
+//!
+//! Invariant: contains all log segments except those that were emptied.
+
+use std::collections::BTreeSet;
+
+use crate::layout::SEGMENT;
+
+/// Bytes by which the segments of a bucket differ at most.
+const STEP: u64 = 1 << 10;
+
+/// Log segments that can be emptied.
+#[derive(Debug)]
+pub(crate) struct LogSegments {
+    /// Offsets of the segments by needed bytes.
+    by_used: Vec<BTreeSet<u64>>,
+    /// The segments with records that expire, by the time when the last one does.
+    by_expiry: BTreeSet<(u64, u64)>,
+}
+
+impl Default for LogSegments {
+    fn default() -> Self {
+        Self {
+            by_used: vec![BTreeSet::new(); bucket(SEGMENT) + 1],
+            by_expiry: BTreeSet::new(),
+        }
+    }
+}
+
+/// Returns the bucket of a number of needed bytes. Only empty segments are in the first one.
+fn bucket(used: u64) -> usize {
+    (used.div_ceil(STEP) as usize).min(SEGMENT.div_ceil(STEP) as usize)
+}
+
+impl LogSegments {
+    pub(crate) fn insert(&mut self, offset: u64, used: u64, expires: u64) {
+        self.by_used[bucket(used)].insert(offset);
+        if expires > 0 {
+            self.by_expiry.insert((expires, offset));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, offset: u64, used: u64, expires: u64) {
+        self.by_used[bucket(used)].remove(&offset);
+        self.by_expiry.remove(&(expires, offset));
+    }
+
+    /// Changes the needed bytes and the expiry of a segment from `old` to `new`.
+    pub(crate) fn change(&mut self, offset: u64, old: (u64, u64), new: (u64, u64)) {
+        if (bucket(old.0), old.1) != (bucket(new.0), new.1) {
+            self.remove(offset, old.0, old.1);
+            self.insert(offset, new.0, new.1);
+        }
+    }
+
+    /// Returns a segment whose records have all expired, other than `current`.
+    pub(crate) fn expired(&self, now: u64, current: u64) -> Option<u64> {
+        let expired = self.by_expiry.range(..=(now, u64::MAX));
+        expired
+            .map(|(_, offset)| *offset)
+            .find(|offset| *offset != current)
+    }
+
+    /// Returns a segment with about the least needed bytes, other than `current`. O(1).
+    pub(crate) fn emptiest(&self, current: u64) -> Option<u64> {
+        let mut segments = self.by_used.iter().flatten();
+        segments.find(|offset| **offset != current).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_emptiest_is_found() {
+        let mut segments = LogSegments::default();
+        segments.insert(64, 5000, 0);
+        segments.insert(128, SEGMENT, 0);
+        segments.insert(192, 5001, 70);
+        assert_eq!(segments.emptiest(64), Some(192));
+        segments.change(128, (SEGMENT, 0), (1, 0));
+        segments.change(64, (5000, 0), (0, 0));
+        assert_eq!(
+            (segments.emptiest(0), segments.emptiest(64)),
+            (Some(64), Some(128))
+        );
+        assert_eq!(
+            (segments.expired(69, 0), segments.expired(70, 0)),
+            (None, Some(192))
+        );
+        assert_eq!(segments.expired(70, 192), None);
+        segments.remove(192, 5001, 70);
+        segments.remove(128, 1, 0);
+        assert_eq!((segments.emptiest(64), segments.expired(99, 0)), (None, None));
+    }
+}
