@@ -65,7 +65,8 @@ fn check<K: HybridKind>(
         return Err(format!("wrong contents after {first} operations"));
     }
     drop(tree);
-    match contents(&opened::<K>(&pool)?)? == found {
+    let again = opened::<K>(&pool).map_err(|error| format!("after closing: {error}"))?;
+    match contents(&again)? == found {
         true => Ok(()),
         false => Err("wrong contents after closing".to_owned()),
     }

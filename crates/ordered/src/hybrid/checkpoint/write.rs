@@ -54,8 +54,8 @@ impl Anchors {
 
 impl<L: LeafFormat> HybridTree<L> {
     /// Writes a checkpoint for closing if the tree is large enough, intact and has changed, and flushes it.
-    /// Sealing the slab makes it durable and valid. Waits for no other writer of the pool: if the slab has too
-    /// few free nodes, there is no checkpoint. There must be no concurrent operations. Returns the nodes of
+    /// Sealing the slab makes it durable and valid. If the slab has too few
+    /// free nodes, it grows; if it cannot, there is no checkpoint. There must be no concurrent operations. Returns the nodes of
     /// the checkpoint.
     pub(in super::super) fn write_checkpoint(&mut self) -> Vec<u64> {
         let mut nodes = Vec::new();
@@ -91,8 +91,25 @@ impl<L: LeafFormat> HybridTree<L> {
         }
         // Without the nodes of the checkpoints: those of the previous one are free after closing, and
         // opening marks those of this one.
-        let usage = self.slab.usage(&self.pins.nodes());
+        let mut needed = 0;
+        while nodes.len() < needed || needed == 0 {
+            // Growth adds to what is to be stored.
+            let usage = self.slab.usage(&[]).len();
+            needed = self.nodes_needed(found.anchors.len(), usage);
+            while nodes.len() < needed {
+                nodes.push(self.slab.alloc().ok()?);
+            }
+            needed = self.nodes_needed(found.anchors.len(), self.slab.usage(&[]).len());
+        }
+        let usage = self.slab.usage(&[self.pins.nodes(), nodes.clone()].concat());
         self.store_checkpoint(&found, &usage, nodes)
+    }
+
+    /// Returns the number of nodes of a checkpoint.
+    fn nodes_needed(&self, anchors: usize, usage: usize) -> usize {
+        let room = self.slab.node_size() as usize - size_of::<CheckpointNode>();
+        let bytes = size_of::<CheckpointHead>() + anchors * size_of::<Anchor>() + usage * 8;
+        bytes.div_ceil(room)
     }
 
     /// Allocates, stores and flushes the nodes of a checkpoint. Returns `None` if there are too few free
