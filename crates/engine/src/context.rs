@@ -58,8 +58,8 @@ impl EngineContext {
         self.cache.newest(&self.pool, &self.tuning)
     }
 
-    /// Returns the newest version of the database, and the stores if they are open, both as of one moment. What
-    /// is read of the stores has to be pinned before the guard is dropped.
+    /// Returns the newest version of the database, and the stores if they are open, both as of one moment.
+    /// What is read of the stores has to be pinned before the guard is dropped.
     ///
     /// # Errors
     /// The pool, its log or the stores cannot be read.
@@ -67,8 +67,8 @@ impl EngineContext {
         let guard = self.stores.moment();
         loop {
             let catalog = self.catalog()?;
-            // Of stores that another process writes, a commit is visible later than the generation of which it
-            // is a part, but not to a reader that looks then.
+            // Of stores that another process writes, a commit is visible later than the generation of which
+            // it is a part, but not to a reader that looks then.
             let is_reader = self.stores.renew()?;
             if !is_reader || self.pool.snapshot()?.generation() == catalog.version().0 {
                 return Ok(Moment {

@@ -1,9 +1,9 @@
 //! Key-value stores of the open database, and the tables with a primary key in them: see
 //! [`Database::store`].
 //!
-//! They are opened for writing if that is possible, else for reading: the pool is opened read-only, or another
-//! process writes them. What was opened for reading moves on to the newest commit with each statement, and is
-//! opened for writing when a statement wants to write.
+//! They are opened for writing if that is possible, else for reading: the pool is opened read-only, or
+//! another process writes them. What was opened for reading moves on to the newest commit with each
+//! statement, and is opened for writing when a statement wants to write.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -18,8 +18,8 @@ use crate::{Database, EngineError};
 pub(crate) struct OpenStores {
     pool: Pool,
     opened: Mutex<Opened>,
-    /// Locked for writing while a transaction that has changed both kinds of tables is visible in one of them
-    /// only.
+    /// Locked for writing while a transaction that has changed both kinds of tables is visible in one of
+    /// them only.
     moment: RwLock<()>,
 }
 

@@ -85,8 +85,8 @@ pub(crate) const NO_SUM: u32 = u32::MAX;
 /// State of a slab that is being written, or was when its writer died: node checksums are invalid.
 pub(crate) const SLAB_OPEN: u64 = u64::from_le_bytes(*b"slabopen");
 
-/// State of a slab that is being written, or was when its writer died, while the owner's word stays valid: node
-/// checksums are invalid.
+/// State of a slab that is being written, or was when its writer died, while the owner's word stays valid:
+/// node checksums are invalid.
 pub(crate) const SLAB_OPEN_WORD: u64 = u64::from_le_bytes(*b"slabword");
 
 /// State of a slab that was closed cleanly: node checksums are valid.
@@ -107,7 +107,8 @@ pub(crate) const SLAB_ROOT: u64 = 256;
 /// Base of the lock bytes of slabs: each has the byte of its first chunk's block number.
 pub(crate) const LOCK_SLABS: u64 = 1 << 61;
 
-/// The lock of the readers beside the writer of a slab that pin number 0; that of number n is n bytes further.
+/// The lock of the readers beside the writer of a slab that pin number 0; that of number n is n bytes
+/// further.
 pub(crate) const LOCK_SLAB_PINS: u64 = 3 << 60;
 
 /// Base of the lock bytes: far beyond any data, where a byte can only be locked.

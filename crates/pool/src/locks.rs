@@ -23,7 +23,7 @@ use crate::layout::{
 /// The whole file as a lock range: a length of 0 extends to the end of any file.
 const WHOLE_FILE: Range<u64> = 0..0;
 
-/// What a pinned number stands for.
+/// The meaning of a pinned number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PinKind {
     /// A generation of the pool.

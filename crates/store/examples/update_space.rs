@@ -3,10 +3,10 @@
 //! ```text
 //! cargo run --release -p halocline-store --example update_space -- [KEYS] [VALUE] [ROUNDS] [reader] [skewed]
 //! ```
-//! Writes KEYS (100,000) keys with values of VALUE (1,000) bytes to a file in /dev/shm that is treated as DAX,
-//! then as many updates for each of ROUNDS (10) rounds: of uniformly drawn keys, or with `skewed` nine in ten
-//! of a tenth of the keys. With `reader` a snapshot is held from before the first update. `ratio` is the size
-//! of the slab in the file by the bytes of keys and values that are live or held for the snapshot.
+//! Writes KEYS (100,000) keys with values of VALUE (1,000) bytes to a file in /dev/shm that is treated as
+//! DAX, then as many updates for each of ROUNDS (10) rounds: of uniformly drawn keys, or with `skewed` nine
+//! in ten of a tenth of the keys. With `reader` a snapshot is held from before the first update. `ratio` is
+//! the size of the slab in the file by the bytes of keys and values that are live or held for the snapshot.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::time::Instant;

@@ -6,7 +6,8 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, TryLockError};
+use std::time::Duration;
 
 use zerocopy::IntoBytes;
 
@@ -17,6 +18,9 @@ use crate::layout::{CHECKPOINT_COPY, Checkpoint, MAGIC};
 use crate::recover::load_catalog;
 use crate::state::{StoreState, StoresState};
 use crate::stores::Stores;
+
+/// How often a check that waits for a checkpoint asks whether it is cancelled.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The progress of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +116,8 @@ impl StoresCheckReport {
 impl Stores {
     /// Reads all branches, leaves and newest records, both copies of the checkpoint and the catalog, and
     /// verifies them against their checksums and each other. Reads and writes go on meanwhile. `progress` is
-    /// called after every leaf, without any lock, and cancels the check by [`ControlFlow::Break`].
+    /// called after every leaf, without any lock, and cancels the check by [`ControlFlow::Break`]. It is also
+    /// called every 10 ms while the check waits for a checkpoint in progress before it begins.
     ///
     /// Versions that only a snapshot sees, and the heads of frames in the log, are not verified. O(bytes).
     ///
@@ -126,7 +131,14 @@ impl Stores {
         let state = &*self.handle.state;
         state.writable()?;
         let mut report = StoresCheckReport::default();
-        state.check_checkpoint(&mut report);
+        let waiting = StoresCheckProgress { keys: 0, total: 0 };
+        if state
+            .check_checkpoint(&mut report, &mut || progress(waiting))
+            .is_break()
+        {
+            report.cancelled = true;
+            return Ok(report);
+        }
         let stores: Vec<_> = state.stores().values().cloned().collect();
         let total = stores
             .iter()
@@ -144,10 +156,23 @@ impl Stores {
 }
 
 impl StoresState {
-    /// Verifies both copies of the checkpoint, and the catalog.
-    fn check_checkpoint(&self, report: &mut StoresCheckReport) {
-        // A checkpoint in progress stores one copy after the other.
-        let _no_checkpoint = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Verifies both copies of the checkpoint, and the catalog. Calls `waiting` while it waits for a
+    /// checkpoint in progress, which stores one copy after the other.
+    fn check_checkpoint(
+        &self,
+        report: &mut StoresCheckReport,
+        waiting: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let _no_checkpoint = loop {
+            match self.maintenance.try_lock() {
+                Ok(guard) => break guard,
+                Err(TryLockError::Poisoned(guard)) => break guard.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    waiting()?;
+                    std::thread::sleep(PAUSE);
+                }
+            }
+        };
         let mut newest: Option<Checkpoint> = None;
         for offset in [self.slab.root(), self.slab.root() + CHECKPOINT_COPY] {
             let mut copy = Checkpoint::default();
@@ -164,6 +189,7 @@ impl StoresState {
             let offset = damage.offset;
             report.problems.push(StoresProblem::Catalog { offset });
         }
+        ControlFlow::Continue(())
     }
 
     /// Returns the newest commit, and the counters of a store as of it.

@@ -51,7 +51,7 @@ struct Frozen {
     next_store: u32,
     dirty: Vec<EntrySlot>,
     freed: Freed,
-    /// What waits for readers, and no checkpoint needs.
+    /// Space that waits for readers, and that no checkpoint needs.
     waiting: Freed,
     old_catalog: Vec<u64>,
     /// Log segments with the bytes that are needed after a crash.

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::append::{Appender, Current, Overlay, Staged};
 use crate::error::{Result, StoreError};
@@ -28,6 +29,9 @@ const APPENDED: u64 = 32;
 
 /// Least number of appended bytes at which a checkpoint is due, unless the options say less.
 const LEAST_APPENDED: u64 = 1 << 20;
+
+/// Longest time that a commit waits for space to be used again: readers may hold all of it.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// An operation of a batch.
 #[derive(Clone)]
@@ -155,9 +159,11 @@ impl StoresState {
         if let Some(outcome) = pending.take() {
             return outcome;
         }
-        while self.is_overdue(&committer) {
+        let begun = Instant::now();
+        while self.is_overdue(&committer) || self.is_overfull() && begun.elapsed() < LONGEST_WAIT {
             self.work.notify_all();
-            committer = self.work.wait(committer).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.work.wait_timeout(committer, LONGEST_WAIT);
+            committer = waited.unwrap_or_else(PoisonError::into_inner).0;
             if let Some(outcome) = pending.take() {
                 return outcome;
             }
@@ -165,14 +171,18 @@ impl StoresState {
         let group = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         self.commit_group(&mut committer, &group);
         let is_due = self.is_checkpoint_due(&committer);
+        let is_reserve_low = self.is_reserve_low();
         drop(committer);
         if self.options.background {
-            if is_due {
+            if is_due || is_reserve_low {
                 self.work.notify_all();
             }
         } else if is_due && let Err(error) = self.maintain() {
             // The commit is durable. What is due is tried again with the next one.
             tracing::warn!(%error, "the stores could not be maintained");
+        }
+        if is_reserve_low && !self.options.background {
+            self.fill_reserve();
         }
         pending
             .take()
@@ -185,13 +195,15 @@ impl StoresState {
             && !self.stopping.load(Ordering::Acquire)
             && self.writable().is_ok()
             && (committer.pending_records > OVERDUE * self.options.pending_records
-                || committer.pending_bytes > OVERDUE as u64 * self.pending_bytes()
-                || self.reclaiming.load(Ordering::Acquire) && self.is_overfull())
+                || committer.pending_bytes > OVERDUE as u64 * self.pending_bytes())
     }
 
     /// Returns true if the log is so much larger than it should be that commits wait until segments are used
     /// again.
     fn is_overfull(&self) -> bool {
+        if !self.options.background || !self.reclaiming.load(Ordering::Acquire) {
+            return false;
+        }
         let segments = self.segments();
         let (all, live) = segments.log_bytes();
         let percent = u64::from(self.options.garbage_percent);

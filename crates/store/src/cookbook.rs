@@ -98,7 +98,10 @@
 //! let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
 //! let visits = Stores::open(&pool)?
 //!     .store("visits")?
-//!     .with_merge(move |_, old, operand| (number(old.unwrap_or_default()) + number(operand)).to_le_bytes().to_vec());
+//!     .with_merge(move |_, old, operand| {
+//!         let sum = number(old.unwrap_or_default()) + number(operand);
+//!         sum.to_le_bytes().to_vec()
+//!     });
 //! for _ in 0..3 {
 //!     visits.merge("page/1", 1_u64.to_le_bytes())?;
 //! }

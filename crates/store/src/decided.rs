@@ -90,7 +90,8 @@ impl StoresState {
             needs_values: false,
             begun: false,
         };
-        // All space is allocated before the decision. What is in the log does not count before its last frame.
+        // All space is allocated before the decision. What is in the log does not count before its last
+        // frame.
         let appended = ops.iter().try_for_each(|op| appender.append(op));
         let begun = appender.begun;
         let batch = DecidedBatch {

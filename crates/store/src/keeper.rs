@@ -15,7 +15,32 @@ const IDLE: Duration = Duration::from_millis(200);
 /// Part of the log, as its inverse, that may be emptied segments before a checkpoint frees them.
 const WAITING: u64 = 32;
 
+/// Segments that are kept free, at least and as a part of all, as its inverse: so commits need not wait for
+/// another writer of the pool, such as an import.
+const RESERVE: u64 = 8;
+const RESERVED_PART: u64 = 32;
+
 impl StoresState {
+    /// Returns the number of segments that should be free.
+    fn reserve(&self) -> u64 {
+        RESERVE.max(self.slab.stats().capacity / RESERVED_PART)
+    }
+
+    /// Returns true if so few segments are free that the slab should grow ahead.
+    pub(crate) fn is_reserve_low(&self) -> bool {
+        let stats = self.slab.stats();
+        stats.capacity - stats.used < self.reserve()
+    }
+
+    /// Lets the slab grow ahead, unless the pool has another writer now. Called without locks: the publish of
+    /// a chunk must not keep commits waiting.
+    pub(crate) fn fill_reserve(&self) {
+        // Whoever needs the space fails if there is none.
+        if let Err(error) = self.slab.reserve(self.reserve()) {
+            tracing::debug!(%error, "the stores cannot grow ahead");
+        }
+    }
+
     /// Makes a checkpoint if one is due, and empties segments if there is too much garbage. Returns true if
     /// segments were emptied, so that there may be more.
     ///
@@ -23,6 +48,7 @@ impl StoresState {
     /// As [`checkpoint`](Self::checkpoint).
     pub(crate) fn maintain(&self) -> Result<bool> {
         self.writable()?;
+        self.fill_reserve();
         let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
         let emptied = self.collect_garbage()?;
         let is_due = {

@@ -49,8 +49,8 @@ pub(crate) const CHECKPOINT_COPY: u64 = 128;
 /// Offset of the [`ReaderEpoch`] in the root of the slab.
 pub(crate) const READER_EPOCH: u64 = 256;
 
-/// Tells readers in other processes whether what they have read can still be there. Stored, but never flushed:
-/// only readers that run beside the writer compare it.
+/// Tells readers in other processes whether what they have read can still be there. Stored, but never
+/// flushed: only readers that run beside the writer compare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct ReaderEpoch {

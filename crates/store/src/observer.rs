@@ -1,8 +1,9 @@
 //! Readers of the stores beside a writer, here or in another process: [`Stores::open_reader`].
 //!
-//! A reader has trees of its own: those of a checkpoint, and the log behind it in memtables. The writer changes
-//! leaves in place meanwhile, so that an entry may lead to a version that is too new; the versions before it
-//! lead to the one of the commit that the reader has pinned. See [`crate::readers`] for what the writer does.
+//! A reader has trees of its own: those of a checkpoint, and the log behind it in memtables. The writer
+//! changes leaves in place meanwhile, so that an entry may lead to a version that is too new; the versions
+//! before it lead to the one of the commit that the reader has pinned. See [`crate::readers`] for what the
+//! writer does.
 //!
 //! Invariants: nothing is stored. What is read counts only if the epoch afterwards is the one in which the
 //! trees were read. If only the space changed, the trees are read again, and the pinned commit stays. If
@@ -28,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What a reader knows of the writer.
+/// A reader's knowledge of the writer.
 pub(crate) struct Observer {
     words: EpochWords,
     /// The epoch of the trees.

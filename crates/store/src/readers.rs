@@ -1,4 +1,4 @@
-//! What the writer does for readers beside it, in this process or in others.
+//! The part of the writer for readers beside it, in this process or in others.
 //!
 //! A reader pins the commit that it sees, or [`OPENING`] while it reads the checkpoint and the log behind it.
 //! To the writer a pinned commit is a snapshot. The writer looks for pins *after* it has stored what makes a

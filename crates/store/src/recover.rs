@@ -221,7 +221,8 @@ pub(crate) fn observe(slab: Slab, options: StoresOptions, opening: Opening) -> R
     Ok(state)
 }
 
-/// Returns the state of a checkpoint, to be followed by the [replay](StoresState::replay) of the log behind it.
+/// Returns the state of a checkpoint, to be followed by the [replay](StoresState::replay) of the log behind
+/// it.
 fn with_tail(
     slab: Slab,
     options: StoresOptions,
@@ -251,8 +252,8 @@ fn with_tail(
     state
 }
 
-/// Returns true if there can be a segment at this offset. Beside a writer it may be in a part of the slab that
-/// was added since.
+/// Returns true if there can be a segment at this offset. Beside a writer it may be in a part of the slab
+/// that was added since.
 fn is_segment(slab: &Slab, offset: u64) -> bool {
     let end = offset.checked_add(SEGMENT);
     slab.is_node(offset) || slab.is_read_only() && end.is_some_and(|end| end <= slab.medium().len())

@@ -2,8 +2,8 @@
 //!
 //! A step holds the trees of the store, and reads the entries of one leaf and those of the memtables in its
 //! range, a limited number of each: what it costs does not depend on the size of a memtable. What it returns
-//! is the state of one moment; a scan of several steps sees the state of one commit because each step walks to
-//! the versions of that commit.
+//! is the state of one moment; a scan of several steps sees the state of one commit because each step walks
+//! to the versions of that commit.
 
 use std::ops::Bound;
 
@@ -140,8 +140,8 @@ impl MemTable {
     }
 }
 
-/// Returns the records of a leaf in a range in ascending order, from that end at which the scan is. Returns the
-/// last key of the scan, too, if there are others behind it, which are left out once there are `limit`.
+/// Returns the records of a leaf in a range in ascending order, from that end at which the scan is. Returns
+/// the last key of the scan, too, if there are others behind it, which are left out once there are `limit`.
 fn read_leaf(
     medium: &Medium,
     leaf: u64,

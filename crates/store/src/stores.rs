@@ -19,9 +19,9 @@ use crate::state::{StoreState, StoresState};
 use crate::store::Store;
 use crate::transaction::{Isolation, StoreTransaction};
 
-/// All key-value stores of a pool, open for reading and writing, or [for reading](Self::open_reader). Cheap to
-/// clone; threads may share it. One handle at a time, in one process, may have the stores of a pool open for
-/// writing.
+/// All key-value stores of a pool, open for reading and writing, or [for reading](Self::open_reader). Cheap
+/// to clone; threads may share it. One handle at a time, in one process, may have the stores of a pool open
+/// for writing.
 ///
 /// Dropping the last handle makes a checkpoint.
 #[derive(Debug, Clone)]
@@ -76,6 +76,7 @@ impl Stores {
     /// [`SlabInUse`](halocline_pool::PoolError::SlabInUse) if another handle has the stores open.
     pub fn open_with(pool: &Pool, options: StoresOptions) -> Result<Self> {
         let state = recover::open(pool, options)?;
+        state.fill_reserve();
         let keeper = match state.options.background {
             true => Some(keeper::start(&state).map_err(|source| StoreError::Thread { source })?),
             false => None,
@@ -97,15 +98,16 @@ impl Stores {
     /// of times, and also in a pool that is opened read-only. Stores nothing.
     ///
     /// Reads see one commit: the newest at the opening or at the last [`refresh`](Self::refresh), with all
-    /// commits that had returned by then. It may include commits that are not durable yet, and are lost if the
-    /// machine goes down at once. A snapshot keeps the commit that it sees.
+    /// commits that had returned by then. It may include commits that are not durable yet, and are lost if
+    /// the machine goes down at once. A snapshot keeps the commit that it sees.
     ///
     /// While a reader is open, the writer keeps the versions that it sees, as for a snapshot. The reader ends
     /// with its process, whatever happens to it.
     ///
     /// Writes, checks and checkpoints fail with [`StoreError::ReadOnly`]. Reads fail with
     /// [`StoreError::Stale`] when the stores were opened for writing after the commit that is read: a
-    /// [`refresh`](Self::refresh) helps, and older snapshots stay stale. O(commits since the last checkpoint).
+    /// [`refresh`](Self::refresh) helps, and older snapshots stay stale. O(commits since the last
+    /// checkpoint).
     ///
     /// # Errors
     /// [`StoreError::NoStores`], [`StoreError::Damaged`], [`StoreError::NewerFormat`], and those of

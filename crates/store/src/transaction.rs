@@ -132,8 +132,8 @@ impl StoreTransaction {
         Ok(())
     }
 
-    /// Returns the pairs of a range, the writes of the transaction so far included. The transaction depends on
-    /// the part of the range that the scan has read when it is dropped.
+    /// Returns the pairs of a range, the writes of the transaction so far included. The transaction depends
+    /// on the part of the range that the scan has read when it is dropped.
     pub fn scan<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> TransactionScan {
         self.scan_range(store, KeyRange::of(&range))
     }
@@ -186,8 +186,8 @@ impl StoreTransaction {
     ///
     /// # Errors
     /// That of `decide`, and those of [`commit`](Self::commit). [`StoreError::Poisoned`] and
-    /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is opened
-    /// again.
+    /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is
+    /// opened again.
     pub fn commit_with<E: From<StoreError>>(
         self,
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
@@ -250,7 +250,7 @@ impl StoreTransaction {
     }
 }
 
-/// What a transaction depends on.
+/// The conditions of a transaction's commit.
 struct Dependencies {
     conditions: Vec<CommitCondition>,
     /// Of each condition, the store, and the key or range in words.
@@ -272,7 +272,7 @@ fn conclude(outcome: Outcome, mut subjects: Vec<(String, String)>) -> Result<()>
 pub struct TransactionScan {
     stored: Scan,
     range: KeyRange,
-    /// What the transaction depends on.
+    /// The range that the transaction depends on.
     read: Arc<ScannedRange>,
     /// A pair of `stored` that comes after the next write.
     next: Option<(Vec<u8>, Vec<u8>)>,

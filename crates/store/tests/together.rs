@@ -76,7 +76,7 @@ fn both_or_none() {
     assert_eq!(store.len(), 3);
 }
 
-/// What a process leaves that is killed between the two halves of the commit.
+/// The state that a process leaves that is killed between the two halves of the commit.
 #[test]
 fn an_interrupted_commit_is_ended_by_the_next_opening() {
     let directory = tempfile::tempdir().unwrap();

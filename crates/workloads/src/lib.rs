@@ -17,8 +17,8 @@
 //! whatever the number of threads. For this reason the crate has its own random numbers
 //! ([`SplitMix64`]); the streams of another crate might change.
 //!
-//! Without the default feature `tables` there are only the random numbers, [`Zipf`] and YCSB, and no dependency
-//! on Arrow and Parquet.
+//! Without the default feature `tables` there are only the random numbers, [`Zipf`] and YCSB, and no
+//! dependency on Arrow and Parquet.
 //!
 //! Conjunctions are values, not text: one can be printed as SQL or passed to the index API, predicate by
 //! predicate.

@@ -100,8 +100,8 @@ pub(crate) fn run(
     })
 }
 
-/// Hands the rows of files, as batches with the columns of `schema`, to `write`, which returns the number of rows
-/// so far.
+/// Hands the rows of files, as batches with the columns of `schema`, to `write`, which returns the number of
+/// rows so far.
 ///
 /// # Errors
 /// A malformed file names itself and the place; those of `write`; `cancel` was set.

@@ -1,7 +1,7 @@
 //! Rows of files and batches into tables with a primary key.
 //!
-//! Invariant: all rows become part of the open transaction, or of one of their own, or none does. One of their
-//! own is run again, with the files read again, if other transactions have changed what it depends on.
+//! Invariant: all rows become part of the open transaction, or of one of their own, or none does. One of
+//! their own is run again, with the files read again, if other transactions have changed what it depends on.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -28,7 +28,8 @@ const USE_SQL: &str = "UPDATE that row, or use INSERT with ON CONFLICT";
 /// Adds the rows of files to a table.
 ///
 /// # Errors
-/// As [`crate::Database::import`]; a row has the key of another one; the rows exceed the limit of a statement.
+/// As [`crate::Database::import`]; a row has the key of another one; the rows exceed the limit of a
+/// statement.
 pub(crate) fn import_keyed(
     session: &DatabaseSession,
     engine: &Arc<EngineContext>,

@@ -58,8 +58,8 @@ impl KeyedChange {
     }
 }
 
-/// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if it is
-/// no such table.
+/// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if
+/// it is no such table.
 ///
 /// # Errors
 /// The pool cannot be read; the stores cannot be opened for writing and there is no other table of this name.

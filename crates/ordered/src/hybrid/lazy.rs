@@ -6,8 +6,8 @@
 //! inserts the leaves from the greatest to the least. So at any time each leaf in the inner nodes, except the
 //! anchor, has its final range, and the anchor has the rest.
 //!
-//! After a crash, blocks hold changes that are unfinished, and the nodes in use are known only when all blocks
-//! are built; until then new nodes come from a further chunk.
+//! After a crash, blocks hold changes that are unfinished, and the nodes in use are known only when all
+//! blocks are built; until then new nodes come from a further chunk.
 //!
 //! Invariants: nobody but who builds it stores to a leaf of a block that is not built. Anchors are
 //! [pinned](super::pins) while any block is pending, because the block before them may end there. No leaf is
@@ -115,8 +115,8 @@ impl LazyBlocks {
         self.interrupted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what is known of the nodes in use, if the tree was opened after a crash and some blocks are not
-    /// built.
+    /// Returns what is known of the nodes in use, if the tree was opened after a crash and some blocks are
+    /// not built.
     #[inline]
     pub(super) fn after_crash(&self) -> Option<&AfterCrash> {
         self.after_crash.as_ref().filter(|_| self.any())

@@ -82,8 +82,8 @@ impl Pins {
         }
     }
 
-    /// Makes a checkpoint the named one, once the head names it durably. Returns the previous one, which is no
-    /// longer pinned.
+    /// Makes a checkpoint the named one, once the head names it durably. Returns the previous one, which is
+    /// no longer pinned.
     pub(super) fn replace(&self, named: NamedCheckpoint) -> NamedCheckpoint {
         let mut pinned = self.pinned();
         pinned.leaves = named.anchors.iter().map(|anchor| anchor.leaf.get()).collect();

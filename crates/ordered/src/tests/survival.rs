@@ -1,4 +1,5 @@
-//! Trees that are opened from a checkpoint after a crash, used while some blocks are not read, and crash again.
+//! Trees that are opened from a checkpoint after a crash, used while some blocks are not read, and crash
+//! again.
 
 use std::sync::Arc;
 
@@ -32,8 +33,8 @@ fn splits_and_removals<K: HybridKind>() -> Vec<Do> {
     operations
 }
 
-/// Accepts an image if its tree is opened from a checkpoint and holds what was acknowledged, also after it was
-/// used in part and its process was killed twice.
+/// Accepts an image if its tree is opened from a checkpoint and holds what was acknowledged, also after it
+/// was used in part and its process was killed twice.
 fn check<K: HybridKind>(
     medium: Arc<Tracked>,
     crash: &Crash<'_>,

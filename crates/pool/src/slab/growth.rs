@@ -32,7 +32,32 @@ impl Slab {
         if enough {
             return Ok(());
         }
-        let txn = self.pool.begin_wait(PATIENCE)?;
+        self.extend(self.pool.begin_wait(PATIENCE)?, bytes)
+    }
+
+    /// Adds a chunk if fewer than `nodes` nodes are free, so that [`alloc`](Slab::alloc) need not wait for
+    /// another writer of the pool soon. Waits for nobody: does nothing while there is another writer, or
+    /// while another thread adds a chunk.
+    ///
+    /// # Errors
+    /// [`PoolError::DiskFull`], [`PoolError::Media`]; nothing has changed.
+    pub fn reserve(&self, nodes: u64) -> Result<(), PoolError> {
+        let Ok(_one_at_a_time) = self.growing.try_lock() else {
+            return Ok(());
+        };
+        let stats = self.stats();
+        if stats.capacity - stats.used >= nodes {
+            return Ok(());
+        }
+        match self.pool.begin() {
+            Err(PoolError::Locked { .. }) => Ok(()),
+            Err(error) => Err(error),
+            Ok(txn) => self.extend(txn, stats.bytes),
+        }
+    }
+
+    /// Adds a chunk to a slab of `bytes` bytes.
+    fn extend(&self, txn: Txn, bytes: u64) -> Result<(), PoolError> {
         let generous = chunk_len((bytes / 16).clamp(self.chunk, MOST.max(self.chunk)));
         let (offset, len) = match txn.reserve(generous) {
             Err(PoolError::DiskFull { .. }) if generous > self.chunk => {

@@ -7,10 +7,10 @@
 //! assign it twice.
 //!
 //! Invariants: at most one handle, in any process, has a slab open for writing, and then no other has it
-//! open, except to [observe](Pool::observe_slab) it; otherwise any number may read it. [`Slab::alloc`] does not return a node again before
-//! [`Slab::free`]. The owner frees a node only when no durable link leads to it any more, and links it only
-//! when it is durable. At opening the owner follows its links and reports every node that it meets
-//! ([`SlabRecovery::keep`]); all others are free.
+//! open, except to [observe](Pool::observe_slab) it; otherwise any number may read it. [`Slab::alloc`] does
+//! not return a node again before [`Slab::free`]. The owner frees a node only when no durable link leads to
+//! it any more, and links it only when it is durable. At opening the owner follows its links and reports
+//! every node that it meets ([`SlabRecovery::keep`]); all others are free.
 
 mod growth;
 mod node_sums;

@@ -208,8 +208,8 @@ impl NodeAllocator {
         }
     }
 
-    /// Marks the nodes of a [`usage`](NodeAllocator::usage) and those of `with` as in use. Changes nothing and
-    /// returns false if it is not one of exactly these chunks, or if one of `with` is not free.
+    /// Marks the nodes of a [`usage`](NodeAllocator::usage) and those of `with` as in use. Changes nothing
+    /// and returns false if it is not one of exactly these chunks, or if one of `with` is not free.
     pub(super) fn restore(&mut self, mut words: &[u64], with: &[u64]) -> bool {
         let mut bitmaps = Vec::with_capacity(self.chunks.len());
         for chunk in &self.chunks {

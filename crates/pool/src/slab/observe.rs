@@ -1,9 +1,9 @@
 //! Readers of a slab beside its writer: [`Pool::observe_slab`], and the numbers that they pin.
 //!
-//! The pool protects nothing of what an observer reads: the writer changes nodes meanwhile. Writer and readers
-//! agree through pins. A reader pins a number of the owner's choice and then reads; the writer stores what the
-//! number protects against, looks for pins, and only then reuses nodes. So one of the two sees the other: a
-//! reader whose pin was not seen reads what was stored before.
+//! The pool protects nothing of what an observer reads: the writer changes nodes meanwhile. Writer and
+//! readers agree through pins. A reader pins a number of the owner's choice and then reads; the writer stores
+//! what the number protects against, looks for pins, and only then reuses nodes. So one of the two sees the
+//! other: a reader whose pin was not seen reads what was stored before.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ impl Drop for SlabPin {
 }
 
 impl Pool {
-    /// Opens a slab for reading beside a writer, or without one, by any number of handles, also in a pool that
-    /// is opened read-only. Takes no lock: contents are protected only by what the owner agrees on through
-    /// [pins](Slab::pin). Nodes of chunks that are added later are not known. Stores nothing.
+    /// Opens a slab for reading beside a writer, or without one, by any number of handles, also in a pool
+    /// that is opened read-only. Takes no lock: contents are protected only by what the owner agrees on
+    /// through [pins](Slab::pin). Nodes of chunks that are added later are not known. Stores nothing.
     ///
     /// # Errors
     /// Fails like [`open_slab_read_only`](Pool::open_slab_read_only), except for

@@ -23,9 +23,9 @@ impl Slab {
         self.next_owner_word = word;
     }
 
-    /// Replaces durably the word that is valid while the slab is open; 0 stands for none. What it leads to must
-    /// be durable. The slab must be [marked](Slab::begin_writing) as being written, and no other thread may be
-    /// in this method.
+    /// Replaces durably the word that is valid while the slab is open; 0 stands for none. What it leads to
+    /// must be durable. The slab must be [marked](Slab::begin_writing) as being written, and no other
+    /// thread may be in this method.
     ///
     /// # Errors
     /// [`PoolError::Media`]: the previous word or this one is in the head.

@@ -118,6 +118,15 @@ fn damage_of_every_kind_is_reported() {
 }
 
 #[test]
+fn a_check_that_waits_for_a_checkpoint_is_cancelled() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    let _checkpoint = stores.handle.state.maintenance.lock().unwrap();
+    let report = stores.check(&mut |_| ControlFlow::Break(())).unwrap();
+    assert!(report.cancelled && report.is_intact());
+}
+
+#[test]
 fn wrong_counters_are_reported() {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();

@@ -3,6 +3,7 @@
 mod check;
 mod crash;
 mod faults;
+mod format;
 mod rules;
 mod scan;
 mod workload;

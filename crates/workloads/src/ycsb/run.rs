@@ -88,7 +88,8 @@ pub struct YcsbOutcome {
 }
 
 impl YcsbOutcome {
-    /// Returns the latency in ns that `percent` percent of the operations do not exceed; 0 without operations.
+    /// Returns the latency in ns that `percent` percent of the operations do not exceed; 0 without
+    /// operations.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (self.latencies.len() as f64 * percent / 100.0) as usize;
         let last = self.latencies.len().saturating_sub(1);
@@ -139,7 +140,8 @@ impl YcsbRun {
                     scope.spawn(move || {
                         let client = Client::new(store, *self, thread);
                         barrier.wait();
-                        // Each thread has a clock of its own: on a busy machine another thread may wake up late.
+                        // Each thread has a clock of its own: on a busy machine another thread may wake up
+                        // late.
                         let start = Instant::now();
                         Ok((client?.run()?, start, Instant::now()))
                     })

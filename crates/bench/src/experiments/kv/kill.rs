@@ -100,7 +100,8 @@ fn measure(
     report.samples("store", &config, "fed", &written, "records")
 }
 
-/// Starts a process that overwrites records, feeds it, and kills it; returns the number of records it was fed.
+/// Starts a process that overwrites records, feeds it, and kills it; returns the number of records it was
+/// fed.
 fn write_and_kill(settings: &Settings, pool: &Path, run: &YcsbRun) -> Result<u64, BenchError> {
     let program = settings.program.as_ref().ok_or_else(|| {
         BenchError::Setup("the process that is killed is the program; run `halocline bench`".to_owned())

@@ -18,7 +18,7 @@ use crate::interrupt::Guard;
 use crate::progress;
 use crate::size::grouped;
 
-use super::pairs::{millis, not_text};
+use super::pairs::{millis, texts};
 use super::store::OpenStore;
 use super::tree;
 
@@ -69,13 +69,8 @@ fn write_csv(
     pair: &StorePair,
     encodings: [Option<Encoding>; 2],
 ) -> Result<(), CliError> {
-    let [key, value] = encodings.map(|encoding| encoding.unwrap_or(Encoding::Text));
-    let key = key
-        .encode(&pair.key)
-        .ok_or_else(|| not_text("a key", "--keys", &pair.key))?;
-    let value = value
-        .encode(&pair.value)
-        .ok_or_else(|| not_text("the value", "--values", &pair.key))?;
+    let encodings = encodings.map(|encoding| encoding.unwrap_or(Encoding::Text));
+    let (key, value) = texts(pair, encodings)?;
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let expires = pair.expires.map(|time| millis(time).to_string());
     writeln!(

@@ -1,5 +1,6 @@
 //! Pairs of a store on stdout.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Stdout};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -51,13 +52,7 @@ impl PairPrinter {
     /// # Errors
     /// The key or value is not UTF-8 and to be printed as text; stdout cannot be written.
     pub(super) fn push(&mut self, pair: StorePair) -> Result<(), CliError> {
-        let [key, value] = &self.encodings;
-        let key = key
-            .encode(&pair.key)
-            .ok_or_else(|| not_text("a key", "--keys", &pair.key))?;
-        let value = value
-            .encode(&pair.value)
-            .ok_or_else(|| not_text("the value", "--values", &pair.key))?;
+        let (key, value) = texts(&pair, self.encodings)?;
         self.keys.append_value(&key);
         self.values.append_value(&value);
         self.expires.push(pair.expires.map(millis));
@@ -88,8 +83,25 @@ impl PairPrinter {
     }
 }
 
+/// Returns key and value as text.
+///
+/// # Errors
+/// One of them is not UTF-8, and its encoding is that for text.
+pub(super) fn texts(
+    pair: &StorePair,
+    [key, value]: [Encoding; 2],
+) -> Result<(Cow<'_, str>, Cow<'_, str>), CliError> {
+    let key = key
+        .encode(&pair.key)
+        .ok_or_else(|| not_text("a key", "--keys", &pair.key))?;
+    let value = value
+        .encode(&pair.value)
+        .ok_or_else(|| not_text("the value", "--values", &pair.key))?;
+    Ok((key, value))
+}
+
 /// The error for bytes that cannot be written as text.
-pub(super) fn not_text(what: &str, option: &str, key: &[u8]) -> CliError {
+fn not_text(what: &str, option: &str, key: &[u8]) -> CliError {
     let key = match str::from_utf8(key) {
         Ok(text) if what != "a key" => format!("of key `{text:.60}`"),
         _ => format!("(key {:.60} in hexadecimal)", hex::encode(key)),

@@ -55,8 +55,8 @@ impl Anchors {
 impl<L: LeafFormat> HybridTree<L> {
     /// Writes a checkpoint for closing if the tree is large enough, intact and has changed, and flushes it.
     /// Sealing the slab makes it durable and valid. If the slab has too few
-    /// free nodes, it grows; if it cannot, there is no checkpoint. There must be no concurrent operations. Returns the nodes of
-    /// the checkpoint.
+    /// free nodes, it grows; if it cannot, there is no checkpoint. There must be no concurrent operations.
+    /// Returns the nodes of the checkpoint.
     pub(in super::super) fn write_checkpoint(&mut self) -> Vec<u64> {
         let mut nodes = Vec::new();
         if !self.slab.is_changed() {
@@ -71,8 +71,8 @@ impl<L: LeafFormat> HybridTree<L> {
         nodes
     }
 
-    /// Stores the checkpoint of a tree that is about to be closed. Returns `None` if there is none; some nodes
-    /// may have been allocated.
+    /// Stores the checkpoint of a tree that is about to be closed. Returns `None` if there is none; some
+    /// nodes may have been allocated.
     fn close_with_checkpoint(&self, nodes: &mut Vec<u64>) -> Option<()> {
         if self.damaged_nodes.any() || self.lazy.was_interrupted() {
             // The next opening has to see all links again.
