@@ -1,6 +1,8 @@
 //! The example in C is compiled and run, also with the address sanitizer, and the wrapper for PiBench with a
 //! stand-in for PiBench.
 
+#![allow(clippy::print_stdout, reason = "a test says when a tool is missing")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,6 +34,34 @@ fn compile(compiler: &str, sources: &[&Path], program: &Path, flags: &[&str]) {
         .unwrap_or_else(|error| panic!("{compiler} cannot be run ({error}); install a C compiler"));
     assert!(
         output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn pkg_config_has_the_flags() {
+    let prefix = tempfile::tempdir().unwrap();
+    let template = std::fs::read_to_string(root().join("crates/capi/halocline.pc.in")).unwrap();
+    let shown = prefix.path().display().to_string();
+    let description = template
+        .replace("@PREFIX@", &shown)
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    assert!(!description.contains('@'), "{description}");
+    std::fs::write(prefix.path().join("halocline.pc"), description).unwrap();
+    let output = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "--print-errors", "halocline"])
+        .env("PKG_CONFIG_PATH", prefix.path())
+        .output();
+    let Ok(output) = output else {
+        println!("pkg-config is not installed: its file was not read");
+        return;
+    };
+    let flags = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("-I{shown}/include -L{shown}/lib -lhalocline_c");
+    assert_eq!(
+        flags.trim(),
+        expected,
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
