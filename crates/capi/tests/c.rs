@@ -1,5 +1,5 @@
-//! The example in C is compiled and run, also with the address sanitizer, and the wrapper for PiBench with a
-//! stand-in for PiBench.
+//! The example in C and a program of wrong calls are compiled and run with the address sanitizer, and the
+//! wrapper for PiBench with a stand-in for PiBench.
 
 #![allow(clippy::print_stdout, reason = "a test says when a tool is missing")]
 
@@ -141,6 +141,25 @@ int main(int, char **argv) {
     return 0;
 }
 ";
+
+#[test]
+fn wrong_calls_touch_nothing_they_were_not_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("hostile");
+    let source = root().join("crates/capi/tests/c/hostile.c");
+    compile("cc", &[&source], &program, &["-fsanitize=address,undefined"]);
+    let output = Command::new(&program)
+        .arg(directory.path().join("p.pool"))
+        // What the library keeps for the life of the process is no leak.
+        .env("ASAN_OPTIONS", "detect_leaks=0")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
 
 #[test]
 fn the_wrapper_for_pibench_drives_each_tree() {
