@@ -47,6 +47,10 @@ halocline_faults::faults! {
         IgnoreExpiry,
         /// The chunks of a value are not kept when their segment is emptied.
         DropChunks,
+        /// The unused ends of segments count as gain when these are emptied.
+        IgnoreTails,
+        /// The copy of an expired record counts as expired though a snapshot needs it.
+        ExpireCopies,
         /// A transaction of the pool is committed without the batch of the stores.
         Undecided,
         /// The batch is whole in the log before the transaction of the pool is committed.
