@@ -9,6 +9,7 @@ use halocline_pool::Pool;
 
 use super::workload::options;
 use crate::fault::{self, StoreFault};
+use crate::layout::MAX_VALUE;
 use crate::{StoreError, Stores};
 
 /// Returns true if emptying ends after a few calls that find something.
@@ -67,6 +68,20 @@ fn segments_are_not_emptied_for_ever() {
         assert!(holds(), "{fault:?} is not injected");
         assert!(!fault::with(fault, holds), "{fault:?} is not noticed");
     }
+}
+
+/// Four chunks fit a segment.
+#[test]
+fn large_values_fill_their_segments() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    let store = stores.store("s").unwrap();
+    for number in 0..20_u32 {
+        store.put([number as u8; 200], vec![1; MAX_VALUE / 2]).unwrap();
+    }
+    let stats = stores.stats();
+    let (log, values) = (stats.log_bytes as f64, stats.bytes as f64);
+    assert!(log < 1.1 * values, "{:.2}", log / values);
 }
 
 /// A damaged leaf lets every checkpoint fail. Commits that do not need it go on.
