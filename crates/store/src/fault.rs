@@ -31,6 +31,8 @@ halocline_faults::faults! {
         IgnoreSnapshots,
         /// A moved record is not durable before its pointer changes.
         MoveUnfenced,
+        /// A copy of a record or of a chunk differs from it by a bit.
+        ChangeCopied,
         /// A moved record takes the place of a newer one when the log is replayed.
         ReplayMoved,
         /// A deletion is forgotten though the log before it is replayed.

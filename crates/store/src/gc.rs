@@ -7,6 +7,7 @@
 //! of it at least. The copies leave next to nothing unused except at the ends of their segments, where no
 //! record fits, and what no record could fill does not count as gain.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -394,14 +395,14 @@ impl StoresState {
                 let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
                 copies.push(push(&NewRecord {
                     flags: RECORD_CHUNK,
-                    value: chunk.value(),
+                    value: &copied(chunk.value()),
                     ..base
                 })?);
             }
             (RECORD_CHUNKED, chunk_list(len, &copies))
         } else {
             let deleted = RECORD_DELETED * u16::from(version.is_deleted());
-            (deleted, contents.value().to_vec())
+            (deleted, copied(contents.value()).into_owned())
         };
         Ok(push(&NewRecord {
             flags,
@@ -410,5 +411,13 @@ impl StoresState {
             value: &value,
             ..base
         })?)
+    }
+}
+
+/// Returns the value of a copy.
+fn copied(value: &[u8]) -> Cow<'_, [u8]> {
+    match value {
+        [values @ .., last] if injected(StoreFault::ChangeCopied) => [values, &[last ^ 1]].concat().into(),
+        value => value.into(),
     }
 }
