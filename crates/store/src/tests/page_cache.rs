@@ -200,6 +200,6 @@ fn stores_are_refused_or_as_they_were_synced() {
         Put(2, 20_000),
     ];
     let report = power_losses(&setup, &steps);
-    // The first sync is of the pool, before anything of the stores is written.
+    // Leaving out the first sync shows in none of the images that are sampled.
     assert!(report.caught > 2, "{report}");
 }
