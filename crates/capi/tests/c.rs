@@ -1,5 +1,7 @@
-//! The example in C is compiled and run, also with the address sanitizer, and the wrapper for PiBench with a
-//! stand-in for PiBench.
+//! The example in C and a program of wrong calls are compiled and run with the address sanitizer, and the
+//! wrapper for PiBench with a stand-in for PiBench.
+
+#![allow(clippy::print_stdout, reason = "a test says when a tool is missing")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,6 +34,34 @@ fn compile(compiler: &str, sources: &[&Path], program: &Path, flags: &[&str]) {
         .unwrap_or_else(|error| panic!("{compiler} cannot be run ({error}); install a C compiler"));
     assert!(
         output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn pkg_config_has_the_flags() {
+    let prefix = tempfile::tempdir().unwrap();
+    let template = std::fs::read_to_string(root().join("crates/capi/halocline.pc.in")).unwrap();
+    let shown = prefix.path().display().to_string();
+    let description = template
+        .replace("@PREFIX@", &shown)
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    assert!(!description.contains('@'), "{description}");
+    std::fs::write(prefix.path().join("halocline.pc"), description).unwrap();
+    let output = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "--print-errors", "halocline"])
+        .env("PKG_CONFIG_PATH", prefix.path())
+        .output();
+    let Ok(output) = output else {
+        println!("pkg-config is not installed: its file was not read");
+        return;
+    };
+    let flags = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("-I{shown}/include -L{shown}/lib -lhalocline_c");
+    assert_eq!(
+        flags.trim(),
+        expected,
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
@@ -111,6 +141,25 @@ int main(int, char **argv) {
     return 0;
 }
 ";
+
+#[test]
+fn wrong_calls_touch_nothing_they_were_not_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("hostile");
+    let source = root().join("crates/capi/tests/c/hostile.c");
+    compile("cc", &[&source], &program, &["-fsanitize=address,undefined"]);
+    let output = Command::new(&program)
+        .arg(directory.path().join("p.pool"))
+        // What the library keeps for the life of the process is no leak.
+        .env("ASAN_OPTIONS", "detect_leaks=0")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
 
 #[test]
 fn the_wrapper_for_pibench_drives_each_tree() {

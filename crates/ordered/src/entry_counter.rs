@@ -2,7 +2,7 @@
 //!
 //! Updates are plain stores under the leaf's lock: an atomic addition would wait for the preceding fence.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::locks::Locks;
 
@@ -11,14 +11,17 @@ use crate::locks::Locks;
 /// everything behind it.
 #[derive(Debug)]
 pub(crate) struct EntryCounter {
-    start: u64,
+    start: AtomicU64,
     changes: Box<[AtomicI64; Locks::STRIPES]>,
 }
 
 impl EntryCounter {
     pub(crate) fn new(start: u64) -> EntryCounter {
         let changes = Box::new(std::array::from_fn(|_| AtomicI64::new(0)));
-        EntryCounter { start, changes }
+        EntryCounter {
+            start: AtomicU64::new(start),
+            changes,
+        }
     }
 
     /// Adds `change` to the count. The caller holds the lock of `leaf`.
@@ -28,9 +31,14 @@ impl EntryCounter {
         part.store(part.load(Ordering::Relaxed) + change, Ordering::Relaxed);
     }
 
+    /// Adds entries that were there before the counter was created and have been found only now.
+    pub(crate) fn add_found(&self, entries: u64) {
+        self.start.fetch_add(entries, Ordering::Relaxed);
+    }
+
     pub(crate) fn get(&self) -> u64 {
         let change: i64 = self.changes.iter().map(|part| part.load(Ordering::Relaxed)).sum();
-        self.start.saturating_add_signed(change)
+        self.start.load(Ordering::Relaxed).saturating_add_signed(change)
     }
 
     /// Returns the counter's size in bytes of DRAM.

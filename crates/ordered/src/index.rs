@@ -78,7 +78,9 @@ pub trait OrderedIndex: Send + Sync {
         fill: f64,
     ) -> Result<u64, TreeError>;
 
-    /// Returns the number of entries. The result is exact while nobody writes.
+    /// Returns the number of entries. The result is exact while nobody writes. In a tree with inner nodes in
+    /// DRAM that was opened after a crash, the first call reads the leaves that have not been read; entries
+    /// of leaves that cannot be read are not counted.
     fn len(&self) -> u64;
 
     /// Returns true if the index has no entries.

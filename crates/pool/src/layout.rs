@@ -85,6 +85,10 @@ pub(crate) const NO_SUM: u32 = u32::MAX;
 /// State of a slab that is being written, or was when its writer died: node checksums are invalid.
 pub(crate) const SLAB_OPEN: u64 = u64::from_le_bytes(*b"slabopen");
 
+/// State of a slab that is being written, or was when its writer died, while the owner's word stays valid:
+/// node checksums are invalid.
+pub(crate) const SLAB_OPEN_WORD: u64 = u64::from_le_bytes(*b"slabword");
+
 /// State of a slab that was closed cleanly: node checksums are valid.
 pub(crate) const SLAB_CLOSED: u64 = u64::from_le_bytes(*b"slabshut");
 
@@ -256,7 +260,7 @@ impl SlabHead {
     /// Offset of the state. A store of the whole head writes it last of the values that differ.
     pub(crate) const STATE: u64 = offset_of!(SlabHead, state) as u64;
 
-    /// Offset of the owner's word, which is stored before the head.
+    /// Offset of the owner's word, which is stored before the state.
     pub(crate) const OWNER_WORD: u64 = offset_of!(SlabHead, owner_word) as u64;
 }
 

@@ -1,6 +1,6 @@
 //! Verification of all stores of a pool: [`Stores::check`].
 //!
-//! Invariant: locks are held for one leaf at a time, and never while the caller's function runs. So commits
+//! Invariant: locks are held for one leaf at a time, or a part of one, and never while the caller's function runs. So commits
 //! and checkpoints go on, and a check can be cancelled soon.
 
 use std::fmt;
@@ -116,8 +116,9 @@ impl StoresCheckReport {
 impl Stores {
     /// Reads all branches, leaves and newest records, both copies of the checkpoint and the catalog, and
     /// verifies them against their checksums and each other. Reads and writes go on meanwhile. `progress` is
-    /// called after every leaf, without any lock, and cancels the check by [`ControlFlow::Break`]. It is also
-    /// called every 10 ms while the check waits for a checkpoint in progress before it begins.
+    /// called after every leaf, and after every 8 MiB of keys and values, without any lock, and cancels the
+    /// check by [`ControlFlow::Break`]. It is also called every 10 ms while the check waits for a checkpoint
+    /// in progress before it begins.
     ///
     /// Versions that only a snapshot sees, and the heads of frames in the log, are not verified. O(bytes).
     ///

@@ -12,6 +12,9 @@ use crate::scan::STEP_ENTRIES;
 use crate::state::{StoreTrees, StoresState};
 use crate::tree::{Damage, load_leaf};
 
+/// Bytes of keys and values after which a step ends, so that a check can be cancelled soon.
+const STEP_BYTES: u64 = 8 << 20;
+
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StepProblem {
@@ -55,12 +58,13 @@ struct LeafBounds {
     to: Option<Vec<u8>>,
 }
 
-/// The newest records of a range.
-type NewestRecords = BTreeMap<Vec<u8>, Option<(RecordRef, RecordContents)>>;
+/// The newest records of a range: `None` for a key that has none any more, the defect if it is damaged.
+type NewestRecords = BTreeMap<Vec<u8>, Result<Option<(RecordRef, RecordContents)>, StepProblem>>;
 
 impl StoreTrees {
-    /// Checks the part of a store that begins at a key and ends with a leaf. `path` is that of the step
-    /// before: its pages are not checked again.
+    /// Checks the part of a store that begins at a key and ends with a leaf, or earlier if there are many
+    /// entries in memtables or many bytes. `path` is that of the step before: its pages are not checked again.
+    /// Reads at most twice [`STEP_BYTES`] and one value, apart from pages.
     pub(crate) fn check_step(
         &self,
         state: &StoresState,
@@ -90,32 +94,38 @@ impl StoreTrees {
         let tables = self.frozen.as_deref().into_iter().chain([&self.active]);
         for (key, entry) in tables.flat_map(|table| table.range(&here)) {
             let found = match entry {
-                MemEntry::Purged => None,
+                MemEntry::Purged => Ok(None),
                 MemEntry::Record(offset) => match check_record(state, store, offset) {
-                    Ok((_, contents)) if contents.key() != key => {
-                        step.problem(offset, "a record in DRAM is of another key");
-                        continue;
-                    }
-                    Ok(found) => Some(found),
-                    Err(problem) => {
-                        step.problems.push(problem);
-                        continue;
-                    }
+                    Ok((_, contents)) if contents.key() != key => Err(StepProblem {
+                        offset,
+                        what: "a record in DRAM is of another key",
+                    }),
+                    found => found.map(Some),
                 },
             };
             newest.insert(key.to_vec(), found);
         }
-        for (key, (record, contents)) in newest.into_iter().filter_map(|(key, found)| Some((key, found?))) {
-            if record.is_deleted() {
-                continue;
+        for (key, found) in newest {
+            if step.bytes >= STEP_BYTES {
+                // Nothing of this key has been counted or reported, except by its leaf.
+                step.next = Some(key);
+                break;
             }
-            // Reads the chunks, too.
-            match state.value(&record, contents) {
-                Ok(value) => {
+            // The value of a record may be in chunks, which are read here.
+            let value = found.and_then(|found| match found {
+                Some((record, contents)) if !record.is_deleted() => {
+                    let value = state.value(&record, contents);
+                    value.map(Some).map_err(StepProblem::from)
+                }
+                _ => Ok(None),
+            });
+            match value {
+                Ok(Some(value)) => {
                     step.keys += 1;
                     step.bytes += (key.len() + value.len()) as u64;
                 }
-                Err(damage) => step.problems.push(damage.into()),
+                Ok(None) => {}
+                Err(problem) => step.problems.push(problem),
             }
         }
         step
@@ -223,7 +233,7 @@ fn check_leaf(
             step.problem(offset, "an entry of a leaf leads to a record of another key");
         } else if !is_in_range {
             step.problem(offset, "a leaf has a key outside of its range");
-        } else if newest.insert(key.to_vec(), Some((head, contents))).is_some() {
+        } else if newest.insert(key.to_vec(), Ok(Some((head, contents)))).is_some() {
             step.problem(offset, "a leaf has a key twice");
         }
     }

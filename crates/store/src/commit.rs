@@ -194,6 +194,8 @@ impl StoresState {
         self.options.background
             && !self.stopping.load(Ordering::Acquire)
             && self.writable().is_ok()
+            // Commits go on until the log cannot grow, and fail then.
+            && !self.failing.load(Ordering::Acquire)
             && (committer.pending_records > OVERDUE * self.options.pending_records
                 || committer.pending_bytes > OVERDUE as u64 * self.pending_bytes())
     }
@@ -206,12 +208,13 @@ impl StoresState {
         }
         let segments = self.segments();
         let (all, live) = segments.log_bytes();
+        let all = all - segments.tail_bytes();
         let percent = u64::from(self.options.garbage_percent);
         all > live * 100 / (100 - percent) + self.pending_bytes_of(live)
     }
 
     /// Returns the appended bytes at which a checkpoint is due.
-    fn pending_bytes(&self) -> u64 {
+    pub(crate) fn pending_bytes(&self) -> u64 {
         let (_, live) = self.segments().log_bytes();
         self.pending_bytes_of(live)
     }

@@ -31,6 +31,8 @@ halocline_faults::faults! {
         IgnoreSnapshots,
         /// A moved record is not durable before its pointer changes.
         MoveUnfenced,
+        /// A copy of a record or of a chunk differs from it by a bit.
+        ChangeCopied,
         /// A moved record takes the place of a newer one when the log is replayed.
         ReplayMoved,
         /// A deletion is forgotten though the log before it is replayed.
@@ -47,6 +49,10 @@ halocline_faults::faults! {
         IgnoreExpiry,
         /// The chunks of a value are not kept when their segment is emptied.
         DropChunks,
+        /// The unused ends of segments count as gain when these are emptied.
+        IgnoreTails,
+        /// The copy of an expired record counts as expired though a snapshot needs it.
+        ExpireCopies,
         /// A transaction of the pool is committed without the batch of the stores.
         Undecided,
         /// The batch is whole in the log before the transaction of the pool is committed.

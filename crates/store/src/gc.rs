@@ -2,7 +2,12 @@
 //!
 //! The records of a segment that are still needed are appended to the log, and their pointers changed once
 //! they are durable there. The segment is free after the next checkpoint.
+//!
+//! Emptying comes to an end, whatever the lengths of records: a segment is emptied only if that gains a tenth
+//! of it at least. The copies leave next to nothing unused except at the ends of their segments, where no
+//! record fits, and what no record could fill does not count as gain.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +15,7 @@ use crate::commit::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, SEGMENT};
-use crate::log::records_of;
+use crate::log::{records_of, tail_of};
 use crate::memtable::MemEntry;
 use crate::record::{NewRecord, RecordRef, chunk_list};
 use crate::snapshots::{KeptVersion, Snapshots};
@@ -19,6 +24,12 @@ use crate::tree::Damage;
 
 /// Records that are moved with one fence.
 const MOVED_AT_ONCE: usize = 64;
+
+/// Segments whose ends are measured in a search for the one to empty, at most.
+const MEASURED_AT_ONCE: usize = 256;
+
+/// Time in ms after which a segment is emptied again that has expired records which a snapshot needed.
+const EXPIRED_AGAIN: u64 = 60_000;
 
 /// Where the pointer to a record is.
 enum Pointer {
@@ -53,7 +64,10 @@ impl StoresState {
     /// Damage, a full disk, and errors of the medium.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         let (mut any, mut moved) = (false, 0);
+        let written = || self.committer().log.written();
+        let most = written() + self.pending_bytes();
         while moved < self.options.pending_records
+            && written() < most
             && let Some(segment) = self.candidate()
         {
             moved += self.empty_segment(segment)?;
@@ -64,18 +78,35 @@ impl StoresState {
 
     /// Returns the segment to empty next.
     fn candidate(&self) -> Option<u64> {
-        let current = self.committer().log.position().segment;
+        for _ in 0..MEASURED_AT_ONCE {
+            let segment = self.emptiest()?;
+            if self.segments().is_measured(segment) {
+                return Some(segment);
+            }
+            let tail = tail_of(self.medium(), segment);
+            self.segments().set_tail(segment, tail);
+        }
+        None
+    }
+
+    /// Returns the segment with the least occupied bytes, as far as they are known, or one whose records have
+    /// expired; `None` if none has to be emptied.
+    fn emptiest(&self) -> Option<u64> {
+        // Locked until the segment is chosen: nothing counts as needed in the segments that a commit in progress
+        // fills, but they must not be emptied. Later commits do not change any but the current one.
+        let committer = self.committer();
+        let current = committer.log.position().segment;
         let segments = self.segments();
         if let Some(expired) = segments.by_use().expired(self.now(), current) {
             return Some(expired);
         }
         let (all, live) = segments.log_bytes();
-        let all = all.saturating_sub(segments.emptied_bytes());
+        let all = all.saturating_sub(segments.emptied_bytes() + segments.tail_bytes());
         let garbage = all.saturating_sub(live + SEGMENT);
         let is_full = garbage * 100 > all * u64::from(self.options.garbage_percent);
         let emptiest = segments.by_use().emptiest(current)?;
-        let used = segments.get(emptiest).map_or(0, |segment| segment.used);
-        (used == 0 || is_full && used < SEGMENT * 9 / 10).then_some(emptiest)
+        let occupied = segments.occupied_bytes(emptiest);
+        (occupied == 0 || is_full && occupied < SEGMENT * 9 / 10).then_some(emptiest)
     }
 
     /// Moves what is needed of a segment, which becomes free with the next checkpoint. Returns the number of
@@ -173,7 +204,14 @@ impl StoresState {
             } = record;
             let new = RecordRef::load(self.medium(), copy);
             let new = new.ok_or_else(|| damaged(Damage::record(copy)))?;
-            self.remember(&new).map_err(damaged)?;
+            // Otherwise the segment of the copy would be emptied at once, for as long as the snapshot is there.
+            let expires = match new.expires(self.medium()) {
+                Some(expires) if expires <= self.now() && !injected(StoreFault::ExpireCopies) => {
+                    self.now() + EXPIRED_AGAIN
+                }
+                expires => expires.unwrap_or(0),
+            };
+            self.remember_until(&new, expires).map_err(damaged)?;
             if has_versions {
                 // Another version of the key may have been moved right before.
                 let old = RecordRef::load(self.medium(), version.offset);
@@ -357,14 +395,14 @@ impl StoresState {
                 let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
                 copies.push(push(&NewRecord {
                     flags: RECORD_CHUNK,
-                    value: chunk.value(),
+                    value: &copied(chunk.value()),
                     ..base
                 })?);
             }
             (RECORD_CHUNKED, chunk_list(len, &copies))
         } else {
             let deleted = RECORD_DELETED * u16::from(version.is_deleted());
-            (deleted, contents.value().to_vec())
+            (deleted, copied(contents.value()).into_owned())
         };
         Ok(push(&NewRecord {
             flags,
@@ -373,5 +411,13 @@ impl StoresState {
             value: &value,
             ..base
         })?)
+    }
+}
+
+/// Returns the value of a copy.
+fn copied(value: &[u8]) -> Cow<'_, [u8]> {
+    match value {
+        [values @ .., last] if injected(StoreFault::ChangeCopied) => [values, &[last ^ 1]].concat().into(),
+        value => value.into(),
     }
 }

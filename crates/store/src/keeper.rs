@@ -101,6 +101,7 @@ fn run(state: &Weak<StoresState>) {
             tracing::warn!(%error, "the stores could not be maintained");
         }
         failed = result.is_err();
+        state.failing.store(failed, Ordering::Release);
         again = result.unwrap_or(false);
         let readers_wait = !state.committer().waiting.is_empty();
         state.reclaiming.store(again && !readers_wait, Ordering::Release);

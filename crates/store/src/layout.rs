@@ -33,8 +33,9 @@ pub const MAX_KEY: usize = 1 << 10;
 /// Maximum length of a value in bytes.
 pub const MAX_VALUE: usize = 1 << 20;
 
-/// Values of more bytes than this are stored in chunks of at most this many.
-pub(crate) const CHUNK: usize = 16 << 10;
+/// Values of more bytes than this are stored in chunks of at most this many: four fit a segment, with keys of
+/// up to 972 bytes and the heads of a frame and a link.
+pub(crate) const CHUNK: usize = 15 << 10;
 
 /// The first bytes of each checkpoint.
 pub(crate) const MAGIC: [u8; 8] = *b"HLSTORES";

@@ -174,6 +174,8 @@ impl LogWriter {
     fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
         let next = slab.alloc()?;
         segments.insert(next, SegmentUse::NEW_LOG);
+        let tail = self.position.segment + SEGMENT - self.position.offset - FRAME_HEAD;
+        segments.set_tail(self.position.segment, tail);
         self.store(slab.medium(), FRAME_LINK, next, &[], &[]);
         (self.position.segment, self.position.offset) = (next, next);
         Ok(())
@@ -323,6 +325,25 @@ impl<'a> LogReader<'a> {
         }
         LogStep::End
     }
+}
+
+/// Returns the bytes of a segment that no frame could fill: those behind its link. 0 if it has none. Reads
+/// the heads of its frames.
+pub(crate) fn tail_of(medium: &Medium, segment: u64) -> u64 {
+    let mut offset = segment;
+    while offset + FRAME_HEAD <= segment + SEGMENT {
+        let mut head = FrameHead::default();
+        medium.load(offset, head.as_mut_bytes());
+        if head.flags.get() & FRAME_LINK != 0 {
+            return segment + SEGMENT - offset - FRAME_HEAD;
+        }
+        // A damaged segment is found when it is emptied.
+        if u64::from(head.len.get()) < FRAME_HEAD {
+            return 0;
+        }
+        offset += u64::from(head.len.get());
+    }
+    0
 }
 
 /// Returns the verified records of all frames of a segment, from its start on, and whether the link to the

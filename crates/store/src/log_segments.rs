@@ -1,4 +1,4 @@
-//! The log segments by how much of each is needed, for the choice of the one to empty.
+//! The log segments by how much of each emptying would not gain, for the choice of the one to empty.
 //!
 //! Invariant: contains all log segments except those that were emptied.
 
@@ -12,8 +12,9 @@ const STEP: u64 = 1 << 10;
 /// Log segments that can be emptied.
 #[derive(Debug)]
 pub(crate) struct LogSegments {
-    /// Offsets of the segments by needed bytes.
-    by_used: Vec<BTreeSet<u64>>,
+    /// Offsets of the segments by occupied bytes: 0 if nothing is needed, else the needed bytes and those at
+    /// the end that no record could fill.
+    by_occupied: Vec<BTreeSet<u64>>,
     /// The segments with records that expire, by the time when the last one does.
     by_expiry: BTreeSet<(u64, u64)>,
 }
@@ -21,31 +22,31 @@ pub(crate) struct LogSegments {
 impl Default for LogSegments {
     fn default() -> Self {
         Self {
-            by_used: vec![BTreeSet::new(); bucket(SEGMENT) + 1],
+            by_occupied: vec![BTreeSet::new(); bucket(SEGMENT) + 1],
             by_expiry: BTreeSet::new(),
         }
     }
 }
 
-/// Returns the bucket of a number of needed bytes. Only empty segments are in the first one.
-fn bucket(used: u64) -> usize {
-    (used.div_ceil(STEP) as usize).min(SEGMENT.div_ceil(STEP) as usize)
+/// Returns the bucket of a number of occupied bytes. Only empty segments are in the first one.
+fn bucket(occupied: u64) -> usize {
+    (occupied.div_ceil(STEP) as usize).min(SEGMENT.div_ceil(STEP) as usize)
 }
 
 impl LogSegments {
-    pub(crate) fn insert(&mut self, offset: u64, used: u64, expires: u64) {
-        self.by_used[bucket(used)].insert(offset);
+    pub(crate) fn insert(&mut self, offset: u64, occupied: u64, expires: u64) {
+        self.by_occupied[bucket(occupied)].insert(offset);
         if expires > 0 {
             self.by_expiry.insert((expires, offset));
         }
     }
 
-    pub(crate) fn remove(&mut self, offset: u64, used: u64, expires: u64) {
-        self.by_used[bucket(used)].remove(&offset);
+    pub(crate) fn remove(&mut self, offset: u64, occupied: u64, expires: u64) {
+        self.by_occupied[bucket(occupied)].remove(&offset);
         self.by_expiry.remove(&(expires, offset));
     }
 
-    /// Changes the needed bytes and the expiry of a segment from `old` to `new`.
+    /// Changes the occupied bytes and the expiry of a segment from `old` to `new`.
     pub(crate) fn change(&mut self, offset: u64, old: (u64, u64), new: (u64, u64)) {
         if (bucket(old.0), old.1) != (bucket(new.0), new.1) {
             self.remove(offset, old.0, old.1);
@@ -61,9 +62,9 @@ impl LogSegments {
             .find(|offset| *offset != current)
     }
 
-    /// Returns a segment with about the least needed bytes, other than `current`. O(1).
+    /// Returns a segment with about the least occupied bytes, other than `current`. O(1).
     pub(crate) fn emptiest(&self, current: u64) -> Option<u64> {
-        let mut segments = self.by_used.iter().flatten();
+        let mut segments = self.by_occupied.iter().flatten();
         segments.find(|offset| **offset != current).copied()
     }
 }

@@ -134,6 +134,12 @@ impl StoresState {
         }
     }
 
+    /// Returns true if a writer has used space again since the trees of this reader were read.
+    pub(crate) fn has_moved_on(&self) -> bool {
+        let observer = self.observer.as_ref();
+        observer.is_some_and(|observer| observer.words.load() != observer.epoch())
+    }
+
     fn stale(&self) -> StoreError {
         StoreError::Stale {
             path: self.slab.pool().path().to_path_buf(),

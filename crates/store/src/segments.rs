@@ -3,10 +3,11 @@
 //! Invariant: a segment that the newest checkpoint needs is not used again before the next one is durable.
 //! Pages and segments that become free wait in `freed` until then.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use halocline_pool::{PoolError, Slab};
 
+use crate::fault::{StoreFault, injected};
 use crate::layout::{BRANCH, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, LEAF, SEGMENT};
 use crate::log_segments::LogSegments;
 
@@ -82,6 +83,10 @@ pub(crate) struct Segments {
     by_use: LogSegments,
     /// Log segments that were emptied and wait to be used again.
     emptied: HashSet<u64>,
+    /// Bytes at the end of log segments that no record could fill, of those where they are known.
+    tails: HashMap<u64, u64>,
+    /// The sum of `tails`.
+    tail_bytes: u64,
     /// Bytes of needed records in all log segments.
     live: u64,
     /// Number of log segments.
@@ -95,7 +100,8 @@ impl Segments {
             SegmentKind::Log => {
                 self.live += segment.used;
                 self.logs += 1;
-                self.by_use.insert(offset, segment.used, segment.expires);
+                let occupied = self.occupied(offset, segment.used);
+                self.by_use.insert(offset, occupied, segment.expires);
             }
             kind if segment.used != kind.all() => self.with_room[kind as usize - 1].push(offset),
             _ => {}
@@ -110,16 +116,56 @@ impl Segments {
         {
             self.live -= segment.used;
             self.logs -= 1;
-            self.by_use.remove(offset, segment.used, segment.expires);
+            let occupied = self.occupied(offset, segment.used);
+            self.by_use.remove(offset, occupied, segment.expires);
             self.emptied.remove(&offset);
+            self.tail_bytes -= self.tails.remove(&offset).unwrap_or(0);
+        }
+    }
+
+    /// Returns the bytes of a log segment that emptying it would not gain: 0 if nothing of it is needed.
+    /// Bytes that no record could fill are among them, as the copies may leave as many unused.
+    fn occupied(&self, offset: u64, used: u64) -> u64 {
+        match used {
+            0 => 0,
+            _ if injected(StoreFault::IgnoreTails) => used,
+            _ => used + self.tails.get(&offset).unwrap_or(&0),
+        }
+    }
+
+    /// Returns the bytes of a log segment that emptying it would not gain, as far as they are known.
+    pub(crate) fn occupied_bytes(&self, offset: u64) -> u64 {
+        let used = self.map.get(&offset).map_or(0, |segment| segment.used);
+        self.occupied(offset, used)
+    }
+
+    /// Returns true if the end of a log segment was [measured](Self::set_tail), or does not matter.
+    pub(crate) fn is_measured(&self, offset: u64) -> bool {
+        self.occupied_bytes(offset) == 0 || self.tails.contains_key(&offset)
+    }
+
+    /// Records how many bytes at the end of a log segment no record could fill.
+    pub(crate) fn set_tail(&mut self, offset: u64, bytes: u64) {
+        let Some(segment) = self.map.get(&offset).copied() else {
+            return;
+        };
+        let before = self.occupied(offset, segment.used);
+        self.tail_bytes += bytes;
+        self.tail_bytes -= self.tails.insert(offset, bytes).unwrap_or(0);
+        if !self.emptied.contains(&offset) {
+            let after = self.occupied(offset, segment.used);
+            let expires = segment.expires;
+            self.by_use.change(offset, (before, expires), (after, expires));
         }
     }
 
     /// Records that nothing of a log segment is needed any more.
     pub(crate) fn set_emptied(&mut self, offset: u64) {
         if let Some(segment) = self.map.get(&offset) {
-            self.by_use.remove(offset, segment.used, segment.expires);
+            let occupied = self.occupied(offset, segment.used);
+            self.by_use.remove(offset, occupied, segment.expires);
             self.emptied.insert(offset);
+            self.tail_bytes -= self.tails.remove(&offset).unwrap_or(0);
         }
     }
 
@@ -144,6 +190,12 @@ impl Segments {
     /// Returns the bytes of all log segments, and those of needed records in them.
     pub(crate) fn log_bytes(&self) -> (u64, u64) {
         (self.logs * SEGMENT, self.live)
+    }
+
+    /// Returns the bytes at the ends of log segments that no record could fill, as far as they are known.
+    /// Those of emptied segments do not count.
+    pub(crate) fn tail_bytes(&self) -> u64 {
+        self.tail_bytes
     }
 
     /// Counts a record as needed. `expires` is the time of its expiry, or 0.
@@ -171,8 +223,11 @@ impl Segments {
         let old = (segment.used, segment.expires);
         change(segment);
         self.live = self.live - old.0 + segment.used;
+        let new = (segment.used, segment.expires);
         if !self.emptied.contains(&start) {
-            self.by_use.change(start, old, (segment.used, segment.expires));
+            let occupied = |(used, expires)| (self.occupied(start, used), expires);
+            let (old, new) = (occupied(old), occupied(new));
+            self.by_use.change(start, old, new);
         }
     }
 

@@ -27,6 +27,9 @@ use crate::segments::Segments;
 use crate::snapshots::Snapshots;
 use crate::tree::{Damage, Tree};
 
+/// Number of versions after which a walk to older ones looks for a change of the epoch.
+const STEPS: u32 = 1 << 10;
+
 /// Distinguishes the openings of stores within the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opening(u64);
@@ -65,6 +68,8 @@ pub(crate) struct StoresState {
     pub(crate) stopping: AtomicBool,
     /// True while the keeper empties segments, so that there will be more space.
     pub(crate) reclaiming: AtomicBool,
+    /// True if the keeper's last attempt has failed, so that nobody may wait for it.
+    pub(crate) failing: AtomicBool,
     /// Number of finished checkpoints.
     pub(crate) checkpoints: AtomicU64,
     /// Held during a checkpoint or while segments are emptied.
@@ -222,6 +227,7 @@ impl StoresState {
             work: Condvar::new(),
             stopping: AtomicBool::new(false),
             reclaiming: AtomicBool::new(false),
+            failing: AtomicBool::new(false),
             checkpoints: AtomicU64::new(0),
             maintenance: Mutex::new(()),
             poisoned: Mutex::new(None),
@@ -306,14 +312,18 @@ impl StoresState {
     /// newest record.
     pub(crate) fn version_at(&self, newest: RecordRef, commit: u64) -> Result<Option<RecordRef>, Damage> {
         let mut record = newest;
+        let mut steps = 0_u32;
         while record.commit() > commit {
+            steps = steps.wrapping_add(1);
             let prev = record.head.prev.get();
             if prev == 0 {
                 return Ok(None);
             }
             let older = RecordRef::load(self.medium(), prev).ok_or(Damage::record(prev))?;
-            // What is read beside the writer may not be there any more, and lead anywhere.
-            if older.commit() > record.commit() {
+            // What is read beside the writer may not be there any more, and lead anywhere: in a circle, too,
+            // as versions of one batch have the same commit.
+            let is_lost = steps.is_multiple_of(STEPS) && self.has_moved_on();
+            if older.commit() > record.commit() || is_lost {
                 return Err(Damage::record(prev));
             }
             record = older;
@@ -410,8 +420,12 @@ impl StoresState {
 
     /// Counts a version and its chunks as needed.
     pub(crate) fn remember(&self, record: &RecordRef) -> Result<(), Damage> {
+        self.remember_until(record, record.expires(self.medium()).unwrap_or(0))
+    }
+
+    /// Counts a version and its chunks as needed until a time in ms since 1970, or 0.
+    pub(crate) fn remember_until(&self, record: &RecordRef, expires: u64) -> Result<(), Damage> {
         let (_, chunks) = self.extent_of(record)?;
-        let expires = record.expires(self.medium()).unwrap_or(0);
         let mut segments = self.segments();
         segments.add_live(record.offset, record.len(), expires);
         for offset in chunks {

@@ -1,6 +1,7 @@
 //! The tasks of the workspace, with nothing but cargo: `cargo xtask help`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 
+mod install;
 mod lines;
 mod record;
 
@@ -16,6 +17,7 @@ Usage: cargo xtask TASK [ARGUMENT...]
   test      Run all tests; arguments are passed on to `cargo test`
   bench     Run the benchmarks; arguments are passed on to `cargo bench`
   docs      Build the API documentation, and the book where mdbook is installed
+  install-c Build the C interface, and install libraries, header and pkg-config file under PREFIX
   record    Record the experiments of docs/results.md on this machine, or those named, and write the page
   report    Write docs/results.md from what is recorded
   lines     Count the lines of each crate, without tests
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         "test" => test(&rest),
         "bench" => cargo("bench", &["bench", "--workspace", "--locked"], &rest),
         "docs" => docs(),
+        "install-c" => install::install_c(&root(), &rest),
         "record" => record::record(&root(), &rest),
         "report" => record::report(),
         "lines" => lines::print(&root()),

@@ -39,11 +39,11 @@ impl FpTree {
         HybridTree::create(pool, name, options.chunk, FpLeafFormat::default()).map(FpTree)
     }
 
-    /// Opens a tree and completes the changes recorded in its micro-logs. One that was closed, is intact
-    /// and has at least 4,096 leaves is opened from a checkpoint, without reading its leaves; the first
-    /// operation in each block of about a thousand leaves reads the block. Otherwise traverses all leaves
-    /// and builds the inner nodes, using all cores, in time linear in the number of leaves. A tree with
-    /// damaged leaves can be opened; operations that need them fail.
+    /// Opens a tree and completes the changes recorded in its micro-logs. One that is intact and has at least
+    /// 4,096 leaves is opened from a checkpoint, without reading its leaves; the first operation in each
+    /// block of about a thousand leaves reads the block. Otherwise all leaves are read, using all cores,
+    /// in time linear in their number. A tree with damaged leaves can be opened; operations that need
+    /// them fail.
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged;

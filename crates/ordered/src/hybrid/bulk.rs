@@ -25,6 +25,7 @@ impl<L: LeafFormat> HybridTree<L> {
         self.write_gate.check(&self.slab)?;
         self.build_all()?;
         if self.is_empty() {
+            self.forget_checkpoint()?;
             self.free_empty_leaves()?;
         }
         let first = self.inner.find(0).leaf;
@@ -60,6 +61,7 @@ impl<L: LeafFormat> HybridTree<L> {
         self.count = EntryCounter::new(entries.taken());
         result?;
         self.slab.free(offset_of(first));
+        self.renew_checkpoint();
         Ok(entries.taken())
     }
 

@@ -18,6 +18,8 @@ pub(crate) mod fault;
 mod lazy;
 mod leaf_ref;
 mod leaves;
+mod open;
+mod pins;
 mod recover;
 mod remove;
 mod scan;

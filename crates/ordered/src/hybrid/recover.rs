@@ -15,22 +15,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use halocline_media::Medium;
-use halocline_pool::{NodeSums, Pool, Slab, SlabRecovery};
+use halocline_pool::{NodeSums, Slab, SlabRecovery};
 
 use crate::TreeError;
-use crate::inner::InnerNodes;
-use crate::locks::Locks;
-use crate::open_mode::{NOT_AS_CLOSED, OpenMode, begin_repair};
-use crate::write_gate::WriteGate;
+use crate::damaged::DamagedNodes;
+use crate::open_mode::{NOT_AS_CLOSED, begin_repair};
 
 use super::check::{LeafSummary, summarize};
-use super::checkpoint::{self, Checkpoint};
-use super::lazy::LazyBlocks;
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
-use super::tree::{HybridTree, number_of, offset_of};
-use crate::damaged::DamagedNodes;
-use crate::entry_counter::EntryCounter;
+use super::tree::{number_of, offset_of};
 
 /// Number of leaves that are passed to another thread at a time.
 const BATCH: usize = 4096;
@@ -38,30 +32,17 @@ const BATCH: usize = 4096;
 /// Prefetch distance in leaves.
 const AHEAD: usize = 8;
 
-impl<L: LeafFormat> HybridTree<L> {
-    /// Opens a tree.
-    pub(crate) fn open(pool: &Pool, name: &str, open_mode: OpenMode, leaves: L) -> Result<Self, TreeError> {
-        recover(open_mode.slab(pool, name, L::OWNER)?, leaves)
-    }
+/// The leaves of a tree.
+#[derive(Debug)]
+pub(super) struct AllLeaves {
+    /// The lower bound and the number of each leaf.
+    pub(super) bounds: Vec<(u64, u32)>,
+    pub(super) entries: u64,
+    pub(super) damaged_nodes: DamagedNodes,
 }
 
-/// Recovers a tree from its slab.
-fn recover<L: LeafFormat>(mut recovery: SlabRecovery, leaves: L) -> Result<HybridTree<L>, TreeError> {
-    let (medium, root) = (recovery.slab().medium(), recovery.slab().root());
-    let first = medium.load_u64(root);
-    if first == 0 || recovery.slab().is_node(first) {
-        // Only for links that lead to a node: other links get an error that names them.
-        recovery.slab().check_root()?;
-    }
-    if first == 0 {
-        return create_first_leaf(recovery.finish(), leaves);
-    }
-    leaves.finish(recovery.slab())?;
-    if let Some(checkpoint) = checkpoint::read(recovery.slab(), first)
-        && recovery.restore_usage(&checkpoint.usage)
-    {
-        return open_lazily(recovery.finish(), leaves, checkpoint);
-    }
+/// Reads all leaves of a slab and completes unfinished changes.
+pub(super) fn read_all<L: LeafFormat>(mut recovery: SlabRecovery) -> Result<(Slab, AllLeaves), TreeError> {
     let mut found = traverse::<L>(&mut recovery)?;
     let slab = recovery.finish();
     let damaged_nodes = DamagedNodes::default();
@@ -70,63 +51,12 @@ fn recover<L: LeafFormat>(mut recovery: SlabRecovery, leaves: L) -> Result<Hybri
         // The links of a damaged leaf are unknown, so no node may be freed.
         slab.keep_all();
     }
-    let count = found.iter().map(|leaf| leaf.summary.count).sum();
-    let index = bounds(&found);
-    Ok(HybridTree {
-        inner: InnerNodes::build(&index)?,
-        slab,
-        locks: Locks::new(),
-        count: EntryCounter::new(count),
+    let all = AllLeaves {
+        bounds: bounds(&found),
+        entries: found.iter().map(|leaf| leaf.summary.count).sum(),
         damaged_nodes,
-        write_gate: WriteGate::default(),
-        lazy: LazyBlocks::default(),
-        leaves,
-    })
-}
-
-/// Opens a closed tree without reading its leaves.
-fn open_lazily<L: LeafFormat>(
-    slab: Slab,
-    leaves: L,
-    checkpoint: Checkpoint,
-) -> Result<HybridTree<L>, TreeError> {
-    let anchors: Vec<(u64, u32)> = checkpoint
-        .anchors
-        .iter()
-        .map(|anchor| (anchor.low.get(), anchor.leaf.get()))
-        .collect();
-    Ok(HybridTree {
-        inner: InnerNodes::build(&anchors)?,
-        slab,
-        locks: Locks::new(),
-        count: EntryCounter::new(checkpoint.entries),
-        damaged_nodes: DamagedNodes::default(),
-        write_gate: WriteGate::default(),
-        lazy: LazyBlocks::new(checkpoint.anchors),
-        leaves,
-    })
-}
-
-/// Creates the first leaf of a new tree.
-fn create_first_leaf<L: LeafFormat>(slab: Slab, leaves: L) -> Result<HybridTree<L>, TreeError> {
-    begin_repair(&slab)?;
-    let offset = slab.alloc()?;
-    let number = number_of(offset, slab.name())?;
-    let medium = slab.medium();
-    L::write_new(LeafRef { medium, offset }, std::iter::empty(), 0, false);
-    medium.fence()?;
-    medium.store_u64(slab.root(), offset);
-    medium.persist(slab.root(), 8)?;
-    Ok(HybridTree {
-        inner: InnerNodes::new(number)?,
-        slab,
-        locks: Locks::new(),
-        count: EntryCounter::new(0),
-        damaged_nodes: DamagedNodes::default(),
-        write_gate: WriteGate::default(),
-        lazy: LazyBlocks::default(),
-        leaves,
-    })
+    };
+    Ok((slab, all))
 }
 
 /// A leaf that was found by following the links.
@@ -226,7 +156,7 @@ pub(super) fn summarize_leaves<L: LeafFormat>(
 }
 
 /// Completes unfinished changes and records damaged leaves.
-fn settle<L: LeafFormat>(
+pub(super) fn settle<L: LeafFormat>(
     slab: &Slab,
     leaves: &mut Vec<RecoveredLeaf>,
     damaged_nodes: &DamagedNodes,

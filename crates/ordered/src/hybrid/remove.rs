@@ -44,7 +44,7 @@ impl<L: LeafFormat> HybridTree<L> {
 
     /// Frees the leaf of a key, or its right neighbour, if the leaf is empty and not the only one.
     #[cold]
-    fn free_leaf(&self, key: u64) -> Result<(), TreeError> {
+    pub(super) fn free_leaf(&self, key: u64) -> Result<(), TreeError> {
         let mut backoff = Backoff::default();
         for _ in 0..TRIES {
             let place = self.inner.find(key);
@@ -96,9 +96,9 @@ impl<L: LeafFormat> HybridTree<L> {
             0 => (place.leaf, parent.node().child(1)),
             _ => (parent.node().child(slot - 1), place.leaf),
         };
-        if self.lazy.pins(right) || self.lazy.hides_leaves_after(left) {
-            // The leaf that becomes or is empty stays. Closing makes it an anchor again, and the next
-            // complete opening removes it.
+        if self.pins.contains(right) || self.lazy.hides_leaves_after(left) {
+            // The leaf that becomes or is empty stays until another checkpoint is named or the tree is opened
+            // without one.
             parent.unchanged();
             return Ok(Some(false));
         }

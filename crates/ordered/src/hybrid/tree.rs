@@ -15,6 +15,7 @@ use super::checkpoint::fault::{CheckpointFault, injected};
 use super::lazy::LazyBlocks;
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
+use super::pins::Pins;
 
 /// Unit of leaf numbers: leaves are referenced by 32-bit multiples of this offset.
 pub(crate) const UNIT: u64 = 256;
@@ -32,12 +33,17 @@ pub(crate) struct HybridTree<L: LeafFormat> {
     pub(super) damaged_nodes: DamagedNodes,
     pub(crate) write_gate: WriteGate,
     pub(super) lazy: LazyBlocks,
+    pub(super) pins: Pins,
     pub(crate) leaves: L,
 }
 
 impl<L: LeafFormat> Drop for HybridTree<L> {
     fn drop(&mut self) {
         if !is_closing(&self.slab, self.write_gate.has_failed()) {
+            return;
+        }
+        // After a crash, only a complete reading tells which nodes are in use.
+        if self.lazy.after_crash().is_some() && self.build_all().is_err() {
             return;
         }
         let checkpoint_nodes = self.write_checkpoint();
@@ -173,10 +179,17 @@ impl<L: LeafFormat> HybridTree<L> {
     /// Begins to build a block and gives up, as after a failed allocation.
     #[cfg(test)]
     pub(crate) fn abandon_build(&self, block: usize) {
-        drop(self.lazy.begin(block));
+        if let Some(build) = self.lazy.begin(block) {
+            build.give_up(Vec::new());
+        }
     }
 
+    /// Returns the number of entries. After a crash, blocks that are not built must be read first.
     pub(crate) fn entries(&self) -> u64 {
+        if self.lazy.after_crash().is_some() {
+            // Leaves that cannot be read are not counted; operations that need them report the error.
+            let _ = self.build_all();
+        }
         self.count.get()
     }
 
@@ -185,13 +198,19 @@ impl<L: LeafFormat> HybridTree<L> {
     }
 
     pub(crate) fn stats(&self) -> TreeStats {
+        // First, as it may have to find out which nodes are in use.
+        let entries = self.entries();
         let slab = self.slab.stats();
         TreeStats {
-            entries: self.entries(),
-            leaves: slab.used,
+            entries,
+            leaves: slab.used - self.pins.nodes().len() as u64,
             inner_nodes: self.inner.nodes(),
             height: self.inner.height(),
-            dram_bytes: self.inner.bytes() + self.locks.bytes() + self.count.bytes() + self.lazy.bytes(),
+            dram_bytes: self.inner.bytes()
+                + self.locks.bytes()
+                + self.count.bytes()
+                + self.lazy.bytes()
+                + self.pins.bytes(),
             slow_bytes: slab.bytes,
         }
     }

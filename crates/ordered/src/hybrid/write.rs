@@ -119,7 +119,7 @@ impl<L: LeafFormat> HybridTree<L> {
             let Some(node) = *spare else {
                 // No lock may be held here, as the pool has to grow.
                 locked.unchanged();
-                *spare = Some(self.write_gate.alloc(&self.slab)?);
+                *spare = Some(self.alloc_node()?);
                 tried = self.try_put(key, value)?;
                 continue;
             };
@@ -141,7 +141,10 @@ impl<L: LeafFormat> HybridTree<L> {
             let split = self.split(&place, &parent, node, (key, value));
             drop((parent, locked));
             return match split {
-                Ok(()) => Ok(None),
+                Ok(()) => {
+                    self.after_split();
+                    Ok(None)
+                }
                 Err(refused) => {
                     // The node is not referenced, so it can be freed.
                     *spare = refused.spare;
@@ -149,6 +152,19 @@ impl<L: LeafFormat> HybridTree<L> {
                 }
             };
         }
+    }
+
+    /// Allocates a node when none is known to be free. No lock may be held.
+    fn alloc_node(&self) -> Result<u64, TreeError> {
+        if let Some(after_crash) = self.lazy.after_crash() {
+            if !after_crash.has_grown
+                && let Ok(node) = self.slab.alloc()
+            {
+                return Ok(node);
+            }
+            self.build_all()?;
+        }
+        self.write_gate.alloc(&self.slab)
     }
 
     /// Replaces the value of an existing key.

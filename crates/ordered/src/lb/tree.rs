@@ -46,11 +46,11 @@ impl<const B: usize> LbTree<B> {
         HybridTree::create(pool, name, options.chunk, LbLeafFormat::new(options)).map(LbTree)
     }
 
-    /// Opens a tree. One that was closed, is intact and has at least 4,096 leaves is opened from a
-    /// checkpoint, without reading its leaves; the first operation in each block of about a thousand leaves
-    /// reads the block. Otherwise traverses all leaves, completes changes that a crash has interrupted, and
-    /// builds the inner nodes, using all cores, in time linear in the number of leaves. A tree with damaged
-    /// leaves can be opened; operations that need them fail.
+    /// Opens a tree. One that is intact and has at least 4,096 leaves is opened from a checkpoint, without
+    /// reading its leaves; the first operation in each block of about a thousand leaves reads the block, and
+    /// completes changes there that a crash has interrupted. Otherwise all leaves are read, using all cores,
+    /// in time linear in their number. A tree with damaged leaves can be opened; operations that need them
+    /// fail.
     ///
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::open_slab`], and if the links between leaves are damaged.

@@ -18,6 +18,7 @@ mod images;
 mod lb;
 pub(crate) mod models;
 mod persistent;
+mod survival;
 mod wb;
 mod workload;
 
@@ -97,6 +98,9 @@ macro_rules! hybrid_tests {
             tree_tests!(@ $kind: hybrid, damaged_leaves_are_named_and_refused);
             tree_tests!(@ $kind: hybrid, broken_links_keep_a_tree_from_opening);
             tree_tests!(@ $kind: checkpoint, opened_used_and_closed);
+            tree_tests!(@ $kind: checkpoint, opened_used_and_killed);
+            tree_tests!(@ $kind: survival, crashes_of_a_running_tree);
+            tree_tests!(@ $kind: models, threads_and_checkpoints);
             tree_tests!(@ $kind: checkpoint, closing_with_a_checkpoint);
             tree_tests!(@ $kind: checkpoint, damage_in_leaves_that_were_not_read);
             tree_tests!(@ $kind: checkpoint, damage_behind_an_empty_anchor);

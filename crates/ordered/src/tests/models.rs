@@ -20,8 +20,10 @@ use shuttle::{Config, FailurePersistence, Runner};
 
 use super::failures::Limited;
 use super::faults::InjectedFault;
-use super::workload::{Do, Kind, TreeContents, run, states};
+use super::workload::{Do, Kind, TreeContents, contents, run, states};
 use crate::fault::LockFault;
+use crate::hybrid::checkpoint::fault::CheckpointFault;
+use crate::seal::fault::{self, CloseFault};
 use crate::{OrderedIndex, Range};
 use history::{Event, linearizable};
 
@@ -97,9 +99,21 @@ impl Op {
 #[derive(Debug, Clone)]
 struct Model {
     setup: Vec<Do>,
-    /// Closes the tree after the setup and opens it again.
-    reopen: bool,
+    /// Whether the tree is opened again after the setup.
+    reopen: Reopening,
     threads: Vec<Vec<Op>>,
+}
+
+/// What happens between the setup of a model and its threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reopening {
+    None,
+    AfterClosing,
+    AfterKill,
+}
+
+fn kill<K: Kind>(tree: K::Tree) {
+    fault::with(CloseFault::Unsealed, || drop(tree));
 }
 
 impl Model {
@@ -112,8 +126,11 @@ impl Model {
         let pool = Pool::create_on(Limited::new()).unwrap();
         let mut tree = K::create(&pool);
         run(&mut tree, &self.setup, |_| (), |_| ());
-        if self.reopen {
-            drop(tree);
+        if self.reopen != Reopening::None {
+            match self.reopen {
+                Reopening::AfterKill => kill::<K>(tree),
+                _ => drop(tree),
+            }
             tree = K::open(&pool).unwrap();
             // The first write holds a `std` lock. It builds the first block.
             assert_eq!(tree.update(1, 1).unwrap(), None);
@@ -141,10 +158,12 @@ impl Model {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         MODELLED.set(false);
-        let (tree, _, _, events) = &*shared;
-        let events = std::mem::take(&mut *events.lock().unwrap());
+        let (tree, _, _, events) = Arc::into_inner(shared).unwrap();
+        let events = events.into_inner().unwrap();
         linearizable(events, |key| before.get(&key).copied()).unwrap_or_else(|history| panic!("{history}"));
-        super::workload::contents(tree).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let found = contents(&tree).unwrap_or_else(|wrong| panic!("{wrong}"));
+        kill::<K>(tree);
+        assert_eq!(contents(&K::open(&pool).unwrap()), Ok(found));
     }
 
     /// Runs many schedules derived from a seed.
@@ -212,7 +231,7 @@ fn split<K: Kind>() -> Model {
     let last = K::LEAF * 10;
     Model {
         setup: keys(1..=K::LEAF).map(Do::Insert).collect(),
-        reopen: false,
+        reopen: Reopening::None,
         threads: vec![
             vec![Insert(15), Get(last)],
             vec![Get(last), Batch(last), Get(10), Update(last)],
@@ -234,7 +253,7 @@ fn empty_leaf<K: Kind>(first: bool) -> Model {
     let beside = (leaf + if first { 1 } else { 0 }) * 10;
     Model {
         setup: fill.chain(remove).collect(),
-        reopen: false,
+        reopen: Reopening::None,
         threads: vec![
             vec![Remove(left * 10), Insert(left * 10 + 1)],
             vec![Get(left * 10), Insert(left * 10), Remove(left * 10)],
@@ -250,7 +269,7 @@ fn inner_nodes<K: Kind>() -> Model {
     let last = leaf * 29 * 10;
     Model {
         setup: keys(1..=leaf * 29).map(Do::Insert).collect(),
-        reopen: false,
+        reopen: Reopening::None,
         threads: vec![
             vec![Insert(15), Insert(last - 5)],
             vec![Get(last), Insert(leaf * 10 + 5), Get(10)],
@@ -261,14 +280,14 @@ fn inner_nodes<K: Kind>() -> Model {
 
 /// Models the first operations after an opening from a checkpoint: two blocks of four leaves are read, and
 /// the first leaf of one of them becomes empty.
-fn unread_blocks<K: Kind>() -> Model {
+fn unread_blocks<K: Kind>(reopen: Reopening) -> Model {
     let leaf = K::LEAF;
     let left = leaf * 8 + 1;
     let remove = (left + 1..=leaf * 9).map(|key| Do::Remove(key * 10));
     let last = leaf * 8 * 10;
     Model {
         setup: keys(1..=leaf * 13).map(Do::Insert).chain(remove).collect(),
-        reopen: true,
+        reopen,
         threads: vec![
             vec![Remove(left * 10), Insert(left * 10 + 1)],
             vec![Get(last), Insert(last - 5), Get(left * 10)],
@@ -278,13 +297,13 @@ fn unread_blocks<K: Kind>() -> Model {
 }
 
 /// Models a leaf that becomes empty while the leaves before it in its block are added to the inner nodes.
-fn half_read_block<K: Kind>() -> Model {
+fn half_read_block<K: Kind>(reopen: Reopening) -> Model {
     let leaf = K::LEAF;
     let left = leaf * 7 + 1;
     let remove = (left + 1..=leaf * 8).map(|key| Do::Remove(key * 10));
     Model {
         setup: keys(1..=leaf * 13).map(Do::Insert).chain(remove).collect(),
-        reopen: true,
+        reopen,
         threads: vec![
             vec![Get(leaf * 5 * 10)],
             vec![Remove(left * 10), Get(leaf * 6 * 10)],
@@ -307,28 +326,60 @@ pub(crate) fn threads_and_inner_nodes<K: Kind>() {
 }
 
 pub(crate) fn threads_and_blocks_that_were_not_read<K: Kind>() {
-    unread_blocks::<K>().explore::<K>(schedules() / 2, 6);
-    half_read_block::<K>().explore::<K>(schedules() / 2, 8);
+    for (reopen, seed) in [(Reopening::AfterClosing, 6), (Reopening::AfterKill, 7)] {
+        unread_blocks::<K>(reopen).explore::<K>(schedules() / 4, seed);
+        half_read_block::<K>(reopen).explore::<K>(schedules() / 4, seed + 10);
+    }
+}
+
+/// Models a checkpoint that is written while leaves that it is about to name become empty.
+fn checkpoint<K: Kind>() -> Model {
+    let leaf = K::LEAF;
+    let left = |number: u64| number * leaf + 1;
+    // After the split of the first leaf, every fourth one from the third on becomes an anchor.
+    let remove = [7, 11]
+        .into_iter()
+        .flat_map(|number| left(number) + 1..=(number + 1) * leaf);
+    let setup = keys(1..=leaf * 17).map(Do::Insert);
+    Model {
+        setup: setup.chain(remove.map(|key| Do::Remove(key * 10))).collect(),
+        reopen: Reopening::None,
+        threads: vec![
+            // The checkpoint is due after one more split.
+            vec![Insert(15)],
+            vec![Remove(left(7) * 10), Remove(left(11) * 10)],
+            vec![Get(left(11) * 10), Insert(left(7) * 10 + 1)],
+        ],
+    }
+}
+
+pub(crate) fn threads_and_checkpoints<K: Kind>() {
+    checkpoint::<K>().explore::<K>(schedules() / 2, 18);
+}
+
+/// Returns true if schedules of a model show that a rule is broken.
+fn is_noticed(fault: CheckpointFault, model: &Model, seed: u64) -> bool {
+    let work = || model.explore::<super::lb::Lb<1, true>>(4_000, seed);
+    let result = fault.inject(|| catch_unwind(AssertUnwindSafe(work)));
+    MODELLED.set(false);
+    result.is_err()
 }
 
 #[test]
-fn a_leaf_that_is_unlinked_from_an_unread_block_is_noticed() {
-    use super::lb::Lb;
-    use crate::hybrid::checkpoint::fault::CheckpointFault;
-    let work = || half_read_block::<Lb<1, true>>().explore::<Lb<1, true>>(4_000, 9);
-    let result = CheckpointFault::UnlinkBehindAnchor.inject(|| catch_unwind(AssertUnwindSafe(work)));
-    MODELLED.set(false);
-    assert!(result.is_err());
-}
-
-#[test]
-fn a_block_that_counts_as_built_too_early_is_noticed() {
-    use super::lb::Lb;
-    use crate::hybrid::checkpoint::fault::CheckpointFault;
-    let work = || unread_blocks::<Lb<1, true>>().explore::<Lb<1, true>>(4_000, 7);
-    let result = CheckpointFault::BuiltEarly.inject(|| catch_unwind(AssertUnwindSafe(work)));
-    MODELLED.set(false);
-    assert!(result.is_err());
+fn injected_faults_of_blocks_are_noticed() {
+    type Lb = super::lb::Lb<1, true>;
+    let reopen = Reopening::AfterClosing;
+    assert!(is_noticed(
+        CheckpointFault::BuiltEarly,
+        &unread_blocks::<Lb>(reopen),
+        7
+    ));
+    assert!(is_noticed(
+        CheckpointFault::UnlinkBehindAnchor,
+        &half_read_block::<Lb>(reopen),
+        9
+    ));
+    assert!(is_noticed(CheckpointFault::PinUnchecked, &checkpoint::<Lb>(), 19));
 }
 
 #[test]

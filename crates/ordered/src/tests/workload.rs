@@ -165,7 +165,7 @@ pub(crate) fn check<K: Kind>(
 
 /// Creates a tree with the setup applied, closed or not. The first store to a closed tree takes an
 /// additional flush and fence.
-fn prepare<K: Kind>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
+pub(crate) fn prepare<K: Kind>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
     let pool = Pool::create_on(Arc::clone(medium)).unwrap();
     let mut tree = K::create(&pool);
     run(&mut tree, setup, |_| (), |_| ());
@@ -175,7 +175,7 @@ fn prepare<K: Kind>(medium: &Arc<Tracked>, setup: &[Do], closed: bool) {
     }
 }
 
-fn work<K: Kind>(medium: &Arc<Tracked>, operations: &[Do]) {
+pub(crate) fn work<K: Kind>(medium: &Arc<Tracked>, operations: &[Do]) {
     let pool = Pool::open_on(Arc::clone(medium)).unwrap();
     let mut tree = K::open(&pool).unwrap();
     run(

@@ -20,7 +20,7 @@ mod open;
 mod usage;
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use halocline_media::Medium;
@@ -34,6 +34,7 @@ use nodes::NodeAllocator;
 pub use node_sums::{NodeAtRest, NodeSums};
 pub use observe::SlabPin;
 pub use open::SlabRecovery;
+pub use usage::NodeSet;
 
 /// Options for creating a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,9 +81,11 @@ pub struct Slab {
     root_changed: bool,
     /// The root's checksum at closing.
     root_sum_before: u64,
-    /// The owner's word of the last closing, and that for the next one.
+    /// The owner's word that was valid at opening, and that for the next closing.
     owner_word: u64,
     next_owner_word: u64,
+    /// The owner's word that is valid while the slab is written, or 0.
+    open_word: AtomicU64,
     /// The checksums found at opening, if the slab had been closed.
     at_rest: Option<NodeSums>,
     /// True if something may have been stored since opening.

@@ -17,7 +17,9 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::PoolError;
 use crate::fault::{PoolFault, injected};
-use crate::layout::{NO_SUM, NODE_SUM, SLAB_CLOSED, SLAB_OPEN, SLAB_WITH_SUMS, SlabHead, checksum};
+use crate::layout::{
+    NO_SUM, NODE_SUM, SLAB_CLOSED, SLAB_OPEN, SLAB_OPEN_WORD, SLAB_WITH_SUMS, SlabHead, checksum,
+};
 
 use super::Slab;
 use super::nodes::ChunkLayout;
@@ -111,10 +113,11 @@ impl Slab {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let at = self.head + SlabHead::STATE;
         let medium = &self.medium;
-        if self.has_sums && medium.load_u64(at) == SLAB_CLOSED && !injected(PoolFault::KeepSlabClosed) {
+        let (_, state) = self.open_state();
+        if self.has_sums && medium.load_u64(at) != state && !injected(PoolFault::KeepSlabClosed) {
             // Durable before the first store, or a crash could leave changed nodes in a slab that looks
-            // closed.
-            medium.store_u64(at, SLAB_OPEN);
+            // closed, or a word that the owner does not keep valid. The head already has a valid word.
+            medium.store_u64(at, state);
             medium.persist(at, 8)?;
             if !medium.fence_is_durable() {
                 medium.sync()?;
@@ -225,6 +228,13 @@ impl Slab {
         }
         match head.state.get() {
             SLAB_OPEN => return Ok(()),
+            // After a power loss nodes may be older than the head, so the owner must not rely on its word.
+            SLAB_OPEN_WORD if accept => return Ok(()),
+            SLAB_OPEN_WORD => {
+                self.owner_word = head.owner_word.get();
+                *self.open_word.get_mut() = self.owner_word;
+                return Ok(());
+            }
             SLAB_CLOSED => {}
             _ if accept => return Ok(()),
             _ => return Err(self.damaged("its head does not say whether it was closed")),
@@ -232,7 +242,7 @@ impl Slab {
         let root_sum = self.root_sum();
         self.root_changed = root_sum != head.root_sum.get() && !accept;
         self.root_sum_before = if accept { root_sum } else { head.root_sum.get() };
-        // After a power loss nodes may be older than the head, so the owner must not rely on its word.
+        // As for an open slab.
         self.owner_word = if accept { 0 } else { head.owner_word.get() };
         let layouts: Vec<ChunkLayout> = self.nodes().chunks().map(|chunk| chunk.layout).collect();
         self.at_rest = Some(NodeSums {
@@ -276,10 +286,14 @@ impl Slab {
             true if self.at_rest.is_some() && !self.written.load(Ordering::Acquire) => {
                 head_of_closed(self.root_sum_before, self.owner_word)
             }
-            true => SlabHead {
-                state: U64::new(SLAB_OPEN),
-                ..SlabHead::new_zeroed()
-            },
+            true => {
+                let (word, state) = self.open_state();
+                SlabHead {
+                    owner_word: U64::new(word),
+                    state: U64::new(state),
+                    ..SlabHead::new_zeroed()
+                }
+            }
             false => SlabHead::new_zeroed(),
         }
     }

@@ -180,21 +180,37 @@ impl NodeAllocator {
         located.is_some_and(|(chunk, word, bit)| self.chunks[chunk].bits[word] & bit != 0)
     }
 
-    /// Returns which nodes are in use: for each chunk the offset of its first node, the number of nodes and
-    /// the bitmap.
-    pub(super) fn usage(&self) -> Vec<u64> {
-        let len = self.chunks.iter().map(|chunk| 2 + chunk.bits.len()).sum();
-        let mut words = Vec::with_capacity(len);
-        for chunk in &self.chunks {
+    /// Returns which nodes are in use, except for those `without`: for each chunk the offset of its first
+    /// node, the number of nodes and the bitmap.
+    pub(super) fn usage(&self, without: &[u64]) -> Vec<u64> {
+        let mut bitmaps: Vec<Vec<u64>> = self.chunks.iter().map(|chunk| chunk.bits.clone()).collect();
+        for (chunk, word, bit) in without.iter().filter_map(|offset| self.locate(*offset)) {
+            bitmaps[chunk][word] &= !bit;
+        }
+        let mut words = Vec::new();
+        for (chunk, bits) in self.chunks.iter().zip(&bitmaps) {
             words.extend([chunk.layout.start, chunk.layout.count]);
-            words.extend(&chunk.bits);
+            words.extend(bits);
         }
         words
     }
 
-    /// Marks the nodes of a [`usage`](NodeAllocator::usage) as in use. Changes nothing and returns false if
-    /// it is not one of exactly these chunks.
-    pub(super) fn restore(&mut self, mut words: &[u64]) -> bool {
+    /// Frees all nodes that are in use and for which `keep` returns false.
+    pub(super) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        for chunk in &mut self.chunks {
+            for index in 0..chunk.layout.count {
+                let offset = chunk.layout.start + index * self.node_size;
+                if chunk.is_used(index) && !keep(offset) {
+                    chunk.bits[(index / 64) as usize] &= !(1 << (index % 64));
+                    self.used -= 1;
+                }
+            }
+        }
+    }
+
+    /// Marks the nodes of a [`usage`](NodeAllocator::usage) and those of `with` as in use. Changes nothing
+    /// and returns false if it is not one of exactly these chunks, or if one of `with` is not free.
+    pub(super) fn restore(&mut self, mut words: &[u64], with: &[u64]) -> bool {
         let mut bitmaps = Vec::with_capacity(self.chunks.len());
         for chunk in &self.chunks {
             let Some((head, rest)) = words.split_at_checked(2) else {
@@ -208,15 +224,21 @@ impl NodeAllocator {
             if head != [chunk.layout.start, chunk.layout.count] || outside {
                 return false;
             }
-            bitmaps.push(bits);
+            bitmaps.push(bits.to_vec());
             words = rest;
+        }
+        for offset in with {
+            match self.locate(*offset) {
+                Some((chunk, word, bit)) if bitmaps[chunk][word] & bit == 0 => bitmaps[chunk][word] |= bit,
+                _ => return false,
+            }
         }
         if !words.is_empty() || self.used > 0 {
             return false;
         }
         for (chunk, bits) in self.chunks.iter_mut().zip(bitmaps) {
-            chunk.bits.copy_from_slice(bits);
             let free: u64 = bits.iter().map(|bits| u64::from(bits.count_zeros())).sum();
+            chunk.bits = bits;
             self.used += chunk.layout.count - free;
         }
         true
@@ -319,23 +341,31 @@ mod tests {
         let mut nodes = chunks(&[70, 3]);
         let taken: Vec<u64> = (0..72).map_while(|_| nodes.take()).collect();
         assert!(nodes.give(taken[5]) && nodes.give(taken[69]));
-        let usage = nodes.usage();
+        let usage = nodes.usage(&[]);
         assert!(nodes.is_used(taken[4]) && !nodes.is_used(taken[5]) && !nodes.is_used(taken[4] + 8));
         let mut again = chunks(&[70, 3]);
-        assert!(again.restore(&usage));
-        assert_eq!((again.stats(), again.usage()), (nodes.stats(), usage.clone()));
+        assert!(again.restore(&usage, &[]));
+        assert_eq!((again.stats(), again.usage(&[])), (nodes.stats(), usage.clone()));
         let free: BTreeSet<u64> = std::iter::from_fn(|| again.take()).collect();
         assert_eq!(free, [taken[5], taken[69], (2 << 20) + 512].into());
         // Other chunks, words that are missing or too many, and a free node behind the last one.
         for other in [&[70][..], &[70, 4], &[70, 3, 1], &[64, 3]] {
-            assert!(!chunks(other).restore(&usage));
+            assert!(!chunks(other).restore(&usage, &[]));
         }
-        assert!(!chunks(&[70, 3]).restore(&usage[..usage.len() - 1]));
-        assert!(!chunks(&[70, 3]).restore(&[&usage[..], &[0]].concat()));
+        assert!(!chunks(&[70, 3]).restore(&usage[..usage.len() - 1], &[]));
+        assert!(!chunks(&[70, 3]).restore(&[&usage[..], &[0]].concat(), &[]));
         let mut behind = usage.clone();
         behind[3] &= u64::MAX >> 1;
-        assert!(!chunks(&[70, 3]).restore(&behind));
-        assert!(!nodes.restore(&usage), "nodes are in use");
+        assert!(!chunks(&[70, 3]).restore(&behind, &[]));
+        assert!(!nodes.restore(&usage, &[]), "nodes are in use");
+        // Without some of the nodes, and without those that are not to be kept.
+        let mut fewer = chunks(&[70, 3]);
+        assert!(!fewer.restore(&usage, &[taken[4]]) && !fewer.restore(&usage, &[taken[5], taken[5]]));
+        assert!(fewer.restore(&nodes.usage(&taken[..5]), &[]));
+        assert_eq!(fewer.stats().used, nodes.stats().used - 5);
+        nodes.retain(|offset| !taken[..5].contains(&offset));
+        assert_eq!(nodes.usage(&[]), fewer.usage(&[]));
+        assert_eq!(nodes.stats(), fewer.stats());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Creation and opening of slabs.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use halocline_media::LINE;
@@ -199,6 +199,7 @@ impl Pool {
             root_sum_before: 0,
             owner_word: 0,
             next_owner_word: 0,
+            open_word: AtomicU64::new(0),
             at_rest: None,
             written: AtomicBool::new(false),
             _lock: lock,

@@ -8,8 +8,8 @@ use crate::layout::{
     FORMAT_WITH_SLABS, FORMAT_WITHOUT_LOGS, HUGE, LOCK_OPEN, LOCK_READERS, LOCK_SLAB_PINS, LOCK_SLABS,
     LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, LOG_COUNTS, LOG_VERSION, LimboEntry, LimboHeader, LogCount,
     LogMeta, MAGIC, MAX_META, MAX_NAME, NO_SUM, NODE_SUM, ObjectEntry, RECORD_ALIGN, RECORD_OVERHEAD,
-    RecordHeader, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_ROOT, SLAB_VERSION, SLAB_WITH_SUMS, SLOT_SIZE,
-    SLOTS, SUMMED_FROM, SUMS_FOLLOW, SUMS_PER_PAGE, SlabHead, SlabMeta, Superblock, VACUUMS,
+    RecordHeader, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_OPEN_WORD, SLAB_ROOT, SLAB_VERSION, SLAB_WITH_SUMS,
+    SLOT_SIZE, SLOTS, SUMMED_FROM, SUMS_FOLLOW, SUMS_PER_PAGE, SlabHead, SlabMeta, Superblock, VACUUMS,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
@@ -141,6 +141,7 @@ fn constants_are_as_documented() {
         ("NODE_SUM", NODE_SUM),
         ("NO_SUM", u64::from(NO_SUM)),
         ("SLAB_OPEN", SLAB_OPEN),
+        ("SLAB_OPEN_WORD", SLAB_OPEN_WORD),
         ("SLAB_CLOSED", SLAB_CLOSED),
         ("SLAB_HEAD", SLAB_HEAD),
         ("SLAB_ROOT", SLAB_ROOT),

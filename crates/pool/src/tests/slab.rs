@@ -458,11 +458,11 @@ fn the_owners_word_holds_from_closing_to_the_next_store() {
         }
         // Nodes in use can be restored until some were reported.
         let slab = open().finish();
-        let (node, empty) = (slab.alloc().unwrap(), slab.usage());
+        let (node, empty) = (slab.alloc().unwrap(), slab.usage(&[]));
         slab.free(node);
         drop(slab);
         let mut recovery = open();
-        assert!(recovery.restore_usage(&empty) && !recovery.restore_usage(&empty));
+        assert!(recovery.restore_usage(&empty, &[]) && !recovery.restore_usage(&empty, &[]));
         let mut slab = recovery.finish();
         assert!(slab.is_used(node) && !slab.is_used(node + 1));
         slab.begin_writing().unwrap();
@@ -479,6 +479,68 @@ fn the_owners_word_holds_from_closing_to_the_next_store() {
         let slab = pool.open_slab_unsynced("list", OPTIONS.owner).unwrap().finish();
         assert_eq!(slab.owner_word(), 0, "a word that may be older than the nodes");
         drop(slab);
+    }
+}
+
+#[test]
+fn a_word_that_is_kept_survives_a_crash() {
+    for lazy in [false, true] {
+        let tracked = Arc::new(Tracked::new(0).unwrap());
+        let medium = match lazy {
+            true => Medium::from(&Wrapped::lazy(&tracked)),
+            false => Medium::from(&tracked),
+        };
+        let pool = Pool::create_with(medium, SMALL).unwrap();
+        // A slab that is dropped without being closed is as its process left it.
+        let slab = pool.create_slab("list", &OPTIONS).unwrap();
+        slab.begin_writing().unwrap();
+        slab.replace_open_word(5).unwrap();
+        drop(slab);
+        let open = || pool.open_slab("list", OPTIONS.owner).unwrap();
+        for _ in 0..2 {
+            let mut recovery = open();
+            assert_eq!(recovery.slab().owner_word(), 5);
+            assert!(recovery.slab().sums().is_none());
+            recovery.keep_owner_word(true);
+            let slab = recovery.finish();
+            slab.begin_writing().unwrap();
+            drop(slab);
+        }
+        assert!(!pool.slab_is_closed("list").unwrap());
+        let accepted = pool.open_slab_unsynced("list", OPTIONS.owner).unwrap();
+        assert_eq!(
+            accepted.slab().owner_word(),
+            0,
+            "a word that may be older than the nodes"
+        );
+        drop(accepted);
+        // The word of a closing, too, is valid as long as it is kept.
+        let mut slab = open().finish();
+        slab.set_owner_word(6);
+        slab.seal(|_| NodeAtRest::Current).unwrap();
+        drop(slab);
+        for (keep, after) in [(true, 6), (false, 0), (false, 0)] {
+            let mut recovery = open();
+            recovery.keep_owner_word(keep);
+            let slab = recovery.finish();
+            slab.begin_writing().unwrap();
+            drop(slab);
+            assert_eq!(open().slab().owner_word(), after);
+        }
+        let mut slab = open().finish();
+        slab.begin_writing().unwrap();
+        slab.replace_open_word(7).unwrap();
+        slab.replace_open_word(0).unwrap();
+        let set = slab.node_set();
+        let nodes = [(); 3].map(|()| slab.alloc().unwrap());
+        assert!(set.insert(nodes[1]) && !set.insert(nodes[1]) && !set.insert(nodes[0] + 1));
+        slab.retain(&set);
+        assert_eq!(nodes.map(|node| slab.is_used(node)), [false, true, false]);
+        set.remove(nodes[1]);
+        assert!(!set.contains(nodes[1]) && set.insert(nodes[1]) && set.bytes() > 0);
+        slab.seal(|_| NodeAtRest::Current).unwrap();
+        drop(slab);
+        assert_eq!(open().slab().owner_word(), 0);
     }
 }
 

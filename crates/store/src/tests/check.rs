@@ -8,7 +8,7 @@ use halocline_pool::Pool;
 
 use super::workload::options;
 use crate::key_range::KeyRange;
-use crate::layout::CHECKPOINT_COPY;
+use crate::layout::{CHECKPOINT_COPY, MAX_VALUE};
 use crate::{Stores, StoresProblem};
 
 fn problems(stores: &Stores) -> Vec<StoresProblem> {
@@ -124,6 +124,75 @@ fn a_check_that_waits_for_a_checkpoint_is_cancelled() {
     let _checkpoint = stores.handle.state.maintenance.lock().unwrap();
     let report = stores.check(&mut |_| ControlFlow::Break(())).unwrap();
     assert!(report.cancelled && report.is_intact());
+}
+
+/// Puts values of 1 MiB with one commit.
+fn put_large(stores: &Stores, store: &crate::Store, keys: std::ops::Range<u32>) {
+    let mut batch = crate::WriteBatch::new();
+    keys.for_each(|key| batch.put(store, key.to_be_bytes(), vec![1; MAX_VALUE]).unwrap());
+    stores.write(batch).unwrap();
+}
+
+/// A step ends after 8 MiB of the entries of a leaf. No defect is reported twice.
+#[test]
+fn steps_over_large_values_are_bounded() {
+    let medium = Arc::new(Dram::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    let store = stores.store("s").unwrap();
+    put_large(&stores, &store, 0..20);
+    stores.checkpoint().unwrap();
+    let (mut keys, mut largest) = (0, 0);
+    let report = stores.check(&mut |progress| {
+        largest = largest.max(progress.keys - keys);
+        keys = progress.keys;
+        ControlFlow::Continue(())
+    });
+    let report = report.unwrap();
+    assert_eq!(
+        (
+            report.keys,
+            report.leaves,
+            report.problems,
+            report.uncounted.len()
+        ),
+        (20, 1, vec![], 0)
+    );
+    assert_eq!(report.bytes, 20 * (4 + MAX_VALUE as u64));
+    assert!(largest <= 8, "{largest} values of 1 MiB");
+    let Pages { records, chunks, .. } = pages(&stores, &store);
+    for at in [records[2], chunks[chunks.len() - 1]] {
+        let found = with_flip(&stores, &medium, at + 40);
+        assert!(matches!(found[..], [StoresProblem::Damage { .. }]), "{found:?}");
+    }
+}
+
+/// The same of entries in DRAM: no checkpoint is made while the test holds the lock.
+#[test]
+fn steps_over_large_values_in_dram_are_bounded() {
+    let medium = Arc::new(Dram::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default()).with_background(true)).unwrap();
+    let store = stores.store("s").unwrap();
+    let state = &stores.handle.state;
+    let _no_checkpoint = state.maintenance.lock().unwrap();
+    put_large(&stores, &store, 0..20);
+    let Pages { records, chunks, .. } = pages(&stores, &store);
+    for damaged in [None, Some(records[2]), Some(chunks[chunks.len() - 1])] {
+        if let Some(at) = damaged {
+            medium.store(at + 40, &[0xFF]);
+        }
+        let (mut keys, mut problems, mut from) = (0, 0, Some(Vec::new()));
+        while let Some(key) = from {
+            let step = store.state.read().check_step(state, store.state.id, &key, &[]);
+            assert!(step.keys <= 8, "{} values of 1 MiB", step.keys);
+            keys += step.keys;
+            problems += step.problems.len();
+            from = step.next;
+        }
+        assert_eq!(keys + problems as u64, 20);
+        assert_eq!(problems > 0, damaged.is_some());
+    }
 }
 
 #[test]

@@ -79,6 +79,12 @@ fn crashes_show_broken_rules() {
             &full,
             [puts(45..60), vec![Checkpoint], puts(60..70)].concat(),
         ),
+        (F::ChangeCopied, &filled, emptied.clone()),
+        (
+            F::ChangeCopied,
+            &[Put(1, 15_000), Put(1, 15_000), Put(70, 40_000)],
+            large.clone(),
+        ),
         (F::TrustOldFrames, &filled, emptied.clone()),
         (F::ReplayMoved, &filled, versions),
         (

@@ -4,6 +4,8 @@ mod check;
 mod crash;
 mod faults;
 mod format;
+mod page_cache;
+mod reclaim;
 mod rules;
 mod scan;
 mod workload;

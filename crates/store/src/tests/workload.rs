@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
+use halocline_media::{Medium, Tracked};
 use halocline_pool::{ObjectKind, Pool};
 
 use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
@@ -306,9 +306,15 @@ fn check(
     }
 }
 
-fn prepare(steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
-    |medium| {
-        let pool = Pool::create_on(Arc::clone(medium)).unwrap();
+/// Tracked memory itself, with durable fences.
+const ON_DAX: MediumOf = |medium| Medium::from(medium);
+
+/// The medium that a workload uses of tracked memory.
+pub(crate) type MediumOf = fn(&Arc<Tracked>) -> Medium;
+
+fn prepare(on: MediumOf, steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
+    move |medium| {
+        let pool = Pool::create_on(on(medium)).unwrap();
         let mut running = Running::open(&pool).unwrap();
         for (number, step) in steps.iter().enumerate() {
             running.step(number, step).unwrap();
@@ -316,9 +322,9 @@ fn prepare(steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
     }
 }
 
-fn work(done: usize, steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
+fn work(on: MediumOf, done: usize, steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
     move |medium| {
-        let pool = Pool::open_on(Arc::clone(medium)).unwrap();
+        let pool = Pool::open_on(on(medium)).unwrap();
         let mut running = Running::open(&pool).unwrap();
         for (at, step) in steps.iter().enumerate() {
             medium.begin(at as u64);
@@ -330,7 +336,7 @@ fn work(done: usize, steps: &[StoreStep]) -> impl Fn(&Arc<Tracked>) {
     }
 }
 
-fn explorer() -> Explorer {
+pub(crate) fn explorer() -> Explorer {
     Explorer {
         limit: 200,
         ..Explorer::default()
@@ -341,16 +347,23 @@ fn explorer() -> Explorer {
 pub(crate) fn explore(setup: &[StoreStep], steps: &[StoreStep]) -> Result<Report, Box<Violation>> {
     let all = [setup, steps].concat();
     let states = states(&all);
-    explorer().run(prepare(setup), work(setup.len(), steps), |medium, crash| {
+    let (prepare, work) = (prepare(ON_DAX, setup), work(ON_DAX, setup.len(), steps));
+    explorer().run(prepare, work, |medium, crash| {
         check(medium, crash, &all, setup.len(), &states)
     })
 }
 
 /// Explores the steps with every flush and fence left out in turn.
 pub(crate) fn mutants(setup: &[StoreStep], steps: &[StoreStep]) -> MutantReport {
+    mutants_on(ON_DAX, setup, steps)
+}
+
+/// Explores the steps on a medium with every flush and fence left out in turn.
+pub(crate) fn mutants_on(on: MediumOf, setup: &[StoreStep], steps: &[StoreStep]) -> MutantReport {
     let all = [setup, steps].concat();
     let states = states(&all);
-    let report = explorer().mutants(prepare(setup), work(setup.len(), steps), |medium, crash| {
+    let (prepare, work) = (prepare(on, setup), work(on, setup.len(), steps));
+    let report = explorer().mutants(prepare, work, |medium, crash| {
         check(medium, crash, &all, setup.len(), &states)
     });
     report.unwrap_or_else(|violation| panic!("{violation}"))

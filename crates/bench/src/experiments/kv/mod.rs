@@ -27,10 +27,15 @@ fn records(settings: &Settings, full: u64) -> u64 {
     rows.unwrap_or(if settings.quick { 2000 } else { full }).max(100)
 }
 
-/// Creates a pool with an empty store. A write that has returned is durable on every medium: a file on the
-/// page cache is synced by each commit.
+/// Creates a pool with an empty store.
 fn create(place: &TreeMedium, name: &str) -> Result<StoreTarget, BenchError> {
-    let medium = match place.medium {
+    open(&Pool::create_on(medium_of(place, name)?)?)
+}
+
+/// Returns an empty medium on which a write that has returned is durable: a file on the page cache is synced
+/// by each commit.
+fn medium_of(place: &TreeMedium, name: &str) -> Result<Medium, BenchError> {
+    Ok(match place.medium {
         Backing::PageCache => {
             let options = FileOptions {
                 create: true,
@@ -40,8 +45,7 @@ fn create(place: &TreeMedium, name: &str) -> Result<StoreTarget, BenchError> {
             Medium::from(FileMedium::open(place.path(name), &options)?)
         }
         _ => place.make(name)?.0,
-    };
-    open(&Pool::create_on(medium)?)
+    })
 }
 
 fn open(pool: &Pool) -> Result<StoreTarget, BenchError> {

@@ -60,10 +60,11 @@ pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
 }];
 
 /// The trees of the publication, and the LB+-Tree.
-const TREES: [TreeKind; 4] = [TreeKind::Wb, TreeKind::Fp, TreeKind::FastFair, TreeKind::Lb];
+pub(in crate::experiments) const TREES: [TreeKind; 4] =
+    [TreeKind::Wb, TreeKind::Fp, TreeKind::FastFair, TreeKind::Lb];
 
 /// DRAM of a cache, as a part of the bytes of all entries (that of the publication).
-const DRAM: f64 = 0.066;
+pub(in crate::experiments) const DRAM: f64 = 0.066;
 
 /// Least DRAM of a cache in bytes, which only smoke tests need.
 const LEAST: u64 = 64 << 10;
@@ -106,6 +107,9 @@ impl Workload {
         Workload::Updates,
         Workload::Removals,
     ];
+
+    /// Those that several threads run as well.
+    const SHARED: [Workload; 2] = [Workload::Moving(0.8), Workload::Skewed(0.99)];
 
     fn name(self) -> String {
         match self {
@@ -183,8 +187,12 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
             load(&contenders, Keys::new(settings.seed), rows)?;
             for threads in [1, settings.threads.unwrap_or(2)] {
                 report.set("threads", threads);
-                for workload in Workload::ALL {
-                    measure(settings, &contenders, workload, (rows, threads), report)?;
+                let workloads = match threads {
+                    1 => &Workload::ALL[..],
+                    _ => &Workload::SHARED[..],
+                };
+                for workload in workloads {
+                    measure(settings, &contenders, *workload, (rows, threads), report)?;
                 }
             }
             for contender in &contenders {

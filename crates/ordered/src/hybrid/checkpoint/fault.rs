@@ -13,6 +13,16 @@ halocline_faults::faults! {
         UnlinkBehindAnchor,
         /// Leaves of blocks that have not been read get checksums as if they were intact.
         SealUnread,
+        /// The head names a checkpoint before its nodes are durable.
+        NamedUnfenced,
+        /// What the previous checkpoint needs is given up before the head names the next one.
+        UnpinnedEarly,
+        /// An anchor is pinned although it may have been unlinked before.
+        PinUnchecked,
+        /// Nodes are handed out after a crash before it is known which are in use.
+        ReuseUnread,
+        /// Unfinished changes of a crash are not completed when their block is read.
+        IgnoreUnfinished,
         /// A block counts as built before its leaves are in the inner nodes.
         BuiltEarly,
     }

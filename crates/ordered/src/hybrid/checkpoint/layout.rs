@@ -14,8 +14,17 @@ pub(super) const BLOCK_LEAVES: u64 = if cfg!(test) { 4 } else { 1024 };
 /// millisecond.
 pub(super) const LEAST_LEAVES: u64 = if cfg!(test) { 12 } else { 4096 };
 
+/// Minimum number of splits between two checkpoints of a running tree.
+pub(in super::super) const LEAST_SPLITS: u64 = if cfg!(test) { 6 } else { 1 << 16 };
+
+/// Number of splits after which a checkpoint that could not be written is tried again.
+pub(in super::super) const RETRY_SPLITS: u64 = if cfg!(test) { 2 } else { 1 << 10 };
+
+/// A running tree gets a checkpoint when there were as many splits as this part of its leaves.
+pub(in super::super) const SPLIT_SHARE: u64 = 16;
+
 /// Version of this layout.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The first bytes of each node.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"treeckpt");
@@ -45,8 +54,17 @@ pub(super) struct CheckpointHead {
     pub(super) entries: U64,
     /// Number of leaves of the tree.
     pub(super) leaves: U64,
-    /// Number of words that describe the nodes in use.
+    /// Number of words that describe the nodes in use; 0 in a checkpoint of a running tree.
     pub(super) usage: U64,
+    /// Number of chunks of the slab.
+    pub(super) chunks: U64,
+    /// Checksum of the joined payloads, with 0 in this field.
+    pub(super) sum: U64,
+}
+
+impl CheckpointHead {
+    /// Offset of the checksum.
+    pub(super) const SUM: usize = offset_of!(CheckpointHead, sum);
 }
 
 /// The first leaf of a block.
@@ -57,7 +75,7 @@ pub(in super::super) struct Anchor {
     pub(in super::super) low: U64,
     /// Number of the leaf.
     pub(in super::super) leaf: U32,
-    /// Number of leaves of the block.
+    /// Number of leaves of the block when the checkpoint was written.
     pub(in super::super) leaves: U32,
 }
 
@@ -66,11 +84,13 @@ const _: () = {
     assert!(offset_of!(CheckpointNode, next) == 8);
     assert!(offset_of!(CheckpointNode, position) == 16);
     assert!(offset_of!(CheckpointNode, len) == 24);
-    assert!(size_of::<CheckpointHead>() == 32);
+    assert!(size_of::<CheckpointHead>() == 48);
     assert!(offset_of!(CheckpointHead, anchors) == 4);
     assert!(offset_of!(CheckpointHead, entries) == 8);
     assert!(offset_of!(CheckpointHead, leaves) == 16);
     assert!(offset_of!(CheckpointHead, usage) == 24);
+    assert!(offset_of!(CheckpointHead, chunks) == 32);
+    assert!(offset_of!(CheckpointHead, sum) == 40);
     assert!(size_of::<Anchor>() == 16);
     assert!(offset_of!(Anchor, leaf) == 8);
     assert!(offset_of!(Anchor, leaves) == 12);
@@ -101,13 +121,15 @@ mod tests {
             ],
         );
         check(
-            "#### CheckpointHead (32 bytes)",
+            "#### CheckpointHead (48 bytes)",
             &[
                 ("version", 0, 4),
                 ("anchors", offset_of!(CheckpointHead, anchors), 4),
                 ("entries", offset_of!(CheckpointHead, entries), 8),
                 ("leaves", offset_of!(CheckpointHead, leaves), 8),
                 ("usage", offset_of!(CheckpointHead, usage), 8),
+                ("chunks", offset_of!(CheckpointHead, chunks), 8),
+                ("sum", offset_of!(CheckpointHead, sum), 8),
             ],
         );
         check(
