@@ -52,8 +52,9 @@ impl YcsbStore for StoreTarget {
     }
 
     fn scan(&self, from: &[u8], length: usize) -> Result<u64, BenchError> {
+        let mut scan = self.store.scan(from..).with_limit(length);
         let mut count = 0;
-        for pair in self.store.scan(from..).take(length) {
+        while let Some(pair) = scan.next_ref() {
             std::hint::black_box(pair?);
             count += 1;
         }

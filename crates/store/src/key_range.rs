@@ -2,6 +2,9 @@
 
 use std::ops::{Bound, RangeBounds};
 
+/// The bounds of a range of keys that something else owns.
+pub(crate) type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 /// A range of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyRange {
@@ -45,7 +48,7 @@ impl KeyRange {
     }
 
     /// Returns the bounds without their ownership.
-    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    pub(crate) fn bounds(&self) -> KeyBounds<'_> {
         (
             self.from.as_ref().map(Vec::as_slice),
             self.to.as_ref().map(Vec::as_slice),
@@ -54,19 +57,12 @@ impl KeyRange {
 
     /// Returns true if a key is in the range.
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        RangeBounds::<[u8]>::contains(&self.bounds(), key)
+        contains(self.bounds(), key)
     }
 
     /// Returns true if no key can be in the range.
     pub(crate) fn is_empty(&self) -> bool {
-        match self.bounds() {
-            (Bound::Included(from), Bound::Included(to)) => from > to,
-            (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
-                from >= to
-            }
-            (_, Bound::Excluded(to)) => to.is_empty(),
-            _ => false,
-        }
+        is_empty(self.bounds())
     }
 
     /// Returns the key of the lower bound.
@@ -92,21 +88,34 @@ impl KeyRange {
     }
 
     /// Splits the range at a key, which goes to the second part. `None` if one part would be empty.
-    pub(crate) fn split_at(&self, key: &[u8]) -> Option<(Self, Self)> {
-        let left = Self {
-            from: self.from.clone(),
-            to: Bound::Excluded(key.to_vec()),
-        };
-        let right = Self {
-            from: Bound::Included(key.to_vec()),
-            to: self.to.clone(),
-        };
-        let is_within = match &self.from {
-            Bound::Included(from) | Bound::Excluded(from) => from.as_slice() < key,
+    pub(crate) fn split_at<'a>(&'a self, key: &'a [u8]) -> Option<(KeyBounds<'a>, KeyBounds<'a>)> {
+        let (from, to) = self.bounds();
+        let left = (from, Bound::Excluded(key));
+        let right = (Bound::Included(key), to);
+        let is_within = match from {
+            Bound::Included(from) | Bound::Excluded(from) => from < key,
             Bound::Unbounded => true,
         };
-        (is_within && !left.is_empty() && !right.is_empty()).then_some((left, right))
+        (is_within && !is_empty(left) && !is_empty(right)).then_some((left, right))
     }
+}
+
+/// Returns true if no key can be between two bounds.
+fn is_empty(bounds: KeyBounds<'_>) -> bool {
+    match bounds {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
+            from >= to
+        }
+        (_, Bound::Excluded(to)) => to.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns true if a key is between two bounds.
+#[inline]
+pub(crate) fn contains(bounds: KeyBounds<'_>, key: &[u8]) -> bool {
+    RangeBounds::<[u8]>::contains(&bounds, key)
 }
 
 #[cfg(test)]
@@ -121,9 +130,10 @@ mod tests {
         assert!(KeyRange::of_prefix(b"\xFF").contains(b"\xFF\xFF"));
         let range = KeyRange::of(&(b"b".to_vec()..=b"d".to_vec()));
         let (left, right) = range.split_at(b"d").unwrap();
-        assert!(left.contains(b"c\xFF") && !left.contains(b"d") && right.contains(b"d"));
+        assert!(contains(left, b"c\xFF") && !contains(left, b"d") && contains(right, b"d"));
         assert!(range.split_at(b"b").is_none() && range.split_at(b"e").is_none());
-        assert_eq!(range.before(&right), Some(left));
+        let rest = KeyRange::of(&(b"d".to_vec()..=b"d".to_vec()));
+        assert_eq!(range.before(&rest).unwrap().bounds(), left);
         assert_eq!(range.before(&range), None);
         assert_eq!(KeyRange::ALL.before(&KeyRange::ALL), None);
         assert!(KeyRange::of(&(b"b".to_vec()..b"b".to_vec())).is_empty());

@@ -25,7 +25,7 @@ use std::ops::{Bound, RangeInclusive};
 use halocline_media::Medium;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::key_range::KeyRange;
+use crate::key_range::KeyBounds;
 use crate::layout::LEAF;
 
 /// Number of entries of a leaf.
@@ -213,16 +213,16 @@ impl Leaf {
             })
     }
 
-    /// Returns the slices that keys of a range can have in this leaf.
-    pub(crate) fn slices(&self, range: &KeyRange) -> RangeInclusive<u64> {
+    /// Returns the slices that keys between two bounds can have in this leaf.
+    pub(crate) fn slices(&self, (from, to): KeyBounds<'_>) -> RangeInclusive<u64> {
         let prefix = self.prefix();
-        let slice = |bound: &Bound<Vec<u8>>| match bound {
+        let slice = |bound: Bound<&[u8]>| match bound {
             Bound::Included(key) | Bound::Excluded(key) if key.starts_with(prefix) => {
                 Some(slice_of(key, prefix.len()))
             }
             _ => None,
         };
-        slice(&range.from).unwrap_or(0)..=slice(&range.to).unwrap_or(u64::MAX)
+        slice(from).unwrap_or(0)..=slice(to).unwrap_or(u64::MAX)
     }
 
     /// Returns the slots of entries with this fingerprint, and their records.

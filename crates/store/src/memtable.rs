@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::key_range::KeyRange;
+use crate::key_range::{KeyBounds, KeyRange};
 
 /// The newest state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,18 @@ impl MemTable {
     /// # Panics
     /// If the range is empty.
     pub(crate) fn range(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = (&[u8], MemEntry)> {
-        let entries = self.entries.range::<[u8], _>(range.bounds());
+        self.range_of(range.bounds())
+    }
+
+    /// Returns the entries between two bounds.
+    ///
+    /// # Panics
+    /// If nothing can be between them.
+    pub(crate) fn range_of(
+        &self,
+        bounds: KeyBounds<'_>,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], MemEntry)> + use<'_> {
+        let entries = self.entries.range::<[u8], _>(bounds);
         entries.map(|(key, entry)| (&**key, *entry))
     }
 }

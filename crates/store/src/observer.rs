@@ -110,7 +110,7 @@ impl Observer {
 impl StoresState {
     /// Returns what `read` returns, which reads as of a commit. It is called again if a writer has used space
     /// again meanwhile.
-    pub(crate) fn reading<T>(&self, commit: u64, read: impl Fn() -> Result<T>) -> Result<T> {
+    pub(crate) fn reading<T>(&self, commit: u64, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let Some(observer) = &self.observer else {
             return read();
         };

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::Result;
-use crate::snapshot::Scan;
+use crate::scan_iterator::Scan;
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]

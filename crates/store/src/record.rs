@@ -132,7 +132,7 @@ impl RecordRef {
     }
 
     fn key_offset(&self) -> u64 {
-        self.offset + RECORD_HEAD + 8 * u64::from(self.has(RECORD_EXPIRES))
+        self.offset + self.key_at() as u64
     }
 
     /// Returns true if the record is of this key. Reads no more than the key.
@@ -170,25 +170,56 @@ impl RecordRef {
         })
     }
 
-    /// Loads the whole record and verifies it. `None` if it is damaged.
-    pub(crate) fn contents(&self, medium: &Medium) -> Option<RecordContents> {
-        let key_at = RECORD_HEAD as usize + 8 * usize::from(self.has(RECORD_EXPIRES));
-        let value_at = key_at + self.key_len();
-        let mut bytes = vec![0; value_at + self.value_len()];
+    /// Returns the number of bytes of the [contents](Self::contents): all of the record but its padding.
+    #[inline]
+    pub(crate) fn contents_len(&self) -> usize {
+        self.key_at() + self.key_len() + self.value_len()
+    }
+
+    #[inline]
+    fn key_at(&self) -> usize {
+        RECORD_HEAD as usize + 8 * usize::from(self.has(RECORD_EXPIRES))
+    }
+
+    /// Loads the whole record into a buffer of [`contents_len`](Self::contents_len) bytes and verifies it.
+    /// `None` if it is damaged.
+    #[inline]
+    pub(crate) fn load_contents(&self, medium: &Medium, into: &mut [u8]) -> Option<RecordLayout> {
         let head = RecordHead {
             checksum: U32::ZERO,
             prev: U64::ZERO,
             ..self.head
         };
-        let (head_bytes, rest) = bytes.split_at_mut(RECORD_HEAD as usize);
+        let (head_bytes, rest) = into.split_at_mut(RECORD_HEAD as usize);
         head_bytes.copy_from_slice(head.as_bytes());
         medium.load(self.offset + RECORD_HEAD, rest);
-        (xxh3_64(&bytes) as u32 == self.head.checksum.get()).then_some(RecordContents {
-            bytes,
+        if xxh3_64(into) as u32 != self.head.checksum.get() {
+            return None;
+        }
+        let key_at = self.key_at();
+        let expires = u64::read_from_prefix(&into[RECORD_HEAD as usize..key_at]).ok();
+        Some(RecordLayout {
             key_at,
-            value_at,
+            value_at: key_at + self.key_len(),
+            expires: expires.map(|(expires, _)| u64::from_le(expires)),
         })
     }
+
+    /// Loads the whole record and verifies it. `None` if it is damaged.
+    pub(crate) fn contents(&self, medium: &Medium) -> Option<RecordContents> {
+        let mut bytes = vec![0; self.contents_len()];
+        let layout = self.load_contents(medium, &mut bytes)?;
+        Some(RecordContents { bytes, layout })
+    }
+}
+
+/// The places of the parts of a verified record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordLayout {
+    pub(crate) key_at: usize,
+    pub(crate) value_at: usize,
+    /// Time of expiry in ms since 1970, if the record has one.
+    pub(crate) expires: Option<u64>,
 }
 
 /// The verified contents of a record.
@@ -196,46 +227,49 @@ impl RecordRef {
 pub(crate) struct RecordContents {
     /// The record, whose head is as it is for the checksum.
     bytes: Vec<u8>,
-    key_at: usize,
-    value_at: usize,
+    layout: RecordLayout,
 }
 
 impl RecordContents {
     pub(crate) fn key(&self) -> &[u8] {
-        &self.bytes[self.key_at..self.value_at]
+        &self.bytes[self.layout.key_at..self.layout.value_at]
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        &self.bytes[self.value_at..]
+        &self.bytes[self.layout.value_at..]
     }
 
     /// Returns the time of expiry in ms since 1970, if the record has one.
     pub(crate) fn expires(&self) -> Option<u64> {
-        u64::read_from_prefix(&self.bytes[RECORD_HEAD as usize..self.key_at])
-            .ok()
-            .map(|(expires, _)| u64::from_le(expires))
+        self.layout.expires
     }
 
     /// Returns the value.
     pub(crate) fn into_value(mut self) -> Vec<u8> {
-        self.bytes.drain(..self.value_at);
+        self.bytes.drain(..self.layout.value_at);
         self.bytes
     }
 
     /// Returns the length and the offsets of the chunks of a [chunked](RecordRef::is_chunked) value. `None`
     /// if they contradict each other.
     pub(crate) fn chunks(&self) -> Option<(usize, Vec<u64>)> {
-        let mut words = self.value().chunks_exact(8).map(|word| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(word);
-            u64::from_le_bytes(bytes)
-        });
-        let len = usize::try_from(words.next()?)
-            .ok()
-            .filter(|len| *len <= MAX_VALUE)?;
-        let offsets: Vec<u64> = words.collect();
-        (offsets.len() == len.div_ceil(CHUNK)).then_some((len, offsets))
+        parse_chunk_list(self.value())
     }
+}
+
+/// Returns the length and the offsets of the chunks that the value of a chunked record lists. `None` if they
+/// contradict each other.
+pub(crate) fn parse_chunk_list(list: &[u8]) -> Option<(usize, Vec<u64>)> {
+    let mut words = list.chunks_exact(8).map(|word| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(word);
+        u64::from_le_bytes(bytes)
+    });
+    let len = usize::try_from(words.next()?)
+        .ok()
+        .filter(|len| *len <= MAX_VALUE)?;
+    let offsets: Vec<u64> = words.collect();
+    (offsets.len() == len.div_ceil(CHUNK)).then_some((len, offsets))
 }
 
 /// Returns the value of a chunked record.

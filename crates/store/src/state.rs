@@ -5,6 +5,7 @@
 //! takes all trees for writing before it frees anything.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -20,7 +21,8 @@ use crate::leaf::EntrySlot;
 use crate::memtable::{MemEntry, MemTable};
 use crate::observer::Observer;
 use crate::options::{MergeOperator, StoresOptions};
-use crate::record::{RecordContents, RecordRef};
+use crate::record::{RecordContents, RecordRef, parse_chunk_list, record_len};
+use crate::record_arena::RecordArena;
 use crate::segments::Segments;
 use crate::snapshots::Snapshots;
 use crate::tree::{Damage, Tree};
@@ -338,10 +340,14 @@ impl StoresState {
 
     /// Returns the contents of a version unless it is a deletion or has expired.
     pub(crate) fn unless_over(&self, record: &RecordRef, contents: RecordContents) -> Option<RecordContents> {
-        let has_expired = contents
-            .expires()
-            .is_some_and(|expires| expires <= self.now() && !injected(StoreFault::IgnoreExpiry));
-        (!record.is_deleted() && !has_expired).then_some(contents)
+        (!self.has_no_value(record, contents.expires())).then_some(contents)
+    }
+
+    /// Returns true if a version with this time of expiry is a deletion or has expired.
+    #[inline]
+    pub(crate) fn has_no_value(&self, record: &RecordRef, expires: Option<u64>) -> bool {
+        let has_expired = |expires: u64| expires <= self.now() && !injected(StoreFault::IgnoreExpiry);
+        record.is_deleted() || expires.is_some_and(has_expired)
     }
 
     /// Returns the value of a version.
@@ -349,17 +355,35 @@ impl StoresState {
         if !record.is_chunked() {
             return Ok(contents.into_value());
         }
-        let (len, offsets) = contents.chunks().ok_or(Damage::record(record.offset))?;
-        let mut value = Vec::with_capacity(len);
+        let mut value = RecordArena::default();
+        self.load_chunks(record, contents.key(), contents.value(), &mut value)?;
+        Ok(value.into_bytes())
+    }
+
+    /// Loads the value of a chunked version with this key and list of chunks to the end of an arena. Returns
+    /// its place.
+    pub(crate) fn load_chunks(
+        &self,
+        record: &RecordRef,
+        key: &[u8],
+        list: &[u8],
+        arena: &mut RecordArena,
+    ) -> Result<Range<usize>, Damage> {
+        let (len, offsets) = parse_chunk_list(list).ok_or(Damage::record(record.offset))?;
+        let start = arena.used();
+        // The last chunk is loaded with what is before its value.
+        arena.reserve(start + len + record_len(true, key.len(), 0) as usize);
         for offset in offsets {
             let chunk = RecordRef::load(self.medium(), offset).filter(RecordRef::is_chunk);
             let chunk = chunk.ok_or(Damage::record(offset))?;
-            let contents_of_chunk = chunk.contents(self.medium()).ok_or(Damage::record(offset))?;
-            if chunk.commit() != record.commit() || contents_of_chunk.key() != contents.key() {
+            let end = arena.used();
+            let span = arena.load(self.medium(), &chunk).ok_or(Damage::record(offset))?;
+            if chunk.commit() != record.commit() || arena.get(&span.key) != key {
                 return Err(Damage::record(offset));
             }
-            value.extend_from_slice(contents_of_chunk.value());
+            arena.keep_last(end, &span.value);
         }
+        let value = start..arena.used();
         match value.len() == len {
             true => Ok(value),
             false => Err(Damage::record(record.offset)),

@@ -13,7 +13,8 @@ use crate::key_range::KeyRange;
 use crate::options::MergeOperator;
 use crate::pair::{StorePair, from_millis};
 use crate::record::RecordRef;
-use crate::snapshot::{Scan, StoreSnapshot};
+use crate::scan_iterator::Scan;
+use crate::snapshot::StoreSnapshot;
 use crate::state::StoreState;
 
 /// An ordered map from keys to values, both byte strings. Cheap to clone; threads may share it.

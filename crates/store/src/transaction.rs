@@ -15,7 +15,8 @@ use crate::error::{Result, StoreError};
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::limits::{check_key, check_value};
-use crate::snapshot::{Scan, StoreSnapshot};
+use crate::scan_iterator::Scan;
+use crate::snapshot::StoreSnapshot;
 use crate::store::Store;
 
 /// The changes by others that a transaction must not miss.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use halocline_media::Medium;
 
-use crate::branch::{BranchRef, Children, TreeBranch};
+use crate::branch::{BranchRef, BranchSeparators, Children, TreeBranch};
 use crate::leaf::{EntrySlot, Leaf, LeafLine, fingerprint};
 use crate::record::RecordRef;
 
@@ -142,16 +142,20 @@ impl Tree {
             let branch = at.get(medium).ok_or_else(|| Damage::branch(at.page))?;
             let child = choose(branch);
             if let Some(before) = child.checked_sub(1) {
-                from = Some(branch.separators.get(before));
+                from = Some((&branch.separators, before));
             }
             if child < branch.separators.len() {
-                to = Some(branch.separators.get(child));
+                to = Some((&branch.separators, child));
             }
             match &branch.children {
                 Children::Branches(branches) => at = &branches[child],
                 Children::Leaves(leaves) => {
-                    let leaf = leaves[child];
-                    return Ok(Some(LeafRange { leaf, from, to }));
+                    let key = |(separators, at): (&BranchSeparators, usize)| separators.get(at);
+                    return Ok(Some(LeafRange {
+                        leaf: leaves[child],
+                        from: from.map(key),
+                        to: to.map(key),
+                    }));
                 }
             }
         }

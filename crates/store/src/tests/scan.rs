@@ -13,8 +13,9 @@ use rand::{Rng, SeedableRng};
 use super::workload::options;
 use crate::key_range::KeyRange;
 use crate::leaf::ENTRIES;
-use crate::scan::Direction;
-use crate::{Store, Stores};
+use crate::scan::{Direction, StepEnd, StepSize};
+use crate::scan_pairs::ScannedPairs;
+use crate::{MAX_VALUE, Store, Stores};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -54,19 +55,25 @@ fn bound(rng: &mut StdRng) -> Bound<Vec<u8>> {
 fn scan(stores: &Stores, store: &Store, range: &KeyRange, direction: Direction, limit: usize) -> Model {
     let mut pairs = Model::new();
     let mut rest = Some(range.clone());
+    let mut step = ScannedPairs::default();
     while let Some(range) = rest {
         let state = &stores.handle.state;
-        let step = state.scan_step(&store.state, &range, u64::MAX, direction, limit);
-        let step = step.unwrap();
+        let size = StepSize(limit);
+        let end = state.scan_step(&store.state, &range, u64::MAX, direction, size, &mut step);
+        let mut count = 0;
+        while let Some(pair) = step.take_first() {
+            let (key, value) = (step.get(&pair.key).to_vec(), step.get(&pair.value).to_vec());
+            let follows = match direction {
+                Direction::Forward => pairs.last_key_value().is_none_or(|(last, _)| *last < key),
+                Direction::Backward => pairs.first_key_value().is_none_or(|(first, _)| *first > key),
+            };
+            assert!(follows, "{key:?} in {range:?}");
+            pairs.insert(key, value);
+            count += 1;
+        }
         // Of a leaf, those with the slice of the last one are read together.
-        assert!(step.pairs.len() <= 3 * limit + ENTRIES, "{}", step.pairs.len());
-        let follows = |key: &Vec<u8>| match direction {
-            Direction::Forward => pairs.last_key_value().is_none_or(|(last, _)| last < key),
-            Direction::Backward => pairs.first_key_value().is_none_or(|(first, _)| first > key),
-        };
-        assert!(step.pairs.iter().all(|pair| follows(&pair.key)));
-        pairs.extend(step.pairs.into_iter().map(|pair| (pair.key, pair.value)));
-        rest = step.rest;
+        assert!(count <= limit + ENTRIES, "{count}");
+        rest = end.unwrap().rest(range, direction);
     }
     pairs
 }
@@ -122,11 +129,46 @@ fn a_short_scan_of_a_young_store_reads_little() {
     stores.write(batch).unwrap();
     let state = &stores.handle.state;
     for direction in [Direction::Forward, Direction::Backward] {
-        let step = state.scan_step(&store.state, &KeyRange::ALL, u64::MAX, direction, 8);
-        assert_eq!(step.unwrap().pairs.len(), 8);
+        let mut step = ScannedPairs::default();
+        let size = StepSize(8);
+        let end = state.scan_step(&store.state, &KeyRange::ALL, u64::MAX, direction, size, &mut step);
+        assert!(matches!(end, Ok(StepEnd::After(_))));
+        assert_eq!(std::iter::from_fn(|| step.take_first()).count(), 8);
     }
     let first = store.scan::<&[u8]>(..).next().unwrap().unwrap();
     assert_eq!(first.0, 0_u32.to_be_bytes());
     let last = store.scan::<&[u8]>(..).next_back().unwrap().unwrap();
     assert_eq!(last.0, 9_999_u32.to_be_bytes());
+}
+
+#[test]
+fn a_step_reads_a_bounded_number_of_bytes() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default()).with_pending_records(100_000)).unwrap();
+    let store = stores.store("s").unwrap();
+    let state = &stores.handle.state;
+    // In the memtable, then in leaves; of one record each, then of several.
+    for len in [MAX_VALUE, 100_000, 16_000] {
+        let value = vec![7; len];
+        (0..100_u32).for_each(|number| store.put(number.to_be_bytes(), &value).unwrap());
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut step = ScannedPairs::default();
+            for (size, bytes) in [(1, 4 << 10), (8, 32 << 10), (256, 1 << 20)] {
+                let size = StepSize(size);
+                let all = &KeyRange::ALL;
+                let end = state.scan_step(&store.state, all, u64::MAX, direction, size, &mut step);
+                let is_cut = matches!(end, Ok(StepEnd::After(_) | StepEnd::Leaf(_)));
+                assert!(is_cut, "{len} {size:?}");
+                let count = std::iter::from_fn(|| step.take_first()).count();
+                assert!(
+                    count > 0 && (count - 1) * len <= bytes,
+                    "{count} values of {len}, {size:?}"
+                );
+            }
+        }
+        stores.checkpoint().unwrap();
+    }
+    let mut scan = store.scan::<&[u8]>(..);
+    let pairs = std::iter::from_fn(|| scan.next_ref().map(|pair| pair.unwrap().1.len()));
+    assert_eq!(pairs.sum::<usize>(), 1_600_000);
 }
