@@ -48,6 +48,9 @@ impl KvStore for Halocline {
     }
 
     fn write(&self, pairs: &[Pair]) -> Result<()> {
+        if let [(key, value)] = pairs {
+            return Ok(self.store.put(key, value)?);
+        }
         let mut batch = WriteBatch::new();
         for (key, value) in pairs {
             batch.put(&self.store, key, value)?;
@@ -56,9 +59,10 @@ impl KvStore for Halocline {
     }
 
     fn scan(&self, from: &[u8], length: usize) -> Result<u64> {
+        let mut scan = self.store.scan(from..).with_limit(length);
         let mut count = 0;
-        for pair in self.store.scan(from..).take(length) {
-            std::hint::black_box(pair?);
+        while let Some((key, value)) = scan.next_ref().transpose()? {
+            std::hint::black_box((key.to_vec(), value.to_vec()));
             count += 1;
         }
         Ok(count)
