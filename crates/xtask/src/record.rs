@@ -1,8 +1,9 @@
 //! The recordings behind docs/results.md: which experiments are run, with which options.
 //!
 //! Nothing else should run on the machine meanwhile. A recording replaces the previous one only when all runs
-//! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py --json` appends to
-//! the recording of `ssb`, have to be measured again after it.
+//! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py` and `bench/peers/kv`
+//! append to the recordings of `ssb`, `ycsb`, `space` and `open-after-kill` with `--json`, have to be measured
+//! again after it.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ const DIRECTORY: &str = "docs/results";
 const DATA: &str = "target/record";
 
 /// Experiments and the options of each of their runs.
-const RUNS: [(&str, &[&str]); 20] = [
+const RUNS: [(&str, &[&str]); 27] = [
     ("elf-layout", &[]),
     (
         "elf-media",
@@ -96,6 +97,13 @@ const RUNS: [(&str, &[&str]); 20] = [
         ],
     ),
     ("tree-recovery", &["--on", "dax", "--repeat", "3"]),
+    ("hot-index", &["--on", "dax"]),
+    ("hot-index", &["--on", "emulated", "--rows", "2000000"]),
+    ("ycsb", &["--on", "dax", "--rows", "500000"]),
+    ("ycsb", &["--on", "emulated", "--rows", "200000", "--repeat", "1"]),
+    ("space", &["--on", "dax"]),
+    ("space", &["--on", "page-cache", "--rows", "100000"]),
+    ("open-after-kill", &["--on", "page-cache"]),
 ];
 
 /// Records the experiments named, or all, and writes the page of results.
