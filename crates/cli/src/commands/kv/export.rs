@@ -18,16 +18,16 @@ use crate::interrupt::Guard;
 use crate::progress;
 use crate::size::grouped;
 
+use super::open_store::OpenStore;
+use super::open_tree::open_to_read;
 use super::pairs::{millis, texts};
-use super::store::OpenStore;
-use super::tree;
 
 /// Entries between two looks at the progress.
 const STRIDE: u64 = 1024;
 
 pub(super) fn tree(args: &KvArgs, export: &ExportArgs) -> Result<(), CliError> {
     let guard = Guard::new();
-    let (_, tree) = tree::open_to_read(args)?;
+    let (_, tree) = open_to_read(args)?;
     let mut out = Output::create(export, tree.len(), guard.requested())?;
     if out.format == EntryFormat::Csv {
         out.writer.write_all(b"key,value\n")?;

@@ -16,8 +16,8 @@ use crate::progress;
 use crate::size::grouped;
 
 use super::entries::{is_stdin, total_bytes};
+use super::open_store::OpenStore;
 use super::pair_files::{PairReader, ReadPair};
-use super::store::OpenStore;
 
 /// Pairs of one batch, unless they are long.
 const BATCH: usize = 1000;

@@ -14,7 +14,7 @@ use crate::interrupt::Guard;
 use crate::size::grouped;
 
 use super::entries::EntryReader;
-use super::tree::{finish, open};
+use super::open_tree::{finish, open};
 
 /// The progress of a load.
 #[derive(Default)]

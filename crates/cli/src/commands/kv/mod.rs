@@ -12,6 +12,8 @@ mod hot;
 mod import;
 mod list;
 mod load;
+mod open_store;
+mod open_tree;
 mod pair_files;
 mod pairs;
 mod store;
@@ -63,7 +65,7 @@ fn is_store(args: &KvArgs) -> Result<bool, CliError> {
     }
     let options = PoolOptions::default().with_read_only(true);
     let pool = Pool::open(&args.pool, &options).map_err(TreeError::from)?;
-    let name = tree::object_name(&pool, &args.name)?;
+    let name = open_tree::object_name(&pool, &args.name)?;
     let is_tree = pool.snapshot().map_err(TreeError::from)?.get(&name).is_some();
     Ok(!is_tree && Stores::exist_in(&pool)?)
 }

@@ -1,14 +1,9 @@
 //! Commands on a tree.
-//!
-//! A tree that was not closed is opened for writing where that is possible, because that finishes what a
-//! crash left half done.
 
 use std::io::{self, Write};
 
-use halocline_ordered::{
-    Range, TreeError, TreeKind, create_tree, open_tree, open_tree_read_only, open_tree_unsynced,
-};
-use halocline_pool::{Pool, PoolError};
+use halocline_ordered::{Range, TreeError, TreeKind, create_tree, open_tree_unsynced};
+use halocline_pool::PoolError;
 
 use crate::args::{GetArgs, KvArgs, KvCommand, PutArgs, ScanArgs};
 use crate::error::CliError;
@@ -16,7 +11,8 @@ use crate::opening;
 use crate::size::counted;
 
 use super::answer::{self, EntryPrinter};
-use super::{OpenTree, PATIENCE, PREFIX, export, hot, list, load, patiently, style};
+use super::open_tree::{explain, finish, object_name, open, open_to_read};
+use super::{PATIENCE, PREFIX, export, hot, load, patiently, style};
 
 pub(super) fn run(args: &KvArgs) -> Result<(), CliError> {
     refuse_store_options(args)?;
@@ -192,78 +188,4 @@ fn drop_tree(args: &KvArgs) -> Result<(), CliError> {
     })?;
     pool.close().map_err(TreeError::from)?;
     Ok(writeln!(io::stdout(), "tree {} removed", args.name)?)
-}
-
-/// Opens the tree that the command line names.
-pub(super) fn open(args: &KvArgs) -> Result<(Pool, OpenTree), CliError> {
-    let pool = opening::pool(args)?;
-    let name = object_name(&pool, &args.name)?;
-    let tree = patiently(|| open_tree(&pool, &name)).map_err(|error| explain(error, &pool, args))?;
-    Ok((pool, tree))
-}
-
-/// Opens the tree that the command line names to read it, beside other readers. One that was not closed is
-/// opened for writing, if that is possible, so that what a crash has left half done is finished.
-pub(super) fn open_to_read(args: &KvArgs) -> Result<(Pool, OpenTree), CliError> {
-    let pool = opening::pool_to_read(args)?;
-    let name = object_name(&pool, &args.name)?;
-    // If there is no such tree, opening it says so.
-    if matches!(pool.slab_is_closed(&name), Ok(false))
-        && let Ok(writable) = opening::pool(args)
-    {
-        let tree = patiently(|| open_tree(&writable, &name));
-        return Ok((
-            writable.clone(),
-            tree.map_err(|error| explain(error, &writable, args))?,
-        ));
-    }
-    let tree =
-        patiently(|| open_tree_read_only(&pool, &name)).map_err(|error| explain(error, &pool, args))?;
-    Ok((pool, tree))
-}
-
-/// Makes all that was written survive power loss, and closes the tree.
-pub(super) fn finish(pool: &Pool, tree: OpenTree) -> Result<(), CliError> {
-    let synced = pool.sync();
-    drop(tree);
-    Ok(synced.map_err(TreeError::from)?)
-}
-
-/// The name that a tree has in the pool's directory: trees made by other programs may be named as they like.
-pub(super) fn object_name(pool: &Pool, name: &str) -> Result<String, CliError> {
-    let snapshot = pool.snapshot().map_err(TreeError::from)?;
-    let own = format!("{PREFIX}{name}");
-    match snapshot.get(&own).is_none() && snapshot.get(name).is_some() {
-        true => Ok(name.to_owned()),
-        false => Ok(own),
-    }
-}
-
-/// Returns a hint on what to type next where a tree does not open.
-fn explain(error: TreeError, pool: &Pool, args: &KvArgs) -> CliError {
-    let shown = args.pool.display();
-    let name = match args.name.as_str() {
-        "kv" => String::new(),
-        name => format!(" --name {name}"),
-    };
-    match &error {
-        TreeError::Pool(PoolError::NoSuchObject { .. }) => {
-            let there = list::names(pool);
-            let others = match there.is_empty() {
-                true => String::new(),
-                false => format!("; it has {}", there.join(", ")),
-            };
-            CliError::with_hint(
-                format!("{shown} has no tree or store {}{others}", args.name),
-                format!("`halocline kv {shown}{name} create` makes a tree, `create --store` a store"),
-            )
-        }
-        TreeError::Pool(PoolError::SlabUnsynced { .. } | PoolError::DamagedSlab { .. }) => {
-            CliError::with_hint(
-                error.to_string(),
-                format!("`halocline kv {shown}{name} check --accept` takes what is there, and verifies it"),
-            )
-        }
-        _ => error.into(),
-    }
 }

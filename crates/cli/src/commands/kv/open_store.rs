@@ -1,0 +1,83 @@
+//! Opening the store that a command line names: [`OpenStore`].
+
+use halocline_pool::Pool;
+use halocline_store::{Store, StoreError, Stores};
+
+use crate::args::KvArgs;
+use crate::error::CliError;
+use crate::opening;
+
+use super::{list, patiently};
+
+/// The store that the command line names.
+pub(super) struct OpenStore {
+    pool: Pool,
+    pub(super) stores: Stores,
+    pub(super) store: Store,
+}
+
+impl OpenStore {
+    /// Opens the store for commands that read it.
+    pub(super) fn to_read(args: &KvArgs) -> Result<Self, CliError> {
+        let pool = opening::pool_to_read(args)?;
+        let stores = Stores::open_reader(&pool)?;
+        Self::find(args, pool, stores)
+    }
+
+    fn find(args: &KvArgs, pool: Pool, stores: Stores) -> Result<Self, CliError> {
+        match stores.existing(&args.name) {
+            Ok(store) => Ok(Self { pool, stores, store }),
+            Err(StoreError::NoSuchStore { .. }) => {
+                drop(stores);
+                Err(missing(args, &list::names(&pool)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the store for commands that change it.
+    pub(super) fn to_write(args: &KvArgs) -> Result<Self, CliError> {
+        refuse_names_of_sql(&args.name)?;
+        Self::exclusively(args)
+    }
+
+    /// Opens the store so that nobody else can open it for writing.
+    pub(super) fn exclusively(args: &KvArgs) -> Result<Self, CliError> {
+        let pool = opening::pool(args)?;
+        let stores = patiently(|| Stores::open(&pool))?;
+        Self::find(args, pool, stores)
+    }
+
+    /// Makes all that was written survive power loss, and closes the store.
+    pub(super) fn finish(self) -> Result<(), CliError> {
+        let Self { pool, stores, store } = self;
+        drop((store, stores));
+        Ok(pool.sync().map_err(StoreError::from)?)
+    }
+}
+
+fn missing(args: &KvArgs, there: &[String]) -> CliError {
+    let shown = args.pool.display();
+    let others = match there.is_empty() {
+        true => String::new(),
+        false => format!("; it has {}", there.join(", ")),
+    };
+    CliError::with_hint(
+        format!("{shown} has no tree or store {}{others}", args.name),
+        format!(
+            "`halocline kv {shown} --name {} create` makes a tree, `create --store` a store",
+            args.name
+        ),
+    )
+}
+
+/// The stores of tables change by SQL only, as their rows have a form of their own.
+pub(super) fn refuse_names_of_sql(name: &str) -> Result<(), CliError> {
+    match list::is_of_sql(name) {
+        true => Err(CliError::with_hint(
+            format!("the store {name} belongs to SQL"),
+            "`halocline sql` changes the rows of tables; take a name that does not begin with sql/",
+        )),
+        false => Ok(()),
+    }
+}
