@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use halocline_bench::{DataKind, Reporter, Settings, Tiers, experiments};
+use halocline_bench::{Backing, DataKind, Reporter, Settings, Tiers, experiments};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -49,6 +49,18 @@ pub(crate) fn tiny() -> Settings {
         },
         ..Settings::default()
     }
+}
+
+pub(crate) fn on(backings: &[Backing]) -> Settings {
+    Settings {
+        on: backings.to_vec(),
+        ..tiny()
+    }
+}
+
+pub(crate) fn number(value: &Value) -> f64 {
+    let number = value["value"].as_f64();
+    number.unwrap_or_else(|| panic!("no number in {value}"))
 }
 
 pub(crate) fn run(name: &str, settings: Settings) -> Outcome {
