@@ -59,7 +59,7 @@ impl EngineContext {
     }
 
     /// Returns the newest version of the database, and the stores if they are open, both as of one moment.
-    /// What is read of the stores has to be pinned before the guard is dropped.
+    /// Stores that are read have to be pinned before the guard is dropped.
     ///
     /// # Errors
     /// The pool, its log or the stores cannot be read.

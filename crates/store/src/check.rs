@@ -1,7 +1,7 @@
 //! Verification of all stores of a pool: [`Stores::check`].
 //!
-//! Invariant: locks are held for one leaf at a time, or a part of one, and never while the caller's function runs. So commits
-//! and checkpoints go on, and a check can be cancelled soon.
+//! Invariant: locks are held for one leaf at a time, or a part of one, and never while the caller's function
+//! runs. So commits and checkpoints go on, and a check can be cancelled soon.
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -63,8 +63,8 @@ type NewestRecords = BTreeMap<Vec<u8>, Result<Option<(RecordRef, RecordContents)
 
 impl StoreTrees {
     /// Checks the part of a store that begins at a key and ends with a leaf, or earlier if there are many
-    /// entries in memtables or many bytes. `path` is that of the step before: its pages are not checked again.
-    /// Reads at most twice [`STEP_BYTES`] and one value, apart from pages.
+    /// entries in memtables or many bytes. `path` is that of the step before: its pages are not checked
+    /// again. Reads at most twice [`STEP_BYTES`] and one value, apart from pages.
     pub(crate) fn check_step(
         &self,
         state: &StoresState,

@@ -92,8 +92,9 @@ impl StoresState {
     /// Returns the segment with the least occupied bytes, as far as they are known, or one whose records have
     /// expired; `None` if none has to be emptied.
     fn emptiest(&self) -> Option<u64> {
-        // Locked until the segment is chosen: nothing counts as needed in the segments that a commit in progress
-        // fills, but they must not be emptied. Later commits do not change any but the current one.
+        // Locked until the segment is chosen: nothing counts as needed in the segments that a commit in
+        // progress fills, but they must not be emptied. Later commits do not change any but the
+        // current one.
         let committer = self.committer();
         let current = committer.log.position().segment;
         let segments = self.segments();
@@ -204,7 +205,8 @@ impl StoresState {
             } = record;
             let new = RecordRef::load(self.medium(), copy);
             let new = new.ok_or_else(|| damaged(Damage::record(copy)))?;
-            // Otherwise the segment of the copy would be emptied at once, for as long as the snapshot is there.
+            // Otherwise the segment of the copy would be emptied at once, for as long as the snapshot is
+            // there.
             let expires = match new.expires(self.medium()) {
                 Some(expires) if expires <= self.now() && !injected(StoreFault::ExpireCopies) => {
                     self.now() + EXPIRED_AGAIN

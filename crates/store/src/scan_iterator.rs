@@ -11,8 +11,8 @@ use crate::store::Store;
 
 /// An iterator over the pairs of a range as of one commit. Blocks nobody.
 ///
-/// [`next`](Iterator::next) returns pairs that own their bytes. [`next_ref`](Self::next_ref) lends them, which
-/// is faster: it allocates nothing for a pair.
+/// [`next`](Iterator::next) returns pairs that own their bytes. [`next_ref`](Self::next_ref) lends them,
+/// which is faster: it allocates nothing for a pair.
 ///
 /// The range is read in steps, of a few pairs at first and then of more, up to those of a leaf. A scan has
 /// the pairs of a step in memory: their values are not more than 1 MiB and one value. Few large values are

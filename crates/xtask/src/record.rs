@@ -2,8 +2,8 @@
 //!
 //! Nothing else should run on the machine meanwhile. A recording replaces the previous one only when all runs
 //! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py` and `bench/peers/kv`
-//! append to the recordings of `ssb`, `ycsb`, `space` and `open-after-kill` with `--json`, have to be measured
-//! again after it.
+//! append to the recordings of `ssb`, `ycsb`, `space` and `open-after-kill` with `--json`, have to be
+//! measured again after it.
 
 use std::fs;
 use std::path::Path;

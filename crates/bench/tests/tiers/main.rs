@@ -1,5 +1,5 @@
-//! The experiments on two tiers of memory, on ordered trees, key-value stores and star joins, at tiny sizes and on a clock
-//! of its own.
+//! The experiments on two tiers of memory, on ordered trees, key-value stores and star joins, at tiny sizes
+//! and on a clock of its own.
 
 mod caching;
 mod media;

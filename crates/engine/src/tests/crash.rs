@@ -146,8 +146,7 @@ pub(super) fn explore(steps: &[&[&str]], tuning: &Tuning) -> Result<Report, Box<
         },
         |medium, crash| {
             let states = states.borrow();
-            let done = crash.acknowledged.len();
-            let last = done + usize::from(crash.in_flight.is_some());
+            let (done, last) = crash.completed(0);
             runtime.block_on(survives(medium, &states[done..=last]))
         },
     )

@@ -35,6 +35,7 @@ mod images;
 mod model;
 mod moment;
 mod mutation;
+mod page_cache;
 mod report;
 mod walk;
 
@@ -45,6 +46,7 @@ use walk::TraceWalk;
 
 pub use moment::{CrashImage, CrashRecorder};
 pub use mutation::Mutation;
+pub use page_cache::TrackedPageCache;
 pub use report::{ArrivedLine, Crash, CrashPoint, MutantReport, Report, Violation};
 
 use crate::Tracked;

@@ -41,6 +41,15 @@ pub struct Crash<'a> {
     pub in_flight: Option<u64>,
 }
 
+impl Crash<'_> {
+    /// Returns the least and the greatest number of operations that may be present, if `before` operations
+    /// were done before the workload.
+    pub fn completed(&self, before: usize) -> (usize, usize) {
+        let least = before + self.acknowledged.len();
+        (least, least + usize::from(self.in_flight.is_some()))
+    }
+}
+
 /// The extent of an exploration in which every image passed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -201,8 +201,7 @@ pub(crate) fn readers_of_a_tree_that_was_not_closed<K: Kind>() {
             fault::with(CloseFault::Unsealed, || drop(tree));
         },
         |medium, crash| {
-            let first = setup.len() + crash.acknowledged.len();
-            let last = first + usize::from(crash.in_flight.is_some());
+            let (first, last) = crash.completed(setup.len());
             let pool = Pool::open_on(Arc::clone(&medium)).map_err(|error| error.to_string())?;
             let before = medium.image();
             let found = K::open_read_only(&pool)

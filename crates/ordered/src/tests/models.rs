@@ -99,12 +99,12 @@ impl Op {
 #[derive(Debug, Clone)]
 struct Model {
     setup: Vec<Do>,
-    /// Whether the tree is opened again after the setup.
+    /// The way in which the tree is opened again after the setup.
     reopen: Reopening,
     threads: Vec<Vec<Op>>,
 }
 
-/// What happens between the setup of a model and its threads.
+/// A way to open a tree again before the threads of a model start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reopening {
     None,

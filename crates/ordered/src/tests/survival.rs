@@ -41,8 +41,7 @@ fn check<K: HybridKind>(
     states: &[TreeContents],
     done: usize,
 ) -> Result<(), String> {
-    let first = done + crash.acknowledged.len();
-    let last = first + usize::from(crash.in_flight.is_some());
+    let (first, last) = crash.completed(done);
     let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
     // Many in one place, so that leaves split while other blocks are not read, and one elsewhere.
     let places = [(11 * K::LEAF * 10, 3 * K::LEAF), (15 * K::LEAF * 10, 1)];

@@ -129,8 +129,7 @@ pub(crate) fn check<K: Kind>(
     states: &[TreeContents],
     done: usize,
 ) -> Result<(), String> {
-    let first = done + crash.acknowledged.len();
-    let last = first + usize::from(crash.in_flight.is_some());
+    let (first, last) = crash.completed(done);
     let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
     let tree = K::open(&pool).map_err(|error| error.to_string())?;
     let mut found = contents(&tree)?;

@@ -20,8 +20,7 @@ fn check(
     done: usize,
 ) -> Result<(), String> {
     let open = || Pool::open_with(Arc::clone(medium), SMALL, BOOT);
-    let first = done + crash.acknowledged.len();
-    let last = first + usize::from(crash.in_flight.is_some());
+    let (first, last) = crash.completed(done);
     let pool = open().map_err(|error| error.to_string())?;
     let at = find(&pool, states, first, last)?;
     let generation = pool.snapshot().map_err(|error| error.to_string())?.generation();

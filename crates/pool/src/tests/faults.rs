@@ -33,8 +33,7 @@ fn noticed(fault: Option<PoolFault>, steps: &[PoolStep]) -> bool {
         },
         |medium, crash| {
             let open = || Pool::open_with(Arc::clone(&medium), SMALL, BOOT);
-            let first = crash.acknowledged.len();
-            let last = first + usize::from(crash.in_flight.is_some());
+            let (first, last) = crash.completed(0);
             let at = find(&open().map_err(|error| error.to_string())?, &states, first, last)?;
             for slot in 0..4 {
                 without_copy(&*medium, slot, || match open() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::{Explorer, Mutation};
+use halocline_media::explore::{Explorer, Mutation, TrackedPageCache};
 use halocline_media::{Medium, MediumAccess, Tracked};
 
 use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL, append, run};
@@ -141,8 +141,7 @@ fn nodes_are_reused_and_added() {
             assert!(list.0.stats().chunks > 1);
         },
         |medium, crash| {
-            let first = crash.acknowledged.len();
-            let last = first + usize::from(crash.in_flight.is_some());
+            let (first, last) = crash.completed(0);
             check(medium, GROWS, first, last)
         },
     );
@@ -433,15 +432,19 @@ fn checksums_hold_from_closing_to_the_next_store() {
     assert!(broken(PoolFault::SealUnfenced, false));
 }
 
+/// Returns a medium of tracked memory, which only a sync makes durable if it is lazy.
+fn tracked_medium(lazy: bool) -> Medium {
+    let tracked = Arc::new(Tracked::new(0).unwrap());
+    match lazy {
+        true => Medium::from(TrackedPageCache::new(&tracked, false)),
+        false => Medium::from(&tracked),
+    }
+}
+
 #[test]
 fn the_owners_word_holds_from_closing_to_the_next_store() {
     for lazy in [false, true] {
-        let tracked = Arc::new(Tracked::new(0).unwrap());
-        let medium = match lazy {
-            true => Medium::from(&Wrapped::lazy(&tracked)),
-            false => Medium::from(&tracked),
-        };
-        let pool = Pool::create_with(medium, SMALL).unwrap();
+        let pool = Pool::create_with(tracked_medium(lazy), SMALL).unwrap();
         let mut slab = pool.create_slab("list", &OPTIONS).unwrap();
         assert!(slab.is_changed() && slab.can_close());
         slab.set_owner_word(77);
@@ -485,12 +488,7 @@ fn the_owners_word_holds_from_closing_to_the_next_store() {
 #[test]
 fn a_word_that_is_kept_survives_a_crash() {
     for lazy in [false, true] {
-        let tracked = Arc::new(Tracked::new(0).unwrap());
-        let medium = match lazy {
-            true => Medium::from(&Wrapped::lazy(&tracked)),
-            false => Medium::from(&tracked),
-        };
-        let pool = Pool::create_with(medium, SMALL).unwrap();
+        let pool = Pool::create_with(tracked_medium(lazy), SMALL).unwrap();
         // A slab that is dropped without being closed is as its process left it.
         let slab = pool.create_slab("list", &OPTIONS).unwrap();
         slab.begin_writing().unwrap();

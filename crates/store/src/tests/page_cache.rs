@@ -1,106 +1,23 @@
 //! Power loss of stores on a page-cache file.
 //!
-//! With strict durability a fence is an msync, and commits are durable. Without, only a sync is: after a power
-//! loss the stores are refused, or they are as they were opened or closed.
+//! With strict durability a fence is an msync, and commits are durable. Without, only a sync is: after a
+//! power loss the stores are refused, or they are as they were opened or closed.
 
 use std::sync::Arc;
 
-use halocline_media::explore::{Crash, MutantReport};
-use halocline_media::{MediaError, Medium, MediumAccess, MediumBackend, MediumKind, Tracked, boot_id};
+use halocline_media::explore::{Crash, MutantReport, TrackedPageCache};
+use halocline_media::{Medium, MediumAccess, Tracked, boot_id};
 use halocline_pool::{Pool, PoolError};
 
 use super::workload::StoreStep::{Batch, Checkpoint, Delete, Expire, Put, Reclaim};
 use super::workload::{Running, StoreStep, Visible, explorer, mutants_on, states};
 
-/// Tracked memory that only a sync of everything makes durable.
-struct PageCache {
-    memory: Arc<Tracked>,
-    /// True if a fence is such a sync.
-    strict: bool,
-}
-
 fn strict(memory: &Arc<Tracked>) -> Medium {
-    on_page_cache(memory, true)
+    Medium::from(TrackedPageCache::new(memory, true))
 }
 
 fn lazy(memory: &Arc<Tracked>) -> Medium {
-    on_page_cache(memory, false)
-}
-
-fn on_page_cache(memory: &Arc<Tracked>, strict: bool) -> Medium {
-    Medium::from(Arc::new(PageCache {
-        memory: Arc::clone(memory),
-        strict,
-    }))
-}
-
-impl MediumAccess for PageCache {
-    fn len(&self) -> u64 {
-        self.memory.len()
-    }
-
-    fn load(&self, offset: u64, into: &mut [u8]) {
-        self.memory.load(offset, into);
-    }
-
-    fn load_u64(&self, offset: u64) -> u64 {
-        self.memory.load_u64(offset)
-    }
-
-    #[allow(unsafe_code, reason = "hands the caller's promise on")]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the memory's contract.
-        unsafe { self.memory.slice(offset, len) }
-    }
-
-    fn prefetch(&self, offset: u64) {
-        self.memory.prefetch(offset);
-    }
-
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        self.memory.store(offset, bytes);
-    }
-
-    fn store_u64(&self, offset: u64, value: u64) {
-        self.memory.store_u64(offset, value);
-    }
-
-    /// Does nothing: lines that are flushed from the caches of the processor are still in the page cache.
-    fn flush(&self, _offset: u64, _len: u64) {}
-
-    fn fence(&self) -> Result<(), MediaError> {
-        match self.strict {
-            true => self.sync(),
-            false => Ok(()),
-        }
-    }
-}
-
-impl MediumBackend for PageCache {
-    fn kind(&self) -> MediumKind {
-        MediumKind::PageCache { strict: self.strict }
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        self.memory.grow(new_len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.memory.discard(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        self.memory.truncate(len)
-    }
-
-    /// Flushes and fences everything, so that the explorer can leave these calls out.
-    fn sync(&self) -> Result<(), MediaError> {
-        self.memory.persist(0, self.memory.len())
-    }
-
-    fn fence_is_durable(&self) -> bool {
-        self.strict
-    }
+    Medium::from(TrackedPageCache::new(memory, false))
 }
 
 #[test]

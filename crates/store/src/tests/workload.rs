@@ -241,8 +241,7 @@ fn check(
     done: usize,
     states: &[Visible],
 ) -> Result<(), String> {
-    let first = done + crash.acknowledged.len();
-    let last = first + usize::from(crash.in_flight.is_some());
+    let (first, last) = crash.completed(done);
     let now: u64 = steps[..first]
         .iter()
         .map(|step| match step {

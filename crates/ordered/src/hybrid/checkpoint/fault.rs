@@ -15,7 +15,7 @@ halocline_faults::faults! {
         SealUnread,
         /// The head names a checkpoint before its nodes are durable.
         NamedUnfenced,
-        /// What the previous checkpoint needs is given up before the head names the next one.
+        /// Anchors and nodes of the previous checkpoint are given up before the head names the next one.
         UnpinnedEarly,
         /// An anchor is pinned although it may have been unlinked before.
         PinUnchecked,
