@@ -68,7 +68,9 @@ impl Lookups {
 }
 
 fn adaptive(lookups: &Lookups, keys: u64) -> f64 {
-    let cache = PairCache::new((keys as f64 * 16.0 * SHARE) as usize).expect("a cache").always_on();
+    let cache = PairCache::new((keys as f64 * 16.0 * SHARE) as usize)
+        .expect("a cache")
+        .always_on();
     lookups.rate(keys, |key| {
         let hash = PairCache::hash(key);
         match cache.get(hash, key) {
@@ -103,14 +105,19 @@ fn main() {
         .skip(1)
         .partition(|argument| argument == "--bench");
     let default = if flags.is_empty() { 10_000 } else { 1_000_000 };
-    let keys = rest.first().map_or(default, |number| number.parse().expect("a number"));
+    let keys = rest
+        .first()
+        .map_or(default, |number| number.parse().expect("a number"));
     println!("{keys} keys; share of lookups that hit");
     let report = |name: String, lookups: &Lookups| {
         let (adaptive, published) = (adaptive(lookups, keys), published(lookups, keys));
         println!("{name:22} adaptive {adaptive:.3}   published {published:.3}");
     };
     for share in [0.09, 0.25, 0.65, 0.8, 0.84] {
-        report(format!("{:.0} % of lookups hot", share * 100.0), &Lookups::Moving(share));
+        report(
+            format!("{:.0} % of lookups hot", share * 100.0),
+            &Lookups::Moving(share),
+        );
     }
     for theta in [0.5, 0.8, 0.9, 0.99] {
         report(format!("Zipf {theta}"), &Lookups::skewed(keys, theta));

@@ -23,7 +23,7 @@ pub use budget::{DramBudget, Reservation};
 pub use error::CacheError;
 pub use hot_queue::{HotQueue, HotQueueOptions};
 pub use lists::{ListCache, Statistics};
-pub use pairs::{PairCache, PairLookup, PairStats, PairTicket, PairWrite};
+pub use pairs::{PairCache, PairLookup, PairStats, PairTicket, PairTimes, PairWrite};
 pub use placement::{Links, Placement, PolicyKind, StaticLists};
 pub use policy::{CacheItem, Capacity, Policy};
 pub use tuples::{Key, Packing, TupleCache};

@@ -184,7 +184,11 @@ impl LockedBucket<'_> {
     fn store(&mut self, key: u64, value: u64, chance: usize) {
         let state = self.state;
         let free = || (0..PAIRS).find(|pair| !is_present(state, *pair));
-        let room = self.bucket.find(state, key).or_else(free).or_else(|| unused(state, chance));
+        let room = self
+            .bucket
+            .find(state, key)
+            .or_else(free)
+            .or_else(|| unused(state, chance));
         let pair = room.unwrap_or_else(|| {
             self.state &= !USES;
             chance % PAIRS

@@ -1,82 +1,69 @@
-//! The gate of a cache of pairs: whether lookups use it, by its measured hit rate and cost.
+//! The gate of a cache of pairs: whether lookups use it, by its measured hit rate and times.
 //!
-//! While the gate is closed, only keys of a fixed sample (those of the first 64th of the buckets) use the
-//! cache. These see all of their own lookups, so their hit rate is what the whole cache would have
-//! (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015). While it is open, all keys do,
-//! and one lookup in sixteen counts. After a window of lookups the hit rate is compared with the break-even
-//! rate: with a share `h` of hits, a lookup saves `h` times the time of the search that it replaces, and
-//! costs its own time, so that it pays if `h` is above the ratio of the two times. Both are measured on a
-//! lookup now and then.
+//! While the gate is closed, only keys of a fixed sample (those of the first 64th of the buckets) use the cache. These see
+//! all of their own lookups, so their hit rate is what the whole cache would have (Waldspurger et al., "Efficient MRC
+//! construction with SHARDS", FAST 2015). While it is open, all keys do. One lookup in [`TIMED`] is timed, and after a
+//! window of these the gate is judged:
 //!
-//! The gate is closed at first, until the sample has been filled.
+//! - *Closed*, it opens if the sample predicts a gain: with a share `h` of hits, a lookup saves `h` times the time of a
+//!   search and costs its own, so `h` must be above the ratio of the two times, the break-even rate.
+//! - *Open*, it closes if `h` is below that rate, or if lookups take no less than they did while it was closed. Only this
+//!   comparison accounts for the CPU's caches, which have the hot keys while searches read them. The next attempt waits
+//!   twice as long as the last one, unless the hit rate has risen.
+//! - What lookups take while it is closed is measured again from time to time, for one window.
 
+use super::verdict::GateState;
 use crate::draw;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 /// The sample is one bucket in this many.
 pub(super) const SAMPLE: u64 = 64;
-/// One lookup in this many counts while the gate is open.
-const COUNTED: u64 = 16;
 /// One lookup in this many is timed.
-const TIMED: u64 = 512;
-/// Number of counted lookups after which the gate is judged.
-const WINDOW: u64 = 4096;
-/// Increment of the number of lookups in the window's word.
-const LOOKUP: u64 = 1 << 32;
-/// Factor by which the hit rate must exceed the break-even rate to open a closed gate.
-const TO_OPEN: f64 = 1.1;
-/// Limits of the break-even rate, against times that were measured badly.
-const BREAK_EVEN: (f64, f64) = (0.02, 0.9);
-/// The break-even rate before anything was measured.
-const INITIAL: f64 = 0.25;
-/// Weight of a measured time in the moving averages.
-const WEIGHT: f64 = 1.0 / 64.0;
+const TIMED: u64 = 128;
+/// Number of timed lookups after which the gate is judged.
+const WINDOW: u64 = 512;
+/// The times of a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PairTimes {
+    /// Time of the lookup in the cache, if it was looked up there.
+    pub lookup: Option<Duration>,
+    /// Time of the search in the index, if the cache did not have the key.
+    pub search: Option<Duration>,
+}
 
-/// The gate, on a cache line of its own because every lookup reads it.
+/// The gate. Every lookup reads whether it is open, so that is on a cache line of its own.
+#[derive(Debug)]
+pub(super) struct PairGate {
+    open: OpenFlag,
+    stays_open: bool,
+    /// Time of reading the clock, in nanoseconds.
+    clock: f64,
+    /// Timed lookups of other threads are not counted while one holds the lock.
+    state: Mutex<GateState>,
+}
+
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct PairGate {
-    is_open: AtomicBool,
-    stays_open: bool,
-    /// Counted lookups in the upper half and their hits in the lower one. Concurrent changes may lose some.
-    window: AtomicU64,
-    /// Counted lookups before the first judgement, of which the sample has this many to go.
-    to_fill: AtomicU64,
-    /// Hit rate of the last window, as bits of an `f32`; NaN before.
-    rate: AtomicU32,
-    /// Moving averages in nanoseconds, as bits of an `f32`: of a lookup in the cache and of a search.
-    lookup: AtomicU32,
-    search: AtomicU32,
-}
-
-fn load(value: &AtomicU32) -> f64 {
-    f64::from(f32::from_bits(value.load(Relaxed)))
-}
-
-fn store(value: &AtomicU32, number: f64) {
-    value.store((number as f32).to_bits(), Relaxed);
-}
+struct OpenFlag(AtomicBool);
 
 impl PairGate {
-    /// Returns a closed gate. It stays closed for `to_fill` lookups of keys of the sample.
-    pub(super) fn new(to_fill: u64) -> Self {
+    /// Returns a closed gate of a cache with room for a number of pairs.
+    pub(super) fn new(pairs: u64) -> Self {
         Self {
-            is_open: AtomicBool::new(false),
+            open: OpenFlag(AtomicBool::new(false)),
             stays_open: false,
-            window: AtomicU64::new(0),
-            to_fill: AtomicU64::new(to_fill),
-            rate: AtomicU32::new(f32::NAN.to_bits()),
-            lookup: AtomicU32::new(0),
-            search: AtomicU32::new(0),
+            clock: clock(),
+            state: Mutex::new(GateState::new(2 * pairs / (TIMED * WINDOW) + 1)),
         }
     }
 
     /// Opens the gate for good.
     pub(super) fn keep_open(&mut self) {
         self.stays_open = true;
-        self.is_open = AtomicBool::new(true);
+        self.open = OpenFlag(AtomicBool::new(true));
     }
 
     /// Returns true if the lookup of a key with this hash uses the cache.
@@ -87,7 +74,7 @@ impl PairGate {
 
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        self.is_open.load(Relaxed)
+        self.open.0.load(Relaxed)
     }
 
     /// Returns true if this lookup should be timed.
@@ -96,73 +83,81 @@ impl PairGate {
         draw::next().is_multiple_of(TIMED)
     }
 
-    /// Records the time of a lookup in the cache, and that of the search after a miss.
-    pub(super) fn record(&self, lookup: Duration, search: Option<Duration>) {
-        let average = |of: &AtomicU32, time: Duration| {
-            let (time, before) = (time.as_nanos() as f64, load(of));
-            // What takes many times as long was interrupted.
-            let time = if before > 0.0 {
-                time.min(8.0 * before)
-            } else {
-                time
-            };
-            let weight = if before > 0.0 { WEIGHT } else { 1.0 };
-            store(of, before + (time - before) * weight);
-        };
-        average(&self.lookup, lookup);
-        if let Some(search) = search {
-            average(&self.search, search);
+    fn try_state(&self) -> Option<MutexGuard<'_, GateState>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// Records the result of a lookup.
+    /// Counts a lookup that was not timed. Those with an open gate need not be counted.
     #[inline]
     pub(super) fn count(&self, is_hit: bool) {
-        if !self.is_open() || draw::next().is_multiple_of(COUNTED) {
+        if !self.is_open() {
             self.count_sampled(is_hit);
         }
     }
 
-    fn count_sampled(&self, is_hit: bool) {
-        let window = self.window.load(Relaxed) + LOOKUP + u64::from(is_hit);
-        if window / LOOKUP < WINDOW {
-            self.window.store(window, Relaxed);
-        } else {
-            self.window.store(0, Relaxed);
-            self.judge((window % LOOKUP) as f64 / WINDOW as f64);
-        }
-    }
-
     #[cold]
-    fn judge(&self, rate: f64) {
-        let to_fill = self.to_fill.load(Relaxed);
-        if to_fill > 0 {
-            self.to_fill.store(to_fill.saturating_sub(WINDOW), Relaxed);
-            return;
+    fn count_sampled(&self, is_hit: bool) {
+        if let Some(mut state) = self.try_state() {
+            state.count(1, u64::from(is_hit));
         }
-        store(&self.rate, rate);
-        let least = match self.is_open() {
-            true => self.break_even(),
-            false => TO_OPEN * self.break_even(),
-        };
-        self.is_open.store(self.stays_open || rate > least, Relaxed);
     }
 
-    /// Returns the hit rate from which on lookups pay.
-    pub(super) fn break_even(&self) -> f64 {
-        let (lookup, search) = (load(&self.lookup), load(&self.search));
-        if search > 0.0 {
-            (lookup / search).clamp(BREAK_EVEN.0, BREAK_EVEN.1)
-        } else {
-            INITIAL
+    /// Records the times of a lookup.
+    pub(super) fn record(&self, times: PairTimes) {
+        let Some(mut state) = self.try_state() else { return };
+        let nanos = |time: Duration| (time.as_nanos() as f64 - self.clock).max(1.0);
+        let (lookup, search) = (times.lookup.map(nanos), times.search.map(nanos));
+        if let Some(lookup) = lookup {
+            state.count(1, u64::from(search.is_none()));
+            state.time(lookup, search);
         }
+        // Keys of the sample do not count while others go round the cache.
+        if self.is_open() || lookup.is_none() {
+            self.add(&mut state, lookup.unwrap_or(0.0) + search.unwrap_or(0.0), 1);
+        }
+    }
+
+    /// Records the time that several lookups took together, and how many of them hit.
+    pub(super) fn record_batch(&self, time: Duration, lookups: u64, hits: u64) {
+        if let Some(mut state) = self.try_state() {
+            if self.is_open() {
+                state.count(lookups, hits);
+            }
+            self.add(&mut state, time.as_nanos() as f64, lookups);
+        }
+    }
+
+    fn add(&self, state: &mut GateState, time: f64, lookups: u64) {
+        let is_open = self.is_open();
+        if state.add(is_open, time, lookups) >= WINDOW {
+            let opens = state.judge(is_open);
+            self.open.0.store(self.stays_open || opens, Relaxed);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the hit rate from which on lookups are expected to pay.
+    pub(super) fn break_even(&self) -> f64 {
+        self.state().break_even()
     }
 
     /// Returns the hit rate of the last window: of the sample if the gate was closed.
     pub(super) fn hit_rate(&self) -> Option<f64> {
-        let rate = load(&self.rate);
-        (!rate.is_nan()).then_some(rate)
+        self.state().hit_rate()
     }
+}
+
+/// Returns the nanoseconds that reading the clock adds to a measured time.
+fn clock() -> f64 {
+    let times = (0..16).map(|_| Instant::now().elapsed());
+    times.min().unwrap_or_default().as_nanos() as f64
 }
 
 /// Returns true if the key with this hash belongs to the sample.
@@ -175,43 +170,91 @@ fn is_sampled(hash: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Counts a window of lookups of the sample, of which one in `of` hits.
-    fn window(gate: &PairGate, of: u64) {
+    const LOOKUP: u64 = 100;
+
+    /// Records a window of lookups of which one in `of` hits, with searches of some nanoseconds.
+    fn window(gate: &PairGate, of: u64, search: u64) {
+        let nanos = |nanos: u64| Some(Duration::from_nanos(nanos + gate.clock as u64));
         for lookup in 0..WINDOW {
-            gate.count_sampled(lookup.is_multiple_of(of));
+            let is_hit = lookup.is_multiple_of(of);
+            let through = PairTimes {
+                lookup: nanos(LOOKUP),
+                search: nanos(search).filter(|_| !is_hit),
+            };
+            if !gate.is_open() {
+                // A key of the sample, and one of the others.
+                gate.record(through);
+                gate.record(PairTimes {
+                    lookup: None,
+                    search: nanos(search),
+                });
+            } else {
+                gate.record(through);
+            }
         }
     }
 
+    fn gate() -> PairGate {
+        PairGate::new(10)
+    }
+
     #[test]
-    fn it_opens_and_closes_by_hit_rate_and_cost() {
-        let gate = PairGate::new(WINDOW);
+    fn it_opens_if_the_sample_predicts_a_gain() {
+        let gate = gate();
         assert!(gate.admits(0) && !gate.admits(u64::MAX));
-        window(&gate, 1);
-        assert!(!gate.is_open(), "the cache is being filled");
-        assert_eq!(gate.hit_rate(), None);
-        window(&gate, 2);
+        window(&gate, 20, 1000);
+        assert!(!gate.is_open(), "5 % of 1000 ns are less than a lookup");
+        window(&gate, 2, 1000);
         assert!(gate.is_open() && gate.admits(u64::MAX));
         assert_eq!(gate.hit_rate(), Some(0.5));
-        window(&gate, 5);
-        assert!(!gate.is_open());
-        // A search that takes ten times as long as a lookup pays with one hit in five.
-        gate.record(Duration::from_nanos(100), Some(Duration::from_micros(1)));
-        assert!((gate.break_even() - 0.1).abs() < 1e-6);
-        window(&gate, 5);
-        assert!(gate.is_open());
-        for _ in 0..1000 {
-            gate.record(Duration::from_nanos(500), Some(Duration::from_micros(1)));
+        assert!((gate.break_even() - 0.1).abs() < 0.01, "{}", gate.break_even());
+        for _ in 0..50 {
+            window(&gate, 2, 1000);
+            assert!(gate.is_open());
         }
-        assert!((gate.break_even() - 0.5).abs() < 0.01);
-        window(&gate, 5);
-        assert!(!gate.is_open());
+        window(&gate, 50, 1000);
+        assert!(!gate.is_open(), "lookups have stopped to hit");
+    }
+
+    #[test]
+    fn it_closes_if_lookups_take_no_less_and_waits_longer_each_time() {
+        let gate = gate();
+        let mut openings = Vec::new();
+        for at in 0..200 {
+            let was_open = gate.is_open();
+            // Searches after misses take twice as long as those that the cache has taken over.
+            window(&gate, 3, if was_open { 1400 } else { 700 });
+            if gate.is_open() && !was_open {
+                openings.push(at);
+            }
+        }
+        let waits: Vec<_> = openings.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(openings.len() > 2 && waits.is_sorted(), "{openings:?}");
+        assert!(waits[waits.len() - 1] > 3 * waits[0], "{openings:?}");
+    }
+
+    #[test]
+    fn the_time_without_the_cache_is_measured_again() {
+        let gate = gate();
+        let mut closed = 0;
+        for _ in 0..400 {
+            window(&gate, 2, 1000);
+            closed += u64::from(!gate.is_open());
+        }
+        assert!(
+            (2..8).contains(&closed),
+            "{closed} windows of 400 without the cache"
+        );
     }
 
     #[test]
     fn interrupted_measurements_weigh_little() {
-        let gate = PairGate::new(0);
-        gate.record(Duration::from_nanos(100), Some(Duration::from_micros(1)));
-        gate.record(Duration::from_millis(10), None);
+        let gate = gate();
+        window(&gate, 20, 1000);
+        gate.record(PairTimes {
+            lookup: Some(Duration::from_millis(10)),
+            search: None,
+        });
         assert!(gate.break_even() < 0.12, "{}", gate.break_even());
     }
 }

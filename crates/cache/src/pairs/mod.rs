@@ -27,6 +27,7 @@ mod bucket;
 mod gate;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod writers;
 
 use crate::CacheError;
@@ -35,6 +36,7 @@ use crate::hash_index::{mix, scale};
 use crate::zeroed_array::ZeroedArray;
 use bucket::{PAIRS, PairBucket};
 use gate::PairGate;
+pub use gate::PairTimes;
 use halocline_media::prefetch_value;
 use std::time::Duration;
 use writers::{QuietMark, WriteMarks};
@@ -87,7 +89,7 @@ pub struct PairStats {
     pub is_on: bool,
     /// Recent share of lookups that hit, if measured.
     pub hit_rate: Option<f64>,
-    /// Share from which on lookups pay.
+    /// Share from which on lookups are expected to pay.
     pub break_even: f64,
 }
 
@@ -112,7 +114,7 @@ impl PairCache {
         Ok(Self {
             buckets: ZeroedArray::zeroed(buckets)?,
             marks: WriteMarks::new(),
-            gate: PairGate::new(2 * (buckets * PAIRS) as u64 / gate::SAMPLE),
+            gate: PairGate::new((buckets * PAIRS) as u64),
         })
     }
 
@@ -152,11 +154,23 @@ impl PairCache {
     #[inline]
     #[must_use]
     pub fn get(&self, hash: u64, key: u64) -> PairLookup {
+        let found = self.get_timed(hash, key);
+        match found {
+            PairLookup::Hit(_) => self.gate.count(true),
+            PairLookup::Miss(_) => self.gate.count(false),
+            PairLookup::Busy => {}
+        }
+        found
+    }
+
+    /// Looks a key up, and leaves it to [`record`](Self::record) to count this.
+    #[inline]
+    #[must_use]
+    pub fn get_timed(&self, hash: u64, key: u64) -> PairLookup {
         let Some(quiet) = self.marks.quiet(hash) else {
             return PairLookup::Busy;
         };
         let found = self.bucket(hash).get(key);
-        self.gate.count(found.is_some());
         found.map_or(PairLookup::Miss(PairTicket(quiet)), PairLookup::Hit)
     }
 
@@ -182,16 +196,22 @@ impl PairCache {
         }
     }
 
-    /// Returns true if the lookup that follows should be timed for [`record`](Self::record).
+    /// Returns true if the lookup, or the batch of lookups, that follows should be timed for [`record`](Self::record) or
+    /// [`record_batch`](Self::record_batch).
     #[inline]
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.gate.is_timed()
     }
 
-    /// Records the time of a lookup and, after a miss, that of the search in the index.
-    pub fn record(&self, lookup: Duration, search: Option<Duration>) {
-        self.gate.record(lookup, search);
+    /// Records the times of a lookup, also of one that went round the cache.
+    pub fn record(&self, times: PairTimes) {
+        self.gate.record(times);
+    }
+
+    /// Records the time of a batch of lookups, whether they used the cache or not, and how many of them hit.
+    pub fn record_batch(&self, time: Duration, lookups: usize, hits: usize) {
+        self.gate.record_batch(time, lookups as u64, hits as u64);
     }
 
     /// Returns statistics. `O(capacity)`.

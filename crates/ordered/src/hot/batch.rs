@@ -1,6 +1,8 @@
 //! Batched lookups through a cache: all its lines are prefetched, and the keys that it does not have are
 //! searched in the index side by side.
 
+use std::time::Instant;
+
 use halocline_cache::{PairCache, PairLookup, PairTicket};
 
 use crate::{OrderedIndex, TreeError};
@@ -16,14 +18,31 @@ pub(super) fn get(
     values: &mut [Option<u64>],
 ) -> Result<(), TreeError> {
     assert_eq!(keys.len(), values.len(), "as many values as keys");
+    if !cache.is_timed() {
+        return get_all(index, cache, keys, values).map(|_| ());
+    }
+    let start = Instant::now();
+    let hits = get_all(index, cache, keys, values)?;
+    cache.record_batch(start.elapsed(), keys.len(), hits);
+    Ok(())
+}
+
+/// Returns the number of hits.
+fn get_all(
+    index: &dyn OrderedIndex,
+    cache: &PairCache,
+    keys: &[u64],
+    values: &mut [Option<u64>],
+) -> Result<usize, TreeError> {
     let mut admitted = keys.iter().map(|key| cache.admits(PairCache::hash(*key)));
     if !admitted.any(|is_admitted| is_admitted) {
-        return index.get_batch(keys, values);
+        return index.get_batch(keys, values).map(|()| 0);
     }
+    let mut hits = 0;
     for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
-        group(index, cache, keys, values)?;
+        hits += group(index, cache, keys, values)?;
     }
-    Ok(())
+    Ok(hits)
 }
 
 fn group(
@@ -31,7 +50,7 @@ fn group(
     cache: &PairCache,
     keys: &[u64],
     values: &mut [Option<u64>],
-) -> Result<(), TreeError> {
+) -> Result<usize, TreeError> {
     let mut hashes = [0; GROUP];
     for (hash, key) in hashes.iter_mut().zip(keys) {
         *hash = PairCache::hash(*key);
@@ -64,7 +83,7 @@ fn group(
             cache.offer(hashes[place], keys[place], value, ticket);
         }
     }
-    Ok(())
+    Ok(keys.len() - missing.len)
 }
 
 /// Keys of a group that the cache does not have.

@@ -13,7 +13,7 @@ mod options;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use halocline_cache::{CacheError, HotQueue, HotQueueOptions, PairCache, PairLookup};
+use halocline_cache::{CacheError, HotQueue, HotQueueOptions, PairCache, PairLookup, PairTimes};
 
 pub use options::{HotIndexOptions, HotIndexStats, HotMode};
 
@@ -95,23 +95,28 @@ impl HotIndex {
         }
     }
 
-    /// Looks a key up through the cache and measures how long that and the search take.
+    /// Looks a key up, and records how long that takes in the cache and in the index.
     #[cold]
     fn timed_get(&self, cache: &PairCache, hash: u64, key: u64) -> Result<Option<u64>, TreeError> {
-        let start = Instant::now();
-        let found = cache.get(hash, key);
-        let lookup = start.elapsed();
-        let ticket = match found {
-            PairLookup::Hit(value) => {
-                cache.record(lookup, None);
-                return Ok(Some(value));
+        let mut times = PairTimes::default();
+        let mut ticket = None;
+        if cache.admits(hash) {
+            let start = Instant::now();
+            let found = cache.get_timed(hash, key);
+            times.lookup = Some(start.elapsed());
+            match found {
+                PairLookup::Hit(value) => {
+                    cache.record(times);
+                    return Ok(Some(value));
+                }
+                PairLookup::Miss(given) => ticket = Some(given),
+                PairLookup::Busy => {}
             }
-            PairLookup::Miss(ticket) => Some(ticket),
-            PairLookup::Busy => None,
-        };
+        }
         let start = Instant::now();
         let value = self.index.get(key)?;
-        cache.record(lookup, Some(start.elapsed()));
+        times.search = Some(start.elapsed());
+        cache.record(times);
         if let Some((value, ticket)) = value.zip(ticket) {
             cache.offer(hash, key, value, ticket);
         }
@@ -129,11 +134,11 @@ impl OrderedIndex for HotIndex {
         match &self.cache {
             HotCache::Adaptive(cache) => {
                 let hash = PairCache::hash(key);
-                if !cache.admits(hash) {
-                    return self.index.get(key);
-                }
                 if cache.is_timed() {
                     return self.timed_get(cache, hash, key);
+                }
+                if !cache.admits(hash) {
+                    return self.index.get(key);
                 }
                 match cache.get(hash, key) {
                     PairLookup::Hit(value) => Ok(Some(value)),

@@ -14,7 +14,7 @@ use halocline_workloads::{SplitMix64, Zipf};
 
 use super::keys::Keys;
 use super::medium::TreeMedium;
-use super::ops::{Store, share};
+use super::ops::{Store, share, value};
 use super::{Tree, TreeVariant, agree, rows};
 use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
 
@@ -68,6 +68,9 @@ pub(in crate::experiments) const DRAM: f64 = 0.066;
 
 /// Least DRAM of a cache in bytes, which only smoke tests need.
 const LEAST: u64 = 64 << 10;
+
+/// Part of a leaf that is filled when a tree is loaded.
+const FILL: f64 = 0.7;
 
 /// Keys that are hot at a time, as a part of all.
 const HOT: f64 = 0.01;
@@ -183,8 +186,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         place.announce(report)?;
         for kind in kinds {
             report.set("tree", kind.name());
-            let contenders = contenders(*kind, &place, rows)?;
-            load(&contenders, Keys::new(settings.seed), rows)?;
+            let contenders = contenders(*kind, &place, Keys::new(settings.seed), rows)?;
             for threads in [1, settings.threads.unwrap_or(2)] {
                 report.set("threads", threads);
                 let workloads = match threads {
@@ -206,12 +208,25 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     Ok(())
 }
 
-fn contenders(kind: TreeKind, place: &TreeMedium, rows: usize) -> Result<Vec<HotContender>, BenchError> {
+fn contenders(
+    kind: TreeKind,
+    place: &TreeMedium,
+    keys: Keys,
+    rows: usize,
+) -> Result<Vec<HotContender>, BenchError> {
     let bytes = (((16 * rows) as f64 * DRAM) as u64).max(LEAST);
+    let mut entries: Vec<(u64, u64)> = keys
+        .of(0..rows)
+        .into_iter()
+        .map(|key| (key, value(key)))
+        .collect();
+    entries.sort_unstable();
     let tree = |name: &str| -> Result<(Tree, Option<Arc<Device>>), BenchError> {
         let (medium, device) = place.make(&format!("{}-{name}", kind.name()))?;
         let pool = Pool::create_on(medium)?;
-        Ok((TreeVariant::new(kind).create(&pool, "tree")?, device))
+        let mut tree = TreeVariant::new(kind).create(&pool, "tree")?;
+        tree.bulk_load(&mut entries.iter().copied(), FILL)?;
+        Ok((tree, device))
     };
     let (alone, device) = tree("alone")?;
     let mut contenders = vec![HotContender {
@@ -233,14 +248,6 @@ fn contenders(kind: TreeKind, place: &TreeMedium, rows: usize) -> Result<Vec<Hot
         });
     }
     Ok(contenders)
-}
-
-fn load(contenders: &[HotContender], keys: Keys, rows: usize) -> Result<(), BenchError> {
-    let all = keys.of(0..rows);
-    for contender in contenders {
-        Store::insert(&contender.system.index(), &all)?;
-    }
-    Ok(())
 }
 
 /// Has all contenders run a workload, and reports their rates.

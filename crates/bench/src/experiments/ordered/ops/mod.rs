@@ -23,7 +23,7 @@ use super::{TreeVariant, agree, rows};
 use crate::{Backing, BenchError, Chart, ChartKind, Config, Reporter, Samples, Settings, TableView, config};
 
 use store::Std;
-pub(super) use store::Store;
+pub(super) use store::{Store, value};
 use twins::{Charge, Twins};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[

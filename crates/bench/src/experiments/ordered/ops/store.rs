@@ -40,7 +40,7 @@ pub(in crate::experiments::ordered) trait Store: Sync {
 }
 
 /// The value that a key is inserted with.
-pub(super) fn value(key: u64) -> u64 {
+pub(in crate::experiments::ordered) fn value(key: u64) -> u64 {
     key.rotate_left(9)
 }
 
