@@ -8,10 +8,13 @@ const TO_STAY: f64 = 0.92;
 const HOPELESS: f64 = 0.5;
 /// Limits of the break-even rate, against times that were measured badly.
 const BREAK_EVEN: (f64, f64) = (0.02, 0.9);
-/// The break-even rate before anything was measured.
-const INITIAL: f64 = 0.25;
-/// Weights of a new time of one lookup, and of a window, in the moving averages.
-const WEIGHT: f64 = 1.0 / 64.0;
+/// The break-even rate before lookups were timed with an open gate.
+const INITIAL: f64 = 0.12;
+/// Number of times of single lookups that a moving average is about, and of the first of which it is the least: these
+/// find nothing in the CPU's caches.
+const AVERAGED: u32 = 64;
+const FIRST: u32 = 8;
+/// Weight of a window in the moving averages.
 const WINDOW_WEIGHT: f64 = 1.0 / 3.0;
 /// What takes this many times as long as lookups do on average was interrupted.
 const INTERRUPTED: f64 = 8.0;
@@ -28,9 +31,10 @@ const RISEN: f64 = 0.1;
 /// What a gate was told. Times are in nanoseconds.
 #[derive(Debug)]
 pub(super) struct GateState {
-    /// Moving averages of a lookup in the cache and of a search after a miss, once measured.
-    lookup: Option<f64>,
-    search: Option<f64>,
+    /// Times of lookups in the cache with an open gate (those of the sample find less in the CPU's caches), and of
+    /// searches after a miss.
+    lookup: Average,
+    search: Average,
     window: Window,
     /// Hit rate of the last window.
     hit_rate: Option<f64>,
@@ -65,8 +69,8 @@ impl GateState {
     pub(super) fn new(to_fill: u64) -> Self {
         let to_fill = to_fill.min(MOST_FILLING);
         Self {
-            lookup: None,
-            search: None,
+            lookup: Average::default(),
+            search: Average::default(),
             window: Window::default(),
             hit_rate: None,
             closed: None,
@@ -89,9 +93,13 @@ impl GateState {
     }
 
     /// Adds the times of a lookup in the cache and of a search after a miss to their averages.
-    pub(super) fn time(&mut self, lookup: f64, search: Option<f64>) {
-        self.lookup = Some(moved(self.lookup, lookup, WEIGHT));
-        self.search = search.map_or(self.search, |search| Some(moved(self.search, search, WEIGHT)));
+    pub(super) fn time(&mut self, is_open: bool, lookup: f64, search: Option<f64>) {
+        if is_open {
+            self.lookup.add(lookup);
+        }
+        if let Some(search) = search {
+            self.search.add(search);
+        }
     }
 
     /// Adds the time of lookups to the window. Returns the number of those that it has.
@@ -112,9 +120,9 @@ impl GateState {
 
     /// Returns the hit rate from which on lookups are expected to pay.
     pub(super) fn break_even(&self) -> f64 {
-        match (self.lookup, self.search) {
-            (Some(lookup), Some(search)) => (lookup / search).clamp(BREAK_EVEN.0, BREAK_EVEN.1),
-            _ => INITIAL,
+        match self.lookup.times.min(self.search.times) {
+            0 => INITIAL,
+            _ => (self.lookup.time / self.search.time).clamp(BREAK_EVEN.0, BREAK_EVEN.1),
         }
     }
 
@@ -127,10 +135,16 @@ impl GateState {
         }
         self.left = self.left.saturating_sub(1);
         if is_open {
-            self.opened = Some(moved(self.opened, time, WINDOW_WEIGHT));
+            self.opened = Some(
+                self.opened
+                    .map_or(time, |opened| moved(opened, time, WINDOW_WEIGHT)),
+            );
             self.judge_open()
         } else {
-            self.closed = Some(moved(self.closed, time, WINDOW_WEIGHT));
+            self.closed = Some(
+                self.closed
+                    .map_or(time, |closed| moved(closed, time, WINDOW_WEIGHT)),
+            );
             self.judge_closed()
         }
     }
@@ -182,9 +196,25 @@ impl GateState {
     }
 }
 
-/// Returns the moving average of times after another one.
-fn moved(average: Option<f64>, time: f64, weight: f64) -> f64 {
-    average.map_or(time, |average| {
-        average + (time.min(INTERRUPTED * average) - average) * weight
-    })
+/// The moving average of the times of single lookups.
+#[derive(Debug, Default)]
+struct Average {
+    time: f64,
+    times: u32,
+}
+
+impl Average {
+    fn add(&mut self, time: f64) {
+        self.times = (self.times + 1).min(AVERAGED);
+        self.time = match self.times {
+            1 => time,
+            2..=FIRST => time.min(self.time),
+            times => moved(self.time, time, 1.0 / f64::from(times)),
+        };
+    }
+}
+
+/// Returns the moving average after another time.
+fn moved(average: f64, time: f64, weight: f64) -> f64 {
+    average + (time.min(INTERRUPTED * average) - average) * weight
 }
