@@ -17,6 +17,7 @@ mod modify;
 mod parameters;
 mod parse;
 mod place_index;
+mod row_errors;
 mod run;
 mod show_indexes;
 mod space;
