@@ -9,6 +9,7 @@ mod drop;
 mod insert;
 mod kept_indexes;
 mod keyed_changes;
+mod keyed_create_as;
 mod keyed_import;
 mod keyed_rows;
 mod keyed_tables;

@@ -13,6 +13,7 @@ mod defaults;
 mod explain;
 mod imports;
 mod keyed;
+mod keyed_create_as;
 mod keyed_errors;
 mod keyed_imports;
 mod keyed_random;
