@@ -16,6 +16,7 @@ mod keyed;
 mod keyed_create_as;
 mod keyed_errors;
 mod keyed_imports;
+mod keyed_prefixes;
 mod keyed_random;
 mod keyed_transactions;
 mod nesting;
