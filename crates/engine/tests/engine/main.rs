@@ -14,6 +14,7 @@ mod explain;
 mod imports;
 mod keyed;
 mod keyed_create_as;
+mod keyed_drops;
 mod keyed_errors;
 mod keyed_imports;
 mod keyed_prefixes;
