@@ -57,6 +57,12 @@ async fn prefixes_are_ranges_of_keys() {
         let found = found.replace("keys by", "ranges by");
         assert_eq!(found, expected, "{condition}");
     }
+    let long = "x".repeat(3000);
+    for condition in [format!("a LIKE '{long}%'"), format!("a LIKE '{long}'")] {
+        assert!(reads(&db, &condition).await.ends_with("by a"));
+        let rows = query(&db, &format!("SELECT v FROM t WHERE {condition}")).await;
+        assert_eq!(rows, Vec::<String>::new());
+    }
 }
 
 /// Returns a random text of a few characters, among them wildcards and the ends of ranges of code points.
