@@ -248,9 +248,9 @@ pub enum EngineError {
         /// The row among those that the statement adds, from 1; `None` for an UPDATE.
         row: Option<u64>,
         /// The values of its key columns; for an UPDATE those before it.
-        key: String,
+        key: Box<str>,
         /// The column, if it is about one.
-        column: Option<String>,
+        column: Option<Box<str>>,
         /// The reason, and what to do about it.
         reason: String,
     },

@@ -136,8 +136,8 @@ impl<'a> KeyedRowErrors<'a> {
         EngineError::Row {
             statement: self.statement.clone(),
             row,
-            key: text(key),
-            column,
+            key: text(key).into(),
+            column: column.map(Into::into),
             reason,
         }
     }

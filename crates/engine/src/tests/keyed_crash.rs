@@ -85,8 +85,9 @@ fn explore(steps: &[&[&str]]) -> Result<Report, Box<Violation>> {
                 for text in SETUP {
                     rows(&db, text).await.unwrap();
                 }
-                states.borrow_mut().push(state(&db).await.unwrap());
             });
+            let first = runtime.block_on(state(&db)).unwrap();
+            states.borrow_mut().push(first);
             kept.replace(Some(db));
         },
         |medium| {
