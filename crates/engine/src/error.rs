@@ -229,14 +229,30 @@ pub enum EngineError {
     )]
     TransactionLost,
     /// Two rows would have the same primary key.
-    #[error("{statement}: there is a row with the primary key ({key}) already; {instead}")]
+    #[error("{statement}{}: there is a row with the primary key ({key}) already; {instead}", row_text(*row))]
     DuplicateKey {
         /// The statement in short.
         statement: String,
+        /// The row among those that the statement adds, from 1; `None` for an UPDATE.
+        row: Option<u64>,
         /// The values of the key columns.
         key: String,
         /// A hint on what to do instead.
         instead: &'static str,
+    },
+    /// A row that a table with a primary key does not take.
+    #[error("{statement}{}, primary key ({key}){}: {reason}", row_text(*row), column_text(column.as_deref()))]
+    Row {
+        /// The statement in short.
+        statement: String,
+        /// The row among those that the statement adds, from 1; `None` for an UPDATE.
+        row: Option<u64>,
+        /// The values of its key columns; for an UPDATE those before it.
+        key: Box<str>,
+        /// The column, if it is about one.
+        column: Option<Box<str>>,
+        /// The reason, and what to do about it.
+        reason: String,
     },
     /// Other transactions changed what a statement depends on, each time it was run.
     #[error("{statement}: other transactions changed the same rows {attempts} times in a row; run it again")]
@@ -306,6 +322,14 @@ pub(crate) fn known_names(kind: &str, names: &[String]) -> String {
         names if names.len() <= 12 => format!("it has {}", names.join(", ")),
         names => format!("it has {}, … ({} in all)", names[..12].join(", "), names.len()),
     }
+}
+
+fn row_text(row: Option<u64>) -> String {
+    row.map_or_else(String::new, |row| format!(", row {row}"))
+}
+
+fn column_text(column: Option<&str>) -> String {
+    column.map_or_else(String::new, |column| format!(", column {column}"))
 }
 
 impl From<KeyedError> for EngineError {

@@ -127,7 +127,7 @@ mod tests {
             Statement::CopyTo(_) => "COPY TO",
             Statement::ShowIndexes => "SHOW INDEXES",
             Statement::External(_) => "CREATE EXTERNAL TABLE",
-            Statement::CreateTable { .. } => "CREATE TABLE AS",
+            Statement::CreateTable { .. } | Statement::CreateKeyedAs { .. } => "CREATE TABLE AS",
             Statement::NewTable { .. } => "CREATE TABLE",
             Statement::Insert(_) => "INSERT",
             Statement::Update(_) => "UPDATE",

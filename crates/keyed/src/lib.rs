@@ -39,6 +39,7 @@ mod row;
 mod scan;
 mod table;
 mod tables;
+mod unpublished;
 mod view;
 
 pub use definition::TableDefinition;
@@ -47,4 +48,5 @@ pub use ranges::{KeyBounds, KeyCondition, KeyRanges};
 pub use scan::KeyedScan;
 pub use table::{KeyedRow, KeyedTable};
 pub use tables::KeyedTables;
+pub use unpublished::UnpublishedTable;
 pub use view::KeyedView;

@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use halocline_store::{MAX_KEY, MAX_VALUE, Store};
 
+use crate::column_builder::ColumnBuilder;
 use crate::column_values::ColumnValues;
 use crate::definition::TableDefinition;
 use crate::error::{KeyedError, Result};
@@ -93,6 +94,20 @@ impl KeyedTable {
         (0..batch.num_rows())
             .map(|row| self.encode_row(&columns, row))
             .collect()
+    }
+
+    /// Returns the values of the key columns of an encoded key, as arrays of one value, in the order of the
+    /// key. `None` if it is no key of the table.
+    pub fn decode_key(&self, mut key: &[u8]) -> Option<Vec<ArrayRef>> {
+        let mut values = Vec::with_capacity(self.definition.key.len());
+        for &at in &self.definition.key {
+            let (kind, mut value) = (self.kinds[at], Vec::new());
+            key::decode(kind, &mut key, &mut value)?;
+            let mut builder = ColumnBuilder::new(self.schema().field(at).data_type(), kind);
+            builder.push(Some(&value))?;
+            values.push(builder.finish().ok()?);
+        }
+        key.is_empty().then_some(values)
     }
 
     fn encode_row(&self, columns: &[ColumnValues], row: usize) -> Result<KeyedRow> {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use halocline_store::{Store, StoreError, Stores, WriteBatch};
+use halocline_store::{DecidedBatch, Store, StoreError, Stores, WriteBatch};
 
 use crate::definition::{DEFINITIONS, ROWS, TableDefinition, store_name};
 use crate::error::{KeyedError, Result};
 use crate::table::KeyedTable;
+use crate::unpublished::UnpublishedTable;
 
 /// The tables with a primary key of a pool, and the definitions of all. Threads may share it.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct KeyedTables {
     /// The definitions, once there is a table.
     definitions: OnceLock<Store>,
     tables: Mutex<BTreeMap<String, Arc<KeyedTable>>>,
+    /// The greatest number that has been given to a table since the tables were opened.
+    last_uid: Mutex<u64>,
 }
 
 impl KeyedTables {
@@ -32,6 +35,7 @@ impl KeyedTables {
                     stores: stores.clone(),
                     definitions: OnceLock::new(),
                     tables: Mutex::default(),
+                    last_uid: Mutex::default(),
                 });
             }
             Err(error) => return Err(KeyedError::List(error)),
@@ -53,9 +57,10 @@ impl KeyedTables {
             .values()
             .map(|table| table.store.name().to_owned())
             .collect();
-        // Of a table whose creation or drop a crash has interrupted.
+        // Of a table whose creation or drop a crash has interrupted. To a reader it may also be one that the
+        // writer is creating.
         for left in stores.names() {
-            if left.starts_with(ROWS) && !used.contains(&left) {
+            if left.starts_with(ROWS) && !used.contains(&left) && !stores.is_reader() {
                 stores.drop_store(&left).map_err(KeyedError::List)?;
             }
         }
@@ -63,6 +68,7 @@ impl KeyedTables {
             stores: stores.clone(),
             definitions: OnceLock::from(definitions),
             tables: Mutex::new(tables),
+            last_uid: Mutex::default(),
         })
     }
 
@@ -98,18 +104,24 @@ impl KeyedTables {
     ///
     /// # Errors
     /// [`KeyedError::Exists`], [`KeyedError::Store`], [`KeyedError::List`].
-    pub fn create(&self, mut definition: TableDefinition) -> Result<Arc<KeyedTable>> {
-        let mut tables = self.tables();
-        if tables.contains_key(&definition.name) {
+    pub fn create(&self, definition: TableDefinition) -> Result<Arc<KeyedTable>> {
+        if self.table(&definition.name).is_some() {
             return Err(KeyedError::Exists {
                 name: definition.name,
             });
         }
-        let last = tables.values().map(|table| table.definition.uid).max();
-        definition.uid = last.unwrap_or(0) + 1;
-        let name = definition.name.clone();
+        self.publish(self.prepare(definition)?, false)
+    }
+
+    /// Creates the store of a table, which can be filled before [`publish`](Self::publish) makes the table
+    /// one of the pool. Until then its name is not taken.
+    ///
+    /// # Errors
+    /// [`KeyedError::Store`].
+    pub fn prepare(&self, mut definition: TableDefinition) -> Result<UnpublishedTable> {
+        definition.uid = self.next_uid();
         let failed = |source| KeyedError::Store {
-            table: name.clone(),
+            table: definition.name.clone(),
             source,
         };
         let store_name = store_name(definition.uid);
@@ -118,9 +130,38 @@ impl KeyedTables {
             self.stores.drop_store(&store_name).map_err(failed)?;
         }
         let store = self.stores.store(&store_name).map_err(failed)?;
-        self.write(&definition)?;
-        let table = Arc::new(KeyedTable::new(definition, store));
-        tables.insert(name, Arc::clone(&table));
+        Ok(UnpublishedTable::new(
+            &self.stores,
+            KeyedTable::new(definition, store),
+        ))
+    }
+
+    /// Returns a number that no table has, and none that is being created.
+    fn next_uid(&self) -> u64 {
+        let tables = self.tables();
+        let greatest = tables.values().map(|table| table.definition.uid).max();
+        let mut last = self.last_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = greatest.unwrap_or(0).max(*last) + 1;
+        *last
+    }
+
+    /// Makes a table one of the pool, durably; with `replace`, in place of one of its name.
+    ///
+    /// # Errors
+    /// [`KeyedError::Exists`], [`KeyedError::List`]; the new table is gone then.
+    pub fn publish(&self, mut unpublished: UnpublishedTable, replace: bool) -> Result<Arc<KeyedTable>> {
+        let table = Arc::clone(unpublished.table());
+        let mut tables = self.tables();
+        if tables.contains_key(table.name()) && !replace {
+            return Err(KeyedError::Exists {
+                name: table.name().to_owned(),
+            });
+        }
+        self.write(&table.definition)?;
+        unpublished.keep();
+        let replaced = tables.insert(table.name().to_owned(), Arc::clone(&table));
+        drop(tables);
+        self.drop_stores(replaced.as_slice());
         Ok(table)
     }
 
@@ -134,13 +175,59 @@ impl KeyedTables {
     /// # Errors
     /// [`KeyedError::NoTable`], [`KeyedError::Store`], [`KeyedError::List`].
     pub fn drop_table(&self, name: &str) -> Result<()> {
+        self.drop_tables(&[name])
+    }
+
+    /// Drops tables with their rows, all of them or none. Statements that are reading them fail.
+    ///
+    /// # Errors
+    /// [`KeyedError::NoTable`], [`KeyedError::List`].
+    pub fn drop_tables(&self, names: &[&str]) -> Result<()> {
         let mut tables = self.tables();
-        let table = tables.get(name).cloned().ok_or_else(|| no_table(name))?;
-        self.definitions()?.delete(name).map_err(KeyedError::List)?;
-        tables.remove(name);
+        let dropped = found(&tables, names)?;
+        let (definitions, mut batch) = (self.definitions()?, WriteBatch::new());
+        for name in names {
+            batch.delete(definitions, name).map_err(KeyedError::List)?;
+        }
+        self.stores.write(batch).map_err(KeyedError::List)?;
+        tables.retain(|name, _| !names.contains(&name.as_str()));
         drop(tables);
-        let dropped = self.stores.drop_store(table.store.name());
-        dropped.map_err(|error| table.failed(error))
+        self.drop_stores(&dropped);
+        Ok(())
+    }
+
+    /// Drops tables as [`drop_tables`](Self::drop_tables) does, together with what a transaction of the pool
+    /// changes: either `decide` succeeds, which puts the batch into that transaction and commits it, or
+    /// nothing is dropped. `decide` must not use these tables nor the stores.
+    ///
+    /// # Errors
+    /// [`KeyedError::NoTable`]; that of `decide`; those of
+    /// [`commit_with`](halocline_store::StoreTransaction::commit_with).
+    pub fn drop_tables_with<E: From<KeyedError> + From<StoreError>>(
+        &self,
+        names: &[&str],
+        decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut tables = self.tables();
+        let dropped = found(&tables, names)?;
+        let definitions = self.definitions()?;
+        let mut transaction = self.stores.begin();
+        for name in names {
+            transaction.delete(definitions, name)?;
+        }
+        transaction.commit_with(decide)?;
+        tables.retain(|name, _| !names.contains(&name.as_str()));
+        drop(tables);
+        self.drop_stores(&dropped);
+        Ok(())
+    }
+
+    /// Drops the stores of tables that are no longer in the list. One that cannot be dropped now is dropped
+    /// when the tables are opened again, as after a crash.
+    fn drop_stores(&self, tables: &[Arc<KeyedTable>]) {
+        for table in tables {
+            let _rest = self.stores.drop_store(table.store.name());
+        }
     }
 
     /// Changes the definition of a table by `change`, which may rename the table's columns and add some.
@@ -182,6 +269,12 @@ impl KeyedTables {
         tables.insert(to.to_owned(), Arc::new(table));
         Ok(())
     }
+}
+
+/// Returns the tables with some names.
+fn found(tables: &BTreeMap<String, Arc<KeyedTable>>, names: &[&str]) -> Result<Vec<Arc<KeyedTable>>> {
+    let table = |name: &&str| tables.get(*name).cloned().ok_or_else(|| no_table(name));
+    names.iter().map(table).collect()
 }
 
 fn no_table(name: &str) -> KeyedError {

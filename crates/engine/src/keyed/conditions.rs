@@ -8,6 +8,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use halocline_keyed::{KeyCondition, KeyedTable};
 
+use super::prefix;
+
 /// Returns conditions on key columns, by position, that hold for every row for which a filter is true; none
 /// if it gives none.
 pub(super) fn conditions(filter: &Expr, table: &KeyedTable) -> Vec<(usize, KeyCondition)> {
@@ -49,8 +51,19 @@ pub(super) fn conditions(filter: &Expr, table: &KeyedTable) -> Vec<(usize, KeyCo
             let one_of = literals.and_then(|literals| one_of(&list.expr, &literals, table));
             one_of.into_iter().collect()
         }
+        Expr::Like(like) => on_text(prefix::of_like(like), table),
+        Expr::ScalarFunction(function) => on_text(prefix::of_function(function), table),
         _ => Vec::new(),
     }
+}
+
+/// Returns a condition on a column as one on its position, if it is a key column of texts.
+fn on_text(condition: Option<(&Expr, KeyCondition)>, table: &KeyedTable) -> Vec<(usize, KeyCondition)> {
+    let positioned = condition.and_then(|(column, condition)| {
+        let (position, data_type) = key_column(column, table)?;
+        (*data_type == DataType::Utf8View).then_some((position, condition))
+    });
+    positioned.into_iter().collect()
 }
 
 /// Returns the column and the values of `column = a OR column = b …`, as which short lists arrive.

@@ -1,6 +1,7 @@
 //! Tables with a primary key in queries: the version that a statement sees, and scans of ranges of keys.
 
 mod conditions;
+mod prefix;
 mod provider;
 mod reads;
 mod scan_node;

@@ -1,5 +1,6 @@
 //! Sessions: settings, external tables, the open transaction, and statements that DataFusion runs.
 
+mod drop_tables;
 mod planning;
 mod settings;
 
@@ -20,7 +21,6 @@ pub(crate) use planning::StatementPlanner;
 
 use crate::EngineError;
 use crate::advise::selections::SelectionRecorder;
-use crate::cancel::NEVER;
 use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
@@ -29,7 +29,7 @@ use crate::keyed::KeyedReads;
 use crate::semantics;
 use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
-use crate::statement::{AFTER_LARGE, drop_tables, give_back};
+use crate::statement::{AFTER_LARGE, give_back};
 use crate::stores::OpenStores;
 use crate::threads::MOST_THREADS;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
@@ -175,54 +175,6 @@ impl DatabaseSession {
             give_back(engine, AFTER_LARGE);
         }
         Ok(value)
-    }
-
-    /// Drops tables with their indexes, all of them or none; removes external tables from the session.
-    /// Blocks.
-    ///
-    /// # Errors
-    /// A table does not exist (unless `if_exists`), or the pool cannot be written.
-    pub(crate) fn drop_tables(
-        &self,
-        engine: &Arc<EngineContext>,
-        names: &[String],
-        if_exists: bool,
-    ) -> Result<String, EngineError> {
-        let catalog = self.peek(engine)?;
-        let (mut stored, mut keyed, mut external) = (Vec::new(), Vec::new(), Vec::new());
-        for name in names {
-            if catalog.has_table(name) {
-                stored.push(name.clone());
-            } else if self.externals.has(name) {
-                external.push(name.clone());
-            } else if let Some(tables) = self.stores.existing_tables()?
-                && tables.table(name).is_some()
-            {
-                keyed.push((tables, name.clone()));
-            } else if !if_exists {
-                return Err(catalog.no_table(name));
-            }
-        }
-        drop(catalog);
-        if !keyed.is_empty() {
-            self.slot
-                .must_be_idle("DROP TABLE of a table with a primary key")?;
-        }
-        for (tables, name) in keyed {
-            tables.drop_table(&name)?;
-            external.push(name);
-        }
-        let dropped = match stored.is_empty() && !external.is_empty() {
-            true => format!("dropped table {}", external.join(", ")),
-            false if stored.is_empty() => "nothing to drop".into(),
-            false => self.change(engine, "DROP TABLE", &NEVER, |transaction| {
-                drop_tables(transaction, &stored)
-            })?,
-        };
-        for name in &external {
-            self.externals.remove(name);
-        }
-        Ok(dropped)
     }
 
     /// Returns the planner of one statement, which sees this version of the database.

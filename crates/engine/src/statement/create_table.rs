@@ -146,7 +146,7 @@ async fn feed(
 }
 
 /// Makes every column nullable, because a query does not guarantee the absence of NULL in later rows.
-fn nullable(schema: &Schema) -> SchemaRef {
+pub(super) fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema
         .fields()
         .iter()

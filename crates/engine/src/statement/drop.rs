@@ -6,21 +6,19 @@ use crate::EngineError;
 use crate::catalog::{Catalog, index_object, table_object};
 use crate::transaction::Transaction;
 
-/// Drops tables with their indexes.
+/// Drops tables with their indexes, and returns the names of the indexes.
 ///
 /// # Errors
 /// One is not there.
-pub(crate) fn drop_tables(transaction: &mut Transaction, names: &[String]) -> Result<String, EngineError> {
+pub(crate) fn drop_tables(
+    transaction: &mut Transaction,
+    names: &[String],
+) -> Result<Vec<String>, EngineError> {
     let mut indexes = Vec::new();
     for name in names {
         indexes.extend(drop_table(transaction, name)?);
     }
-    let tables = names.join(", ");
-    Ok(match (names.is_empty(), indexes.is_empty()) {
-        (true, _) => "nothing to drop".into(),
-        (false, true) => format!("dropped table {tables}"),
-        (false, false) => format!("dropped table {tables} with index {}", indexes.join(", ")),
-    })
+    Ok(indexes)
 }
 
 /// Drops a table with its indexes, and returns their names.

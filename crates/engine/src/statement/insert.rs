@@ -22,20 +22,22 @@ pub(crate) fn insert_literals(
 ) -> Result<u64, EngineError> {
     // The columns of a table are the same with and without its delta.
     let open = transaction.catalog().objects().table(table)?;
-    let batch = literal_rows(&open.table, columns, rows)?;
+    let (batch, mut fitter) = literal_rows(&open.table, columns, rows)?;
+    let batch = fitter.batch(&batch)?;
     transaction.apply(&open, vec![TableChange::Insert(batch)], rows.len() as u64)?;
     Ok(rows.len() as u64)
 }
 
-/// Returns rows of literals for columns of a table (all, if none is named) as a batch of the table.
+/// Returns rows of literals for columns of a table (all, if none is named) as a batch, and what fits it to
+/// the table.
 ///
 /// # Errors
-/// No such column; a value does not fit.
+/// No such column; a literal is no value of its type.
 pub(crate) fn literal_rows(
     table: &dyn WrittenTable,
     columns: &[String],
     rows: &[Vec<Expr>],
-) -> Result<RecordBatch, EngineError> {
+) -> Result<(RecordBatch, BatchFitter), EngineError> {
     let schema = table.schema();
     let statement = format!("INSERT INTO {}", table.name());
     let from = arrange(table.name(), schema, columns)?;
@@ -48,9 +50,8 @@ pub(crate) fn literal_rows(
     let fields: Vec<_> = given().map(|column| schema.fields()[column].clone()).collect();
     let defaults: Vec<_> = given().map(|column| table.default_value(column)).collect();
     let batch = literals(&statement, rows, &fields, Some(&defaults))?;
-    BatchFitter::new(statement, schema, from)
-        .with_defaults(table)
-        .batch(&batch)
+    let fitter = BatchFitter::new(statement, schema, from).with_defaults(table);
+    Ok((batch, fitter))
 }
 
 /// Returns the fitter for the rows of a query that are inserted into columns of a table.

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use arrow_cast::display::array_value_to_string;
 use halocline_keyed::{KeyedRow, KeyedTable, KeyedView};
 use halocline_store::StoreTransaction;
 
+use super::row_errors::{KeyedRowErrors, RowNames};
 use crate::EngineError;
 
 /// Most bytes of keys and values that one statement changes: they are in DRAM until it ends.
@@ -19,6 +19,8 @@ const MOST_BYTES: usize = 1 << 30;
 /// A hint for rows with a key that is there.
 pub(super) const USE_ON_CONFLICT: &str =
     "UPDATE that row, or add ON CONFLICT DO NOTHING or DO UPDATE to the INSERT";
+/// A hint for rows whose new key is there.
+pub(super) const CHOOSE_ANOTHER: &str = "give the row another key, or DELETE that row first";
 /// A hint for two rows of one statement.
 pub(super) const ONE_ROW: &str = "give one row for each key";
 
@@ -26,7 +28,7 @@ pub(super) const ONE_ROW: &str = "give one row for each key";
 pub(super) struct KeyedChanges<'a> {
     table: &'a KeyedTable,
     view: &'a KeyedView,
-    statement: String,
+    errors: KeyedRowErrors<'a>,
     /// Keys of rows that are deleted or written anew.
     gone: BTreeSet<Vec<u8>>,
     written: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -39,11 +41,16 @@ impl<'a> KeyedChanges<'a> {
         Self {
             table,
             view,
-            statement: statement.into(),
+            errors: KeyedRowErrors::new(table, statement),
             gone: BTreeSet::new(),
             written: BTreeMap::new(),
             bytes: 0,
         }
+    }
+
+    /// Returns what names rows in errors.
+    pub(super) fn errors(&self) -> &KeyedRowErrors<'a> {
+        &self.errors
     }
 
     /// Notes that the row with a key is deleted. Returns false if it was noted already.
@@ -62,7 +69,7 @@ impl<'a> KeyedChanges<'a> {
             return Ok(());
         }
         let most = MOST_BYTES >> 20;
-        let statement = &self.statement;
+        let statement = self.errors.statement();
         Err(EngineError::Query(format!(
             "{statement}: one statement changes at most {most} MiB of a table with a primary key; split it into several"
         )))
@@ -99,30 +106,22 @@ impl<'a> KeyedChanges<'a> {
     ///
     /// # Errors
     /// [`EngineError::DuplicateKey`]; a row is too long.
-    pub(super) fn add(&mut self, batch: &RecordBatch, instead: &'static str) -> Result<(), EngineError> {
-        for (at, row) in self.table.encode(batch)?.into_iter().enumerate() {
+    pub(super) fn add(
+        &mut self,
+        batch: &RecordBatch,
+        names: RowNames<'_>,
+        instead: &'static str,
+    ) -> Result<(), EngineError> {
+        for (at, row) in self.errors.encode(batch, names)?.into_iter().enumerate() {
             if self.writes(&row.key) {
-                return Err(self.duplicate(batch, at, ONE_ROW));
+                return Err(self.errors.duplicate(batch, at, names, ONE_ROW));
             }
             if self.has(&row.key)? {
-                return Err(self.duplicate(batch, at, instead));
+                return Err(self.errors.duplicate(batch, at, names, instead));
             }
             self.put(row)?;
         }
         Ok(())
-    }
-
-    /// Returns the error for a key that is there twice.
-    pub(super) fn duplicate(&self, batch: &RecordBatch, row: usize, instead: &'static str) -> EngineError {
-        let text = |column: &usize| {
-            array_value_to_string(batch.column(*column), row).unwrap_or_else(|_| "?".to_owned())
-        };
-        let key: Vec<String> = self.table.definition().key().iter().map(text).collect();
-        EngineError::DuplicateKey {
-            statement: self.statement.clone(),
-            key: key.join(", "),
-            instead,
-        }
     }
 
     /// Returns the number of rows written.

@@ -14,6 +14,7 @@ use halocline_store::StoreError;
 
 use super::keyed_changes::KeyedChanges;
 use super::keyed_rows::{ATTEMPTS, FoundTable};
+use super::row_errors::RowNames;
 use crate::context::EngineContext;
 use crate::import::read_rows;
 use crate::session::DatabaseSession;
@@ -67,7 +68,9 @@ pub(crate) fn import_keyed(
                     Some(fitter) => fitter,
                     none => none.insert(fitter_for(found, "import", &batch)?),
                 };
-                changes.add(&fitter.batch(&batch)?, LOAD_AND_MERGE)?;
+                let names = RowNames::From(fitter.rows() + 1);
+                let batch = changes.errors().fit(fitter, &batch, names)?;
+                changes.add(&batch, names, LOAD_AND_MERGE)?;
                 Ok(changes.rows())
             },
         )
@@ -86,8 +89,9 @@ pub(crate) fn insert_keyed_batch(
     batch: &RecordBatch,
 ) -> Result<u64, EngineError> {
     change(session, engine, found, "insert", |changes| {
-        let fitted = fitter_for(found, "insert", batch)?.batch(batch)?;
-        changes.add(&fitted, USE_SQL)?;
+        let (mut fitter, names) = (fitter_for(found, "insert", batch)?, RowNames::From(1));
+        let fitted = changes.errors().fit(&mut fitter, batch, names)?;
+        changes.add(&fitted, names, USE_SQL)?;
         Ok(changes.rows())
     })
 }

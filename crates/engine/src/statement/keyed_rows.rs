@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
+use arrow_array::{BinaryViewArray, RecordBatch};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
@@ -15,9 +15,10 @@ use halocline_store::{StoreError, StoreTransaction};
 
 use super::defaults::spelled_out;
 use super::insert::{literal_rows, query_fitter};
-use super::keyed_changes::{CollectedChanges, KeyedChanges, USE_ON_CONFLICT};
+use super::keyed_changes::{CHOOSE_ANOTHER, CollectedChanges, KeyedChanges};
 use super::modify::{ChangedTable, plan_delete, plan_update};
 use super::parse::{Delete, Insert, InsertSource, Update};
+use super::row_errors::RowNames;
 use super::run::StatementRun;
 use super::upsert::KeyedUpsert;
 use crate::EngineError;
@@ -171,18 +172,21 @@ impl StatementRun<'_> {
         let mut batches = Vec::new();
         match &insert.source {
             InsertSource::Literals(rows) => {
-                batches.push(literal_rows(&**target.table, &insert.columns, rows)?);
+                let (rows, mut fit) = literal_rows(&**target.table, &insert.columns, rows)?;
+                batches.push(changes.errors().fit(&mut fit, &rows, RowNames::From(1))?);
             }
             InsertSource::Query(query) => {
                 let (mut rows, mut fit) = target.query(query, &insert.columns).await?;
                 while let Some(batch) = rows.next().await {
-                    batches.push(fit.batch(&batch?)?);
+                    let names = RowNames::From(fit.rows() + 1);
+                    batches.push(changes.errors().fit(&mut fit, &batch?, names)?);
                 }
             }
         }
-        let mut rows = 0;
+        let (mut first, mut rows) = (1, 0);
         for batch in &batches {
-            rows += upsert.write(target, batch, changes)?;
+            rows += upsert.write(target, batch, first, changes)?;
+            first += batch.num_rows() as u64;
         }
         Ok(rows)
     }
@@ -228,7 +232,7 @@ impl KeyedTarget<'_> {
         let mut rows = self.planner.start(&plan).await?;
         let statement = format!("UPDATE {}", self.table.name());
         let mut fit = BatchFitter::new(statement, self.table.schema(), from).with_defaults(&**self.table);
-        let mut updated: Vec<RecordBatch> = Vec::new();
+        let mut updated: Vec<(BinaryViewArray, RecordBatch)> = Vec::new();
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             for key in batch.column(0).as_binary_view().iter().flatten() {
@@ -238,11 +242,13 @@ impl KeyedTarget<'_> {
                     return Err(EngineError::Query(text.into()));
                 }
             }
-            updated.push(fit.batch(&batch)?);
+            let keys = batch.column(0).as_binary_view().clone();
+            let batch = changes.errors().fit(&mut fit, &batch, RowNames::OldKeys(&keys))?;
+            updated.push((keys, batch));
         }
         // New keys may be those of other rows that are updated, so all old ones are noted first.
-        for batch in &updated {
-            changes.add(batch, USE_ON_CONFLICT)?;
+        for (keys, batch) in &updated {
+            changes.add(batch, RowNames::OldKeys(keys), CHOOSE_ANOTHER)?;
         }
         Ok(changes.rows())
     }

@@ -132,12 +132,11 @@ pub(super) fn create(
         spec.or_replace,
         spec.if_not_exists,
     ) {
-        (true, true, _) => tables.drop_table(&spec.name)?,
         (true, false, true) => return Ok(spec.is_there()),
         (true, false, false) => return Err(spec.exists()),
-        (false, ..) => {}
+        (true, true, _) | (false, ..) => {}
     }
-    tables.create(definition)?;
+    tables.publish(tables.prepare(definition)?, spec.or_replace)?;
     Ok(format!("table {}: 0 rows", spec.name))
 }
 

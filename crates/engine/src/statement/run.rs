@@ -73,6 +73,7 @@ pub(crate) async fn run(
             }
             run.create_table_as(spec, query).await
         }
+        Statement::CreateKeyedAs { spec, columns, query } => run.create_keyed_as(spec, columns, query).await,
         Statement::NewTable {
             spec,
             schema,

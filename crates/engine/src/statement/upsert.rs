@@ -15,6 +15,7 @@ use halocline_keyed::KeyRanges;
 use super::keyed_changes::{KeyedChanges, ONE_ROW, USE_ON_CONFLICT};
 use super::keyed_rows::KeyedTarget;
 use super::parse::OnConflict;
+use super::row_errors::RowNames;
 use crate::EngineError;
 use crate::write::{BatchFitter, is_default};
 
@@ -66,7 +67,8 @@ impl KeyedUpsert {
         })
     }
 
-    /// Adds the rows of a batch to the changes; returns the number of rows written.
+    /// Adds the rows of a batch to the changes; returns the number of rows written. `first` is the number of
+    /// the first row in the statement.
     ///
     /// # Errors
     /// A key is there that must not be; a value does not fit; the store cannot be read.
@@ -74,24 +76,25 @@ impl KeyedUpsert {
         &self,
         target: &KeyedTarget<'_>,
         batch: &RecordBatch,
+        first: u64,
         changes: &mut KeyedChanges<'_>,
     ) -> Result<u64, EngineError> {
-        let before = changes.rows();
+        let (before, names) = (changes.rows(), RowNames::From(first));
         match self {
-            Self::Fail => changes.add(batch, USE_ON_CONFLICT)?,
+            Self::Fail => changes.add(batch, names, USE_ON_CONFLICT)?,
             Self::Nothing => {
-                for row in target.table.encode(batch)? {
+                for row in changes.errors().encode(batch, names)? {
                     if !changes.has(&row.key)? {
                         changes.put(row)?;
                     }
                 }
             }
-            Self::Replace => target
-                .table
-                .encode(batch)?
-                .into_iter()
-                .try_for_each(|row| changes.put(row))?,
-            Self::Update(update) => update.write(target, batch, changes)?,
+            Self::Replace => {
+                for row in changes.errors().encode(batch, names)? {
+                    changes.put(row)?;
+                }
+            }
+            Self::Update(update) => update.write(target, batch, first, changes)?,
         }
         Ok(changes.rows() - before)
     }
@@ -162,12 +165,14 @@ impl UpdateOnConflict {
         &self,
         target: &KeyedTarget<'_>,
         batch: &RecordBatch,
+        first: u64,
         changes: &mut KeyedChanges<'_>,
     ) -> Result<(), EngineError> {
+        let names = RowNames::From(first);
         let mut conflicts: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
-        for (at, row) in target.table.encode(batch)?.into_iter().enumerate() {
+        for (at, row) in changes.errors().encode(batch, names)?.into_iter().enumerate() {
             if changes.writes(&row.key) || conflicts.contains_key(&row.key) {
-                return Err(changes.duplicate(batch, at, ONE_ROW));
+                return Err(changes.errors().duplicate(batch, at, names, ONE_ROW));
             }
             match changes.has(&row.key)? {
                 true => drop(conflicts.insert(row.key, at as u32)),
@@ -178,6 +183,7 @@ impl UpdateOnConflict {
             return Ok(());
         }
         let new = take_record_batch(batch, &UInt32Array::from_iter_values(conflicts.values().copied()))?;
+        let numbers: Vec<u64> = conflicts.values().map(|at| first + u64::from(*at)).collect();
         let all: Vec<usize> = (0..target.table.schema().fields().len()).collect();
         let ranges = KeyRanges::keys(conflicts.into_keys());
         let there = target
@@ -185,17 +191,19 @@ impl UpdateOnConflict {
             .scan(&target.view, ranges, &all)
             .next_batch(usize::MAX)?;
         match there {
-            Some(there) => self.update(target, &there, &new, changes),
+            Some(there) => self.update(target, &there, &new, &numbers, changes),
             None => Ok(()),
         }
     }
 
-    /// Updates rows that are there by those to insert, which have the same keys.
+    /// Updates rows that are there by those to insert, which have the same keys, and these numbers in the
+    /// statement.
     fn update(
         &self,
         target: &KeyedTarget<'_>,
         there: &RecordBatch,
         new: &RecordBatch,
+        numbers: &[u64],
         changes: &mut KeyedChanges<'_>,
     ) -> Result<(), EngineError> {
         let columns: Vec<ArrayRef> = there.columns().iter().chain(new.columns()).cloned().collect();
@@ -210,6 +218,7 @@ impl UpdateOnConflict {
                 (0..rows as u32).filter(is_true).collect()
             }
         };
+        let numbers: Vec<u64> = selected.iter().map(|row| numbers[*row as usize]).collect();
         let input = take_record_batch(&input, &UInt32Array::from(selected))?;
         let (mut values, mut from) = (Vec::new(), Vec::new());
         for (column, value) in self.values.iter().enumerate() {
@@ -227,11 +236,11 @@ impl UpdateOnConflict {
         let updated = RecordBatch::try_from_iter_with_nullable(values)?;
         let statement = format!("INSERT INTO {}", target.table.name());
         let mut fit = BatchFitter::new(statement, target.table.schema(), from).with_defaults(&**target.table);
-        let updated = fit.batch(&updated)?;
-        target
-            .table
-            .encode(&updated)?
-            .into_iter()
-            .try_for_each(|row| changes.put(row))
+        let names = RowNames::Numbers(&numbers);
+        let updated = changes.errors().fit(&mut fit, &updated, names)?;
+        for row in changes.errors().encode(&updated, names)? {
+            changes.put(row)?;
+        }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ mod cancel;
 mod crash;
 mod damage;
 mod faults;
+mod keyed_crash;
 mod model;
 mod placements;
 mod steps;

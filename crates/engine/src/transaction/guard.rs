@@ -241,21 +241,14 @@ impl KeyedPart {
     }
 
     /// Commits this part together with the changes of other tables.
-    fn commit_with(self, mut others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
+    fn commit_with(self, others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.writes {
             return self.take().commit_with(|_| others.commit(cancel));
         }
         if !others.has_changes() {
             return self.commit();
         }
-        others.prepare(cancel)?;
-        let engine = others.engine().clone();
-        let mut moment = None;
-        self.take().commit_with(|batch| {
-            batch.put_into(others.txn())?;
-            moment = Some(engine.stores.commit_moment());
-            others.publish_prepared()
-        })
+        others.commit_with_stores(cancel, |decide| self.take().commit_with(decide))
     }
 }
 

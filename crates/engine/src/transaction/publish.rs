@@ -11,6 +11,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use halocline_columns::{Table, TableWriter, delete_rows};
 use halocline_elf::refresh_index;
+use halocline_store::DecidedBatch;
 
 use super::Transaction;
 use crate::EngineError;
@@ -21,6 +22,9 @@ use crate::tuning::EngineFault;
 
 /// Bytes up to which a log doubles each time it is full.
 const LOG_MAX_BYTES: u64 = 16 << 20;
+
+/// The commit of a transaction together with a batch of the stores.
+pub(crate) type CommitDecision<'a> = Box<dyn FnOnce(&DecidedBatch) -> Result<(), EngineError> + 'a>;
 
 impl Transaction {
     /// Makes segments of the added rows of a table, and marks its deleted rows in the segments there are.
@@ -104,11 +108,31 @@ impl Transaction {
         self.publish_prepared()
     }
 
+    /// Commits together with changes of the stores, all or nothing: `commit` commits those, and hands
+    /// [`CommitDecision`] to the stores, which makes both visible at one moment.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit) and of `commit`.
+    pub(crate) fn commit_with_stores(
+        mut self,
+        cancel: &AtomicBool,
+        commit: impl FnOnce(CommitDecision<'_>) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        self.prepare(cancel)?;
+        let engine = Arc::clone(&self.engine);
+        let mut moment = None;
+        commit(Box::new(|batch| {
+            batch.put_into(&self.txn)?;
+            moment = Some(engine.stores.commit_moment());
+            self.publish_prepared()
+        }))
+    }
+
     /// Makes segments of all small changes, and brings indexes up to date, so that only the commit is left.
     ///
     /// # Errors
     /// Those of [`commit`](Self::commit).
-    pub(super) fn prepare(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
+    fn prepare(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.engine.tuning.injected(EngineFault::ForgetLog) {
             self.fold_all()?;
         }
@@ -134,7 +158,7 @@ impl Transaction {
     ///
     /// # Errors
     /// The pool cannot be written.
-    pub(super) fn publish_prepared(self) -> Result<(), EngineError> {
+    fn publish_prepared(self) -> Result<(), EngineError> {
         let Self {
             engine,
             txn,

@@ -68,6 +68,21 @@ impl BatchFitter {
             .map_err(EngineError::from)
     }
 
+    /// Returns the number of rows in the batches so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Returns the value of a column of the table in a row of a batch, before it is fitted, as an array of
+    /// one value.
+    pub(crate) fn given(&self, batch: &RecordBatch, column: usize, row: usize) -> ArrayRef {
+        match (self.from[column], self.defaults.get(column)) {
+            (Some(from), _) => batch.column(from).slice(row, 1),
+            (None, Some(Some(default))) => Arc::clone(default),
+            (None, _) => new_null_array(self.schema.field(column).data_type(), 1),
+        }
+    }
+
     /// Returns the values of a column that the batches lack.
     fn left_out(&self, column: usize, data_type: &DataType, rows: usize) -> Result<ArrayRef, EngineError> {
         match self.defaults.get(column).and_then(Option::as_ref) {

@@ -43,7 +43,7 @@ async fn rows_are_written_found_and_kept() {
     );
     let message = error(&db, "INSERT INTO users (org, id) VALUES ('d', 1), ('b', 2)").await;
     assert!(
-        message.contains("INSERT INTO users: there is a row with the primary key (b, 2) already"),
+        message.contains("INSERT INTO users, row 2: there is a row with the primary key (b, 2) already"),
         "{message}"
     );
     let message = error(&db, "INSERT INTO users (org, id) VALUES ('d', 1), ('d', 1)").await;

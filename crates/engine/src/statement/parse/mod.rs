@@ -1,5 +1,6 @@
 //! Classification of statements by their syntax trees.
 
+mod columns;
 mod control;
 mod copy;
 mod index;
@@ -15,6 +16,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+pub(crate) use columns::KeyedColumns;
 pub(crate) use copy::CopyFrom;
 pub(crate) use rows::{Delete, Insert, InsertSource, OnConflict, Update};
 pub(crate) use table::{Alter, Alteration};
@@ -44,6 +46,15 @@ pub(crate) enum Statement {
     CreateTable {
         /// The table.
         spec: TableSpec,
+        /// Its rows.
+        query: Box<Query>,
+    },
+    /// `CREATE TABLE … PRIMARY KEY … AS`.
+    CreateKeyedAs {
+        /// The table.
+        spec: TableSpec,
+        /// Its columns and its key.
+        columns: KeyedColumns,
         /// Its rows.
         query: Box<Query>,
     },
@@ -132,6 +143,7 @@ pub(crate) fn parse(text: &str, values: &[ScalarValue]) -> Result<Statement, Eng
         parameters::refuse(values)?;
         return Ok(statement);
     }
+    columns::refuse_untyped(text)?;
     let mut statements = DFParserBuilder::new(text)
         .with_dialect(&GenericDialect {})
         .build()

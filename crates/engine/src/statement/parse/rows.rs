@@ -158,7 +158,7 @@ fn on_conflict(insert: &ast::Insert, table: &str) -> Result<OnConflict, EngineEr
 
 /// Returns the query with distinct names for repeated outputs, such as two NULLs: the names do not matter
 /// here, but DataFusion requires them to differ.
-fn distinctly_named(query: &Query) -> Box<Query> {
+pub(super) fn distinctly_named(query: &Query) -> Box<Query> {
     let mut query = Box::new(query.clone());
     if let SetExpr::Select(select) = &mut *query.body {
         let texts: Vec<String> = select.projection.iter().map(ToString::to_string).collect();

@@ -2,15 +2,16 @@
 
 use arrow_schema::Field;
 use datafusion::sql::sqlparser::ast::{
-    self, AlterTableOperation, ColumnDef, ColumnOption, CreateTableOptions, Expr, RenameTableNameKind,
-    SqlOption, TableConstraint, Value,
+    self, AlterTableOperation, CreateTableOptions, Expr, RenameTableNameKind, SqlOption, Value,
 };
 use halocline_columns::TableEncoding;
 
 use super::super::create_table::TableSpec;
+use super::columns::{KeyedColumns, ListedColumns, without_default};
+use super::rows::distinctly_named;
 use super::{Statement, identifier, object_name, refuse};
 use crate::EngineError;
-use crate::import::{read_columns, read_field};
+use crate::import::read_field;
 
 /// A change of a table's description.
 #[derive(Debug)]
@@ -78,48 +79,50 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
         or_replace: create.or_replace,
         name,
     };
+    let listed = ListedColumns::read(create)?;
+    if !listed.key.is_empty() && (spec.cluster.is_some() || spec.encoding != TableEncoding::default()) {
+        return refuse(
+            "WITH in the CREATE TABLE of a table with a primary key",
+            "leave it out; its rows are in the order of the key",
+        );
+    }
     let Some(query) = &create.query else {
-        let mut key = primary_key(&create.constraints)?;
-        let wrong = |reason| EngineError::Query(format!("CREATE TABLE {}: {reason}", spec.name));
-        let (mut columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
-        for column in &mut columns {
-            let options = column.options.len();
-            column
-                .options
-                .retain(|option| !matches!(option.option, ColumnOption::PrimaryKey(_)));
-            if column.options.len() == options {
-                continue;
-            }
-            if !key.is_empty() {
-                let instead = "for several columns write PRIMARY KEY (a, b) behind the columns";
-                return refuse("PRIMARY KEY twice", instead);
-            }
-            key = vec![identifier(&column.name)];
-        }
-        if !key.is_empty() && (spec.cluster.is_some() || spec.encoding != TableEncoding::default()) {
-            return refuse(
-                "WITH in the CREATE TABLE of a table with a primary key",
-                "leave it out; its rows are in the order of the key",
-            );
-        }
-        let schema = read_columns(&columns).map_err(wrong)?;
+        let schema = listed.schema(&spec.name)?;
         return Ok(Statement::NewTable {
             spec,
             schema,
-            defaults,
-            key,
+            defaults: listed.defaults,
+            key: listed.key,
         });
     };
-    if !create.columns.is_empty() || !create.constraints.is_empty() {
-        return refuse(
-            "a column list in CREATE TABLE … AS",
+    match (listed.key.is_empty(), listed.columns.is_empty()) {
+        (true, true) => Ok(Statement::CreateTable {
+            spec,
+            query: query.clone(),
+        }),
+        (true, false) => refuse(
+            "a column list without PRIMARY KEY in CREATE TABLE … AS",
             "name and cast the columns in the SELECT",
-        );
+        ),
+        (false, true) => Ok(Statement::CreateKeyedAs {
+            columns: KeyedColumns {
+                schema: None,
+                defaults: listed.defaults,
+                key: listed.key,
+            },
+            spec,
+            query: query.clone(),
+        }),
+        (false, false) => Ok(Statement::CreateKeyedAs {
+            columns: KeyedColumns {
+                schema: Some(listed.schema(&spec.name)?),
+                defaults: listed.defaults,
+                key: listed.key,
+            },
+            spec,
+            query: distinctly_named(query),
+        }),
     }
-    Ok(Statement::CreateTable {
-        spec,
-        query: query.clone(),
-    })
 }
 
 /// Refuses what a table of a pool does not have. Destructured field by field: one that the parser adds fails
@@ -210,7 +213,6 @@ fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
         (comment.is_some(), "COMMENT"),
         (on_commit.is_some(), "ON COMMIT"),
         (on_cluster.is_some(), "ON CLUSTER"),
-        (primary_key.is_some(), "PRIMARY KEY"),
         (partition_by.is_some(), "PARTITION BY"),
         (inherits.is_some(), "INHERITS"),
         (partition_of.is_some() || for_values.is_some(), "PARTITION OF"),
@@ -220,6 +222,13 @@ fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
     ];
     if let Some((_, kind)) = kinds.iter().find(|(given, _)| *given) {
         return refuse(format!("{kind} in CREATE TABLE"), "leave it out");
+    }
+    if primary_key.is_some() {
+        return refuse(
+            "PRIMARY KEY outside of the column list",
+            "write it in the list: CREATE TABLE t (a bigint, PRIMARY KEY (a)), or with a query \
+             CREATE TABLE t (PRIMARY KEY (a)) AS SELECT …",
+        );
     }
     for (given, what) in [
         (order_by.is_some(), "ORDER BY"),
@@ -253,47 +262,6 @@ fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
         true => refuse("an option of CREATE TABLE", "leave it out"),
         false => Ok(()),
     }
-}
-
-/// Returns the columns of the primary key among the constraints; none if there is no key.
-fn primary_key(constraints: &[TableConstraint]) -> Result<Vec<String>, EngineError> {
-    let mut key = Vec::new();
-    for constraint in constraints {
-        let TableConstraint::PrimaryKey(primary) = constraint else {
-            return refuse(
-                "a constraint",
-                "NOT NULL and PRIMARY KEY are the only ones; leave the others out",
-            );
-        };
-        if !key.is_empty() {
-            return refuse("PRIMARY KEY twice", "write PRIMARY KEY (a, b)");
-        }
-        for column in &primary.columns {
-            match &column.column.expr {
-                Expr::Identifier(name) if column.column.options.asc != Some(false) => {
-                    key.push(identifier(name));
-                }
-                other => {
-                    return refuse(format!("PRIMARY KEY ({other})"), "name columns, without DESC");
-                }
-            }
-        }
-    }
-    Ok(key)
-}
-
-/// Returns a column without its default, and the default.
-fn without_default(column: &ColumnDef) -> (ColumnDef, Option<Expr>) {
-    let mut column = column.clone();
-    let mut default = None;
-    column.options.retain(|option| match &option.option {
-        ColumnOption::Default(value) => {
-            default = Some(value.clone());
-            false
-        }
-        _ => true,
-    });
-    (column, default)
 }
 
 /// Reads the options of a table in `WITH (…)`.

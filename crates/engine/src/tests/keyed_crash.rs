@@ -1,0 +1,129 @@
+//! Death at any moment of a statement that creates or drops tables with a primary key: the tables are there as
+//! before it or as after it, with all their rows.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use halocline_media::Tracked;
+use halocline_media::explore::{Explorer, Report, Violation};
+
+use super::model::runtime;
+use super::{check, create, open, rows, sorted};
+use crate::tuning::Tuning;
+use crate::{Compaction, Database};
+
+/// Images tried per fence, about.
+const IMAGES: usize = 8;
+
+const SETUP: &[&str] = &[
+    "CREATE TABLE t (i bigint, s varchar)",
+    "INSERT INTO t SELECT i, 'row ' || i FROM generate_series(1, 40) AS s(i)",
+    "CREATE INDEX x ON t (i)",
+    "CREATE TABLE u AS SELECT 1 AS n",
+    "CREATE TABLE first (a int PRIMARY KEY)",
+];
+
+/// Each step must appear at once.
+const STEPS: &[&[&str]] = &[
+    &["CREATE TABLE k (PRIMARY KEY (i)) AS SELECT i, s FROM t"],
+    &["CREATE OR REPLACE TABLE k (s text PRIMARY KEY, n smallint) AS SELECT s, i FROM k WHERE i > 10"],
+    &["INSERT INTO first VALUES (1), (2)"],
+    &["DROP TABLE k, t, first"],
+    &["CREATE TABLE k (a int, b int, PRIMARY KEY (b)) AS SELECT n, n FROM u"],
+    &["CREATE TABLE l (a int PRIMARY KEY)"],
+    &["DROP TABLE IF EXISTS k, l"],
+];
+
+/// All tables with their rows.
+async fn state(db: &Database) -> Result<Vec<String>, String> {
+    let tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
+    let mut all = Vec::new();
+    for name in sorted(&rows(db, tables).await?) {
+        let name = name.trim_end_matches('|');
+        all.push(format!("table {name}"));
+        all.extend(sorted(&rows(db, &format!("SELECT * FROM {name}")).await?));
+    }
+    Ok(all)
+}
+
+/// The tables after a crash must be one of those, and no store may be left of others.
+async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), String> {
+    let db = open(&medium, Compaction::Off, Tuning::default())?;
+    let found = state(&db).await?;
+    if !allowed.contains(&found) {
+        return Err(format!("{found:?} instead of one of {allowed:?}"));
+    }
+    let names = db.stores().map_err(|error| error.to_string())?.names();
+    let stores = names.iter().filter(|name| name.starts_with("sql/rows/")).count();
+    let tables = db
+        .engine
+        .stores
+        .existing_tables()
+        .map_err(|error| error.to_string())?;
+    let tables = tables.map_or(0, |tables| tables.names().len());
+    if stores != tables {
+        return Err(format!("{stores} stores of {tables} tables"));
+    }
+    check(&db)
+}
+
+/// Explores crashes in these steps.
+///
+/// # Errors
+/// One leaves what it must not.
+fn explore(steps: &[&[&str]]) -> Result<Report, Box<Violation>> {
+    let runtime = runtime();
+    let (kept, states) = (RefCell::new(None), RefCell::new(Vec::new()));
+    let explorer = Explorer {
+        limit: IMAGES,
+        ..Explorer::default()
+    };
+    explorer.run(
+        |medium| {
+            let db = create(medium, Compaction::Off, Tuning::default());
+            runtime.block_on(async {
+                for text in SETUP {
+                    rows(&db, text).await.unwrap();
+                }
+            });
+            let first = runtime.block_on(state(&db)).unwrap();
+            states.borrow_mut().push(first);
+            kept.replace(Some(db));
+        },
+        |medium| {
+            let db = kept.take().unwrap();
+            for (number, step) in steps.iter().enumerate() {
+                medium.begin(number as u64);
+                for text in *step {
+                    runtime.block_on(rows(&db, text)).unwrap();
+                }
+                medium.acknowledge(number as u64);
+                states.borrow_mut().push(runtime.block_on(state(&db)).unwrap());
+            }
+        },
+        |medium, crash| {
+            let states = states.borrow();
+            let (done, last) = crash.completed(0);
+            runtime.block_on(survives(medium, &states[done..=last]))
+        },
+    )
+}
+
+#[test]
+fn tables_with_a_key_are_created_and_dropped_whole() {
+    let report = explore(STEPS).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.fences > STEPS.len() && report.images > 50, "{report}");
+}
+
+#[test]
+fn several_statements_in_place_of_one_are_noticed() {
+    for step in [
+        ["DROP TABLE first", "DROP TABLE t"],
+        [
+            "CREATE TABLE k (i bigint PRIMARY KEY)",
+            "INSERT INTO k SELECT i FROM t",
+        ],
+    ] {
+        assert!(explore(&[&step]).is_err(), "{step:?}");
+    }
+}
