@@ -6,7 +6,8 @@
 //! Bulk-loads KEYS (10,000,000) keys into a TREE (`lb`) in FOLDER (/dev/shm), 70 % full. Then opens it, each
 //! time in the same process and with a warm page cache, and prints the time until it is open, the time of the
 //! first lookup after that, and the time until all leaves were read by a scan. `killed` is after a child
-//! process has inserted random keys, 1/64 of those in the tree or only one, and aborted. `written` opens the
+//! process has inserted random keys, 1/64 of those in the tree or only one, and aborted. `copied` opens a fresh
+//! copy of such a file, of which no page is mapped and none is huge, and inserts an entry. `written` opens the
 //! tree after such a kill, inserts random keys and closes it; it prints the times of the opening, of the
 //! slowest of the inserts, of all of them, and of the closing.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
@@ -64,8 +65,34 @@ fn measure(path: &str, keys: u64, kind: TreeKind) -> Result<(), Failure> {
         opened("killed", path, keys)?;
     }
     killed(path, keys / 64)?;
+    for _ in 0..3 {
+        copied(path, keys)?;
+    }
     written(path, keys / 64)?;
     opened("closed", path, keys)
+}
+
+/// Opens a copy of the pool and the tree in it, and inserts an entry. Prints times.
+fn copied(path: &str, keys: u64) -> Result<(), Failure> {
+    let copy = format!("{path}.copy");
+    std::fs::copy(path, &copy)?;
+    let start = Instant::now();
+    let pool = Pool::open(&copy, &options())?;
+    let pool_open = start.elapsed();
+    let start = Instant::now();
+    let tree = open_tree(&pool, "tree")?;
+    let open = start.elapsed();
+    let start = Instant::now();
+    tree.upsert(keys * 7 / 2, 1)?;
+    println!(
+        "copied: open {:>10.3} ms   pool {:>8.3} ms   first insert {:>8.3} ms",
+        milliseconds(open),
+        milliseconds(pool_open),
+        milliseconds(start.elapsed())
+    );
+    drop(tree);
+    pool.close()?;
+    Ok(std::fs::remove_file(&copy)?)
 }
 
 /// Has a child process insert keys and die.

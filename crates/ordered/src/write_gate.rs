@@ -73,14 +73,15 @@ impl WriteGate {
     /// Records an error of the medium and returns the result.
     #[inline]
     pub(crate) fn keep(&self, result: Result<(), MediaError>) -> Result<(), TreeError> {
-        match result {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                self.first.get_or_init(|| error.to_string());
-                self.state.store(FAILED, Ordering::Release);
-                Err(error.into())
-            }
-        }
+        result.map_err(|error| self.failed(error))
+    }
+
+    /// Records an error of the medium.
+    #[cold]
+    fn failed(&self, error: MediaError) -> TreeError {
+        self.first.get_or_init(|| error.to_string());
+        self.state.store(FAILED, Ordering::Release);
+        error.into()
     }
 
     /// Allocates a node, for which the pool may have to grow.
@@ -88,9 +89,22 @@ impl WriteGate {
     /// # Errors
     /// As [`Slab::alloc`]; a failure of the medium is kept.
     pub(crate) fn alloc(&self, slab: &Slab) -> Result<u64, TreeError> {
-        match slab.alloc() {
+        self.keep_failure(slab.alloc())
+    }
+
+    /// Allocates a node if the pool need not grow.
+    ///
+    /// # Errors
+    /// As [`Slab::alloc_present`]; a failure of the medium is kept.
+    pub(crate) fn alloc_present(&self, slab: &Slab) -> Result<Option<u64>, TreeError> {
+        self.keep_failure(slab.alloc_present())
+    }
+
+    /// Records a failure of the medium and returns the result.
+    fn keep_failure<T>(&self, result: Result<T, PoolError>) -> Result<T, TreeError> {
+        match result {
             Err(PoolError::Media(error @ (MediaError::Io { .. } | MediaError::Poisoned { .. }))) => {
-                self.keep(Err(error)).map(|()| 0)
+                Err(self.failed(error))
             }
             other => Ok(other?),
         }

@@ -1,5 +1,6 @@
-//! Trees of a process that is killed with SIGKILL while several threads write, again and again. They are
-//! large enough to be opened from a checkpoint, and are written further while most blocks are not read.
+//! Trees of a process that is killed with SIGKILL while several threads write, again and again. Those with inner
+//! nodes in DRAM are large enough to be opened from a checkpoint. All are written further while most nodes are not
+//! read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -83,7 +84,7 @@ const STRIDE: usize = 101;
 fn check(folder: &Path, progress: &File, compared: &mut [u64; THREADS as usize]) {
     let pool = Pool::open(folder.join("pool"), &PoolOptions::default()).unwrap();
     let tree = open_tree(&pool, "tree").unwrap();
-    // First a few lookups, in blocks that have not been read.
+    // First a few lookups, of nodes that have not been read.
     for number in (0..LOADED).step_by(7_919) {
         assert_eq!(tree.get(loaded(number)).unwrap(), Some(number));
     }
@@ -177,4 +178,14 @@ fn lb4() {
 #[test]
 fn fp() {
     survives_kills(TreeKind::Fp);
+}
+
+#[test]
+fn fast_fair() {
+    survives_kills(TreeKind::FastFair);
+}
+
+#[test]
+fn wb() {
+    survives_kills(TreeKind::Wb);
 }

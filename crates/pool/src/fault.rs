@@ -76,6 +76,10 @@ halocline_faults::faults! {
         RemoveOpenSlab,
         /// A slab uses a chunk that no generation names.
         UnpublishedChunk,
+        /// Nodes behind the durable frontier of a slab are handed out.
+        FrontierNotStored,
+        /// A slab grows while nodes are in doubt, and does not record it.
+        GrowthNotRecorded,
         /// A sync overlooks that its generation has been appended to since the last one.
         SkipLogSync,
     }

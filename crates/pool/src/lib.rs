@@ -80,7 +80,9 @@ pub use object::{ExtentRef, ObjectKind};
 pub use pool::{Pool, PoolInfo, PoolOptions};
 pub use probe::is_pool_file;
 pub use repair::{RepairPlan, RepairReport, saved_state_path};
-pub use slab::{NodeAtRest, NodeSet, NodeSums, Slab, SlabOptions, SlabPin, SlabRecovery, SlabStats};
+pub use slab::{
+    ConfirmedNode, NodeAtRest, NodeSet, NodeSums, Slab, SlabOptions, SlabPin, SlabRecovery, SlabStats,
+};
 pub use snapshot::{Object, Snapshot};
 pub use txn::Txn;
 pub use vacuum::VacuumReport;

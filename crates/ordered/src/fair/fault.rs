@@ -21,7 +21,7 @@ halocline_faults::faults! {
         ParentFirst,
         /// A split does not tell the parent which child it is about.
         NoHint,
-        /// Opening does not ask which child a split was about.
+        /// The first visit of a parent does not ask which child a split was about.
         HintIgnored,
         /// A node takes over keys without clearing the entries that a split has left in it.
         StaleEntries,

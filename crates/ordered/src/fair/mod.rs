@@ -9,8 +9,8 @@
 //! - *FAIR* (section 4): a split writes the new node, links it as the sibling and updates the parent last. A
 //!   reader that reaches a node whose keys end before its own key follows the sibling link. The parent stores
 //!   the child of the latest change as a hint, in a word that is flushed with the new node and needs no fence
-//!   of its own. Opening therefore checks one child per parent for an unfinished change instead of all of
-//!   them.
+//!   of its own. The first visit of a parent therefore checks one child for an unfinished change instead of
+//!   all of them.
 //!
 //! Unlike in the paper, readers validate the versions of nodes ([`crate::persistent`]), so operations
 //! are linearizable. Empty nodes, and inner nodes with few children, are merged with a neighbour by the
@@ -29,6 +29,6 @@ pub(crate) use nodes::FairFormat;
 crate::persistent::stored_tree! {
     /// A FAST&FAIR tree with nodes of 512 bytes. An insert or a removal writes the lines from its position
     /// to the last entry of the node and waits for one fence per line; an update takes one line and one
-    /// fence. Reads are `O(log n)`. Opening reads only the inner nodes.
+    /// fence. Reads are `O(log n)`. Opening reads only the root.
     FastFair, FairFormat
 }

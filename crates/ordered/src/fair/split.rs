@@ -3,14 +3,14 @@
 //! *Split*: (1) write the new node and store the number of the old node in the parent; (2) link the new node
 //! from the old one, then lower the old node's greatest key, in one line; (3) insert an entry into the
 //! parent. A crash before (2) leaves a node that is not referenced. After the link is stored, the old node
-//! may hold entries that the new node also holds; the second store of (2) invalidates them. Opening repeats
-//! that store and (3) if they are missing.
+//! may hold entries that the new node also holds; the second store of (2) invalidates them. The
+//! first visit of the parent repeats that store and (3) if they are missing.
 //!
 //! *Merge*: (1) copy the right node's entries into free slots of the left one, where they are invalid because
 //! their keys exceed its greatest key, and store the number of the left node in the parent; (2) remove the
 //! right node from the parent; (3) raise the left node's greatest key, then change its link to skip the right
-//! one, in one line. A crash before the last store leaves the right node linked and complete, and opening
-//! undoes the merge.
+//! one, in one line. A crash before the last store leaves the right node linked and complete, and the
+//! first visit of the parent undoes the merge.
 
 use halocline_media::LINE;
 
@@ -58,7 +58,7 @@ pub(super) fn join(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, left: NodeRef<
     if !injected(FastFairFault::JoinUnfenced) {
         out.fence();
     }
-    // The hint is durable, so opening finds this change unfinished until the left node's head is complete.
+    // The hint is durable, so it is found unfinished until the left node's head is complete.
     shift::remove(out, parent, last_up_to(parent, right.low()));
     out.store(left.offset + NodeHead::HIGH, right.high());
     out.store(left.offset + NodeHead::SIBLING, right.sibling());

@@ -46,7 +46,7 @@ impl<F: NodeFormat> PersistentTree<F> {
     #[inline(always)]
     fn below(&self, at: VersionedNode, level: u32, key: u64) -> Option<VersionedNode> {
         let node = self.node(at.number);
-        if !(node.is::<F>(level) && node.covers(key)) {
+        if !(self.visited.has(at.number) && node.is::<F>(level) && node.covers(key)) {
             return None;
         }
         let number = self.number(F::child(node, key));

@@ -23,6 +23,8 @@ struct PendingNode {
 impl<F: NodeFormat> PersistentTree<F> {
     /// Checks every node, from the root down, in the order of keys.
     pub(crate) fn check_all(&self) -> Result<TreeCheckReport, TreeError> {
+        // Only then it is known which nodes are in use.
+        self.complete_walk()?;
         let mut report = TreeCheckReport::default();
         let (root, height) = self.root();
         let mut inner_nodes = 0;
@@ -68,7 +70,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let number = self.number(due.link);
         let unseen = due.level == 0 && self.slab.is_node(due.link) && !self.visited.has(number);
         match self.slab.is_read_only() && unseen {
-            true => match self.visit(number) {
+            true => match self.visit(number, 0) {
                 Err(error @ TreeError::NeedsRecovery { .. }) => Err(error),
                 _ => Ok(()),
             },
@@ -104,8 +106,8 @@ impl<F: NodeFormat> PersistentTree<F> {
                 _ => wrong("its level or key range differs from what its parent says"),
             });
         }
-        if due.level == 0 && !self.visited.has(number) {
-            self.visit(number).map_err(|error| match error {
+        if !self.visited.has(number) {
+            self.visit(number, due.level).map_err(|error| match error {
                 TreeError::Damaged { reason, .. } => wrong(&reason),
                 other => wrong(&other.to_string()),
             })?;

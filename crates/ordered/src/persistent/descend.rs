@@ -2,12 +2,10 @@
 
 use crate::TreeError;
 use crate::locks::Backoff;
-use crate::open_mode::{NOT_AS_CLOSED, begin_repair, has_changed};
 
 use super::entries::SortedEntries;
 use super::format::NodeFormat;
 use super::layout::TOP;
-use super::node::NodeWriter;
 use super::tree::PersistentTree;
 
 /// A node and the version at which it was reached.
@@ -61,7 +59,7 @@ impl<F: NodeFormat> PersistentTree<F> {
     /// Descends like [`try_descend`](PersistentTree::try_descend) and calls `passing` with the number and
     /// level of each node on the path that covers the key.
     #[inline(always)]
-    fn follow(
+    pub(super) fn follow(
         &self,
         key: u64,
         down_to: u32,
@@ -82,8 +80,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         let mut least = 0;
         loop {
             self.intact(at.number)?;
-            if level == 0 && !self.visited.has(at.number) {
-                return self.first_visit(key, from, at);
+            if !self.visited.has(at.number) {
+                return self.first_visit(key, level, from, at);
             }
             let node = self.node(at.number);
             let low = node.low();
@@ -123,7 +121,7 @@ impl<F: NodeFormat> PersistentTree<F> {
     /// concurrent change interfered, or the node is damaged. `other` is the damaged one instead if all
     /// other links agree with the node's own head.
     #[cold]
-    fn contradiction(
+    pub(super) fn contradiction(
         &self,
         from: Option<VersionedNode>,
         at: VersionedNode,
@@ -144,38 +142,21 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Visits a leaf for the first time since the tree was opened. Returns `None`, so that the caller
-    /// descends again.
-    #[cold]
-    fn first_visit(
-        &self,
-        key: u64,
-        from: Option<VersionedNode>,
-        at: VersionedNode,
-    ) -> Result<Option<VersionedNode>, TreeError> {
-        if !self.node(at.number).is::<F>(0) {
-            return self.contradiction(from, at, from);
-        }
-        self.verify_place(key, 0)?;
-        self.visit(at.number)?;
-        Ok(None)
-    }
-
     /// Compares a node with what its parent says about it, both at one version: the level and the range of
     /// keys, which writers change together. A thread that finds a node inconsistent calls this before it
-    /// retries, so damage cannot make it retry forever. Does nothing if a concurrent change interferes.
+    /// retries, so damage cannot make it retry forever. Returns false if a concurrent change interferes.
     ///
     /// # Errors
     /// [`TreeError::Damaged`], of the node or of its parent.
     #[cold]
-    pub(crate) fn verify_place(&self, key: u64, level: u32) -> Result<(), TreeError> {
+    pub(crate) fn verify_place(&self, key: u64, level: u32) -> Result<bool, TreeError> {
         let Some(above) = self.try_descend(key, level + 1)? else {
-            return Ok(());
+            return Ok(false);
         };
         let parent = self.node(above.number);
         let examined = F::examine(parent);
         if !self.locks.validate(above.number, above.version) {
-            return Ok(());
+            return Ok(false);
         }
         let summary = examined.map_err(|reason| self.damaged(above.number, reason))?;
         let child = summary.entries.child(key);
@@ -187,14 +168,14 @@ impl<F: NodeFormat> PersistentTree<F> {
             return Err(self.damaged(above.number, "one of its links does not lead to a node"));
         }
         let Some(version) = self.locks.read(number) else {
-            return Ok(());
+            return Ok(false);
         };
         let node = self.node(number);
         let keys = (low, summary.entries.high(child, parent.high()));
         let agrees = node.is::<F>(level) && (node.low(), node.high()) == keys;
         let still = self.locks.validate(above.number, above.version) && self.locks.validate(number, version);
         if agrees || !still {
-            return Ok(());
+            return Ok(still);
         }
         Err(match self.is_in_place(number) {
             true => self.damaged(above.number, "one of its links does not lead to a child of it"),
@@ -304,32 +285,5 @@ impl<F: NodeFormat> PersistentTree<F> {
                 return Ok(super::node::offset_of(at.number));
             }
         }
-    }
-
-    /// Checks a leaf on its first visit and completes a change that a crash has interrupted.
-    ///
-    /// # Errors
-    /// [`TreeError::Damaged`], [`TreeError::Media`].
-    #[cold]
-    pub(super) fn visit(&self, number: u32) -> Result<(), TreeError> {
-        let _locked = self.locks.lock(number);
-        let node = self.node(number);
-        if !node.is::<F>(0) || self.visited.has(number) {
-            // The node has been freed, or another thread has visited it.
-            return Ok(());
-        }
-        if has_changed(&self.slab, node.offset) {
-            return Err(self.damaged(number, NOT_AS_CLOSED));
-        }
-        let summary = F::examine(node).map_err(|reason| self.damaged(number, reason))?;
-        if summary.unfinished {
-            begin_repair(&self.slab)?;
-            self.write_gate.check(&self.slab)?;
-            let mut out = NodeWriter::new(self.slab.medium());
-            F::repair(&mut out, node);
-            self.write_gate.keep(out.done())?;
-        }
-        self.visited.add(number);
-        Ok(())
     }
 }

@@ -87,7 +87,7 @@ impl<F: NodeFormat> PersistentTree<F> {
 
     /// Visits a leaf; returns false if it is damaged. A read-only tree may contain unfinished changes.
     fn may_be_counted(&self, leaf: u32) -> bool {
-        matches!(self.visit(leaf), Ok(()) | Err(TreeError::NeedsRecovery { .. }))
+        matches!(self.visit(leaf, 0), Ok(()) | Err(TreeError::NeedsRecovery { .. }))
     }
 
     /// Counts the leaves of one parent, beginning with the key `from`. Ends early if a concurrent change
@@ -110,7 +110,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             if visited && known && !agrees {
                 locked.unchanged();
                 // A concurrent change interfered, or the leaf is damaged.
-                return self.verify_place(passed, 0);
+                return self.verify_place(passed, 0).map(drop);
             }
             if visited && known {
                 // `examine` sees the entries as they will be after unfinished changes are completed.

@@ -11,9 +11,10 @@
 //! locks the nodes it changes, and the parent if a child is added or removed; it never waits for one
 //! lock while it holds another. A freed node is marked as such before its lock is released.
 //!
-//! Opening reads only the inner nodes. A change within a leaf that a crash has interrupted is completed
-//! when the leaf is first visited ([`VisitedLeaves`](visited::VisitedLeaves)), so all other code sees
-//! complete leaves. Entries are counted on demand ([`LazyEntryCount`](entry_count::LazyEntryCount)).
+//! Opening reads only the root. A change that a crash has interrupted is completed when the node, or for
+//! a change of several nodes their parent, is first [visited](visit), so all other code sees complete
+//! nodes. Entries are counted on demand ([`LazyEntryCount`](entry_count::LazyEntryCount)), and a
+//! [walk](usage) that goes on with each allocation finds out which nodes are in use.
 
 mod batch;
 mod bulk;
@@ -21,15 +22,17 @@ mod check;
 mod descend;
 mod entries;
 mod entry_count;
+pub(crate) mod fault;
 mod format;
 mod grow;
 mod layout;
 mod node;
-mod recover;
+mod open;
 mod remove;
 mod scan;
 mod tree;
-mod visited;
+mod usage;
+mod visit;
 mod write;
 
 pub(crate) use entries::SortedEntries;

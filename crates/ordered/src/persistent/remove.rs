@@ -84,7 +84,7 @@ impl<F: NodeFormat> PersistentTree<F> {
                 return Ok(None);
             }
             if level == path.height && level > 1 && entries.len() == 1 {
-                return match self.is_usable(self.number(entries[0].1))? {
+                return match self.is_usable(entries[0], level - 1)? {
                     true => self.shrink_root(&path, version, entries[0].1),
                     false => Ok(Some(false)),
                 };
@@ -109,7 +109,7 @@ impl<F: NodeFormat> PersistentTree<F> {
                 right: self.number(entries[left + 1].1),
                 level: level - 1,
             };
-            if !(self.is_usable(pair.left)? && self.is_usable(pair.right)?) {
+            if !(self.is_usable(entries[left], level - 1)? && self.is_usable(entries[left + 1], level - 1)?) {
                 continue;
             }
             if count_of(left) + count_of(left + 1) <= F::CAPACITY {
@@ -136,10 +136,13 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(Some(false))
     }
 
-    /// Returns true if a node is not known to be damaged. Visits it if it is a leaf.
-    fn is_usable(&self, number: u32) -> Result<bool, TreeError> {
+    /// Visits a child with the lower bound `low` on this level. Returns true if it is not known to be damaged.
+    fn is_usable(&self, (low, link): (u64, u64), level: u32) -> Result<bool, TreeError> {
+        let number = self.number(link);
         let visited = match self.visited.has(number) {
-            false => self.visit(number),
+            false => self
+                .verify_place(low, level)
+                .and_then(|_| self.visit(number, level)),
             true => Ok(()),
         };
         match visited.and_then(|()| self.intact(number)) {
@@ -172,6 +175,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         // Before the locks are released, so that no reader takes the freed node for a live one.
         self.mark_freed(&mut out, right);
         if pair.level > 0 {
+            self.confirm_inner(pair.right);
             self.add_inner_nodes(1_u64.wrapping_neg());
         }
         drop(locked);
@@ -195,6 +199,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         self.store_root(&mut out, child);
         self.set_root(self.number(child), path.height - 1);
         self.mark_freed(&mut out, root);
+        self.confirm_inner(number);
         self.add_inner_nodes(1_u64.wrapping_neg());
         drop(locked);
         let result = self.write_gate.keep(out.done());

@@ -60,7 +60,7 @@ impl<F: NodeFormat> LeafScanner for PersistentTree<F> {
         let agrees = keys == (snapshot.entries[slot].0, snapshot.high(slot));
         if !(agrees && node.is::<F>(0) && node.covers(key)) {
             // If a leaf's range differs from what the parent says, the scan might skip keys or never end.
-            return self.verify_place(key, 0).map(|()| None);
+            return self.verify_place(key, 0).map(|_| None);
         }
         F::each(node, |key, value| into.push((key, value)));
         if !self.locks.validate(number, version) {

@@ -16,7 +16,8 @@ use super::entry_count::LazyEntryCount;
 use super::format::NodeFormat;
 use super::layout::NODE;
 use super::node::{NodeRef, REACH, is_node_offset, number_of, offset_of};
-use super::visited::VisitedLeaves;
+use super::usage::UsageWalk;
+use super::visit::VisitedNodes;
 
 /// A tree whose nodes have one format.
 #[derive(Debug)]
@@ -24,10 +25,12 @@ pub(crate) struct PersistentTree<F: NodeFormat> {
     pub(crate) slab: Slab,
     /// The root's number in the lower half, its level in the upper one.
     pub(super) root: AtomicU64,
+    /// Number of inner nodes that are not in doubt.
     pub(super) inner_nodes: AtomicU64,
     pub(super) locks: Locks,
     pub(super) entry_count: LazyEntryCount,
-    pub(super) visited: VisitedLeaves,
+    pub(super) visited: VisitedNodes,
+    pub(crate) usage: UsageWalk,
     pub(super) damaged_nodes: DamagedNodes,
     pub(super) write_gate: WriteGate,
     pub(super) log: F::Log,
@@ -39,8 +42,12 @@ impl<F: NodeFormat> Drop for PersistentTree<F> {
             return;
         }
         if self.slab.sums().is_none() {
-            // Leaves that were not visited since a crash cannot be sealed; counting visits all of them.
+            // Nodes that were not visited since a crash cannot be sealed. Counting visits all leaves, the walk
+            // all inner nodes.
             self.entries();
+            if self.complete_walk().is_err() || self.write_gate.has_failed() {
+                return;
+            }
         }
         let visited = &self.visited;
         seal(&mut self.slab, &self.damaged_nodes, |node| {
@@ -75,10 +82,13 @@ impl<F: NodeFormat> PersistentTree<F> {
     }
 
     pub(crate) fn stats(&self) -> TreeStats {
+        // What cannot be read is not counted; operations that need it report the error.
+        let entries = self.entries();
+        let _ = self.complete_walk();
         let slab = self.slab.stats();
         let inner_nodes = self.inner_nodes.load(Ordering::Relaxed);
         TreeStats {
-            entries: self.entries(),
+            entries,
             leaves: slab.used.saturating_sub(inner_nodes),
             inner_nodes,
             height: self.root().1,
@@ -147,7 +157,7 @@ impl<F: NodeFormat> PersistentTree<F> {
 
     /// Allocates a node.
     pub(super) fn take(&self) -> Result<u64, TreeError> {
-        let node = self.write_gate.alloc(&self.slab)?;
+        let node = self.take_node()?;
         if node < REACH {
             return Ok(node);
         }
@@ -196,10 +206,12 @@ macro_rules! stored_tree {
                 Ok($tree($crate::persistent::PersistentTree::create(pool, name, chunk)?))
             }
 
-            /// Opens a tree: reads its inner nodes, about a twentieth of it, and completes changes of several
-            /// nodes that a crash has interrupted. Leaves are checked when they are first visited. Entries
-            /// are counted, which reads all leaves once, when their number is first requested
-            /// ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)).
+            /// Opens a tree in a time that does not depend on its size, whether it was closed or its process
+            /// was killed. Nodes are checked, and changes that a crash has interrupted are completed, when
+            /// they are first visited. Entries are counted, which reads all leaves once, when their number is
+            /// first requested ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)).
+            /// Which nodes are in use is found out little by little while nodes are allocated, or at once by
+            /// [`stats`](crate::OrderedIndex::stats) and [`check`](crate::OrderedIndex::check).
             ///
             /// A tree with a damaged inner node or a bad link can be opened. Operations that need a node
             /// below it fail ([`TreeError::Damaged`](crate::TreeError::Damaged)). All others succeed and use

@@ -19,6 +19,8 @@ pub(crate) struct Limited {
     medium: Tracked,
     most: AtomicU64,
     fences: AtomicU64,
+    /// Number of words that were loaded.
+    pub(crate) loads: AtomicU64,
 }
 
 impl Limited {
@@ -27,6 +29,7 @@ impl Limited {
             medium: Tracked::new(0).unwrap(),
             most: AtomicU64::new(u64::MAX),
             fences: AtomicU64::new(u64::MAX),
+            loads: AtomicU64::new(0),
         })
     }
 }
@@ -42,6 +45,7 @@ impl MediumAccess for Limited {
 
     fn load_u64(&self, offset: u64) -> u64 {
         sched::point();
+        self.loads.fetch_add(1, Ordering::Relaxed);
         self.medium.load_u64(offset)
     }
 

@@ -35,6 +35,7 @@ injected_faults! {
     hybrid::checkpoint::fault CheckpointFault;
     lb::fault LbFault;
     fp::fault FpFault;
+    persistent::fault PersistentFault;
     fair::fault FastFairFault;
     wb::fault WbFault;
 }

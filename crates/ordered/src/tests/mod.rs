@@ -19,6 +19,7 @@ mod lb;
 pub(crate) mod models;
 mod persistent;
 mod survival;
+mod unclean;
 mod wb;
 mod workload;
 
@@ -133,6 +134,11 @@ macro_rules! persistent_tests {
             tree_tests!(@ $kind: persistent, a_damaged_root_is_named);
             tree_tests!(@ $kind: persistent, a_count_among_writers);
             tree_tests!(@ $kind: persistent, opening_writes_nothing);
+            tree_tests!(@ $kind: unclean, opening_reads_the_root_only);
+            tree_tests!(@ $kind: unclean, crashes_of_trees_with_nodes_in_doubt);
+            tree_tests!(@ $kind: unclean, space_after_many_kills);
+            tree_tests!(@ $kind: unclean, merges_behind_the_walk);
+            tree_tests!(@ $kind: models, threads_and_nodes_that_were_not_visited);
         }
     )+};
 }

@@ -26,6 +26,6 @@ pub(crate) use nodes::WbFormat;
 
 crate::persistent::stored_tree! {
     /// A wB+-Tree with nodes of 512 bytes. An insert flushes two lines and waits for two fences; a removal
-    /// or an update costs one of each. Reads are `O(log n)`. Opening reads only the inner nodes.
+    /// or an update costs one of each. Reads are `O(log n)`. Opening reads only logs and root.
     WbTree, WbFormat
 }

@@ -27,11 +27,12 @@ impl Slab {
         let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let (enough, bytes) = {
             let nodes = self.nodes();
-            (nodes.has_free(), nodes.bytes())
+            (nodes.has_free() || nodes.withheld > 0, nodes.bytes())
         };
         if enough {
             return Ok(());
         }
+        self.record_growth_in_doubt()?;
         self.extend(self.pool.begin_wait(PATIENCE)?, bytes)
     }
 

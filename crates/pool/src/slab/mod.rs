@@ -10,8 +10,11 @@
 //! open, except to [observe](Pool::observe_slab) it; otherwise any number may read it. [`Slab::alloc`] does
 //! not return a node again before [`Slab::free`]. The owner frees a node only when no durable link leads to
 //! it any more, and links it only when it is durable. At opening the owner follows its links and reports
-//! every node that it meets ([`SlabRecovery::keep`]); all others are free.
+//! every node that it meets ([`SlabRecovery::keep`]); all others are free. An owner that does not want to
+//! follow all links at opening keeps a [frontier](frontier), and [confirms](doubt) the nodes before it later.
 
+mod doubt;
+mod frontier;
 mod growth;
 mod node_sums;
 mod nodes;
@@ -31,6 +34,7 @@ use crate::{Pool, PoolError};
 
 use nodes::NodeAllocator;
 
+pub use doubt::ConfirmedNode;
 pub use node_sums::{NodeAtRest, NodeSums};
 pub use observe::SlabPin;
 pub use open::SlabRecovery;
@@ -84,7 +88,7 @@ pub struct Slab {
     /// The owner's word that was valid at opening, and that for the next closing.
     owner_word: u64,
     next_owner_word: u64,
-    /// The owner's word that is valid while the slab is written, or 0.
+    /// The owner's word that is valid while the slab is written, or 0. The frontier, if the owner keeps one.
     open_word: AtomicU64,
     /// The checksums found at opening, if the slab had been closed.
     at_rest: Option<NodeSums>,
@@ -138,7 +142,7 @@ impl Slab {
     /// [`PoolError::Media`]; nothing has changed.
     pub fn alloc(&self) -> Result<u64, PoolError> {
         loop {
-            match self.alloc_ready() {
+            match self.alloc_present()? {
                 Some(offset) => return Ok(offset),
                 None => self.grow()?,
             }
@@ -146,7 +150,24 @@ impl Slab {
     }
 
     /// Allocates a node like [`alloc`](Slab::alloc) if the pool need not grow, and so never waits for another
-    /// writer.
+    /// writer. Advances the [frontier](SlabRecovery::keep_in_doubt) if that is necessary and the owner keeps
+    /// one.
+    ///
+    /// # Errors
+    /// [`PoolError::Media`]; nothing has changed.
+    pub fn alloc_present(&self) -> Result<Option<u64>, PoolError> {
+        loop {
+            if let Some(offset) = self.alloc_ready() {
+                return Ok(Some(offset));
+            }
+            if !self.advance_frontier()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Allocates a node like [`alloc_present`](Slab::alloc_present) if it is not behind the frontier. Stores
+    /// nothing.
     pub fn alloc_ready(&self) -> Option<u64> {
         self.nodes().take()
     }
@@ -173,6 +194,11 @@ impl Slab {
     /// Returns the offset of the node that contains an offset, in use or not.
     pub fn node_at(&self, offset: u64) -> Option<u64> {
         self.nodes().node_at(offset)
+    }
+
+    /// Returns the offset behind the last node.
+    pub fn nodes_end(&self) -> u64 {
+        self.nodes().nodes_end()
     }
 
     /// Returns statistics of the slab.

@@ -153,6 +153,7 @@ impl Slab {
             return Ok(());
         }
         if written {
+            self.close_frontier();
             self.store_sums(&mut at_rest);
             // Nodes and checksums must be durable before the head that vouches for them.
             if !injected(PoolFault::SealUnfenced) {

@@ -5,6 +5,8 @@ use halocline_media::LINE;
 use crate::layout::NODE_SUM;
 
 use super::SlabStats;
+use super::doubt::ChunkDoubt;
+use super::frontier::Frontier;
 
 /// The layout of one extent of nodes.
 #[derive(Debug, Clone, Copy)]
@@ -55,8 +57,12 @@ impl ChunkLayout {
 #[derive(Debug)]
 pub(super) struct NodeChunk {
     pub(super) layout: ChunkLayout,
-    /// One bit per node, set if it is in use; bits behind the last node are set.
-    bits: Vec<u64>,
+    /// Number of chunks that the slab had when this one was added.
+    pub(super) age: usize,
+    /// One bit per node, set if it is in use or withheld; bits behind the last node are set.
+    pub(super) bits: Vec<u64>,
+    /// Which of the nodes in use are in doubt.
+    pub(super) doubt: ChunkDoubt,
 }
 
 impl NodeChunk {
@@ -69,14 +75,20 @@ impl NodeChunk {
 /// All nodes of a slab.
 #[derive(Debug)]
 pub(super) struct NodeAllocator {
-    node_size: u64,
+    pub(super) node_size: u64,
     /// True if chunks have room for checksums.
     with_sums: bool,
     /// Sorted by offset.
-    chunks: Vec<NodeChunk>,
+    pub(super) chunks: Vec<NodeChunk>,
     bytes: u64,
-    used: u64,
-    capacity: u64,
+    pub(super) used: u64,
+    pub(super) capacity: u64,
+    /// Number of nodes behind the frontier, none of which is in use.
+    pub(super) withheld: u64,
+    /// Number of nodes in use that are in doubt.
+    pub(super) doubtful: u64,
+    /// The bound of the nodes that can be allocated, if the owner keeps one.
+    pub(super) frontier: Option<Frontier>,
     /// Stack of freed nodes. A node that the cursor has allocated meanwhile is skipped.
     freed: Vec<u64>,
     /// The chunk (by its start) and the bitmap word before which no node is free, except those in `freed`.
@@ -92,6 +104,9 @@ impl NodeAllocator {
             bytes: 0,
             used: 0,
             capacity: 0,
+            withheld: 0,
+            doubtful: 0,
+            frontier: None,
             freed: Vec::new(),
             cursor: None,
         }
@@ -113,7 +128,17 @@ impl NodeAllocator {
             *last = u64::MAX << (count % 64);
         }
         let at = self.chunks.partition_point(|chunk| chunk.layout.start < start);
-        self.chunks.insert(at, NodeChunk { layout, bits });
+        if self.frontier.is_some() {
+            bits.fill(u64::MAX);
+            self.withheld += count;
+        }
+        let chunk = NodeChunk {
+            layout,
+            age: self.chunks.len(),
+            bits,
+            doubt: ChunkDoubt::default(),
+        };
+        self.chunks.insert(at, chunk);
         self.bytes += bytes;
         self.capacity += count;
         if count > 0 {
@@ -127,7 +152,7 @@ impl NodeAllocator {
                 return Some(offset);
             }
         }
-        if self.used == self.capacity {
+        if !self.has_free() {
             return None;
         }
         let (start, word) = self.cursor?;
@@ -159,6 +184,7 @@ impl NodeAllocator {
         }
         *bits &= !bit;
         self.used -= 1;
+        self.doubtful -= u64::from(self.chunks[chunk].doubt.forget(word, bit));
         self.freed.push(offset);
         true
     }
@@ -256,6 +282,13 @@ impl NodeAllocator {
         self.locate(offset).is_some()
     }
 
+    /// Returns the offset behind the last node.
+    pub(super) fn nodes_end(&self) -> u64 {
+        self.chunks.last().map_or(0, |chunk| {
+            chunk.layout.start + chunk.layout.count * self.node_size
+        })
+    }
+
     /// Returns the node that contains an offset.
     pub(super) fn node_at(&self, offset: u64) -> Option<u64> {
         let after = self.chunks.partition_point(|chunk| chunk.layout.start <= offset);
@@ -264,8 +297,9 @@ impl NodeAllocator {
         (node < count).then_some(start + node * self.node_size)
     }
 
+    /// Returns true if a node can be allocated, other than those behind the frontier.
     pub(super) fn has_free(&self) -> bool {
-        self.used < self.capacity
+        self.used + self.withheld < self.capacity
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -282,7 +316,8 @@ impl NodeAllocator {
         }
     }
 
-    fn locate(&self, offset: u64) -> Option<(usize, usize, u64)> {
+    /// Returns the chunk of a node, its word in the bitmaps of the chunk, and its bit in the word.
+    pub(super) fn locate(&self, offset: u64) -> Option<(usize, usize, u64)> {
         let after = self.chunks.partition_point(|chunk| chunk.layout.start <= offset);
         let chunk = after.checked_sub(1)?;
         let ChunkLayout { start, count, .. } = self.chunks[chunk].layout;

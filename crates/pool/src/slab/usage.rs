@@ -64,7 +64,7 @@ impl Slab {
         self.nodes().usage(without)
     }
 
-    /// Returns true if the offset is that of a node in use.
+    /// Returns true if the offset is that of a node in use. The owner keeps no frontier.
     pub fn is_used(&self, offset: u64) -> bool {
         self.nodes().is_used(offset)
     }

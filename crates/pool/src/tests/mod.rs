@@ -4,6 +4,7 @@ mod crash;
 mod failures;
 mod faults;
 mod format;
+mod frontier;
 mod growth;
 mod hostile;
 mod limbo;
