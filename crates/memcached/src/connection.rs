@@ -42,19 +42,20 @@ pub(crate) async fn accept(
 ) {
     let mut stop = shared.stop.subscribe();
     loop {
-        let accepted = async {
-            // The semaphore is never closed.
-            let permit = Arc::clone(&limit).acquire_owned().await.ok();
-            (permit, next().await)
-        };
-        let (permit, connection) = tokio::select! {
-            accepted = accepted => accepted,
+        let connection = tokio::select! {
+            connection = next() => connection,
             _ = stop.wait_for(|stops| *stops) => return,
         };
         match connection {
-            Ok(connection) => {
-                tokio::spawn(serve(Arc::clone(&shared), connection, permit));
-            }
+            Ok(connection) => match Arc::clone(&limit).try_acquire_owned() {
+                Ok(permit) => {
+                    tokio::spawn(serve(Arc::clone(&shared), connection, permit));
+                }
+                Err(_) => {
+                    shared.items.counters.rejected_connections.add(1);
+                    tokio::spawn(reject(connection));
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(BACK_OFF).await;
@@ -63,8 +64,20 @@ pub(crate) async fn accept(
     }
 }
 
+/// Tells the client of a connection that there are too many.
+async fn reject(connection: Connection) {
+    const REPLY: &[u8] = b"ERROR Too many open connections\r\n";
+    // The client may be gone already.
+    let _ = match connection {
+        Connection::Tcp(mut stream) => stream.write_all(REPLY).await,
+        Connection::Unix(mut stream) => stream.write_all(REPLY).await,
+        // Without a handshake there is nothing that it would understand.
+        Connection::Tls(..) => Ok(()),
+    };
+}
+
 /// Serves a connection to its end.
-async fn serve(shared: Arc<Shared>, connection: Connection, _permit: Option<OwnedSemaphorePermit>) {
+async fn serve(shared: Arc<Shared>, connection: Connection, _permit: OwnedSemaphorePermit) {
     shared.connections.add(1);
     shared.total_connections.add(1);
     let served = match connection {

@@ -70,7 +70,6 @@ impl Session {
                 false => MOST_LINE,
             };
             if input.len() > most {
-                reply.extend_from_slice(b"CLIENT_ERROR line too long\r\n");
                 return quit(input.len());
             }
             return Step::Needs(input.len() + 1);
@@ -80,7 +79,8 @@ impl Session {
         match parse(line) {
             Ok(command) if !self.is_authenticated => self.authenticate(&command, end + 1, rest, reply),
             Ok(command) => self.run(&command, end + 1, rest, reply),
-            Err(bad) => self.refuse(bad, false, end + 1, reply),
+            Err(BadCommand::UNKNOWN) if is_http(line) => quit(input.len()),
+            Err(bad) => self.refuse(bad, bad.is_silent, end + 1, reply),
         }
     }
 
@@ -140,8 +140,8 @@ impl Session {
             tracing::warn!(%error, "an outdated item could not be removed");
         }
         let bad = BadCommand {
-            reply: "SERVER_ERROR object too large for cache",
             skip: Some(len),
+            ..BadCommand::new("SERVER_ERROR object too large for cache")
         };
         self.refuse(bad, noreply, consumed, reply)
     }
@@ -155,7 +155,10 @@ impl Session {
         reply: &mut Vec<u8>,
     ) -> Step {
         let counters = &self.shared.items.counters;
-        let bad = |reply, skip| BadCommand { reply, skip };
+        let bad = |reply, skip| BadCommand {
+            skip,
+            ..BadCommand::new(reply)
+        };
         let Command::Store(storage) = command else {
             let skip = match command {
                 Command::MetaSet(_, len) => Some(*len),
@@ -163,12 +166,17 @@ impl Session {
             };
             return self.refuse(bad("CLIENT_ERROR unauthenticated", skip), false, consumed, reply);
         };
-        if storage.mode != StoreMode::Set || storage.len > MOST_AUTH {
-            let text = match storage.mode {
-                StoreMode::Set => "CLIENT_ERROR auth token too long",
-                _ => "CLIENT_ERROR unauthenticated",
-            };
-            return self.refuse(bad(text, Some(storage.len)), false, consumed, reply);
+        if storage.mode != StoreMode::Set {
+            let unauthenticated = bad("CLIENT_ERROR unauthenticated", Some(storage.len));
+            return self.refuse(unauthenticated, false, consumed, reply);
+        }
+        if storage.len > MOST_AUTH {
+            return self.refuse(
+                bad("CLIENT_ERROR auth token too long", None),
+                false,
+                consumed,
+                reply,
+            );
         }
         let len = storage.len as usize;
         let Some(block) = rest.get(..len + 2) else {
@@ -193,6 +201,11 @@ impl Session {
         }
         self.refuse(BadCommand::new(text), false, consumed + len + 2, reply)
     }
+}
+
+/// Returns true if a line is a request of HTTP, whose sender is not to send commands in what follows.
+fn is_http(line: &[u8]) -> bool {
+    line.ends_with(b" HTTP/1.0") || line.ends_with(b" HTTP/1.1")
 }
 
 fn done(consumed: usize) -> Step {

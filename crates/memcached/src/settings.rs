@@ -88,7 +88,7 @@ pub struct Settings {
     pub max_item: u64,
     /// Threads that serve connections.
     pub threads: usize,
-    /// Connections at a time. Others wait to be accepted.
+    /// Connections at a time. Others are told so and closed.
     pub max_connections: usize,
     /// Time after which a connection without requests is closed; zero for never.
     pub idle_timeout: Duration,

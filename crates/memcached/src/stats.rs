@@ -54,6 +54,7 @@ macro_rules! counters {
 }
 
 counters!(
+    total_items,
     cmd_get,
     cmd_set,
     cmd_flush,

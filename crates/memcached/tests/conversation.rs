@@ -208,13 +208,16 @@ fn bad_requests_are_answered_and_skipped() {
     let server = TestServer::start();
     let mut client = server.connect();
     client.talk("nothing\r\n", "ERROR\r\n");
-    client.talk("\r\n", "ERROR\r\n");
+    client.talk("\r\n", "CLIENT_ERROR bad command line format\r\n");
     client.talk("get\r\n", "ERROR\r\n");
     client.talk(
         &format!("get {}\r\n", "k".repeat(251)),
         "CLIENT_ERROR bad command line format\r\n",
     );
-    client.talk("set k 0 0 3\r\nabcde\r\n", "CLIENT_ERROR bad data chunk\r\nERROR\r\n");
+    client.talk(
+        "set k 0 0 3\r\nabcde\r\n",
+        "CLIENT_ERROR bad data chunk\r\nCLIENT_ERROR bad command line format\r\n",
+    );
     let long = format!("set {} 0 0 3\r\nabc\r\nmn\r\n", "k".repeat(251));
     client.talk(&long, "CLIENT_ERROR bad command line format\r\nMN\r\n");
     client.talk("set k 0 0 1\r\nx\r\n", "STORED\r\n");
@@ -224,7 +227,7 @@ fn bad_requests_are_answered_and_skipped() {
     client.talk("get k\r\n", "END\r\n");
     client.talk("verbosity\r\n", "ERROR\r\n");
     client.talk("verbosity 1\r\n", "OK\r\n");
-    client.talk("shutdown\r\n", "ERROR: shutdown not enabled\r\n");
+    client.talk("shutdown\r\n", "SERVER_ERROR: shutdown not enabled\r\n");
 }
 
 #[test]
@@ -250,8 +253,21 @@ fn lines_without_an_end_end_the_connection() {
     let server = TestServer::start();
     let mut client = server.connect();
     client.send(&[b'x'; 5000]);
-    client.expect(b"CLIENT_ERROR line too long\r\n");
     client.expect_end();
+    let mut client = server.connect();
+    client.send(b"GET / HTTP/1.1\r\nset k 0 0 1\r\nx\r\n");
+    client.expect_end();
+}
+
+#[test]
+fn connections_beyond_the_limit_are_told_so() {
+    let server = TestServer::start_with(|settings| settings.max_connections = 1);
+    let mut first = server.connect();
+    first.talk("mn\r\n", "MN\r\n");
+    let mut second = server.connect();
+    second.expect(b"ERROR Too many open connections\r\n");
+    second.expect_end();
+    assert_eq!(first.stats("stats\r\n")["rejected_connections"], "1");
 }
 
 #[test]

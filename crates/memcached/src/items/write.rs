@@ -61,6 +61,7 @@ impl Items {
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
         self.save(&store, write.key, &mut item)?;
         self.accesses.stored(write.key, now);
+        self.counters.total_items.add(1);
         Ok(Stored::Stored { cas: item.cas, size })
     }
 

@@ -27,6 +27,9 @@ pub(crate) struct Storage<'a> {
     pub(crate) noreply: bool,
 }
 
+/// Longest data block that a line can announce.
+const MOST_BLOCK: u64 = i32::MAX as u64 - 2;
+
 /// Parses a command by its name and its other words.
 pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<'a>, BadCommand> {
     match name {
@@ -109,10 +112,13 @@ fn storage(mode: StoreMode, mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadComm
 
 fn compare_and_set(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
-    let [name, flags, expires, len, cas] = rest[..] else {
-        return Err(BadCommand::UNKNOWN);
+    let (name, flags, expires, len, cas) = match rest[..] {
+        [name, flags, expires, len, cas] => (name, flags, expires, len, Some(cas)),
+        [name, flags, expires, len] => (name, flags, expires, len, None),
+        _ => return Err(BadCommand::UNKNOWN),
     };
-    let cas = number(cas).ok_or(BadCommand::FORMAT)?;
+    let bad = number(len).map_or(BadCommand::FORMAT, |len| BadCommand::FORMAT.skipping(len));
+    let cas = cas.and_then(number).ok_or(bad)?;
     stored(StoreMode::Set, [name, flags, expires, len], Some(cas), noreply)
 }
 
@@ -122,8 +128,9 @@ fn stored<'a>(
     cas: Option<u64>,
     noreply: bool,
 ) -> Result<Command<'a>, BadCommand> {
-    let len: i32 = number(len).ok_or(BadCommand::FORMAT)?;
-    let len = u64::try_from(len).map_err(|_| BadCommand::CHUNK)?;
+    let len = number(len)
+        .filter(|len| *len <= MOST_BLOCK)
+        .ok_or(BadCommand::FORMAT)?;
     // From here on it is known how much to skip, so that data is not taken for commands.
     let bad = BadCommand::FORMAT.skipping(len);
     Ok(Command::Store(Storage {
@@ -145,9 +152,10 @@ fn delete(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
             key: key(name)?,
             noreply,
         }),
-        [_, _] => Err(BadCommand::new(
-            "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]",
-        )),
+        [_, _] => Err(BadCommand {
+            is_silent: noreply,
+            ..BadCommand::new("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]")
+        }),
         _ => Err(BadCommand::UNKNOWN),
     }
 }
@@ -205,7 +213,13 @@ mod tests {
             noreply: true,
         };
         assert_eq!(parsed, Command::Store(expected));
-        assert_eq!(parse(b"set k 0 0 -1"), Err(BadCommand::CHUNK));
+        for len in ["-1", "2147483647", "4294967295", "x"] {
+            assert_eq!(
+                parse(format!("set k 0 0 {len}").as_bytes()),
+                Err(BadCommand::FORMAT)
+            );
+        }
+        assert_eq!(parse(b"cas k 0 0 6").unwrap_err().skip, Some(6));
         assert_eq!(parse(b"set k 4294967296 0 5").unwrap_err().skip, Some(5));
         assert_eq!(parse(b"set k 0 0"), Err(BadCommand::UNKNOWN));
         let long = [b"set ".as_slice(), &[b'k'; 251], b" 0 0 7"].concat();
@@ -232,7 +246,8 @@ mod tests {
         let deleted = |noreply| Command::Delete { key: b"k", noreply };
         assert_eq!(parse(b"delete k"), Ok(deleted(false)));
         assert_eq!(parse(b"delete k 0 noreply"), Ok(deleted(true)));
-        assert!(parse(b"delete k 10").is_err());
+        assert!(!parse(b"delete k 10").unwrap_err().is_silent);
+        assert!(parse(b"delete k 10 noreply").unwrap_err().is_silent);
         assert!(parse(b"incr k -1").is_err());
         assert_eq!(
             parse(b"flush_all -1 noreply"),
@@ -245,7 +260,8 @@ mod tests {
             parse(b"shutdown graceful"),
             Ok(Command::Shutdown { graceful: true })
         );
-        for unknown in [&b""[..], b"GET k", b"touch k", b"verbosity", b"nothing"] {
+        assert_eq!(parse(b" "), Err(BadCommand::FORMAT));
+        for unknown in [&b"GET k"[..], b"touch k", b"verbosity", b"nothing"] {
             assert_eq!(parse(unknown), Err(BadCommand::UNKNOWN));
         }
     }

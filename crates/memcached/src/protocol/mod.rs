@@ -79,6 +79,8 @@ pub(crate) struct BadCommand {
     pub(crate) reply: &'static str,
     /// Length of the data block that follows and is skipped, if the line says it.
     pub(crate) skip: Option<u64>,
+    /// The client wants no reply.
+    pub(crate) is_silent: bool,
 }
 
 impl BadCommand {
@@ -88,7 +90,11 @@ impl BadCommand {
     pub(crate) const EXPTIME: BadCommand = BadCommand::new("CLIENT_ERROR invalid exptime argument");
 
     pub(crate) const fn new(reply: &'static str) -> BadCommand {
-        BadCommand { reply, skip: None }
+        BadCommand {
+            reply,
+            skip: None,
+            is_silent: false,
+        }
     }
 
     /// Also skips the data block of a command.
@@ -106,7 +112,7 @@ impl BadCommand {
 /// The reply to a line that is no valid command.
 pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, BadCommand> {
     let mut words = tokens::words(line);
-    let name = words.next().ok_or(BadCommand::UNKNOWN)?;
+    let name = words.next().ok_or(BadCommand::FORMAT)?;
     let rest: Vec<&[u8]> = words.collect();
     match name {
         b"mg" => Ok(Command::MetaGet(Meta::parse(&rest, 1)?)),

@@ -44,7 +44,7 @@ pub(super) fn execute(
             return Ok(Next::Continue);
         }
         Command::Shutdown { .. } if shared.settings.allows_shutdown => return Ok(Next::Shutdown),
-        Command::Shutdown { .. } => ("ERROR: shutdown not enabled", false),
+        Command::Shutdown { .. } => ("SERVER_ERROR: shutdown not enabled", false),
         Command::Quit => return Ok(Next::Quit),
         _ => unreachable!("answered elsewhere"),
     };

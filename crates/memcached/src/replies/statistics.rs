@@ -54,6 +54,8 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     }
     let (count, bytes) = items.amounts();
     stat(reply, "curr_items", count);
+    stat(reply, "accepting_conns", 1);
+    stat(reply, "listen_disabled_num", 0);
     stat(reply, "bytes", bytes);
     let limit = items.evictor.as_ref().map_or(0, |evictor| evictor.capacity());
     stat(reply, "limit_maxbytes", limit);
