@@ -1,0 +1,327 @@
+//! Options on the command line, spelled as memcached's.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use halocline_cache::PolicyKind;
+
+use crate::error::{MemcachedError, Result};
+use crate::server::{Server, Stopper};
+use crate::settings::{Durability, MOST_ITEM, Settings, TlsFiles};
+
+/// Unit of `-m`.
+const MEBI: u64 = 1 << 20;
+
+/// Options of the server.
+#[derive(Debug, Clone, Args)]
+pub struct MemcachedArgs {
+    /// Pool of the items, created if it is not there.
+    pool: PathBuf,
+    /// Port to listen on; 0 with --socket alone.
+    #[arg(short = 'p', long, default_value_t = 11211)]
+    port: u16,
+    /// Addresses to listen on, with or without a port. Repeatable, or separated by commas.
+    #[arg(short = 'l', long, value_delimiter = ',', default_value = "127.0.0.1")]
+    listen: Vec<String>,
+    /// Unix socket to listen on instead of addresses.
+    #[arg(
+        short = 's',
+        long = "socket",
+        visible_alias = "unix-socket",
+        value_name = "PATH"
+    )]
+    socket: Option<PathBuf>,
+    /// What an acknowledgement means: `operation` (survives power loss), `group` (power loss from 10 ms later on) or
+    /// `process` (the death of the process).
+    #[arg(long, default_value_t)]
+    durability: Durability,
+    /// Treat the file as persistent memory although it is none, for measurements.
+    #[arg(long)]
+    assume_dax: bool,
+    /// Bound of the pool in MiB, at which items are evicted. Without it everything is kept.
+    #[arg(short = 'm', long = "memory-limit", value_name = "MIB")]
+    memory_limit: Option<u64>,
+    /// Fail at the bound instead of evicting items.
+    #[arg(short = 'M', long)]
+    disable_evictions: bool,
+    /// Policy of eviction.
+    #[arg(long, default_value = "s3-fifo", value_parser = policy)]
+    eviction: PolicyKind,
+    /// Largest size of an item, with a suffix k or m; at most 1m.
+    #[arg(short = 'I', long = "max-item-size", default_value = "1m", value_parser = item_size)]
+    max_item: u64,
+    /// Threads that serve connections.
+    #[arg(short = 't', long, default_value_t = 4)]
+    threads: usize,
+    /// Connections at a time.
+    #[arg(short = 'c', long = "conn-limit", default_value_t = 1024)]
+    max_connections: usize,
+    /// Allow the command `shutdown`.
+    #[arg(short = 'A', long)]
+    enable_shutdown: bool,
+    /// Do not allow the command `flush_all`.
+    #[arg(short = 'F', long)]
+    disable_flush_all: bool,
+    /// File of users, lines of `name:password`.
+    #[arg(short = 'Y', long, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
+    /// TLS on all addresses; needs -o ssl_chain_cert=FILE,ssl_key=FILE.
+    #[arg(short = 'Z', long)]
+    enable_ssl: bool,
+    /// More options: idle_timeout=SECONDS, ssl_chain_cert=FILE, ssl_key=FILE. Others of memcached are ignored with a
+    /// warning.
+    #[arg(
+        short = 'o',
+        long = "extended",
+        value_delimiter = ',',
+        value_name = "OPTION[=VALUE]"
+    )]
+    extended: Vec<String>,
+    /// Only `ascii` and `auto` are supported.
+    #[arg(short = 'B', long, value_name = "PROTOCOL", default_value = "auto", value_parser = protocol)]
+    protocol: String,
+    /// Only 0 is supported: there is no UDP.
+    #[arg(short = 'U', long, value_name = "PORT", default_value_t = 0, value_parser = udp)]
+    udp_port: u16,
+    /// File for the number of the process.
+    #[arg(short = 'P', long, value_name = "FILE")]
+    pidfile: Option<PathBuf>,
+    /// User to run as. Ignored: start the server as that user.
+    #[arg(short = 'u', long, hide = true)]
+    user: Option<String>,
+    /// Say more. Ignored: set HALOCLINE_LOG=debug.
+    #[arg(short = 'v', action = ArgAction::Count, hide = true)]
+    verbose: u8,
+    /// Print help.
+    #[arg(short = 'h', long, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+fn policy(text: &str) -> std::result::Result<PolicyKind, String> {
+    let known = PolicyKind::ALL.iter().find(|kind| kind.name() == text);
+    let names = || PolicyKind::ALL.map(PolicyKind::name).join(", ");
+    known
+        .copied()
+        .ok_or_else(|| format!("unknown policy; use one of {}", names()))
+}
+
+fn item_size(text: &str) -> std::result::Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], MEBI),
+        _ => (text, 1),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
+    match size {
+        None => Err("expected a number of bytes, with k or m for KiB or MiB".to_owned()),
+        Some(size) if (1024..=MOST_ITEM).contains(&size) => Ok(size),
+        Some(_) => Err("the largest size of an item is between 1k and 1m".to_owned()),
+    }
+}
+
+fn protocol(text: &str) -> std::result::Result<String, String> {
+    match text {
+        "ascii" | "auto" => Ok(text.to_owned()),
+        "binary" => Err("the binary protocol is not supported; clients use the text protocol".to_owned()),
+        _ => Err("use ascii or auto".to_owned()),
+    }
+}
+
+fn udp(text: &str) -> std::result::Result<u16, String> {
+    match text {
+        "0" => Ok(0),
+        _ => Err("UDP is not supported; clients use TCP or a Unix socket".to_owned()),
+    }
+}
+
+impl MemcachedArgs {
+    /// Runs the server until a signal (SIGTERM, SIGINT) or the command `shutdown` stops it.
+    ///
+    /// # Errors
+    /// An option is wrong, or the server cannot be started or stopped.
+    pub fn run(&self) -> Result<()> {
+        let settings = self.settings()?;
+        let server = Server::start(settings)?;
+        stop_at_signals(server.stopper())?;
+        let io = |what| move |source| MemcachedError::Io { what, source };
+        if let Some(path) = &self.pidfile {
+            std::fs::write(path, format!("{}\n", std::process::id()))
+                .map_err(io("the pidfile cannot be written"))?;
+        }
+        let mut out = io::stdout().lock();
+        // A server whose output nobody reads serves all the same.
+        for address in server.addresses() {
+            let _ = writeln!(out, "listening on {address}");
+        }
+        if let Some(path) = &self.socket {
+            let _ = writeln!(out, "listening on {}", path.display());
+        }
+        let _ = out.flush();
+        drop(out);
+        let stopped = server.wait();
+        if let Some(path) = &self.pidfile {
+            let _ = std::fs::remove_file(path);
+        }
+        stopped
+    }
+
+    /// Returns the settings.
+    fn settings(&self) -> Result<Settings> {
+        let mut settings = Settings::new(&self.pool);
+        settings.listen = self.addresses()?;
+        settings.socket.clone_from(&self.socket);
+        settings.durability = self.durability;
+        settings.assume_dax = self.assume_dax;
+        // In memcached 0 stands for no limit as well.
+        settings.memory_limit = self.memory_limit.filter(|mib| *mib > 0).map(|mib| mib * MEBI);
+        settings.evicts = !self.disable_evictions;
+        settings.eviction = self.eviction;
+        settings.max_item = self.max_item;
+        settings.threads = self.threads;
+        settings.max_connections = self.max_connections;
+        settings.auth_file.clone_from(&self.auth_file);
+        settings.allows_flush = !self.disable_flush_all;
+        settings.allows_shutdown = self.enable_shutdown;
+        let (mut certificate, mut key) = (None, None);
+        for option in &self.extended {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            match name {
+                "idle_timeout" => {
+                    let seconds = value
+                        .parse()
+                        .map_err(|_| bad_option("-o idle_timeout needs a number of seconds"))?;
+                    settings.idle_timeout = Duration::from_secs(seconds);
+                }
+                "ssl_chain_cert" => certificate = Some(PathBuf::from(value)),
+                "ssl_key" => key = Some(PathBuf::from(value)),
+                _ => tracing::warn!("the option -o {option} is ignored"),
+            }
+        }
+        settings.tls = match (self.enable_ssl, certificate, key) {
+            (false, ..) => None,
+            (true, Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+            (true, ..) => return Err(bad_option("-Z needs -o ssl_chain_cert=FILE,ssl_key=FILE")),
+        };
+        if self.user.is_some() {
+            tracing::warn!("the option -u is ignored: start the server as that user");
+        }
+        Ok(settings)
+    }
+
+    fn addresses(&self) -> Result<Vec<SocketAddr>> {
+        let mut addresses = Vec::new();
+        for text in &self.listen {
+            let host = text.parse::<IpAddr>().ok();
+            let host = host.or((text == "*").then_some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+            let found = match host {
+                Some(host) => Ok(vec![SocketAddr::new(host, self.port)]),
+                None if text.contains(':') => text.to_socket_addrs().map(Iterator::collect),
+                None => (text.as_str(), self.port)
+                    .to_socket_addrs()
+                    .map(Iterator::collect),
+            };
+            let failed = |source| MemcachedError::Listen {
+                at: text.clone(),
+                source,
+            };
+            // A name may have several addresses, of which the first is meant.
+            addresses.extend(found.map_err(failed)?.into_iter().take(1));
+        }
+        Ok(addresses)
+    }
+}
+
+fn bad_option(what: &'static str) -> MemcachedError {
+    MemcachedError::Io {
+        what: "a wrong option",
+        source: io::Error::new(io::ErrorKind::InvalidInput, what),
+    }
+}
+
+fn stop_at_signals(stopper: Stopper) -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |source| MemcachedError::Io {
+        what: "signals cannot be waited for",
+        source,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let (mut terminate, mut interrupt) = {
+        let _entered = runtime.enter();
+        let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        (terminate, signal(SignalKind::interrupt()).map_err(failed)?)
+    };
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        stopper.stop();
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Command, FromArgMatches};
+
+    fn settings(words: &[&str]) -> std::result::Result<Settings, String> {
+        let command = MemcachedArgs::augment_args(Command::new("test").disable_help_flag(true));
+        let words = ["test", "pool"].iter().chain(words);
+        let matches = command
+            .try_get_matches_from(words)
+            .map_err(|error| error.to_string())?;
+        let args = MemcachedArgs::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        args.settings().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn options_are_spelled_as_in_memcached() {
+        let found = settings(&[
+            "-p",
+            "0",
+            "-m",
+            "64",
+            "-c",
+            "9",
+            "-t",
+            "2",
+            "-I",
+            "2k",
+            "-A",
+            "-o",
+            "idle_timeout=3,modern",
+        ]);
+        let found = found.unwrap();
+        assert_eq!(found.listen, [SocketAddr::from(([127, 0, 0, 1], 0))]);
+        assert_eq!(
+            (found.memory_limit, found.max_connections, found.threads),
+            (Some(64 << 20), 9, 2)
+        );
+        assert_eq!((found.max_item, found.allows_shutdown), (2048, true));
+        assert_eq!(found.idle_timeout, Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_is_not_supported_says_so() {
+        for (words, expected) in [
+            (&["-B", "binary"][..], "text protocol"),
+            (&["-U", "11211"], "UDP is not supported"),
+            (&["-I", "2m"], "between 1k and 1m"),
+            (&["-Z"], "ssl_chain_cert"),
+            (&["--eviction", "best"], "unknown policy"),
+            (&["-o", "idle_timeout=x"], "number of seconds"),
+        ] {
+            let error = settings(words).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Work beside the connections: emptying what was flushed, syncing for group durability, and telling the eviction policy of
+//! the items that were there before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use crate::server::Shared;
+use crate::settings::{Durability, GROUP};
+
+/// Time between two looks for flushed items that a former server has left, or whose flush is due.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Starts the work that the settings need.
+pub(crate) fn start(runtime: &Runtime, shared: &Arc<Shared>) {
+    runtime.spawn(empty(Arc::clone(shared)));
+    if shared.settings.durability == Durability::Group {
+        runtime.spawn(sync(Arc::clone(shared)));
+    }
+    if shared.items.evictor.is_some() {
+        let shared = Arc::clone(shared);
+        runtime.spawn_blocking(move || {
+            let stops = shared.stop.subscribe();
+            if let Err(error) = shared.items.admit_present(&|| *stops.borrow()) {
+                tracing::warn!(%error, "the eviction policy does not know all items");
+            }
+        });
+    }
+}
+
+async fn empty(shared: Arc<Shared>) {
+    let mut stop = shared.stop.subscribe();
+    loop {
+        let of_step = Arc::clone(&shared);
+        let step = tokio::task::spawn_blocking(move || of_step.items.empty_flushed());
+        match step.await {
+            Ok(Ok(true)) => {
+                if *stop.borrow() {
+                    return;
+                }
+                continue;
+            }
+            Ok(Ok(false)) | Err(_) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "flushed items could not be removed, which is tried again")
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = shared.flushed.notified() => {}
+            _ = stop.wait_for(|stops| *stops) => return,
+        }
+    }
+}
+
+async fn sync(shared: Arc<Shared>) {
+    let mut stop = shared.stop.subscribe();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(GROUP) => {}
+            _ = stop.wait_for(|stops| *stops) => return,
+        }
+        let of_sync = Arc::clone(&shared);
+        let synced = tokio::task::spawn_blocking(move || of_sync.items.sync());
+        if let Ok(Err(error)) = synced.await {
+            tracing::error!(%error, "what was acknowledged is not durable against power loss");
+        }
+    }
+}

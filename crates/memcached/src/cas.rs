@@ -1,0 +1,69 @@
+//! Cas values: numbers that never repeat, also after a crash.
+//!
+//! Numbers are reserved in blocks. The end of a block is durable before a number of it is used, and the server starts
+//! with the next block. Where what was written last can be lost with power (see [`Durability`](crate::Durability)), the
+//! clock helps: a start begins at least at the present time, and numbers are taken more slowly than it advances.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use halocline_store::Store;
+
+use crate::error::Result;
+
+/// Numbers that are reserved at a time.
+const BLOCK: u64 = 1 << 20;
+/// Numbers for each millisecond of the clock: more than are taken.
+const EACH_MILLISECOND: u64 = 1 << 20;
+/// The key of the end of the reserved block.
+const KEY: &[u8] = b"cas";
+
+/// The source of cas values.
+#[derive(Debug)]
+pub(crate) struct CasValues {
+    next: AtomicU64,
+    reserved: AtomicU64,
+    meta: Store,
+    reserving: Mutex<()>,
+}
+
+impl CasValues {
+    /// Starts with a new block of the numbers whose end is in `meta`, at a time in milliseconds since 1970.
+    pub(crate) fn start(meta: Store, now: u64) -> Result<CasValues> {
+        let stored = meta
+            .get(KEY)?
+            .and_then(|stored| Some(u64::from_le_bytes(stored.try_into().ok()?)));
+        let first = stored.unwrap_or(1).max(now.saturating_mul(EACH_MILLISECOND));
+        let values = CasValues {
+            next: AtomicU64::new(first),
+            reserved: AtomicU64::new(first),
+            meta,
+            reserving: Mutex::new(()),
+        };
+        values.reserve(first)?;
+        Ok(values)
+    }
+
+    /// Returns a number that was not returned before.
+    pub(crate) fn next(&self) -> Result<u64> {
+        let value = self.next.fetch_add(1, Relaxed);
+        if value >= self.reserved.load(Acquire) {
+            self.reserve(value)?;
+        }
+        Ok(value)
+    }
+
+    #[cold]
+    fn reserve(&self, value: u64) -> Result<()> {
+        let _reserving = self.reserving.lock().unwrap_or_else(PoisonError::into_inner);
+        if value < self.reserved.load(Acquire) {
+            return Ok(());
+        }
+        let end = value + BLOCK;
+        self.meta.put(KEY, end.to_le_bytes())?;
+        self.reserved.store(end, Release);
+        Ok(())
+    }
+}

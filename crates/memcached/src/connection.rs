@@ -1,0 +1,174 @@
+//! Connections: bytes in, requests to a [`Session`], replies out.
+//!
+//! All complete requests that have arrived are executed before their replies are sent together. A reply is sent only
+//! after everything that it acknowledges is as durable as the settings say.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::replies::Next;
+use crate::server::Shared;
+use crate::session::{Session, Step};
+use crate::tls;
+
+/// Bytes that are read at once at least.
+const READ: usize = 16 << 10;
+/// Bytes of replies after which they are sent although more requests have arrived.
+const REPLIES: usize = 256 << 10;
+/// Capacity of a buffer of a connection that waits.
+const IDLE: usize = 64 << 10;
+/// Time to wait after the system could not accept a connection, such as for want of file descriptors.
+const BACK_OFF: Duration = Duration::from_millis(50);
+
+/// A connection that was accepted.
+pub(crate) enum Connection {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    /// A handshake is to follow.
+    Tls(TcpStream, tls::Acceptor),
+}
+
+/// Accepts connections, as many at a time as the limit allows, until the server stops.
+pub(crate) async fn accept(
+    shared: Arc<Shared>,
+    limit: Arc<Semaphore>,
+    mut next: impl AsyncFnMut() -> io::Result<Connection>,
+) {
+    let mut stop = shared.stop.subscribe();
+    loop {
+        let connection = tokio::select! {
+            connection = next() => connection,
+            _ = stop.wait_for(|stops| *stops) => return,
+        };
+        match connection {
+            Ok(connection) => match Arc::clone(&limit).try_acquire_owned() {
+                Ok(permit) => {
+                    tokio::spawn(serve(Arc::clone(&shared), connection, permit));
+                }
+                Err(_) => {
+                    shared.items.counters.rejected_connections.add(1);
+                    tokio::spawn(reject(connection));
+                }
+            },
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(BACK_OFF).await;
+            }
+        }
+    }
+}
+
+/// Tells the client of a connection that there are too many.
+async fn reject(connection: Connection) {
+    const REPLY: &[u8] = b"ERROR Too many open connections\r\n";
+    // The client may be gone already.
+    let _ = match connection {
+        Connection::Tcp(mut stream) => stream.write_all(REPLY).await,
+        Connection::Unix(mut stream) => stream.write_all(REPLY).await,
+        // Without a handshake there is nothing that it would understand.
+        Connection::Tls(..) => Ok(()),
+    };
+}
+
+/// Serves a connection to its end.
+async fn serve(shared: Arc<Shared>, connection: Connection, _permit: OwnedSemaphorePermit) {
+    shared.connections.add(1);
+    shared.total_connections.add(1);
+    let served = match connection {
+        Connection::Tcp(stream) => requests(&shared, stream).await,
+        Connection::Unix(stream) => requests(&shared, stream).await,
+        Connection::Tls(stream, acceptor) => match acceptor.accept(stream).await {
+            Ok(stream) => requests(&shared, stream).await,
+            Err(error) => Err(error),
+        },
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection has ended");
+    }
+    shared.connections.sub(1);
+}
+
+async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    let mut session = Session::new(Arc::clone(shared));
+    let mut stop = shared.stop.subscribe();
+    let mut received = Vec::with_capacity(READ);
+    let mut replies = Vec::new();
+    loop {
+        let (next, needs) = match shared.blocks {
+            true => tokio::task::block_in_place(|| run(&mut session, &mut received, &mut replies)),
+            false => run(&mut session, &mut received, &mut replies),
+        };
+        if !replies.is_empty() {
+            stream.write_all(&replies).await?;
+            stream.flush().await?;
+            shared.items.counters.bytes_written.add(replies.len() as u64);
+            replies.clear();
+            replies.shrink_to(IDLE);
+        }
+        match next {
+            Next::Continue => {}
+            Next::Quit => return stream.shutdown().await,
+            Next::Shutdown => {
+                shared.stop.send_replace(true);
+                return stream.shutdown().await;
+            }
+        }
+        let Some(needs) = needs else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        received.reserve(needs.saturating_sub(received.len()).max(READ));
+        let idle = shared.settings.idle_timeout;
+        let read = async {
+            match idle.is_zero() {
+                true => stream.read_buf(&mut received).await,
+                false => timeout(idle, stream.read_buf(&mut received))
+                    .await
+                    .unwrap_or(Err(io::ErrorKind::TimedOut.into())),
+            }
+        };
+        let read = tokio::select! {
+            read = read => read,
+            _ = stop.wait_for(|stops| *stops) => return Ok(()),
+        };
+        match read {
+            Ok(0) => return Ok(()),
+            Ok(bytes) => shared.items.counters.bytes_read.add(bytes as u64),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                shared.items.counters.idle_kicks.add(1);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Executes what has arrived. Returns how many bytes are needed to go on, or `None` if it stopped to send replies.
+fn run(session: &mut Session, received: &mut Vec<u8>, replies: &mut Vec<u8>) -> (Next, Option<usize>) {
+    let mut at = 0;
+    let (next, needs) = loop {
+        if replies.len() >= REPLIES {
+            break (Next::Continue, None);
+        }
+        match session.step(&received[at..], replies) {
+            Step::Needs(bytes) => break (Next::Continue, Some(bytes)),
+            Step::Done { consumed, next } => {
+                at += consumed;
+                if next != Next::Continue {
+                    break (next, None);
+                }
+            }
+        }
+    };
+    received.drain(..at);
+    if received.is_empty() {
+        received.shrink_to(IDLE);
+    }
+    (next, needs)
+}

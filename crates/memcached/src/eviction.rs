@@ -1,0 +1,231 @@
+//! Eviction: which items leave when `-m` bounds the pool.
+//!
+//! A policy of the crate `halocline-cache` chooses. It knows items by slots; this module keeps the keys of the slots in
+//! DRAM, about 100 bytes for each item. Items that have expired leave first. After a start the policy is told of the items
+//! that are there step by step, while commands are served.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use halocline_cache::{CacheItem, Capacity, Policy, PolicyKind};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes of the pool for each byte of items: superseded records and free space of the log.
+const POOL_PER_ITEM: f64 = 1.5;
+/// Least size that items have on average: there are slots for so many.
+const LEAST_ITEM: u64 = 128;
+/// Expired items that leave with each item that is stored.
+const EXPIRED_AT_ONCE: usize = 16;
+
+/// The items that a bounded server has.
+pub(crate) struct Evictor {
+    kind: PolicyKind,
+    capacity: Capacity,
+    state: Mutex<State>,
+}
+
+struct State {
+    policy: Box<dyn Policy>,
+    slots: HashMap<Box<[u8]>, u32>,
+    items: Vec<Slot>,
+    free: Vec<u32>,
+    /// Times of expiry with slots.
+    expiring: BTreeSet<(u64, u32)>,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Slot {
+    key: Box<[u8]>,
+    bytes: u32,
+    expires: Option<u64>,
+}
+
+impl fmt::Debug for Evictor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Evictor")
+            .field("kind", &self.kind)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    fn new(kind: PolicyKind, capacity: Capacity) -> State {
+        State {
+            policy: kind.build(capacity),
+            slots: HashMap::new(),
+            items: vec![Slot::default(); capacity.items as usize + 1],
+            free: (0..=capacity.items).rev().collect(),
+            expiring: BTreeSet::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Forgets the item in a slot, and returns its key.
+    fn release(&mut self, slot: u32) -> Box<[u8]> {
+        let item = std::mem::take(&mut self.items[slot as usize]);
+        self.bytes -= u64::from(item.bytes);
+        if let Some(expires) = item.expires {
+            self.expiring.remove(&(expires, slot));
+        }
+        self.slots.remove(&item.key);
+        self.free.push(slot);
+        item.key
+    }
+
+    /// Lets items that have expired leave.
+    fn expire(&mut self, now: u64, evicted: &mut Vec<Box<[u8]>>) {
+        for _ in 0..EXPIRED_AT_ONCE {
+            let Some(&(_, slot)) = self.expiring.first().filter(|(expires, _)| *expires <= now) else {
+                return;
+            };
+            self.policy.remove(slot);
+            evicted.push(self.release(slot));
+        }
+    }
+}
+
+impl Evictor {
+    /// Returns an evictor for a pool of at most `bytes`.
+    pub(crate) fn new(kind: PolicyKind, bytes: u64) -> Evictor {
+        let bytes = (bytes as f64 / POOL_PER_ITEM) as u64;
+        let capacity = Capacity {
+            bytes,
+            items: u32::try_from(bytes / LEAST_ITEM).unwrap_or(u32::MAX - 1).max(1),
+        };
+        Evictor {
+            kind,
+            capacity,
+            state: Mutex::new(State::new(kind, capacity)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the bytes of items that are kept at most.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity.bytes
+    }
+
+    /// Notes a use of an item. Uses may be lost while other threads change the state.
+    pub(crate) fn used(&self, key: &[u8]) {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if let Some(&slot) = state.slots.get(key) {
+            state.policy.hit(slot, xxh3_64(key));
+        }
+    }
+
+    /// Notes that an item was stored. Returns the keys of the items that leave for it, which may be its own.
+    pub(crate) fn stored(&self, key: &[u8], bytes: u64, expires: Option<u64>, now: u64) -> Vec<Box<[u8]>> {
+        let mut state = self.state();
+        let mut evicted = Vec::new();
+        if let Some(&slot) = state.slots.get(key) {
+            state.policy.remove(slot);
+            state.release(slot);
+        }
+        state.expire(now, &mut evicted);
+        let Some(slot) = state.free.pop() else {
+            return evicted;
+        };
+        let item = CacheItem {
+            slot,
+            key: xxh3_64(key),
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            probability: 1.0,
+        };
+        let mut leaving = Vec::new();
+        if !state.policy.admit(item, &mut leaving) {
+            state.free.push(slot);
+            evicted.push(key.into());
+            return evicted;
+        }
+        state.slots.insert(key.into(), slot);
+        state.items[slot as usize] = Slot {
+            key: key.into(),
+            bytes: item.bytes,
+            expires,
+        };
+        state.bytes += u64::from(item.bytes);
+        if let Some(expires) = expires {
+            state.expiring.insert((expires, slot));
+        }
+        evicted.extend(leaving.into_iter().map(|slot| state.release(slot)));
+        evicted
+    }
+
+    /// Returns true if the item is known.
+    pub(crate) fn knows(&self, key: &[u8]) -> bool {
+        self.state().slots.contains_key(key)
+    }
+
+    /// Notes that an item was removed.
+    pub(crate) fn removed(&self, key: &[u8]) {
+        let mut state = self.state();
+        if let Some(&slot) = state.slots.get(key) {
+            state.policy.remove(slot);
+            state.release(slot);
+        }
+    }
+
+    /// Forgets all items.
+    pub(crate) fn clear(&self) {
+        *self.state() = State::new(self.kind, self.capacity);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evictor(bytes: u64) -> Evictor {
+        Evictor::new(PolicyKind::S3Fifo, bytes)
+    }
+
+    #[test]
+    fn items_leave_when_they_take_too_much() {
+        let evictor = evictor(150_000);
+        let mut present = BTreeSet::new();
+        for number in 0..10_000_u32 {
+            let key = number.to_string().into_bytes();
+            present.insert(key.clone());
+            for gone in evictor.stored(&key, 1000, None, 0) {
+                assert!(present.remove(&gone[..]), "only an item that is there leaves");
+            }
+            assert!(present.len() <= 100, "{} items", present.len());
+        }
+        assert!(present.len() > 90 && present.iter().all(|key| evictor.knows(key)));
+        assert!(evictor.state().bytes <= evictor.capacity());
+    }
+
+    #[test]
+    fn expired_items_leave_first() {
+        let evictor = evictor(15_000);
+        for number in 0..9_u8 {
+            let expires = (number == 4).then_some(100);
+            assert!(evictor.stored(&[number], 1000, expires, 0).is_empty());
+        }
+        let gone = evictor.stored(&[9], 1000, None, 100);
+        assert_eq!(gone, [Box::from(&[4][..])]);
+        assert!(evictor.stored(&[10], 1000, None, 100).is_empty());
+    }
+
+    #[test]
+    fn an_item_that_is_stored_again_counts_once() {
+        let evictor = evictor(15_000);
+        for size in [1000, 3000, 2000] {
+            assert!(evictor.stored(b"k", size, Some(5), 0).is_empty());
+        }
+        assert_eq!(evictor.state().bytes, 2000);
+        evictor.removed(b"k");
+        assert_eq!(evictor.state().bytes, 0);
+        assert!(!evictor.knows(b"k"));
+    }
+}

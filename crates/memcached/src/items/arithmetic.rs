@@ -1,0 +1,111 @@
+//! Items that are counters.
+
+use super::Items;
+use crate::error::Result;
+use crate::expiry::expires_at;
+use crate::item::Item;
+
+/// Most digits of a counter.
+const DIGITS: usize = 20;
+
+/// A change of a counter. Times are as clients send them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arithmetic {
+    pub(crate) delta: u64,
+    pub(crate) decrement: bool,
+    /// The cas value that the item must have.
+    pub(crate) cas: Option<u64>,
+    /// The cas value that it gets.
+    pub(crate) new_cas: Option<u64>,
+    /// The new time of expiry.
+    pub(crate) ttl: Option<i64>,
+    /// Creates the counter with this time of expiry and this value if there is none.
+    pub(crate) vivify: Option<i64>,
+    pub(crate) initial: u64,
+}
+
+/// The result of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Calculated {
+    /// The counter has this value now.
+    Number {
+        value: u64,
+        item: Item,
+    },
+    NotFound,
+    /// The item has another cas value.
+    Exists,
+    /// The item is no number.
+    NotNumeric,
+}
+
+impl Items {
+    /// Adds to a counter or subtracts from it, at least to 0. Sums wrap around.
+    pub(crate) fn calculate(&self, key: &[u8], change: &Arithmetic) -> Result<Calculated> {
+        let store = self.store()?;
+        let _lock = self.lock(key);
+        let now = self.now();
+        let (value, mut item) = match self.load(&store, key)? {
+            None => {
+                let Some(exptime) = change.vivify else {
+                    return Ok(Calculated::NotFound);
+                };
+                let text = change.initial.to_string();
+                (
+                    change.initial,
+                    Item::new(0, expires_at(exptime, now), text.as_bytes()),
+                )
+            }
+            Some(mut item) => {
+                if change.cas.is_some_and(|cas| cas != item.cas) {
+                    return Ok(Calculated::Exists);
+                }
+                let Some(old) = number(item.data()) else {
+                    return Ok(Calculated::NotNumeric);
+                };
+                let value = match change.decrement {
+                    true => old.saturating_sub(change.delta),
+                    false => old.wrapping_add(change.delta),
+                };
+                // As in memcached, a number that gets shorter keeps its length.
+                let text = format!("{value:<width$}", width = item.data().len());
+                item.set_data(text.as_bytes());
+                (value, item)
+            }
+        };
+        if let Some(ttl) = change.ttl {
+            item.expires = expires_at(ttl, now);
+        }
+        item.cas = change.new_cas.map_or_else(|| self.cas.next(), Ok)?;
+        self.save(&store, key, &mut item)?;
+        Ok(Calculated::Number { value, item })
+    }
+}
+
+/// Returns the number that data is, which may end in spaces.
+fn number(data: &[u8]) -> Option<u64> {
+    let digits = data.trim_ascii_end();
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) && data.len() <= DIGITS;
+    is_number.then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_may_end_in_spaces() {
+        assert_eq!(number(b"9 "), Some(9));
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        for bad in [
+            &b""[..],
+            b" ",
+            b"-1",
+            b"1a",
+            b"18446744073709551616",
+            b"000000000000000000001",
+        ] {
+            assert_eq!(number(bad), None);
+        }
+    }
+}

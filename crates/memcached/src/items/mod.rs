@@ -1,0 +1,189 @@
+//! The items: what the commands do, whatever the protocol calls them.
+//!
+//! An item is a key of a [`Store`] with an encoded [`Item`] as its value. The current store is named `memcached/items/N`;
+//! `flush_all` begins a new one, whose number is a key of the store `memcached/meta`, and empties the old one step by step.
+//!
+//! Invariants:
+//! - A command that reads and writes holds the lock of its key's shard, so that commands on one key are linearizable.
+//!   Plain lookups read the store alone, whose reads are linearizable by themselves.
+//! - The current store does not change while a command holds it for reading.
+
+mod access;
+mod arithmetic;
+mod flush;
+mod lookup;
+mod remove;
+mod write;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use halocline_pool::Pool;
+use halocline_store::{Clock, Store, Stores, StoresOptions, WriteBatch};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::cas::CasValues;
+use crate::error::Result;
+use crate::eviction::Evictor;
+use crate::expiry::has_passed;
+use crate::item::{Item, size};
+use crate::stats::Counters;
+use access::AccessTable;
+
+pub(crate) use access::Access;
+pub(crate) use arithmetic::{Arithmetic, Calculated};
+pub(crate) use lookup::{Found, Lookup};
+pub(crate) use remove::{Removal, Removed};
+pub(crate) use write::{Stored, Write};
+
+/// Number of locks of keys.
+const SHARDS: usize = 1024;
+
+/// The items of a server.
+pub(crate) struct Items {
+    pool: Pool,
+    pub(crate) stores: Stores,
+    meta: Store,
+    current: RwLock<Store>,
+    shards: Box<[Mutex<()>]>,
+    cas: CasValues,
+    accesses: AccessTable,
+    pub(crate) evictor: Option<Evictor>,
+    pub(crate) counters: Counters,
+    clock: Clock,
+    /// Time of a flush that was asked for, in ms since 1970; `u64::MAX` if there is none.
+    flush_at: AtomicU64,
+}
+
+/// Returns the time in ms since 1970.
+pub(crate) fn system_clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+impl Items {
+    /// Opens the items of a pool.
+    pub(crate) fn open(pool: &Pool, clock: Clock, evictor: Option<Evictor>) -> Result<Items> {
+        let stores = Stores::open_with(pool, StoresOptions::default().with_clock(Arc::clone(&clock)))?;
+        let meta = stores.store(flush::META)?;
+        let current = flush::current(&stores, &meta)?;
+        Ok(Items {
+            pool: pool.clone(),
+            cas: CasValues::start(meta.clone(), clock())?,
+            flush_at: AtomicU64::new(flush::scheduled(&meta)?),
+            current: RwLock::new(current),
+            shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
+            accesses: AccessTable::new(),
+            counters: Counters::default(),
+            meta,
+            stores,
+            evictor,
+            clock,
+        })
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// Returns the current store, after a flush that is due.
+    fn store(&self) -> Result<RwLockReadGuard<'_, Store>> {
+        self.flush_if_due()?;
+        Ok(self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+        let shard = xxh3_64(key) as usize % SHARDS;
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the item of a key.
+    fn load(&self, store: &Store, key: &[u8]) -> Result<Option<Item>> {
+        let Some(pair) = store.get_pair(key)? else {
+            return Ok(None);
+        };
+        Item::decode(pair.value, pair.expires.map(millis)).map(Some)
+    }
+
+    /// Stores an item, or removes it if it has expired. The caller holds the lock of the key.
+    fn save(&self, store: &Store, key: &[u8], item: &mut Item) -> Result<()> {
+        if has_passed(item.expires, self.now()) {
+            return self.delete(store, key);
+        }
+        let mut batch = WriteBatch::new();
+        let bytes = size(key.len(), item.data().len() as u64);
+        match item.expires {
+            None => batch.put(store, key, item.encode())?,
+            Some(expires) => {
+                let at = UNIX_EPOCH + std::time::Duration::from_millis(expires);
+                batch.put_until(store, key, item.encode(), at)?;
+            }
+        }
+        if let Some(evictor) = &self.evictor {
+            let evicted = evictor.stored(key, bytes, item.expires, self.now());
+            self.counters.evictions.add(evicted.len() as u64);
+            for key in &evicted {
+                batch.delete(store, key)?;
+            }
+        }
+        self.stores.write(batch)?;
+        Ok(())
+    }
+
+    /// Removes an item. The caller holds the lock of the key.
+    fn delete(&self, store: &Store, key: &[u8]) -> Result<()> {
+        if let Some(evictor) = &self.evictor {
+            evictor.removed(key);
+        }
+        self.accesses.forget(key);
+        store.delete(key)?;
+        Ok(())
+    }
+
+    /// Returns the number of items and the bytes of their keys and values.
+    pub(crate) fn amounts(&self) -> (u64, u64) {
+        let store = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        (store.len(), store.bytes())
+    }
+
+    /// Makes what was acknowledged survive power loss.
+    pub(crate) fn sync(&self) -> Result<()> {
+        Ok(self.pool.sync()?)
+    }
+
+    /// Tells the eviction policy of the items that it does not know, until `stops`. Those that must leave do.
+    pub(crate) fn admit_present(&self, stops: &dyn Fn() -> bool) -> Result<()> {
+        let Some(evictor) = &self.evictor else {
+            return Ok(());
+        };
+        let store = self
+            .current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for pair in store.scan::<&[u8]>(..).with_expiry() {
+            let pair = pair?;
+            if stops() {
+                return Ok(());
+            }
+            let _lock = self.lock(&pair.key);
+            if evictor.knows(&pair.key) || !store.contains_key(&pair.key)? {
+                continue;
+            }
+            let bytes = size(pair.key.len(), pair.value.len() as u64);
+            let expires = pair.expires.map(millis);
+            let evicted = evictor.stored(&pair.key, bytes, expires, self.now());
+            self.counters.evictions.add(evicted.len() as u64);
+            for key in &evicted {
+                store.delete(key)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a time in ms since 1970.
+fn millis(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

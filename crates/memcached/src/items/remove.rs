@@ -1,0 +1,59 @@
+//! Removing items, or marking them as out of date.
+
+use super::Items;
+use crate::error::Result;
+use crate::expiry::expires_at;
+
+/// How an item is removed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Removal {
+    /// The cas value that the item must have.
+    pub(crate) cas: Option<u64>,
+    /// The cas value that it gets if it stays.
+    pub(crate) new_cas: Option<u64>,
+    /// Marks it as stale instead, with a new time of expiry.
+    pub(crate) invalidate: bool,
+    pub(crate) ttl: Option<i64>,
+    /// Removes its value instead.
+    pub(crate) remove_value: bool,
+}
+
+/// What became of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removed {
+    Removed,
+    NotFound,
+    /// The item has another cas value.
+    Exists,
+}
+
+impl Items {
+    /// Removes or invalidates an item.
+    pub(crate) fn remove(&self, key: &[u8], removal: &Removal) -> Result<Removed> {
+        let store = self.store()?;
+        let _lock = self.lock(key);
+        let Some(mut item) = self.load(&store, key)? else {
+            return Ok(Removed::NotFound);
+        };
+        if removal.cas.is_some_and(|cas| cas != item.cas) {
+            return Ok(Removed::Exists);
+        }
+        if !removal.invalidate && !removal.remove_value {
+            self.delete(&store, key)?;
+            return Ok(Removed::Removed);
+        }
+        if removal.remove_value {
+            item.set_data(b"");
+            item.client_flags = 0;
+        }
+        if removal.invalidate {
+            (item.is_stale, item.token_sent) = (true, false);
+            if let Some(ttl) = removal.ttl {
+                item.expires = expires_at(ttl, self.now());
+            }
+        }
+        item.cas = removal.new_cas.map_or_else(|| self.cas.next(), Ok)?;
+        self.save(&store, key, &mut item)?;
+        Ok(Removed::Removed)
+    }
+}

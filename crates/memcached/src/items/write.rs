@@ -1,0 +1,115 @@
+//! Storing items.
+
+use super::Items;
+use crate::error::Result;
+use crate::expiry::expires_at;
+use crate::item::Item;
+use crate::protocol::StoreMode;
+
+/// A value to store. Times are as clients send them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Write<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) mode: StoreMode,
+    pub(crate) client_flags: u32,
+    pub(crate) exptime: i64,
+    /// The cas value that the item must have.
+    pub(crate) cas: Option<u64>,
+    /// The cas value that it gets.
+    pub(crate) new_cas: Option<u64>,
+    /// Stores a value with an older cas value too, and marks it stale.
+    pub(crate) invalidate: bool,
+    /// Creates the item to which data is appended or prepended, with this time of expiry.
+    pub(crate) vivify: Option<i64>,
+    pub(crate) data: &'a [u8],
+}
+
+/// What became of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// Stored with this cas value and this size of the data.
+    Stored { cas: u64, size: u64 },
+    /// The item is there, or not there, against what the mode wants.
+    NotStored,
+    /// The item has another cas value.
+    Exists,
+    /// There is no item to compare the cas value with.
+    NotFound,
+    /// The item would be larger than an item may be.
+    TooLarge,
+}
+
+impl Items {
+    /// Stores a value of at most `most` bytes of data.
+    pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<Stored> {
+        let store = self.store()?;
+        let _lock = self.lock(write.key);
+        let now = self.now();
+        let needs_old = write.mode != StoreMode::Set || write.cas.is_some();
+        let old = match needs_old {
+            true => self.load(&store, write.key)?,
+            false => None,
+        };
+        let mut item = match self.changed(write, old, now) {
+            Ok(item) => item,
+            Err(refused) => return Ok(refused),
+        };
+        let size = item.data().len() as u64;
+        if size > most {
+            return Ok(Stored::TooLarge);
+        }
+        item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
+        self.save(&store, write.key, &mut item)?;
+        self.accesses.stored(write.key, now);
+        self.counters.total_items.add(1);
+        Ok(Stored::Stored { cas: item.cas, size })
+    }
+
+    /// Returns the item as it is to be stored, or why it is not.
+    fn changed(&self, write: &Write<'_>, old: Option<Item>, now: u64) -> std::result::Result<Item, Stored> {
+        let fresh = |exptime| Item::new(write.client_flags, expires_at(exptime, now), write.data);
+        let Some(mut old) = old else {
+            return match (write.mode, write.vivify) {
+                (StoreMode::Set | StoreMode::Replace, _) if write.cas.is_some() => Err(Stored::NotFound),
+                (StoreMode::Set | StoreMode::Add, _) => Ok(fresh(write.exptime)),
+                (StoreMode::Append | StoreMode::Prepend, Some(exptime)) => Ok(fresh(exptime)),
+                _ => Err(Stored::NotStored),
+            };
+        };
+        let matches = write.cas.is_none_or(|cas| cas == old.cas);
+        match write.mode {
+            StoreMode::Add => {
+                // It counts as a use.
+                self.accesses.hit(write.key, now);
+                Err(Stored::NotStored)
+            }
+            StoreMode::Append | StoreMode::Prepend if matches => {
+                match write.mode {
+                    StoreMode::Append => old.append(write.data),
+                    _ => old.prepend(write.data),
+                }
+                (old.is_stale, old.token_sent) = (false, false);
+                Ok(old)
+            }
+            StoreMode::Set | StoreMode::Replace if matches => Ok(fresh(write.exptime)),
+            StoreMode::Set | StoreMode::Replace
+                if write.invalidate && write.cas.is_some_and(|cas| cas < old.cas) =>
+            {
+                let mut item = fresh(write.exptime);
+                (item.expires, item.is_stale, item.token_sent) = (old.expires, true, old.token_sent);
+                Ok(item)
+            }
+            _ => Err(Stored::Exists),
+        }
+    }
+
+    /// Removes an item whose new value could not be stored, so that no client reads the old one.
+    pub(crate) fn drop_outdated(&self, key: &[u8]) -> Result<()> {
+        let store = self.store()?;
+        let _lock = self.lock(key);
+        if store.contains_key(key)? {
+            self.delete(&store, key)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,268 @@
+//! The classic text commands.
+
+use super::tokens::number;
+use super::{BadCommand, Command, StoreMode, key};
+
+/// `get` and its variants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Retrieval<'a> {
+    pub(crate) keys: Vec<&'a [u8]>,
+    /// The reply has the cas values.
+    pub(crate) with_cas: bool,
+    /// The new time of expiry of each key.
+    pub(crate) exptime: Option<i64>,
+}
+
+/// A storage command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Storage<'a> {
+    pub(crate) mode: StoreMode,
+    pub(crate) key: &'a [u8],
+    pub(crate) flags: u32,
+    pub(crate) exptime: i64,
+    /// Length of the data block.
+    pub(crate) len: u64,
+    /// The value that the item must have, for `cas`.
+    pub(crate) cas: Option<u64>,
+    pub(crate) noreply: bool,
+}
+
+/// Longest data block that a line can announce.
+const MOST_BLOCK: u64 = i32::MAX as u64 - 2;
+
+/// Parses a command by its name and its other words.
+pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<'a>, BadCommand> {
+    match name {
+        b"get" => get(rest, false),
+        b"gets" => get(rest, true),
+        b"gat" => get_and_touch(rest, false),
+        b"gats" => get_and_touch(rest, true),
+        b"set" => storage(StoreMode::Set, rest),
+        b"add" => storage(StoreMode::Add, rest),
+        b"replace" => storage(StoreMode::Replace, rest),
+        b"append" => storage(StoreMode::Append, rest),
+        b"prepend" => storage(StoreMode::Prepend, rest),
+        b"cas" => compare_and_set(rest),
+        b"delete" => delete(rest),
+        b"incr" => arithmetic(rest, false),
+        b"decr" => arithmetic(rest, true),
+        b"touch" => touch(rest),
+        b"flush_all" => flush_all(rest),
+        b"version" => Ok(Command::Version),
+        b"verbosity" => {
+            let noreply = takes_noreply(&mut rest);
+            match rest.is_empty() && !noreply {
+                true => Err(BadCommand::UNKNOWN),
+                false => Ok(Command::Verbosity { noreply }),
+            }
+        }
+        b"stats" => Ok(Command::Stats(rest)),
+        b"shutdown" => match rest[..] {
+            [] => Ok(Command::Shutdown { graceful: false }),
+            [b"graceful"] => Ok(Command::Shutdown { graceful: true }),
+            _ => Err(BadCommand::new("CLIENT_ERROR invalid shutdown mode")),
+        },
+        b"quit" => Ok(Command::Quit),
+        _ => Err(BadCommand::UNKNOWN),
+    }
+}
+
+/// Removes a last word `noreply`.
+fn takes_noreply(rest: &mut Vec<&[u8]>) -> bool {
+    rest.pop_if(|word| *word == b"noreply").is_some()
+}
+
+fn get(keys: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, BadCommand> {
+    if keys.is_empty() {
+        return Err(BadCommand::UNKNOWN);
+    }
+    keys.iter().try_for_each(|word| key(word).map(|_| ()))?;
+    Ok(Command::Get(Retrieval {
+        keys,
+        with_cas,
+        exptime: None,
+    }))
+}
+
+fn get_and_touch(mut rest: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, BadCommand> {
+    if rest.len() < 2 {
+        return Err(BadCommand::UNKNOWN);
+    }
+    let exptime = exptime(rest.remove(0)).ok_or(BadCommand::EXPTIME)?;
+    rest.iter().try_for_each(|word| key(word).map(|_| ()))?;
+    Ok(Command::Get(Retrieval {
+        keys: rest,
+        with_cas,
+        exptime: Some(exptime),
+    }))
+}
+
+/// A time of expiry, which clients send as a signed number of 32 bits.
+fn exptime(word: &[u8]) -> Option<i64> {
+    number::<i32>(word).map(i64::from)
+}
+
+fn storage(mode: StoreMode, mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+    let noreply = takes_noreply(&mut rest);
+    let [name, flags, expires, len] = rest[..] else {
+        return Err(BadCommand::UNKNOWN);
+    };
+    stored(mode, [name, flags, expires, len], None, noreply)
+}
+
+fn compare_and_set(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+    let noreply = takes_noreply(&mut rest);
+    let (name, flags, expires, len, cas) = match rest[..] {
+        [name, flags, expires, len, cas] => (name, flags, expires, len, Some(cas)),
+        [name, flags, expires, len] => (name, flags, expires, len, None),
+        _ => return Err(BadCommand::UNKNOWN),
+    };
+    let bad = number(len).map_or(BadCommand::FORMAT, |len| BadCommand::FORMAT.skipping(len));
+    let cas = cas.and_then(number).ok_or(bad)?;
+    stored(StoreMode::Set, [name, flags, expires, len], Some(cas), noreply)
+}
+
+fn stored<'a>(
+    mode: StoreMode,
+    [name, flags, expires, len]: [&'a [u8]; 4],
+    cas: Option<u64>,
+    noreply: bool,
+) -> Result<Command<'a>, BadCommand> {
+    let len = number(len)
+        .filter(|len| *len <= MOST_BLOCK)
+        .ok_or(BadCommand::FORMAT)?;
+    // From here on it is known how much to skip, so that data is not taken for commands.
+    let bad = BadCommand::FORMAT.skipping(len);
+    Ok(Command::Store(Storage {
+        mode,
+        key: key(name).map_err(|_| bad)?,
+        flags: number(flags).ok_or(bad)?,
+        exptime: exptime(expires).ok_or(bad)?,
+        len,
+        cas,
+        noreply,
+    }))
+}
+
+fn delete(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+    let noreply = takes_noreply(&mut rest);
+    // Old clients send a time of 0, the only one that was ever supported.
+    match rest[..] {
+        [name] | [name, b"0"] => Ok(Command::Delete {
+            key: key(name)?,
+            noreply,
+        }),
+        [_, _] => Err(BadCommand {
+            is_silent: noreply,
+            ..BadCommand::new("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]")
+        }),
+        _ => Err(BadCommand::UNKNOWN),
+    }
+}
+
+fn arithmetic(mut rest: Vec<&[u8]>, decrement: bool) -> Result<Command<'_>, BadCommand> {
+    let noreply = takes_noreply(&mut rest);
+    let [name, delta] = rest[..] else {
+        return Err(BadCommand::UNKNOWN);
+    };
+    Ok(Command::Arithmetic {
+        key: key(name)?,
+        delta: number(delta).ok_or(BadCommand::new("CLIENT_ERROR invalid numeric delta argument"))?,
+        decrement,
+        noreply,
+    })
+}
+
+fn touch(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+    let noreply = takes_noreply(&mut rest);
+    let [name, expires] = rest[..] else {
+        return Err(BadCommand::UNKNOWN);
+    };
+    Ok(Command::Touch {
+        key: key(name)?,
+        exptime: exptime(expires).ok_or(BadCommand::EXPTIME)?,
+        noreply,
+    })
+}
+
+fn flush_all(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+    let noreply = takes_noreply(&mut rest);
+    let delay = match rest[..] {
+        [] => 0,
+        [delay] => exptime(delay).ok_or(BadCommand::EXPTIME)?,
+        _ => return Err(BadCommand::UNKNOWN),
+    };
+    Ok(Command::FlushAll { delay, noreply })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn storage_commands_have_a_length() {
+        let parsed = parse(b"cas k 1 -1 3 18446744073709551615 noreply").unwrap();
+        let expected = Storage {
+            mode: StoreMode::Set,
+            key: b"k",
+            flags: 1,
+            exptime: -1,
+            len: 3,
+            cas: Some(u64::MAX),
+            noreply: true,
+        };
+        assert_eq!(parsed, Command::Store(expected));
+        for len in ["-1", "2147483647", "4294967295", "x"] {
+            assert_eq!(
+                parse(format!("set k 0 0 {len}").as_bytes()),
+                Err(BadCommand::FORMAT)
+            );
+        }
+        assert_eq!(parse(b"cas k 0 0 6").unwrap_err().skip, Some(6));
+        assert_eq!(parse(b"set k 4294967296 0 5").unwrap_err().skip, Some(5));
+        assert_eq!(parse(b"set k 0 0"), Err(BadCommand::UNKNOWN));
+        let long = [b"set ".as_slice(), &[b'k'; 251], b" 0 0 7"].concat();
+        assert_eq!(parse(&long).unwrap_err().skip, Some(7));
+    }
+
+    #[test]
+    fn retrievals_name_keys() {
+        let Ok(Command::Get(found)) = parse(b"gats 10 a b") else {
+            panic!("a retrieval")
+        };
+        assert_eq!(
+            (found.keys, found.with_cas, found.exptime),
+            (vec![&b"a"[..], b"b"], true, Some(10))
+        );
+        assert_eq!(parse(b"get"), Err(BadCommand::UNKNOWN));
+        assert_eq!(parse(b"gat x a"), Err(BadCommand::EXPTIME));
+        let long = [b"get ".as_slice(), &[b'k'; 251]].concat();
+        assert_eq!(parse(&long), Err(BadCommand::FORMAT));
+    }
+
+    #[test]
+    fn other_commands() {
+        let deleted = |noreply| Command::Delete { key: b"k", noreply };
+        assert_eq!(parse(b"delete k"), Ok(deleted(false)));
+        assert_eq!(parse(b"delete k 0 noreply"), Ok(deleted(true)));
+        assert!(!parse(b"delete k 10").unwrap_err().is_silent);
+        assert!(parse(b"delete k 10 noreply").unwrap_err().is_silent);
+        assert!(parse(b"incr k -1").is_err());
+        assert_eq!(
+            parse(b"flush_all -1 noreply"),
+            Ok(Command::FlushAll {
+                delay: -1,
+                noreply: true
+            })
+        );
+        assert_eq!(
+            parse(b"shutdown graceful"),
+            Ok(Command::Shutdown { graceful: true })
+        );
+        assert_eq!(parse(b" "), Err(BadCommand::FORMAT));
+        for unknown in [&b"GET k"[..], b"touch k", b"verbosity", b"nothing"] {
+            assert_eq!(parse(unknown), Err(BadCommand::UNKNOWN));
+        }
+    }
+}

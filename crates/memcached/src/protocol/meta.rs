@@ -1,0 +1,248 @@
+//! The meta commands: a key and flags of one letter each, which may have a token.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::tokens::number;
+use super::{BadCommand, Command, MAX_KEY, StoreMode, key};
+
+/// Longest token that is sent back.
+const MAX_OPAQUE: usize = 32;
+
+/// Most flags of a command.
+const MAX_FLAGS: usize = 20;
+
+const TOKEN: BadCommand = BadCommand::new("CLIENT_ERROR bad token in command line format");
+const ARITHMETIC: BadCommand = BadCommand::new("CLIENT_ERROR invalid or duplicate flag");
+
+/// A flag whose reply depends on the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetaFlag<'a> {
+    /// `k`: the key.
+    Key,
+    /// `O`: the token, as it was sent.
+    Opaque(&'a [u8]),
+    /// `c`: the cas value.
+    Cas,
+    /// `f`: the client's flags.
+    ClientFlags,
+    /// `h`: whether it was hit before.
+    Hit,
+    /// `l`: seconds since the last access.
+    LastAccess,
+    /// `s`: size of the value.
+    Size,
+    /// `t`: remaining seconds.
+    Ttl,
+}
+
+/// A meta command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Meta<'a> {
+    /// The decoded key.
+    pub(crate) key: Cow<'a, [u8]>,
+    /// The key as it was sent.
+    pub(crate) sent_key: &'a [u8],
+    /// `b`: the key was sent as base64.
+    pub(crate) is_base64: bool,
+    /// What the reply has, in order.
+    pub(crate) returned: Vec<MetaFlag<'a>>,
+    /// `v`.
+    pub(crate) value: bool,
+    /// `q`.
+    pub(crate) quiet: bool,
+    /// `u`.
+    pub(crate) no_bump: bool,
+    /// `I`.
+    pub(crate) invalidate: bool,
+    /// `x`.
+    pub(crate) remove_value: bool,
+    /// `C`: the cas value that the item must have.
+    pub(crate) cas: Option<u64>,
+    /// `E`: the cas value that it gets.
+    pub(crate) new_cas: Option<u64>,
+    /// `F`.
+    pub(crate) client_flags: u32,
+    /// `T`, `N`, `R`: times of expiry, as clients send them.
+    pub(crate) ttl: Option<i64>,
+    pub(crate) vivify: Option<i64>,
+    pub(crate) recache: Option<i64>,
+    /// `M`.
+    pub(crate) mode: Option<u8>,
+    /// `J`.
+    pub(crate) initial: u64,
+    /// `D`.
+    pub(crate) delta: Option<u64>,
+}
+
+impl<'a> Meta<'a> {
+    /// Parses the words behind the name of a command: the key, `first - 1` others, and flags.
+    pub(super) fn parse(rest: &[&'a [u8]], first: usize) -> Result<Meta<'a>, BadCommand> {
+        let sent_key = key(rest.first().ok_or(BadCommand::FORMAT)?)?;
+        let flags = rest.get(first..).unwrap_or_default();
+        if flags.len() > MAX_FLAGS {
+            return Err(BadCommand::new("CLIENT_ERROR options flags are too long"));
+        }
+        let mut meta = Meta {
+            key: Cow::Borrowed(sent_key),
+            sent_key,
+            ..Meta::default()
+        };
+        let mut seen = 0_u128;
+        for flag in flags {
+            let (Some(letter), token) = (flag.first(), flag.get(1..).unwrap_or_default()) else {
+                continue;
+            };
+            let bit = 1_u128.checked_shl(u32::from(*letter)).unwrap_or(0);
+            if bit == 0 || seen & bit != 0 {
+                return Err(BadCommand::new("CLIENT_ERROR duplicate flag"));
+            }
+            seen |= bit;
+            meta.set(*letter, token)?;
+        }
+        Ok(meta)
+    }
+
+    fn set(&mut self, letter: u8, token: &'a [u8]) -> Result<(), BadCommand> {
+        let time = || number::<i32>(token).map(i64::from).ok_or(TOKEN);
+        match letter {
+            b'b' => {
+                let decoded = STANDARD.decode(self.sent_key).ok();
+                let decoded = decoded.filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+                let undecodable = BadCommand::new("CLIENT_ERROR error decoding key");
+                self.key = Cow::Owned(decoded.ok_or(undecodable)?);
+                self.is_base64 = true;
+            }
+            b'k' => self.returned.push(MetaFlag::Key),
+            b'c' => self.returned.push(MetaFlag::Cas),
+            b'f' => self.returned.push(MetaFlag::ClientFlags),
+            b'h' => self.returned.push(MetaFlag::Hit),
+            b'l' => self.returned.push(MetaFlag::LastAccess),
+            b's' => self.returned.push(MetaFlag::Size),
+            b't' => self.returned.push(MetaFlag::Ttl),
+            b'O' if token.len() <= MAX_OPAQUE => self.returned.push(MetaFlag::Opaque(token)),
+            b'O' => return Err(BadCommand::new("CLIENT_ERROR opaque token too long")),
+            // Hints for proxies.
+            b'P' | b'L' => {}
+            b'v' => self.value = true,
+            b'q' => self.quiet = true,
+            b'u' => self.no_bump = true,
+            b'I' => self.invalidate = true,
+            b'x' => self.remove_value = true,
+            b'C' => self.cas = Some(number(token).ok_or(TOKEN)?),
+            b'E' => self.new_cas = Some(number(token).ok_or(TOKEN)?),
+            b'F' => self.client_flags = number(token).ok_or(TOKEN)?,
+            b'T' => self.ttl = Some(time()?),
+            b'N' => self.vivify = Some(time()?),
+            b'R' => self.recache = Some(time()?),
+            b'M' => self.mode = Some(token.first().copied().unwrap_or(0)),
+            b'J' => {
+                let invalid = BadCommand::new("CLIENT_ERROR invalid numeric initial value");
+                self.initial = number(token).ok_or(invalid)?;
+            }
+            b'D' => {
+                let invalid = BadCommand::new("CLIENT_ERROR invalid numeric delta value");
+                self.delta = Some(number(token).ok_or(invalid)?);
+            }
+            _ => return Err(BadCommand::new("CLIENT_ERROR invalid flag")),
+        }
+        Ok(())
+    }
+
+    /// Returns the mode of `ms`.
+    pub(crate) fn store_mode(&self) -> Option<StoreMode> {
+        match self.mode {
+            None | Some(b'S') => Some(StoreMode::Set),
+            Some(b'E') => Some(StoreMode::Add),
+            Some(b'A') => Some(StoreMode::Append),
+            Some(b'P') => Some(StoreMode::Prepend),
+            Some(b'R') => Some(StoreMode::Replace),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns true if `ma` decrements.
+    pub(crate) fn decrements(&self) -> bool {
+        matches!(self.mode, Some(b'D' | b'-'))
+    }
+}
+
+/// `ms KEY LENGTH FLAGS`.
+pub(super) fn set<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
+    let len = rest.get(1).ok_or(BadCommand::FORMAT)?;
+    let len: i32 = number(len).ok_or(BadCommand::CHUNK)?;
+    let len = u64::try_from(len).map_err(|_| BadCommand::CHUNK)?;
+    let meta = Meta::parse(rest, 2).map_err(|bad| bad.skipping(len))?;
+    match meta.store_mode() {
+        Some(_) => Ok(Command::MetaSet(meta, len)),
+        None => Err(BadCommand::new("CLIENT_ERROR invalid mode for ms M token").skipping(len)),
+    }
+}
+
+/// `ma KEY FLAGS`.
+pub(super) fn arithmetic<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
+    let meta = Meta::parse(rest, 1).map_err(|bad| match bad {
+        BadCommand::FORMAT => bad,
+        _ => ARITHMETIC,
+    })?;
+    match meta.mode {
+        None | Some(b'I' | b'+' | b'D' | b'-') => Ok(Command::MetaArithmetic(meta)),
+        Some(_) => Err(BadCommand::new("CLIENT_ERROR invalid mode for ma M token")),
+    }
+}
+
+/// `me KEY [b]`.
+pub(super) fn debug<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
+    let (name, flags) = rest.split_first().ok_or(BadCommand::FORMAT)?;
+    Ok(Command::MetaDebug {
+        key: key(name)?,
+        is_base64: flags.contains(&&b"b"[..]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn flags_are_kept_in_order() {
+        let Ok(Command::MetaGet(meta)) = parse(b"mg a2V5 s v b Oxyz k t N30 C5") else {
+            panic!("a meta get")
+        };
+        assert_eq!(&meta.key[..], b"key");
+        let expected = [
+            MetaFlag::Size,
+            MetaFlag::Opaque(b"xyz"),
+            MetaFlag::Key,
+            MetaFlag::Ttl,
+        ];
+        assert_eq!(meta.returned, expected);
+        assert!(meta.value && meta.is_base64 && meta.vivify == Some(30) && meta.cas == Some(5));
+    }
+
+    #[test]
+    fn bad_flags_name_what_is_wrong() {
+        let reply = |line: &[u8]| parse(line).unwrap_err().reply;
+        assert_eq!(reply(b"mg"), "CLIENT_ERROR bad command line format");
+        assert_eq!(reply(b"mg k s s"), "CLIENT_ERROR duplicate flag");
+        assert_eq!(reply(b"mg k !"), "CLIENT_ERROR invalid flag");
+        assert_eq!(reply(b"mg k \xff"), "CLIENT_ERROR duplicate flag");
+        assert_eq!(reply(b"mg ? b"), "CLIENT_ERROR error decoding key");
+        assert_eq!(reply(b"mg k Tx"), "CLIENT_ERROR bad token in command line format");
+        assert_eq!(reply(b"ma k Dx"), "CLIENT_ERROR invalid or duplicate flag");
+        assert_eq!(reply(b"ma k MX"), "CLIENT_ERROR invalid mode for ma M token");
+        let opaque = [b"mg k O".as_slice(), &[b'o'; 33]].concat();
+        assert_eq!(reply(&opaque), "CLIENT_ERROR opaque token too long");
+    }
+
+    #[test]
+    fn a_bad_set_says_what_to_skip() {
+        assert_eq!(parse(b"ms k 5 MX").unwrap_err().skip, Some(5));
+        assert_eq!(parse(b"ms k S5").unwrap_err(), BadCommand::CHUNK);
+        assert_eq!(parse(b"ms k 5 s s").unwrap_err().skip, Some(5));
+        assert!(matches!(parse(b"ms k 0 T-1 F7 I"), Ok(Command::MetaSet(_, 0))));
+    }
+}

@@ -1,0 +1,286 @@
+//! The meta commands.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::classic::NOT_NUMERIC;
+use super::{Next, line, number};
+use crate::error::Result;
+use crate::expiry::remaining;
+use crate::items::{Access, Arithmetic, Calculated, Lookup, Removal, Removed, Stored, Write};
+use crate::protocol::{Meta, MetaFlag, StoreMode};
+use crate::server::Shared;
+
+/// What the flags of a reply are taken from, as far as there is an item.
+#[derive(Debug, Clone, Copy, Default)]
+struct Returned {
+    cas: Option<u64>,
+    client_flags: Option<u32>,
+    size: Option<u64>,
+    /// Remaining seconds; `Some(None)` for ever.
+    ttl: Option<Option<u64>>,
+    access: Option<Access>,
+}
+
+/// Appends the flags that a command asks for and the line end.
+fn flags(meta: &Meta<'_>, returned: &Returned, reply: &mut Vec<u8>) {
+    let numbered = |reply: &mut Vec<u8>, letter: u8, value: Option<u64>| {
+        if let Some(value) = value {
+            reply.extend_from_slice(&[b' ', letter]);
+            number(reply, value);
+        }
+    };
+    for flag in &meta.returned {
+        match flag {
+            MetaFlag::Key => {
+                reply.extend_from_slice(b" k");
+                reply.extend_from_slice(meta.sent_key);
+                if meta.is_base64 {
+                    reply.extend_from_slice(b" b");
+                }
+            }
+            MetaFlag::Opaque(token) => {
+                reply.extend_from_slice(b" O");
+                reply.extend_from_slice(token);
+            }
+            MetaFlag::Cas => numbered(reply, b'c', returned.cas),
+            MetaFlag::ClientFlags => numbered(reply, b'f', returned.client_flags.map(u64::from)),
+            MetaFlag::Size => numbered(reply, b's', returned.size),
+            MetaFlag::Hit => numbered(
+                reply,
+                b'h',
+                returned.access.map(|access| u64::from(access.was_hit)),
+            ),
+            MetaFlag::LastAccess => numbered(reply, b'l', returned.access.map(|access| access.idle_seconds)),
+            MetaFlag::Ttl => match returned.ttl {
+                Some(None) => reply.extend_from_slice(b" t-1"),
+                Some(seconds) => numbered(reply, b't', seconds),
+                None => {}
+            },
+        }
+    }
+}
+
+/// Appends a reply without a value.
+fn status(code: &str, meta: &Meta<'_>, returned: &Returned, reply: &mut Vec<u8>) {
+    reply.extend_from_slice(code.as_bytes());
+    flags(meta, returned, reply);
+    reply.extend_from_slice(b"\r\n");
+}
+
+/// `mg`.
+pub(super) fn get(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Result<Next> {
+    let counters = &shared.items.counters;
+    let wants = |wanted: &dyn Fn(&MetaFlag<'_>) -> bool| meta.returned.iter().any(wanted);
+    let lookup = Lookup {
+        no_bump: meta.no_bump,
+        with_access: wants(&|flag| matches!(flag, MetaFlag::Hit | MetaFlag::LastAccess)),
+        ttl: meta.ttl,
+        vivify: meta.vivify,
+        recache: meta.recache,
+        new_cas: meta.new_cas,
+    };
+    counters.cmd_meta.add(1);
+    counters.cmd_get.add(1);
+    let Some(found) = shared.items.get(&meta.key, &lookup)? else {
+        counters.get_misses.add(1);
+        if !meta.quiet {
+            status("EN", meta, &Returned::default(), reply);
+        }
+        return Ok(Next::Continue);
+    };
+    counters.get_hits.add(1);
+    let item = &found.item;
+    let size = item.data().len() as u64;
+    let returned = Returned {
+        cas: Some(item.cas),
+        client_flags: Some(item.client_flags),
+        size: Some(size),
+        ttl: Some(remaining(item.expires, shared.items.now())),
+        access: Some(found.access),
+    };
+    let with_value = meta.value && meta.cas != Some(item.cas);
+    if with_value {
+        reply.extend_from_slice(b"VA ");
+        number(reply, size);
+    } else {
+        reply.extend_from_slice(b"HD");
+    }
+    flags(meta, &returned, reply);
+    for (is_set, flag) in [
+        (found.token_sent, b" Z"),
+        (item.is_stale, b" X"),
+        (found.won, b" W"),
+    ] {
+        if is_set {
+            reply.extend_from_slice(flag);
+        }
+    }
+    reply.extend_from_slice(b"\r\n");
+    if with_value {
+        reply.extend_from_slice(item.data());
+        reply.extend_from_slice(b"\r\n");
+    }
+    Ok(Next::Continue)
+}
+
+/// `ms`.
+pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec<u8>) -> Result<Next> {
+    let counters = &shared.items.counters;
+    counters.cmd_meta.add(1);
+    counters.cmd_set.add(1);
+    let mode = meta.store_mode().unwrap_or(StoreMode::Set);
+    let write = Write {
+        key: &meta.key,
+        mode,
+        client_flags: meta.client_flags,
+        exptime: meta.ttl.unwrap_or(0),
+        cas: meta.cas,
+        new_cas: meta.new_cas,
+        invalidate: meta.invalidate,
+        vivify: meta.vivify,
+        data,
+    };
+    let code = match shared.items.write(&write, shared.settings.most_data(&meta.key))? {
+        Stored::Stored { cas, size } => {
+            let returned = Returned {
+                cas: Some(cas),
+                size: Some(size),
+                ..Returned::default()
+            };
+            if !meta.quiet {
+                status("HD", meta, &returned, reply);
+            }
+            return Ok(Next::Continue);
+        }
+        Stored::NotStored => "NS",
+        Stored::TooLarge if matches!(mode, StoreMode::Append | StoreMode::Prepend) => "NS",
+        Stored::TooLarge => {
+            line(reply, "SERVER_ERROR object too large for cache");
+            return Ok(Next::Continue);
+        }
+        Stored::Exists => "EX",
+        Stored::NotFound => "NF",
+    };
+    let returned = Returned {
+        cas: Some(0),
+        ..Returned::default()
+    };
+    status(code, meta, &returned, reply);
+    Ok(Next::Continue)
+}
+
+/// `md`.
+pub(super) fn delete(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Result<Next> {
+    let counters = &shared.items.counters;
+    counters.cmd_meta.add(1);
+    let removal = Removal {
+        cas: meta.cas,
+        new_cas: meta.new_cas,
+        invalidate: meta.invalidate,
+        ttl: meta.ttl,
+        remove_value: meta.remove_value,
+    };
+    let code = match shared.items.remove(&meta.key, &removal)? {
+        Removed::Removed => {
+            counters.delete_hits.add(1);
+            "HD"
+        }
+        Removed::NotFound => {
+            counters.delete_misses.add(1);
+            "NF"
+        }
+        Removed::Exists => "EX",
+    };
+    if !(meta.quiet && code == "HD") {
+        status(code, meta, &Returned::default(), reply);
+    }
+    Ok(Next::Continue)
+}
+
+/// `ma`.
+pub(super) fn arithmetic(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Result<Next> {
+    let counters = &shared.items.counters;
+    counters.cmd_meta.add(1);
+    let (hits, misses) = match meta.decrements() {
+        true => (&counters.decr_hits, &counters.decr_misses),
+        false => (&counters.incr_hits, &counters.incr_misses),
+    };
+    let change = Arithmetic {
+        delta: meta.delta.unwrap_or(1),
+        decrement: meta.decrements(),
+        cas: meta.cas,
+        new_cas: meta.new_cas,
+        ttl: meta.ttl,
+        vivify: meta.vivify,
+        initial: meta.initial,
+    };
+    match shared.items.calculate(&meta.key, &change)? {
+        Calculated::Number { value, item } => {
+            hits.add(1);
+            if meta.quiet {
+                return Ok(Next::Continue);
+            }
+            let returned = Returned {
+                cas: Some(item.cas),
+                ttl: Some(remaining(item.expires, shared.items.now())),
+                ..Returned::default()
+            };
+            let text = value.to_string();
+            if meta.value {
+                reply.extend_from_slice(b"VA ");
+                number(reply, text.len() as u64);
+            } else {
+                reply.extend_from_slice(b"HD");
+            }
+            flags(meta, &returned, reply);
+            reply.extend_from_slice(b"\r\n");
+            if meta.value {
+                line(reply, &text);
+            }
+        }
+        Calculated::NotFound => {
+            misses.add(1);
+            status("NF", meta, &Returned::default(), reply);
+        }
+        Calculated::Exists => status("EX", meta, &Returned::default(), reply),
+        Calculated::NotNumeric => line(reply, NOT_NUMERIC),
+    }
+    Ok(Next::Continue)
+}
+
+/// `me`.
+pub(super) fn debug(shared: &Shared, sent_key: &[u8], is_base64: bool, reply: &mut Vec<u8>) -> Result<Next> {
+    let decoded = match is_base64 {
+        true => STANDARD.decode(sent_key).ok(),
+        false => Some(sent_key.to_vec()),
+    };
+    let Some(key) = decoded.filter(|key| !key.is_empty()) else {
+        line(reply, "CLIENT_ERROR bad command line format");
+        return Ok(Next::Continue);
+    };
+    let lookup = Lookup {
+        no_bump: true,
+        with_access: true,
+        ..Lookup::default()
+    };
+    let Some(found) = shared.items.peek(&key, &lookup)? else {
+        line(reply, "EN");
+        return Ok(Next::Continue);
+    };
+    reply.extend_from_slice(b"ME ");
+    reply.extend_from_slice(sent_key);
+    let item = &found.item;
+    let exp = match remaining(item.expires, shared.items.now()) {
+        None => "-1".to_owned(),
+        Some(seconds) => seconds.to_string(),
+    };
+    let size = crate::item::size(key.len(), item.data().len() as u64);
+    let fetched = if found.access.was_hit { "yes" } else { "no" };
+    let text = format!(
+        " exp={exp} la={} cas={} fetch={fetched} cls=1 size={size}",
+        found.access.idle_seconds, item.cas
+    );
+    line(reply, &text);
+    Ok(Next::Continue)
+}

@@ -1,0 +1,114 @@
+//! Commands, executed and answered.
+//!
+//! Replies are appended to a buffer that the connection sends when no further complete request has arrived.
+
+mod classic;
+mod meta;
+mod statistics;
+
+use std::time::Instant;
+
+use halocline_pool::PoolError;
+use halocline_store::StoreError;
+
+use crate::error::MemcachedError;
+use crate::protocol::Command;
+use crate::server::Shared;
+
+/// What the connection does after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    Continue,
+    /// The connection is closed.
+    Quit,
+    /// The server stops.
+    Shutdown,
+}
+
+/// Executes a command with its data block, if it has one, and appends the reply.
+pub(crate) fn execute(shared: &Shared, command: &Command<'_>, data: &[u8], reply: &mut Vec<u8>) -> Next {
+    let start = Instant::now();
+    let before = reply.len();
+    let counters = &shared.items.counters;
+    let done = match command {
+        Command::MetaGet(meta) => meta::get(shared, meta, reply),
+        Command::MetaSet(meta, _) => meta::set(shared, meta, data, reply),
+        Command::MetaDelete(meta) => meta::delete(shared, meta, reply),
+        Command::MetaArithmetic(meta) => meta::arithmetic(shared, meta, reply),
+        Command::MetaDebug { key, is_base64 } => meta::debug(shared, key, *is_base64, reply),
+        Command::MetaNoop => {
+            reply.extend_from_slice(b"MN\r\n");
+            Ok(Next::Continue)
+        }
+        Command::Stats(arguments) => statistics::write(shared, arguments, reply),
+        other => classic::execute(shared, other, data, reply),
+    };
+    match command {
+        Command::Get(_) | Command::MetaGet(_) => counters.reads.add(start.elapsed()),
+        Command::Store(_) | Command::MetaSet(..) | Command::Delete { .. } | Command::Arithmetic { .. } => {
+            counters.writes.add(start.elapsed());
+        }
+        _ => {}
+    }
+    done.unwrap_or_else(|error| {
+        reply.truncate(before);
+        failed(shared, &error, reply);
+        Next::Continue
+    })
+}
+
+/// Appends the reply to a command that failed. Nothing was acknowledged.
+fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
+    tracing::warn!(%error, "a command failed");
+    let is_full = matches!(
+        error,
+        MemcachedError::Store(StoreError::Pool(PoolError::DiskFull { .. }))
+            | MemcachedError::Pool(PoolError::DiskFull { .. })
+    );
+    if is_full {
+        shared.items.counters.store_no_memory.add(1);
+        reply.extend_from_slice(b"SERVER_ERROR out of memory storing object\r\n");
+        return;
+    }
+    // An error has several lines at times, a reply has one.
+    let text = error.to_string().replace(['\r', '\n'], " ");
+    reply.extend_from_slice(b"SERVER_ERROR ");
+    reply.extend_from_slice(text.as_bytes());
+    reply.extend_from_slice(b"\r\n");
+}
+
+/// Appends a line.
+fn line(reply: &mut Vec<u8>, text: &str) {
+    reply.extend_from_slice(text.as_bytes());
+    reply.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number in decimal digits.
+fn number(reply: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut left = number;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    reply.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_decimal() {
+        for value in [0, 9, 10, 4_294_967_296, u64::MAX] {
+            let mut reply = Vec::new();
+            number(&mut reply, value);
+            assert_eq!(reply, value.to_string().into_bytes());
+        }
+    }
+}

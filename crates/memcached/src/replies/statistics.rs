@@ -1,0 +1,125 @@
+//! `stats` with its variants.
+
+use super::{Next, line};
+use crate::error::Result;
+use crate::server::Shared;
+use crate::stats::Histogram;
+
+pub(super) fn write(shared: &Shared, arguments: &[&[u8]], reply: &mut Vec<u8>) -> Result<Next> {
+    match arguments {
+        [] => general(shared, reply),
+        [b"reset"] => {
+            shared.items.counters.reset();
+            line(reply, "RESET");
+            return Ok(Next::Continue);
+        }
+        [b"settings"] => settings(shared, reply),
+        [b"items"] => items(shared, reply)?,
+        [b"slabs"] => slabs(shared, reply),
+        [b"sizes"] => line(reply, "STAT sizes_status disabled"),
+        [b"conns"] => stat(reply, "curr_connections", shared.connections.get()),
+        [b"latency"] => latency(shared, reply),
+        [b"detail", ..] => {
+            line(reply, "CLIENT_ERROR stats detail not allowed");
+            return Ok(Next::Continue);
+        }
+        [b"cachedump", ..] => {
+            line(reply, "CLIENT_ERROR stats cachedump not allowed");
+            return Ok(Next::Continue);
+        }
+        _ => {}
+    }
+    line(reply, "END");
+    Ok(Next::Continue)
+}
+
+fn stat(reply: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
+    line(reply, &format!("STAT {name} {value}"));
+}
+
+fn general(shared: &Shared, reply: &mut Vec<u8>) {
+    let items = &shared.items;
+    let stats = items.stores.stats();
+    stat(reply, "pid", std::process::id());
+    stat(reply, "uptime", shared.started.elapsed().as_secs());
+    stat(reply, "time", items.now() / 1000);
+    stat(reply, "version", env!("CARGO_PKG_VERSION"));
+    stat(reply, "pointer_size", usize::BITS);
+    stat(reply, "max_connections", shared.settings.max_connections);
+    stat(reply, "curr_connections", shared.connections.get());
+    stat(reply, "total_connections", shared.total_connections.get());
+    stat(reply, "threads", shared.settings.threads);
+    for (name, value) in items.counters.named() {
+        stat(reply, name, value);
+    }
+    let (count, bytes) = items.amounts();
+    stat(reply, "curr_items", count);
+    stat(reply, "accepting_conns", 1);
+    stat(reply, "listen_disabled_num", 0);
+    stat(reply, "bytes", bytes);
+    let limit = items.evictor.as_ref().map_or(0, |evictor| evictor.capacity());
+    stat(reply, "limit_maxbytes", limit);
+    stat(reply, "slow_tier_pool_bytes", stats.pool_bytes);
+    stat(reply, "slow_tier_live_bytes", stats.live_bytes);
+    stat(reply, "slow_tier_log_bytes", stats.log_bytes);
+    stat(reply, "slow_tier_appended_bytes", stats.appended_bytes);
+    stat(reply, "checkpoints", stats.checkpoints);
+}
+
+fn settings(shared: &Shared, reply: &mut Vec<u8>) {
+    let settings = &shared.settings;
+    let yes = |is_set: bool| if is_set { "yes" } else { "no" };
+    stat(reply, "maxbytes", settings.memory_limit.unwrap_or(0));
+    stat(reply, "maxconns", settings.max_connections);
+    stat(reply, "tcpport", settings.tcp_port());
+    stat(reply, "udpport", 0);
+    stat(reply, "domain_socket", settings.socket_text());
+    stat(reply, "item_size_max", settings.max_item);
+    stat(reply, "num_threads", settings.threads);
+    stat(reply, "evictions", if settings.evicts { "on" } else { "off" });
+    stat(reply, "cas_enabled", "yes");
+    stat(reply, "auth_enabled_ascii", yes(settings.auth_file.is_some()));
+    stat(reply, "flush_enabled", yes(settings.allows_flush));
+    stat(reply, "shutdown_command", yes(settings.allows_shutdown));
+    stat(reply, "idle_timeout", settings.idle_timeout.as_secs());
+    stat(reply, "ssl_enabled", yes(settings.tls.is_some()));
+    stat(reply, "binding_protocol", "ascii");
+    stat(reply, "eviction_policy", settings.eviction.name());
+    stat(reply, "durability", settings.durability);
+}
+
+fn items(shared: &Shared, reply: &mut Vec<u8>) -> Result<()> {
+    let (count, bytes) = shared.items.amounts();
+    if count > 0 {
+        stat(reply, "items:1:number", count);
+        stat(reply, "items:1:mem_requested", bytes);
+        stat(reply, "items:1:evicted", shared.items.counters.evictions.get());
+    }
+    Ok(())
+}
+
+/// All items are in one class: records have the sizes that they need.
+fn slabs(shared: &Shared, reply: &mut Vec<u8>) {
+    let counters = &shared.items.counters;
+    let (count, bytes) = shared.items.amounts();
+    if count > 0 {
+        stat(reply, "1:used_chunks", count);
+        stat(reply, "1:mem_requested", bytes);
+        stat(reply, "1:get_hits", counters.get_hits.get());
+        stat(reply, "1:cmd_set", counters.cmd_set.get());
+    }
+    stat(reply, "active_slabs", u64::from(count > 0));
+    stat(reply, "total_malloced", shared.items.stores.stats().pool_bytes);
+}
+
+/// Latencies of commands in the server, in powers of two of microseconds.
+fn latency(shared: &Shared, reply: &mut Vec<u8>) {
+    let counters = &shared.items.counters;
+    let mut histogram = |name: &str, histogram: &Histogram| {
+        for (bound, count) in histogram.buckets().filter(|(_, count)| *count > 0) {
+            stat(reply, &format!("{name}_below_{bound}us"), count);
+        }
+    };
+    histogram("read", &counters.reads);
+    histogram("write", &counters.writes);
+}

@@ -1,0 +1,232 @@
+//! [`Server`]: listens, serves connections, and does what is due in the background.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use halocline_media::MediumKind;
+use halocline_pool::{Pool, PoolOptions};
+use halocline_store::Clock;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, watch};
+
+use crate::auth::Users;
+use crate::background;
+use crate::connection::{self, Connection};
+use crate::error::{MemcachedError, Result};
+use crate::eviction::Evictor;
+use crate::items::{Items, system_clock};
+use crate::settings::{Durability, Settings};
+use crate::stats::Counter;
+use crate::tls;
+
+/// Time that connections have to finish when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) items: Items,
+    pub(crate) settings: Settings,
+    pub(crate) users: Option<Users>,
+    pub(crate) started: Instant,
+    pub(crate) connections: Counter,
+    pub(crate) total_connections: Counter,
+    /// Commands wait for the medium: other connections need threads of their own meanwhile.
+    pub(crate) blocks: bool,
+    pub(crate) pool: Pool,
+    /// Becomes true when the server stops.
+    pub(crate) stop: watch::Sender<bool>,
+    /// Wakes the background work after a flush.
+    pub(crate) flushed: tokio::sync::Notify,
+}
+
+impl Shared {
+    /// Removes all items at a time.
+    pub(crate) fn flush(&self, delay: i64) -> Result<()> {
+        self.items.flush(delay)?;
+        self.flushed.notify_one();
+        Ok(())
+    }
+}
+
+/// A memcached server over a pool.
+///
+/// ```
+/// use halocline_memcached::{Server, Settings};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// let mut settings = Settings::new(directory.path().join("cache.pool"));
+/// settings.listen = vec!["127.0.0.1:0".parse()?];
+/// let server = Server::start(settings)?;
+/// println!("listening on {}", server.addresses()[0]);
+/// server.stop();
+/// server.wait()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stops a server from another thread or a signal handler.
+#[derive(Debug, Clone)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Lets connections finish the requests that have arrived, and ends the server.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Server {
+    /// Opens or creates the pool and begins to listen.
+    ///
+    /// # Errors
+    /// The pool cannot be opened, an address not listened on, or a file of users or keys not be read.
+    pub fn start(settings: Settings) -> Result<Server> {
+        Server::start_with_clock(settings, Arc::new(system_clock))
+    }
+
+    /// Starts with a clock, in milliseconds since 1970, by which items expire.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with_clock(settings: Settings, clock: Clock) -> Result<Server> {
+        let users = settings.auth_file.as_deref().map(Users::read).transpose()?;
+        let acceptor = settings.tls.as_ref().map(tls::acceptor).transpose()?;
+        let pool = open(&settings)?;
+        let bounded = settings.memory_limit.filter(|_| settings.evicts);
+        let evictor = bounded.map(|bytes| Evictor::new(settings.eviction, bytes));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(settings.threads.max(1))
+            .thread_name("memcached")
+            .enable_all()
+            .build();
+        let io = |what| move |source| MemcachedError::Io { what, source };
+        let runtime = runtime.map_err(io("threads could not be started"))?;
+        let shared = Arc::new(Shared {
+            items: Items::open(&pool, clock, evictor)?,
+            blocks: matches!(pool.kind(), MediumKind::PageCache { strict: true }),
+            users,
+            started: Instant::now(),
+            connections: Counter::default(),
+            total_connections: Counter::default(),
+            pool,
+            stop: watch::Sender::new(false),
+            flushed: tokio::sync::Notify::new(),
+            settings,
+        });
+        let addresses = runtime.block_on(listen(&shared, acceptor))?;
+        background::start(&runtime, &shared);
+        Ok(Server {
+            runtime,
+            shared,
+            addresses,
+        })
+    }
+
+    /// Returns the addresses that are listened on, with the ports that the system has chosen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Begins to stop.
+    pub fn stop(&self) {
+        self.stopper().stop();
+    }
+
+    /// Returns what stops this server.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.shared.stop.clone())
+    }
+
+    /// Waits until the server has stopped, and closes the pool.
+    ///
+    /// # Errors
+    /// The pool cannot be closed.
+    pub fn wait(self) -> Result<()> {
+        let mut stop = self.shared.stop.subscribe();
+        self.runtime.block_on(async {
+            // The sender lives as long as `shared`.
+            let _ = stop.wait_for(|stops| *stops).await;
+            let deadline = Instant::now() + GRACE;
+            while self.shared.connections.get() > 0 && Instant::now() < deadline {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        self.runtime.shutdown_timeout(GRACE);
+        if let Some(path) = &self.shared.settings.socket {
+            // A socket that is gone already needs no removal.
+            let _ = std::fs::remove_file(path);
+        }
+        self.shared.items.stores.checkpoint()?;
+        self.shared.pool.sync()?;
+        Ok(())
+    }
+}
+
+fn open(settings: &Settings) -> Result<Pool> {
+    let strict = settings.durability == Durability::Operation;
+    let options = PoolOptions::default()
+        .with_strict(strict && !settings.assume_dax)
+        .with_assume_dax(settings.assume_dax);
+    Ok(match settings.pool.exists() {
+        true => Pool::open(&settings.pool, &options)?,
+        false => Pool::create(&settings.pool, &options)?,
+    })
+}
+
+async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result<Vec<SocketAddr>> {
+    let limit = Arc::new(Semaphore::new(shared.settings.max_connections));
+    let mut addresses = Vec::new();
+    if let Some(path) = &shared.settings.socket {
+        let failed = |source| MemcachedError::Listen {
+            at: path.display().to_string(),
+            source,
+        };
+        if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
+            // A server that was killed has left it.
+            std::fs::remove_file(path).map_err(failed)?;
+        }
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        let (shared, limit) = (Arc::clone(shared), Arc::clone(&limit));
+        tokio::spawn(connection::accept(shared, limit, async move || {
+            listener
+                .accept()
+                .await
+                .map(|(stream, _)| Connection::Unix(stream))
+        }));
+        return Ok(addresses);
+    }
+    for address in &shared.settings.listen {
+        let failed = |source| MemcachedError::Listen {
+            at: address.to_string(),
+            source,
+        };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        addresses.push(listener.local_addr().map_err(failed)?);
+        let (shared, limit, acceptor) = (Arc::clone(shared), Arc::clone(&limit), acceptor.clone());
+        tokio::spawn(connection::accept(shared, limit, async move || {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            Ok(match &acceptor {
+                None => Connection::Tcp(stream),
+                Some(acceptor) => Connection::Tls(stream, acceptor.clone()),
+            })
+        }));
+    }
+    Ok(addresses)
+}

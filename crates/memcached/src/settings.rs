@@ -1,0 +1,163 @@
+//! Settings of a server.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use halocline_cache::PolicyKind;
+
+use crate::item;
+
+/// Largest size of an item that the store can hold: key, data and header.
+pub const MOST_ITEM: u64 = 1 << 20;
+
+/// What an acknowledgement means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// What was acknowledged survives power loss. On persistent memory that is the price of a fence, on a page-cache file
+    /// that of `msync`, which commands that arrive together share.
+    #[default]
+    Operation,
+    /// What was acknowledged survives the death of the process at once, and power loss from [`GROUP`] later on.
+    Group,
+    /// What was acknowledged survives the death of the process. Power loss may undo anything since the file was last
+    /// written back.
+    Process,
+}
+
+/// Time between two syncs with [`Durability::Group`].
+pub const GROUP: Duration = Duration::from_millis(10);
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Durability::Operation => "operation",
+            Durability::Group => "group",
+            Durability::Process => "process",
+        })
+    }
+}
+
+impl std::str::FromStr for Durability {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Durability, String> {
+        match text {
+            "operation" => Ok(Durability::Operation),
+            "group" => Ok(Durability::Group),
+            "process" => Ok(Durability::Process),
+            _ => Err(format!(
+                "unknown durability `{text}`; use operation, group or process"
+            )),
+        }
+    }
+}
+
+/// Files for TLS, in PEM format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate with its chain.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Settings of a [`Server`](crate::Server).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The pool, which is created if it is not there.
+    pub pool: PathBuf,
+    /// Addresses to listen on. By default 127.0.0.1:11211.
+    pub listen: Vec<SocketAddr>,
+    /// Path of a socket to listen on.
+    pub socket: Option<PathBuf>,
+    /// What an acknowledgement means.
+    pub durability: Durability,
+    /// Treats a file that is not on persistent memory as if it were, for measurements.
+    pub assume_dax: bool,
+    /// Bytes that the pool may take. Without a limit, everything is kept.
+    pub memory_limit: Option<u64>,
+    /// True if items make room for others at the limit. Otherwise storing fails there.
+    pub evicts: bool,
+    /// The policy by which they do.
+    pub eviction: PolicyKind,
+    /// Largest size of an item in bytes, at most [`MOST_ITEM`].
+    pub max_item: u64,
+    /// Threads that serve connections.
+    pub threads: usize,
+    /// Connections at a time. Others are told so and closed.
+    pub max_connections: usize,
+    /// Time after which a connection without requests is closed; zero for never.
+    pub idle_timeout: Duration,
+    /// File of users: lines of `name:password`.
+    pub auth_file: Option<PathBuf>,
+    /// TLS on all addresses.
+    pub tls: Option<TlsFiles>,
+    /// Allows `flush_all`.
+    pub allows_flush: bool,
+    /// Allows `shutdown`.
+    pub allows_shutdown: bool,
+}
+
+impl Settings {
+    /// Returns the default settings for a pool.
+    pub fn new(pool: impl Into<PathBuf>) -> Settings {
+        Settings {
+            pool: pool.into(),
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 11211))],
+            socket: None,
+            durability: Durability::default(),
+            assume_dax: false,
+            memory_limit: None,
+            evicts: true,
+            eviction: PolicyKind::S3Fifo,
+            max_item: MOST_ITEM,
+            threads: 4,
+            max_connections: 1024,
+            idle_timeout: Duration::ZERO,
+            auth_file: None,
+            tls: None,
+            allows_flush: true,
+            allows_shutdown: false,
+        }
+    }
+
+    /// Returns the most bytes of data that an item with this key can have.
+    pub(crate) fn most_data(&self, key: &[u8]) -> u64 {
+        self.max_item
+            .min(MOST_ITEM)
+            .saturating_sub(item::size(key.len(), 0))
+    }
+
+    pub(crate) fn tcp_port(&self) -> u16 {
+        self.listen.first().map_or(0, SocketAddr::port)
+    }
+
+    pub(crate) fn socket_text(&self) -> String {
+        self.socket
+            .as_ref()
+            .map_or_else(|| "NULL".to_owned(), |path| path.display().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durabilities_are_parsed_as_they_are_displayed() {
+        for durability in [Durability::Operation, Durability::Group, Durability::Process] {
+            assert_eq!(durability.to_string().parse(), Ok(durability));
+        }
+        assert!("none".parse::<Durability>().is_err());
+    }
+
+    #[test]
+    fn the_largest_item_fits_the_store() {
+        let settings = Settings::new("pool");
+        assert!(settings.most_data(b"k") < MOST_ITEM - 16);
+    }
+}
