@@ -16,6 +16,7 @@ use clap_complete::Shell;
 use halocline_bench::Backing;
 use halocline_emulator::{EmulatedError, EmulatedSpec};
 use halocline_engine::QuoteOption;
+use halocline_memcached::MemcachedArgs;
 
 use crate::size;
 
@@ -76,6 +77,9 @@ pub(crate) enum Command {
     Advise(AdviseArgs),
     /// Ordered trees of keys and values: create, put, get, scan, del, load, check, stats
     Kv(KvArgs),
+    /// Serve the memcached protocol from a pool
+    #[command(disable_help_flag = true)]
+    Memcached(Box<MemcachedArgs>),
     /// Drop a table (with its indexes) or an index
     Drop(DropArgs),
     /// Write the tables of a public benchmark to Parquet files

@@ -87,10 +87,15 @@ impl State {
     }
 }
 
+/// Returns the bytes of items for which a pool of `bytes` has room.
+pub(crate) fn items_within(bytes: u64) -> u64 {
+    (bytes as f64 / POOL_PER_ITEM) as u64
+}
+
 impl Evictor {
     /// Returns an evictor for a pool of at most `bytes`.
     pub(crate) fn new(kind: PolicyKind, bytes: u64) -> Evictor {
-        let bytes = (bytes as f64 / POOL_PER_ITEM) as u64;
+        let bytes = items_within(bytes);
         let capacity = Capacity {
             bytes,
             items: u32::try_from(bytes / LEAST_ITEM).unwrap_or(u32::MAX - 1).max(1),

@@ -16,7 +16,7 @@ use crate::auth::Users;
 use crate::background;
 use crate::connection::{self, Connection};
 use crate::error::{MemcachedError, Result};
-use crate::eviction::Evictor;
+use crate::eviction::{Evictor, items_within};
 use crate::items::{Items, system_clock};
 use crate::settings::{Durability, Settings};
 use crate::stats::Counter;
@@ -110,6 +110,10 @@ impl Server {
         let pool = open(&settings)?;
         let bounded = settings.memory_limit.filter(|_| settings.evicts);
         let evictor = bounded.map(|bytes| Evictor::new(settings.eviction, bytes));
+        let limit = settings
+            .memory_limit
+            .filter(|_| !settings.evicts)
+            .map(items_within);
         let runtime = Builder::new_multi_thread()
             .worker_threads(settings.threads.max(1))
             .thread_name("memcached")
@@ -118,7 +122,7 @@ impl Server {
         let io = |what| move |source| MemcachedError::Io { what, source };
         let runtime = runtime.map_err(io("threads could not be started"))?;
         let shared = Arc::new(Shared {
-            items: Items::open(&pool, clock, evictor)?,
+            items: Items::open(&pool, clock, evictor, limit)?,
             blocks: matches!(pool.kind(), MediumKind::PageCache { strict: true }),
             users,
             started: Instant::now(),

@@ -34,6 +34,7 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Vacuum(args) => compact::vacuum(&args),
         Command::Advise(args) => advise::advise(&args),
         Command::Kv(args) => kv::kv(&args),
+        Command::Memcached(args) => args.run().map_err(|error| CliError::failed(error.to_string())),
         Command::Drop(args) => drop_object(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Bench(args) => bench::bench(&args),

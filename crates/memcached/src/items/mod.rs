@@ -27,7 +27,7 @@ use crate::cas::CasValues;
 use crate::error::Result;
 use crate::eviction::Evictor;
 use crate::expiry::has_passed;
-use crate::item::{Item, size};
+use crate::item::{Item, OVERHEAD, size};
 use crate::stats::Counters;
 use access::AccessTable;
 
@@ -50,6 +50,8 @@ pub(crate) struct Items {
     cas: CasValues,
     accesses: AccessTable,
     pub(crate) evictor: Option<Evictor>,
+    /// Most bytes of items where none makes room for others.
+    limit: Option<u64>,
     pub(crate) counters: Counters,
     clock: Clock,
     /// Time of a flush that was asked for, in ms since 1970; `u64::MAX` if there is none.
@@ -64,7 +66,12 @@ pub(crate) fn system_clock() -> u64 {
 
 impl Items {
     /// Opens the items of a pool.
-    pub(crate) fn open(pool: &Pool, clock: Clock, evictor: Option<Evictor>) -> Result<Items> {
+    pub(crate) fn open(
+        pool: &Pool,
+        clock: Clock,
+        evictor: Option<Evictor>,
+        limit: Option<u64>,
+    ) -> Result<Items> {
         let stores = Stores::open_with(pool, StoresOptions::default().with_clock(Arc::clone(&clock)))?;
         let meta = stores.store(flush::META)?;
         let current = flush::current(&stores, &meta)?;
@@ -79,6 +86,7 @@ impl Items {
             meta,
             stores,
             evictor,
+            limit,
             clock,
         })
     }
@@ -139,6 +147,12 @@ impl Items {
         self.accesses.forget(key);
         store.delete(key)?;
         Ok(())
+    }
+
+    /// Returns true if there is no room for an item with so many bytes of data.
+    fn is_full(&self, store: &Store, data: u64) -> bool {
+        let taken = || store.bytes() + store.len() * OVERHEAD + data;
+        self.limit.is_some_and(|limit| taken() > limit)
     }
 
     /// Returns the number of items and the bytes of their keys and values.

@@ -37,6 +37,8 @@ pub(crate) enum Stored {
     NotFound,
     /// The item would be larger than an item may be.
     TooLarge,
+    /// The pool would be larger than it may be, and no item makes room.
+    NoRoom,
 }
 
 impl Items {
@@ -57,6 +59,9 @@ impl Items {
         let size = item.data().len() as u64;
         if size > most {
             return Ok(Stored::TooLarge);
+        }
+        if self.is_full(&store, size) {
+            return Ok(Stored::NoRoom);
         }
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
         self.save(&store, write.key, &mut item)?;

@@ -124,6 +124,10 @@ fn store(shared: &Shared, storage: &Storage<'_>, data: &[u8]) -> Result<&'static
         // As in memcached, which cannot allocate the longer item.
         Stored::TooLarge if matches!(storage.mode, StoreMode::Append | StoreMode::Prepend) => "NOT_STORED",
         Stored::TooLarge => "SERVER_ERROR object too large for cache",
+        Stored::NoRoom => {
+            counters.store_no_memory.add(1);
+            "SERVER_ERROR out of memory storing object"
+        }
     })
 }
 

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::classic::NOT_NUMERIC;
-use super::{Next, line, number};
+use super::{Next, line, no_room, number};
 use crate::error::Result;
 use crate::expiry::remaining;
 use crate::items::{Access, Arithmetic, Calculated, Lookup, Removal, Removed, Stored, Write};
@@ -157,6 +157,10 @@ pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec
         Stored::TooLarge if matches!(mode, StoreMode::Append | StoreMode::Prepend) => "NS",
         Stored::TooLarge => {
             line(reply, "SERVER_ERROR object too large for cache");
+            return Ok(Next::Continue);
+        }
+        Stored::NoRoom => {
+            no_room(shared, reply);
             return Ok(Next::Continue);
         }
         Stored::Exists => "EX",

@@ -66,8 +66,7 @@ fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
             | MemcachedError::Pool(PoolError::DiskFull { .. })
     );
     if is_full {
-        shared.items.counters.store_no_memory.add(1);
-        reply.extend_from_slice(b"SERVER_ERROR out of memory storing object\r\n");
+        no_room(shared, reply);
         return;
     }
     // An error has several lines at times, a reply has one.
@@ -75,6 +74,12 @@ fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
     reply.extend_from_slice(b"SERVER_ERROR ");
     reply.extend_from_slice(text.as_bytes());
     reply.extend_from_slice(b"\r\n");
+}
+
+/// Appends the reply to a command for which there is no room.
+fn no_room(shared: &Shared, reply: &mut Vec<u8>) {
+    shared.items.counters.store_no_memory.add(1);
+    line(reply, "SERVER_ERROR out of memory storing object");
 }
 
 /// Appends a line.

@@ -19,6 +19,7 @@ const START: u64 = 1_800_000_000_000;
 /// A running server.
 pub(crate) struct TestServer {
     server: Option<Server>,
+    /// Where it listens; without meaning if that is a Unix socket.
     address: SocketAddr,
     clock: Arc<AtomicU64>,
     directory: TempDir,
@@ -35,7 +36,7 @@ impl TestServer {
         let clock = Arc::new(AtomicU64::new(START));
         let server = start(directory.path(), &clock, change);
         TestServer {
-            address: server.addresses()[0],
+            address: address(&server),
             server: Some(server),
             clock,
             directory,
@@ -46,7 +47,7 @@ impl TestServer {
     pub(crate) fn restart(&mut self, change: impl FnOnce(&mut Settings)) {
         self.stop();
         let server = start(self.directory.path(), &self.clock, change);
-        self.address = server.addresses()[0];
+        self.address = address(&server);
         self.server = Some(server);
     }
 
@@ -80,6 +81,11 @@ impl Drop for TestServer {
     }
 }
 
+fn address(server: &Server) -> SocketAddr {
+    let any = SocketAddr::from(([0, 0, 0, 0], 0));
+    server.addresses().first().copied().unwrap_or(any)
+}
+
 fn start(directory: &Path, clock: &Arc<AtomicU64>, change: impl FnOnce(&mut Settings)) -> Server {
     let mut settings = Settings::new(directory.join("cache.pool"));
     settings.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
@@ -93,6 +99,36 @@ fn start(directory: &Path, clock: &Arc<AtomicU64>, change: impl FnOnce(&mut Sett
 /// Returns bytes of all kinds.
 pub(crate) fn data(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+/// Returns the seed of a random test, which `HALOCLINE_SEED` sets, and prints it.
+pub(crate) fn seed() -> u64 {
+    let chosen = std::env::var("HALOCLINE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = chosen.unwrap_or_else(|| std::process::id().into());
+    println!("HALOCLINE_SEED={seed}");
+    seed
+}
+
+/// A generator of random numbers (SplitMix64).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
 }
 
 /// A connection.
@@ -130,6 +166,21 @@ impl<S: Read + Write> Client<S> {
     pub(crate) fn talk(&mut self, text: &str, expected: &str) {
         self.send(text.as_bytes());
         self.expect(expected.as_bytes());
+    }
+
+    /// Sends a command, and returns the line of the reply unless the connection ends.
+    pub(crate) fn try_ask(&mut self, command: &[u8]) -> Option<String> {
+        self.stream.write_all(command).ok()?;
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            let mut byte = [0];
+            match self.stream.read(&mut byte) {
+                Ok(1) => line.push(byte[0]),
+                _ => return None,
+            }
+        }
+        line.truncate(line.len() - 2);
+        String::from_utf8(line).ok()
     }
 
     /// Returns the next line without its end.

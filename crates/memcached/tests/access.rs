@@ -1,0 +1,82 @@
+//! Who may connect, and how: users, Unix sockets, TLS, idle connections, the command `shutdown`.
+
+mod support;
+
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use support::{Client, TestServer};
+
+#[test]
+fn clients_authenticate_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let users = directory.path().join("users");
+    std::fs::write(&users, "ann:secret\n").unwrap();
+    let server = TestServer::start_with(|settings| settings.auth_file = Some(users));
+    let mut client = server.connect();
+    client.talk("get k\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    client.talk("ms k 2\r\nhi\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    client.talk(
+        "set k 0 0 2\r\nhi\r\n",
+        "CLIENT_ERROR bad authentication token format\r\n",
+    );
+    client.talk(
+        "set k 0 0 9\r\nann wrong\r\n",
+        "CLIENT_ERROR authentication failure\r\n",
+    );
+    client.talk("set k 0 0 10\r\nann secret\r\n", "STORED\r\n");
+    client.talk("get k\r\n", "END\r\n");
+    client.talk("set k 0 0 2\r\nhi\r\n", "STORED\r\n");
+    let stats = client.stats("stats\r\n");
+    assert_eq!(
+        (stats["auth_cmds"].as_str(), stats["auth_errors"].as_str()),
+        ("3", "2")
+    );
+}
+
+#[test]
+fn a_unix_socket_is_listened_on_and_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    // One that a server that was killed has left.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let mut server = TestServer::start_with(|settings| settings.socket = Some(path.clone()));
+    let mut client = Client {
+        stream: UnixStream::connect(&path).unwrap(),
+    };
+    client.talk(
+        "set k 0 0 1\r\nx\r\nget k\r\n",
+        "STORED\r\nVALUE k 0 1\r\nx\r\nEND\r\n",
+    );
+    server.stop();
+    assert!(!path.exists());
+}
+
+#[test]
+fn idle_connections_are_closed() {
+    let server = TestServer::start_with(|settings| settings.idle_timeout = Duration::from_millis(50));
+    let mut client = server.connect();
+    client.talk("mn\r\n", "MN\r\n");
+    client.expect_end();
+    assert_eq!(server.connect().stats("stats\r\n")["idle_kicks"], "1");
+}
+
+#[test]
+fn a_client_can_stop_the_server() {
+    let mut server = TestServer::start_with(|settings| settings.allows_shutdown = true);
+    let mut client = server.connect();
+    client.send(b"shutdown\r\n");
+    client.expect_end();
+    server.stop();
+}
+
+#[test]
+fn flush_all_can_be_forbidden() {
+    let server = TestServer::start_with(|settings| settings.allows_flush = false);
+    let mut client = server.connect();
+    client.talk(
+        "set k 0 0 1\r\nx\r\nflush_all\r\n",
+        "STORED\r\nCLIENT_ERROR flush_all not allowed\r\n",
+    );
+    client.talk("get k\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
+}

@@ -1,0 +1,211 @@
+//! Concurrent clients: what they sent and received, with the times, must have an order on each key in which every reply is
+//! right (linearizability).
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use support::{Random, TestServer, seed};
+
+/// A command with its reply.
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    Get(Option<u64>),
+    Set(u64),
+    Add(u64, bool),
+    Replace(u64, bool),
+    Incr(Option<u64>),
+    Delete(bool),
+    /// The value that was read with the cas value, the new value, and the code of the reply.
+    Cas(u64, u64, Swapped),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Swapped {
+    Stored,
+    Exists,
+    NotFound,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    start: u64,
+    end: u64,
+    call: Call,
+}
+
+/// Returns the value of the key after a call, or `None` if the reply is wrong where the key has this value.
+fn after(call: Call, value: Option<u64>) -> Option<Option<u64>> {
+    let when = |is_right: bool, value: Option<u64>| is_right.then_some(value);
+    match call {
+        Call::Get(read) => when(read == value, value),
+        Call::Set(new) => Some(Some(new)),
+        Call::Add(new, true) => when(value.is_none(), Some(new)),
+        Call::Add(_, false) => when(value.is_some(), value),
+        Call::Replace(new, true) => when(value.is_some(), Some(new)),
+        Call::Replace(_, false) => when(value.is_none(), value),
+        Call::Incr(sum) => when(value.map(|value| value + 1) == sum, sum),
+        Call::Delete(true) => when(value.is_some(), None),
+        Call::Delete(false) => when(value.is_none(), None),
+        // Another command may have stored the same value again, with another cas value.
+        Call::Cas(read, new, Swapped::Stored) => when(value == Some(read), Some(new)),
+        Call::Cas(_, _, Swapped::Exists) => when(value.is_some(), value),
+        Call::Cas(_, _, Swapped::NotFound) => when(value.is_none(), value),
+    }
+}
+
+/// Returns true if the calls, sorted by their starts, have an order that agrees with their times and replies.
+fn can_be_ordered(events: &[Event], done: &mut [bool], first: usize, value: Option<u64>) -> bool {
+    let left: Vec<usize> = (first..events.len()).filter(|at| !done[*at]).take(32).collect();
+    let Some(horizon) = left.iter().map(|at| events[*at].end).min() else {
+        return true;
+    };
+    for at in left.iter().copied().filter(|at| events[*at].start <= horizon) {
+        let Some(value) = after(events[at].call, value) else {
+            continue;
+        };
+        done[at] = true;
+        if can_be_ordered(events, done, left[0], value) {
+            return true;
+        }
+        done[at] = false;
+    }
+    false
+}
+
+#[test]
+fn the_check_finds_histories_that_have_no_order() {
+    let event = |start, end, call| Event { start, end, call };
+    let is_right = |events: &[Event]| can_be_ordered(events, &mut vec![false; events.len()], 0, None);
+    let set = event(0, 10, Call::Set(1));
+    assert!(is_right(&[
+        set,
+        event(5, 6, Call::Get(None)),
+        event(7, 8, Call::Get(Some(1)))
+    ]));
+    assert!(!is_right(&[
+        set,
+        event(5, 6, Call::Get(Some(1))),
+        event(7, 8, Call::Get(None))
+    ]));
+    assert!(!is_right(&[set, event(11, 12, Call::Incr(Some(3)))]));
+    assert!(!is_right(&[set, event(11, 12, Call::Add(5, true))]));
+}
+
+#[test]
+fn commands_on_one_key_are_linearizable() {
+    const CLIENTS: usize = 4;
+    const KEYS: u64 = 3;
+    const CALLS: usize = 1500;
+    let server = TestServer::start_with(|settings| settings.threads = CLIENTS);
+    let seed = seed();
+    let (clock, barrier) = (AtomicU64::new(0), Barrier::new(CLIENTS));
+    let mut histories: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let (server, clock, barrier) = (&server, &clock, &barrier);
+                scope.spawn(move || {
+                    let mut random = Random::new(seed + number as u64);
+                    let mut client = server.connect();
+                    let mut events = Vec::new();
+                    barrier.wait();
+                    for call in 0..CALLS {
+                        let key = random.below(KEYS);
+                        let value = (call * CLIENTS + number) as u64 * 1000;
+                        let read = match random.below(8) {
+                            0 => Some(client.read(key)),
+                            _ => None,
+                        };
+                        let start = clock.fetch_add(1, Ordering::SeqCst);
+                        let call = match read {
+                            Some(Some((read, cas))) => Call::Cas(read, value, client.swap(key, value, cas)),
+                            Some(None) => Call::Get(client.read(key).map(|(value, _)| value)),
+                            None => client.call(key, value, &mut random),
+                        };
+                        let end = clock.fetch_add(1, Ordering::SeqCst);
+                        events.push((key, Event { start, end, call }));
+                    }
+                    events
+                })
+            })
+            .collect();
+        for client in clients {
+            for (key, event) in client.join().unwrap() {
+                histories.entry(key).or_default().push(event);
+            }
+        }
+    });
+    for (key, mut events) in histories {
+        events.sort_unstable_by_key(|event| event.start);
+        let mut done = vec![false; events.len()];
+        assert!(
+            can_be_ordered(&events, &mut done, 0, None),
+            "key {key}, HALOCLINE_SEED={seed}: no order"
+        );
+    }
+}
+
+trait Calls {
+    fn read(&mut self, key: u64) -> Option<(u64, u64)>;
+    fn swap(&mut self, key: u64, value: u64, cas: u64) -> Swapped;
+    fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call;
+}
+
+impl Calls for support::Client<std::net::TcpStream> {
+    /// Returns value and cas value.
+    fn read(&mut self, key: u64) -> Option<(u64, u64)> {
+        self.send(format!("gets k{key}\r\n").as_bytes());
+        let line = self.line();
+        if line == "END" {
+            return None;
+        }
+        let cas = line.rsplit(' ').next().unwrap().parse().unwrap();
+        let value = self.line().trim_end().parse().unwrap();
+        assert_eq!(self.line(), "END");
+        Some((value, cas))
+    }
+
+    fn swap(&mut self, key: u64, value: u64, cas: u64) -> Swapped {
+        let text = value.to_string();
+        self.send(format!("cas k{key} 0 0 {} {cas}\r\n{text}\r\n", text.len()).as_bytes());
+        match self.line().as_str() {
+            "STORED" => Swapped::Stored,
+            "EXISTS" => Swapped::Exists,
+            "NOT_FOUND" => Swapped::NotFound,
+            other => panic!("{other}"),
+        }
+    }
+
+    fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call {
+        let text = value.to_string();
+        let mut stored = |name: &str| {
+            self.send(format!("{name} k{key} 0 0 {}\r\n{text}\r\n", text.len()).as_bytes());
+            match self.line().as_str() {
+                "STORED" => true,
+                "NOT_STORED" => false,
+                other => panic!("{other}"),
+            }
+        };
+        match random.below(8) {
+            0 => {
+                assert!(stored("set"));
+                Call::Set(value)
+            }
+            1 => Call::Add(value, stored("add")),
+            2 => Call::Replace(value, stored("replace")),
+            3 | 4 => {
+                self.send(format!("incr k{key} 1\r\n").as_bytes());
+                Call::Incr(self.line().trim_end().parse().ok())
+            }
+            5 => {
+                self.send(format!("delete k{key}\r\n").as_bytes());
+                Call::Delete(self.line() == "DELETED")
+            }
+            _ => Call::Get(self.read(key).map(|(value, _)| value)),
+        }
+    }
+}
