@@ -34,6 +34,13 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+impl Arguments {
+    /// Returns the names of the systems.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.systems.iter().map(|system| system.name()).collect()
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure the rates of the YCSB core workloads
@@ -42,6 +49,8 @@ pub(crate) enum Command {
     OpenAfterKill(KillOptions),
     /// Overwrite records at random, and compare the bytes on disk with the live bytes
     Space(SpaceOptions),
+    /// Measure gets and sets of memcached servers over sockets
+    Memcached(MemcachedOptions),
     /// Write until killed: the child process of `open-after-kill`
     #[command(hide = true)]
     Writer(WriterOptions),
@@ -87,6 +96,34 @@ pub(crate) struct SpaceOptions {
     /// Writes of each commit
     #[arg(long, default_value_t = 1000)]
     pub(crate) commit: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemcachedOptions {
+    /// Program of Halocline's server
+    #[arg(long, default_value = "../../../target/release/halocline-memcached")]
+    pub(crate) halocline: PathBuf,
+    /// Program of memcached
+    #[arg(long, default_value = "memcached")]
+    pub(crate) memcached: PathBuf,
+    /// Requests of each run
+    #[arg(long, default_value_t = 400_000)]
+    pub(crate) operations: u64,
+    /// Shares of sets, in percent
+    #[arg(long, value_delimiter = ',', default_values_t = [5, 50])]
+    pub(crate) sets: Vec<u64>,
+    /// Numbers of connections
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64])]
+    pub(crate) connections: Vec<usize>,
+    /// Threads of the server
+    #[arg(long, default_value_t = 2)]
+    pub(crate) server_threads: usize,
+    /// Threads of the clients
+    #[arg(long, default_value_t = 2)]
+    pub(crate) client_threads: usize,
+    /// Runs of each configuration, of which the median counts
+    #[arg(long, default_value_t = 1)]
+    pub(crate) runs: usize,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 mod cli;
 mod disk;
 mod fixture;
+mod memcached;
 mod open_after_kill;
 mod report;
 mod space;
@@ -20,6 +21,7 @@ fn main() -> anyhow::Result<()> {
         Command::Ycsb(options) => ycsb::run(&arguments, options),
         Command::OpenAfterKill(options) => open_after_kill::run(&arguments, options),
         Command::Space(options) => space::run(&arguments, options),
+        Command::Memcached(options) => memcached::run(&arguments, options),
         Command::Writer(options) => open_after_kill::write_until_killed(options),
     }
 }

@@ -18,7 +18,12 @@ use crate::systems::System;
 
 pub(crate) fn run(arguments: &Arguments, options: &KillOptions) -> Result<()> {
     ensure!(options.commit > 0, "--commit must be at least 1");
-    let mut report = Report::new("open-after-kill", arguments, &["value B", "commit"])?;
+    let mut report = Report::new(
+        "open-after-kill",
+        arguments,
+        &["value B", "commit"],
+        &arguments.names(),
+    )?;
     for &bytes in &arguments.values {
         let mut opened = vec![Vec::new(); arguments.systems.len()];
         let mut answered = opened.clone();
@@ -47,7 +52,13 @@ pub(crate) fn run(arguments: &Arguments, options: &KillOptions) -> Result<()> {
         let mut cells = vec![bytes.to_string(), options.commit.to_string()];
         for (index, system) in arguments.systems.iter().enumerate() {
             let mut samples = |metric, values: &mut Vec<Vec<f64>>, unit| {
-                report.samples(*system, &config, metric, std::mem::take(&mut values[index]), unit)
+                report.samples(
+                    system.labels(),
+                    &config,
+                    metric,
+                    std::mem::take(&mut values[index]),
+                    unit,
+                )
             };
             samples("open", &mut opened, "s")?;
             let answer = samples("first_answer", &mut answered, "s")?;

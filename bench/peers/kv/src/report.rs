@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::Arguments;
 use crate::disk;
-use crate::systems::System;
 
 /// The configuration of a measured value, by name.
 pub(crate) type Config = Map<String, Value>;
@@ -37,7 +36,12 @@ pub(crate) struct Report {
 
 impl Report {
     /// Creates a report whose table has the given columns, and one column for each system.
-    pub(crate) fn new(experiment: &'static str, arguments: &Arguments, columns: &[&str]) -> Result<Self> {
+    pub(crate) fn new(
+        experiment: &'static str,
+        arguments: &Arguments,
+        columns: &[&str],
+        systems: &[&str],
+    ) -> Result<Self> {
         let json = match &arguments.json {
             Some(path) => {
                 let file = OpenOptions::new().create(true).append(true).open(path);
@@ -79,10 +83,9 @@ impl Report {
             base.insert(name.to_owned(), value);
         }
         let mut table = Table::new();
-        let systems = arguments.systems.iter().map(|system| system.name());
         table
             .load_preset(presets::UTF8_FULL_CONDENSED)
-            .set_header(columns.iter().copied().chain(systems));
+            .set_header(columns.iter().chain(systems));
         for column in table.column_iter_mut().skip(columns.len()) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -94,10 +97,10 @@ impl Report {
         })
     }
 
-    /// Writes one value of a system to the JSON file.
+    /// Writes one value of a system, with its name and version, to the JSON file.
     pub(crate) fn value(
         &mut self,
-        system: System,
+        (system, version): (&str, &str),
         config: &Config,
         metric: &str,
         value: f64,
@@ -107,11 +110,11 @@ impl Report {
             return Ok(());
         };
         let mut all = self.base.clone();
-        all.insert("system_version".to_owned(), json!(system.version()));
+        all.insert("system_version".to_owned(), json!(version));
         all.extend(config.clone());
         let measurement = Measurement {
             experiment: self.experiment,
-            system: system.name(),
+            system,
             config: &all,
             metric,
             value,
@@ -126,7 +129,7 @@ impl Report {
     /// `metric.max`. Returns the median.
     pub(crate) fn samples(
         &mut self,
-        system: System,
+        system: (&str, &str),
         config: &Config,
         metric: &str,
         mut samples: Vec<f64>,

@@ -15,7 +15,7 @@ const READ_BY_READER: u64 = 100;
 
 pub(crate) fn run(arguments: &Arguments, options: &SpaceOptions) -> Result<()> {
     ensure!(options.commit > 0, "--commit must be at least 1");
-    let mut report = Report::new("space", arguments, &["value B", "reader"])?;
+    let mut report = Report::new("space", arguments, &["value B", "reader"], &arguments.names())?;
     for &bytes in &arguments.values {
         let live = fixture::live_bytes(arguments.records, bytes) as f64;
         for reader in [false, true] {
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments, options: &SpaceOptions) -> Result<()> {
                     ("space_peak", used.peak),
                     ("space_closed", used.closed),
                 ] {
-                    report.value(*system, &config, metric, bytes as f64 / live, "x")?;
+                    report.value(system.labels(), &config, metric, bytes as f64 / live, "x")?;
                 }
                 cells.push(format!(
                     "{:.2} peak {:.2} closed {:.2}",

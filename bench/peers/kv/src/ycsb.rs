@@ -12,7 +12,7 @@ use crate::systems::{KvStore, Pair, System};
 
 pub(crate) fn run(arguments: &Arguments, options: &YcsbOptions) -> Result<()> {
     let columns = ["workload", "value B", "commit", "threads"];
-    let mut report = Report::new("ycsb", arguments, &columns)?;
+    let mut report = Report::new("ycsb", arguments, &columns, &arguments.names())?;
     for case in cases(arguments, options)? {
         let mut rates = vec![Vec::new(); arguments.systems.len()];
         let mut p99s = rates.clone();
@@ -40,8 +40,8 @@ pub(crate) fn run(arguments: &Arguments, options: &YcsbOptions) -> Result<()> {
             case.threads.to_string(),
         ];
         for ((system, rates), p99s) in arguments.systems.iter().zip(rates).zip(p99s) {
-            let rate = report.samples(*system, &config(case), "rate", rates, "1/s")?;
-            let p99 = report.samples(*system, &config(case), "latency_p99", p99s, "s")?;
+            let rate = report.samples(system.labels(), &config(case), "rate", rates, "1/s")?;
+            let p99 = report.samples(system.labels(), &config(case), "latency_p99", p99s, "s")?;
             cells.push(format!("{rate:.0}/s {:.1} us", p99 * 1e6));
         }
         eprintln!("{}", cells.join("  "));

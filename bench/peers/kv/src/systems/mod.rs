@@ -55,6 +55,11 @@ pub(crate) enum System {
 }
 
 impl System {
+    /// Returns name and version.
+    pub(crate) fn labels(self) -> (&'static str, &'static str) {
+        (self.name(), self.version())
+    }
+
     /// Returns the name on the command line and in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
