@@ -1,6 +1,6 @@
 //! The classic text commands.
 
-use super::{Next, line, number};
+use super::{Next, VERSION, line, number};
 use crate::error::Result;
 use crate::items::{Arithmetic, Calculated, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome};
 use crate::protocol::{Command, Retrieval, Storage, StoreMode};
@@ -40,7 +40,7 @@ pub(super) fn execute(
         }
         Command::Verbosity { noreply } => ("OK", *noreply),
         Command::Version => {
-            line(reply, concat!("VERSION ", env!("CARGO_PKG_VERSION")));
+            line(reply, &format!("VERSION {VERSION}"));
             return Ok(Next::Continue);
         }
         Command::Shutdown { .. } if shared.settings.allows_shutdown => return Ok(Next::Shutdown),
