@@ -2,6 +2,9 @@
 //!
 //! All complete requests that have arrived are executed before their replies are sent together. A reply is sent only
 //! after everything that it acknowledges is as durable as the settings say.
+//!
+//! No client can hold the server: handshakes end in time, and a client that does not read its replies is closed after
+//! the idle timeout, and soon after the server begins to stop.
 
 use std::io;
 use std::sync::Arc;
@@ -9,8 +12,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 use crate::replies::Next;
 use crate::server::Shared;
@@ -25,6 +29,10 @@ const REPLIES: usize = 256 << 10;
 const IDLE: usize = 64 << 10;
 /// Time to wait after the system could not accept a connection, such as for want of file descriptors.
 const BACK_OFF: Duration = Duration::from_millis(50);
+/// Time for the handshake of TLS; the idle timeout if that is shorter.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time without progress after which replies are given up when the server stops.
+const LAST_REPLIES: Duration = Duration::from_millis(500);
 
 /// A connection that was accepted.
 pub(crate) enum Connection {
@@ -58,7 +66,7 @@ pub(crate) async fn accept(
             },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(BACK_OFF).await;
+                sleep(BACK_OFF).await;
             }
         }
     }
@@ -83,7 +91,7 @@ async fn serve(shared: Arc<Shared>, connection: Connection, _permit: OwnedSemaph
     let served = match connection {
         Connection::Tcp(stream) => requests(&shared, stream).await,
         Connection::Unix(stream) => requests(&shared, stream).await,
-        Connection::Tls(stream, acceptor) => match acceptor.accept(stream).await {
+        Connection::Tls(stream, acceptor) => match handshake(&shared, stream, &acceptor).await {
             Ok(stream) => requests(&shared, stream).await,
             Err(error) => Err(error),
         },
@@ -92,6 +100,52 @@ async fn serve(shared: Arc<Shared>, connection: Connection, _permit: OwnedSemaph
         tracing::debug!(%error, "a connection has ended");
     }
     shared.connections.sub(1);
+}
+
+/// Performs the handshake of TLS, unless the client takes too long or the server stops.
+async fn handshake(
+    shared: &Shared,
+    stream: TcpStream,
+    acceptor: &tls::Acceptor,
+) -> io::Result<TlsStream<TcpStream>> {
+    let idle = shared.settings.idle_timeout;
+    let longest = match idle.is_zero() {
+        true => HANDSHAKE,
+        false => idle.min(HANDSHAKE),
+    };
+    let mut stop = shared.stop.subscribe();
+    tokio::select! {
+        accepted = within(longest, acceptor.accept(stream)) => accepted,
+        _ = stop.wait_for(|stops| *stops) => Err(io::ErrorKind::Interrupted.into()),
+    }
+}
+
+/// Fails an operation that takes longer than a time, unless that is zero.
+async fn within<T>(longest: Duration, operation: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    match longest.is_zero() {
+        true => operation.await,
+        false => timeout(longest, operation)
+            .await
+            .unwrap_or(Err(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Performs a write to a client, unless it does not read within the idle timeout, or soon after the server stops.
+async fn write<T>(
+    shared: &Shared,
+    stop: &mut watch::Receiver<bool>,
+    write: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let given_up = async {
+        // The sender lives as long as `shared`.
+        let _ = stop.wait_for(|stops| *stops).await;
+        sleep(LAST_REPLIES).await;
+    };
+    tokio::select! {
+        biased;
+        written = within(shared.settings.idle_timeout, write) => written,
+        () = given_up => Err(io::ErrorKind::TimedOut.into()),
+    }
 }
 
 async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
@@ -105,18 +159,24 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             false => run(&mut session, &mut received, &mut replies),
         };
         if !replies.is_empty() {
-            stream.write_all(&replies).await?;
-            stream.flush().await?;
+            let mut written = 0;
+            while written < replies.len() {
+                match write(shared, &mut stop, stream.write(&replies[written..])).await? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    bytes => written += bytes,
+                }
+            }
+            write(shared, &mut stop, stream.flush()).await?;
             shared.items.counters.bytes_written.add(replies.len() as u64);
             replies.clear();
             replies.shrink_to(IDLE);
         }
         match next {
             Next::Continue => {}
-            Next::Quit => return stream.shutdown().await,
+            Next::Quit => return write(shared, &mut stop, stream.shutdown()).await,
             Next::Shutdown => {
                 shared.stop.send_replace(true);
-                return stream.shutdown().await;
+                return write(shared, &mut stop, stream.shutdown()).await;
             }
         }
         let Some(needs) = needs else {
@@ -124,17 +184,8 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             continue;
         };
         received.reserve(needs.saturating_sub(received.len()).max(READ));
-        let idle = shared.settings.idle_timeout;
-        let read = async {
-            match idle.is_zero() {
-                true => stream.read_buf(&mut received).await,
-                false => timeout(idle, stream.read_buf(&mut received))
-                    .await
-                    .unwrap_or(Err(io::ErrorKind::TimedOut.into())),
-            }
-        };
         let read = tokio::select! {
-            read = read => read,
+            read = within(shared.settings.idle_timeout, stream.read_buf(&mut received)) => read,
             _ = stop.wait_for(|stops| *stops) => return Ok(()),
         };
         match read {

@@ -28,6 +28,11 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<Acceptor> {
         .map_err(&of_certificate)?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(bad(&files.key))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    // Later it would be unknown which of the two files is wrong.
+    provider
+        .key_provider
+        .load_private_key(key.clone_key())
+        .map_err(bad(&files.key))?;
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))

@@ -1,11 +1,12 @@
-//! Who may connect, and how: users, Unix sockets, TLS, idle connections, the command `shutdown`.
+//! Who may connect, and how: users, Unix sockets, idle connections, clients that do not read, the command `shutdown`.
 
 mod support;
 
+use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use support::{Client, TestServer};
+use support::{Client, TestServer, data};
 
 #[test]
 fn clients_authenticate_first() {
@@ -59,6 +60,40 @@ fn idle_connections_are_closed() {
     client.talk("mn\r\n", "MN\r\n");
     client.expect_end();
     assert_eq!(server.connect().stats("stats\r\n")["idle_kicks"], "1");
+}
+
+/// Sends requests until their replies fill all buffers, and reads none.
+fn fill(server: &TestServer) -> Client<std::net::TcpStream> {
+    let mut client = server.connect();
+    let large = data(1_000_000);
+    client.send(b"set large 0 0 1000000 noreply\r\n");
+    client.send(&large);
+    client.send(b"\r\n");
+    // Many times what the buffers of two sockets hold.
+    let _ = client.stream.write_all(&b"get large\r\n".repeat(100));
+    std::thread::sleep(Duration::from_millis(100));
+    client
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_hold_the_server() {
+    let mut server = TestServer::start();
+    let _client = fill(&server);
+    let begun = Instant::now();
+    server.stop();
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_client_that_does_not_read_is_closed_after_the_idle_timeout() {
+    let server = TestServer::start_with(|settings| settings.idle_timeout = Duration::from_millis(300));
+    let _client = fill(&server);
+    let begun = Instant::now();
+    let mut other = server.connect();
+    while other.stats("stats\r\n")["curr_connections"] != "1" {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is still open");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -227,6 +227,8 @@ fn bad_requests_are_answered_and_skipped() {
     client.talk("get k\r\n", "END\r\n");
     client.talk("verbosity\r\n", "ERROR\r\n");
     client.talk("verbosity 1\r\n", "OK\r\n");
+    client.talk("verbosity loud\r\n", "CLIENT_ERROR bad command line format\r\n");
+    client.talk("stats nothing\r\n", "ERROR\r\n");
     client.talk("shutdown\r\n", "SERVER_ERROR: shutdown not enabled\r\n");
 }
 
@@ -276,7 +278,7 @@ fn quit_and_version() {
     let mut client = server.connect();
     client.talk(
         "version\r\n",
-        concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n"),
+        concat!("VERSION 1.6.45-halocline-", env!("CARGO_PKG_VERSION"), "\r\n"),
     );
     client.send(b"quit\r\n");
     client.expect_end();

@@ -51,7 +51,7 @@ impl AccessTable {
 
     fn set(&self, key: &[u8], now: u64, hit: u64) {
         let (place, tag) = self.place(key);
-        place.store(tag | hit | now / 1000 & (HIT - 1), Relaxed);
+        place.store(tag | hit | ((now / 1000) & (HIT - 1)), Relaxed);
     }
 
     /// Notes a hit.

@@ -34,8 +34,8 @@ use access::AccessTable;
 pub(crate) use access::Access;
 pub(crate) use arithmetic::{Arithmetic, Calculated};
 pub(crate) use lookup::{Found, Lookup};
-pub(crate) use remove::{Removal, Removed};
-pub(crate) use write::{Stored, Write};
+pub(crate) use remove::{Removal, RemoveOutcome};
+pub(crate) use write::{Write, WriteOutcome};
 
 /// Number of locks of keys.
 const SHARDS: usize = 1024;

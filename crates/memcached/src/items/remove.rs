@@ -20,7 +20,7 @@ pub(crate) struct Removal {
 
 /// What became of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Removed {
+pub(crate) enum RemoveOutcome {
     Removed,
     NotFound,
     /// The item has another cas value.
@@ -29,18 +29,18 @@ pub(crate) enum Removed {
 
 impl Items {
     /// Removes or invalidates an item.
-    pub(crate) fn remove(&self, key: &[u8], removal: &Removal) -> Result<Removed> {
+    pub(crate) fn remove(&self, key: &[u8], removal: &Removal) -> Result<RemoveOutcome> {
         let store = self.store()?;
         let _lock = self.lock(key);
         let Some(mut item) = self.load(&store, key)? else {
-            return Ok(Removed::NotFound);
+            return Ok(RemoveOutcome::NotFound);
         };
         if removal.cas.is_some_and(|cas| cas != item.cas) {
-            return Ok(Removed::Exists);
+            return Ok(RemoveOutcome::Exists);
         }
         if !removal.invalidate && !removal.remove_value {
             self.delete(&store, key)?;
-            return Ok(Removed::Removed);
+            return Ok(RemoveOutcome::Removed);
         }
         if removal.remove_value {
             item.set_data(b"");
@@ -54,6 +54,6 @@ impl Items {
         }
         item.cas = removal.new_cas.map_or_else(|| self.cas.next(), Ok)?;
         self.save(&store, key, &mut item)?;
-        Ok(Removed::Removed)
+        Ok(RemoveOutcome::Removed)
     }
 }

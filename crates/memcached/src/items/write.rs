@@ -26,7 +26,7 @@ pub(crate) struct Write<'a> {
 
 /// What became of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum WriteOutcome {
     /// Stored with this cas value and this size of the data.
     Stored { cas: u64, size: u64 },
     /// The item is there, or not there, against what the mode wants.
@@ -43,7 +43,7 @@ pub(crate) enum Stored {
 
 impl Items {
     /// Stores a value of at most `most` bytes of data.
-    pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<Stored> {
+    pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<WriteOutcome> {
         let store = self.store()?;
         let _lock = self.lock(write.key);
         let now = self.now();
@@ -58,27 +58,34 @@ impl Items {
         };
         let size = item.data().len() as u64;
         if size > most {
-            return Ok(Stored::TooLarge);
+            return Ok(WriteOutcome::TooLarge);
         }
         if self.is_full(&store, size) {
-            return Ok(Stored::NoRoom);
+            return Ok(WriteOutcome::NoRoom);
         }
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
         self.save(&store, write.key, &mut item)?;
         self.accesses.stored(write.key, now);
         self.counters.total_items.add(1);
-        Ok(Stored::Stored { cas: item.cas, size })
+        Ok(WriteOutcome::Stored { cas: item.cas, size })
     }
 
     /// Returns the item as it is to be stored, or why it is not.
-    fn changed(&self, write: &Write<'_>, old: Option<Item>, now: u64) -> std::result::Result<Item, Stored> {
+    fn changed(
+        &self,
+        write: &Write<'_>,
+        old: Option<Item>,
+        now: u64,
+    ) -> std::result::Result<Item, WriteOutcome> {
         let fresh = |exptime| Item::new(write.client_flags, expires_at(exptime, now), write.data);
         let Some(mut old) = old else {
             return match (write.mode, write.vivify) {
-                (StoreMode::Set | StoreMode::Replace, _) if write.cas.is_some() => Err(Stored::NotFound),
+                (StoreMode::Set | StoreMode::Replace, _) if write.cas.is_some() => {
+                    Err(WriteOutcome::NotFound)
+                }
                 (StoreMode::Set | StoreMode::Add, _) => Ok(fresh(write.exptime)),
                 (StoreMode::Append | StoreMode::Prepend, Some(exptime)) => Ok(fresh(exptime)),
-                _ => Err(Stored::NotStored),
+                _ => Err(WriteOutcome::NotStored),
             };
         };
         let matches = write.cas.is_none_or(|cas| cas == old.cas);
@@ -86,7 +93,7 @@ impl Items {
             StoreMode::Add => {
                 // It counts as a use.
                 self.accesses.hit(write.key, now);
-                Err(Stored::NotStored)
+                Err(WriteOutcome::NotStored)
             }
             StoreMode::Append | StoreMode::Prepend if matches => {
                 match write.mode {
@@ -104,7 +111,7 @@ impl Items {
                 (item.expires, item.is_stale, item.token_sent) = (old.expires, true, old.token_sent);
                 Ok(item)
             }
-            _ => Err(Stored::Exists),
+            _ => Err(WriteOutcome::Exists),
         }
     }
 

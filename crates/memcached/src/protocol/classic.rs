@@ -51,9 +51,17 @@ pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<
         b"version" => Ok(Command::Version),
         b"verbosity" => {
             let noreply = takes_noreply(&mut rest);
-            match rest.is_empty() && !noreply {
-                true => Err(BadCommand::UNKNOWN),
-                false => Ok(Command::Verbosity { noreply }),
+            match rest.first() {
+                Some(level) if number::<u32>(level).is_some() => Ok(Command::Verbosity { noreply }),
+                Some(_) => Err(BadCommand {
+                    is_silent: noreply,
+                    ..BadCommand::FORMAT
+                }),
+                // `verbosity noreply` says nothing whatever is wrong with it.
+                None => Err(BadCommand {
+                    is_silent: noreply,
+                    ..BadCommand::UNKNOWN
+                }),
             }
         }
         b"stats" => Ok(Command::Stats(rest)),

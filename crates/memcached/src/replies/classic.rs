@@ -1,8 +1,8 @@
 //! The classic text commands.
 
-use super::{Next, line, number};
+use super::{Next, VERSION, line, number};
 use crate::error::Result;
-use crate::items::{Arithmetic, Calculated, Found, Lookup, Removal, Removed, Stored, Write};
+use crate::items::{Arithmetic, Calculated, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome};
 use crate::protocol::{Command, Retrieval, Storage, StoreMode};
 use crate::server::Shared;
 
@@ -40,7 +40,7 @@ pub(super) fn execute(
         }
         Command::Verbosity { noreply } => ("OK", *noreply),
         Command::Version => {
-            line(reply, concat!("VERSION ", env!("CARGO_PKG_VERSION")));
+            line(reply, &format!("VERSION {VERSION}"));
             return Ok(Next::Continue);
         }
         Command::Shutdown { .. } if shared.settings.allows_shutdown => return Ok(Next::Shutdown),
@@ -111,20 +111,22 @@ fn store(shared: &Shared, storage: &Storage<'_>, data: &[u8]) -> Result<&'static
         .write(&write, shared.settings.most_data(storage.key))?;
     if storage.cas.is_some() {
         match stored {
-            Stored::Stored { .. } => counters.cas_hits.add(1),
-            Stored::Exists => counters.cas_badval.add(1),
+            WriteOutcome::Stored { .. } => counters.cas_hits.add(1),
+            WriteOutcome::Exists => counters.cas_badval.add(1),
             _ => counters.cas_misses.add(1),
         }
     }
     Ok(match stored {
-        Stored::Stored { .. } => "STORED",
-        Stored::NotStored => "NOT_STORED",
-        Stored::Exists => "EXISTS",
-        Stored::NotFound => "NOT_FOUND",
+        WriteOutcome::Stored { .. } => "STORED",
+        WriteOutcome::NotStored => "NOT_STORED",
+        WriteOutcome::Exists => "EXISTS",
+        WriteOutcome::NotFound => "NOT_FOUND",
         // As in memcached, which cannot allocate the longer item.
-        Stored::TooLarge if matches!(storage.mode, StoreMode::Append | StoreMode::Prepend) => "NOT_STORED",
-        Stored::TooLarge => "SERVER_ERROR object too large for cache",
-        Stored::NoRoom => {
+        WriteOutcome::TooLarge if matches!(storage.mode, StoreMode::Append | StoreMode::Prepend) => {
+            "NOT_STORED"
+        }
+        WriteOutcome::TooLarge => "SERVER_ERROR object too large for cache",
+        WriteOutcome::NoRoom => {
             counters.store_no_memory.add(1);
             "SERVER_ERROR out of memory storing object"
         }
@@ -134,7 +136,7 @@ fn store(shared: &Shared, storage: &Storage<'_>, data: &[u8]) -> Result<&'static
 fn delete(shared: &Shared, key: &[u8]) -> Result<&'static str> {
     let counters = &shared.items.counters;
     Ok(match shared.items.remove(key, &Removal::default())? {
-        Removed::Removed => {
+        RemoveOutcome::Removed => {
             counters.delete_hits.add(1);
             "DELETED"
         }

@@ -7,7 +7,7 @@ use super::classic::NOT_NUMERIC;
 use super::{Next, line, no_room, number};
 use crate::error::Result;
 use crate::expiry::remaining;
-use crate::items::{Access, Arithmetic, Calculated, Lookup, Removal, Removed, Stored, Write};
+use crate::items::{Access, Arithmetic, Calculated, Lookup, Removal, RemoveOutcome, Write, WriteOutcome};
 use crate::protocol::{Meta, MetaFlag, StoreMode};
 use crate::server::Shared;
 
@@ -142,7 +142,7 @@ pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec
         data,
     };
     let code = match shared.items.write(&write, shared.settings.most_data(&meta.key))? {
-        Stored::Stored { cas, size } => {
+        WriteOutcome::Stored { cas, size } => {
             let returned = Returned {
                 cas: Some(cas),
                 size: Some(size),
@@ -153,18 +153,18 @@ pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec
             }
             return Ok(Next::Continue);
         }
-        Stored::NotStored => "NS",
-        Stored::TooLarge if matches!(mode, StoreMode::Append | StoreMode::Prepend) => "NS",
-        Stored::TooLarge => {
+        WriteOutcome::NotStored => "NS",
+        WriteOutcome::TooLarge if matches!(mode, StoreMode::Append | StoreMode::Prepend) => "NS",
+        WriteOutcome::TooLarge => {
             line(reply, "SERVER_ERROR object too large for cache");
             return Ok(Next::Continue);
         }
-        Stored::NoRoom => {
+        WriteOutcome::NoRoom => {
             no_room(shared, reply);
             return Ok(Next::Continue);
         }
-        Stored::Exists => "EX",
-        Stored::NotFound => "NF",
+        WriteOutcome::Exists => "EX",
+        WriteOutcome::NotFound => "NF",
     };
     let returned = Returned {
         cas: Some(0),
@@ -186,15 +186,15 @@ pub(super) fn delete(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> R
         remove_value: meta.remove_value,
     };
     let code = match shared.items.remove(&meta.key, &removal)? {
-        Removed::Removed => {
+        RemoveOutcome::Removed => {
             counters.delete_hits.add(1);
             "HD"
         }
-        Removed::NotFound => {
+        RemoveOutcome::NotFound => {
             counters.delete_misses.add(1);
             "NF"
         }
-        Removed::Exists => "EX",
+        RemoveOutcome::Exists => "EX",
     };
     if !(meta.quiet && code == "HD") {
         status(code, meta, &Returned::default(), reply);

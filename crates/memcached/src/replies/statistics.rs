@@ -1,6 +1,6 @@
 //! `stats` with its variants.
 
-use super::{Next, line};
+use super::{Next, VERSION, line};
 use crate::error::Result;
 use crate::server::Shared;
 use crate::stats::Histogram;
@@ -27,7 +27,10 @@ pub(super) fn write(shared: &Shared, arguments: &[&[u8]], reply: &mut Vec<u8>) -
             line(reply, "CLIENT_ERROR stats cachedump not allowed");
             return Ok(Next::Continue);
         }
-        _ => {}
+        _ => {
+            line(reply, "ERROR");
+            return Ok(Next::Continue);
+        }
     }
     line(reply, "END");
     Ok(Next::Continue)
@@ -43,7 +46,7 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "pid", std::process::id());
     stat(reply, "uptime", shared.started.elapsed().as_secs());
     stat(reply, "time", items.now() / 1000);
-    stat(reply, "version", env!("CARGO_PKG_VERSION"));
+    stat(reply, "version", VERSION);
     stat(reply, "pointer_size", usize::BITS);
     stat(reply, "max_connections", shared.settings.max_connections);
     stat(reply, "curr_connections", shared.connections.get());

@@ -1,6 +1,7 @@
 //! A server in this process with a clock of its own, and clients that compare what they receive.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::print_stdout, reason = "a random test prints its seed")]
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -68,6 +69,10 @@ impl TestServer {
         // A reply that does not come fails the test instead of hanging it.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Client { stream }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub(crate) fn path(&self) -> &Path {
