@@ -6,9 +6,10 @@
 //! No client can hold the server: handshakes end in time, and a client that does not read its replies is closed after
 //! the idle timeout, and soon after the server begins to stop.
 
-use std::io;
+use std::os::unix;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, net};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -34,12 +35,12 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time without progress after which replies are given up when the server stops.
 const LAST_REPLIES: Duration = Duration::from_millis(500);
 
-/// A connection that was accepted.
+/// A connection that was accepted, and does not belong to a thread yet.
 pub(crate) enum Connection {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+    Tcp(net::TcpStream),
+    Unix(unix::net::UnixStream),
     /// A handshake is to follow.
-    Tls(TcpStream, tls::Acceptor),
+    Tls(net::TcpStream, tls::Acceptor),
 }
 
 /// Accepts connections, as many at a time as the limit allows, until the server stops.
@@ -57,7 +58,8 @@ pub(crate) async fn accept(
         match connection {
             Ok(connection) => match Arc::clone(&limit).try_acquire_owned() {
                 Ok(permit) => {
-                    tokio::spawn(serve(Arc::clone(&shared), connection, permit));
+                    let worker = shared.workers.next();
+                    worker.spawn(serve(Arc::clone(&shared), connection, permit));
                 }
                 Err(_) => {
                     shared.items.counters.rejected_connections.add(1);
@@ -75,28 +77,33 @@ pub(crate) async fn accept(
 /// Tells the client of a connection that there are too many.
 async fn reject(connection: Connection) {
     const REPLY: &[u8] = b"ERROR Too many open connections\r\n";
-    // The client may be gone already.
-    let _ = match connection {
-        Connection::Tcp(mut stream) => stream.write_all(REPLY).await,
-        Connection::Unix(mut stream) => stream.write_all(REPLY).await,
-        // Without a handshake there is nothing that it would understand.
-        Connection::Tls(..) => Ok(()),
+    let written = async {
+        match connection {
+            Connection::Tcp(stream) => TcpStream::from_std(stream)?.write_all(REPLY).await,
+            Connection::Unix(stream) => UnixStream::from_std(stream)?.write_all(REPLY).await,
+            // Without a handshake there is nothing that it would understand.
+            Connection::Tls(..) => Ok(()),
+        }
     };
+    // The client may be gone already.
+    let _: io::Result<()> = written.await;
 }
 
 /// Serves a connection to its end.
 async fn serve(shared: Arc<Shared>, connection: Connection, _permit: OwnedSemaphorePermit) {
     shared.connections.add(1);
     shared.total_connections.add(1);
-    let served = match connection {
-        Connection::Tcp(stream) => requests(&shared, stream).await,
-        Connection::Unix(stream) => requests(&shared, stream).await,
-        Connection::Tls(stream, acceptor) => match handshake(&shared, stream, &acceptor).await {
-            Ok(stream) => requests(&shared, stream).await,
-            Err(error) => Err(error),
-        },
+    let served = async {
+        match connection {
+            Connection::Tcp(stream) => requests(&shared, TcpStream::from_std(stream)?).await,
+            Connection::Unix(stream) => requests(&shared, UnixStream::from_std(stream)?).await,
+            Connection::Tls(stream, acceptor) => {
+                let stream = handshake(&shared, TcpStream::from_std(stream)?, &acceptor).await?;
+                requests(&shared, stream).await
+            }
+        }
     };
-    if let Err(error) = served {
+    if let Err(error) = served.await {
         tracing::debug!(%error, "a connection has ended");
     }
     shared.connections.sub(1);

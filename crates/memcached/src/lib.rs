@@ -24,6 +24,7 @@ mod session;
 mod settings;
 mod stats;
 mod tls;
+mod workers;
 
 pub use args::MemcachedArgs;
 pub use error::MemcachedError;

@@ -21,6 +21,7 @@ use crate::items::{Items, system_clock};
 use crate::settings::{Durability, Settings};
 use crate::stats::Counter;
 use crate::tls;
+use crate::workers::Workers;
 
 /// Time that connections have to finish when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     /// Commands wait for the medium: other connections need threads of their own meanwhile.
     pub(crate) blocks: bool,
     pub(crate) pool: Pool,
+    pub(crate) workers: Workers,
     /// Becomes true when the server stops.
     pub(crate) stop: watch::Sender<bool>,
     /// Wakes the background work after a flush.
@@ -114,16 +116,23 @@ impl Server {
             .memory_limit
             .filter(|_| !settings.evicts)
             .map(items_within);
+        let blocks = matches!(pool.kind(), MediumKind::PageCache { strict: true });
         let runtime = Builder::new_multi_thread()
-            .worker_threads(settings.threads.max(1))
+            .worker_threads(if blocks { settings.threads.max(1) } else { 1 })
             .thread_name("memcached")
             .enable_all()
             .build();
         let io = |what| move |source| MemcachedError::Io { what, source };
-        let runtime = runtime.map_err(io("threads could not be started"))?;
+        let failed = io("threads could not be started");
+        let runtime = runtime.map_err(failed)?;
+        let workers = match blocks {
+            true => Workers::shared(runtime.handle()),
+            false => Workers::start(settings.threads).map_err(failed)?,
+        };
         let shared = Arc::new(Shared {
             items: Items::open(&pool, clock, evictor, limit)?,
-            blocks: matches!(pool.kind(), MediumKind::PageCache { strict: true }),
+            blocks,
+            workers,
             users,
             started: Instant::now(),
             connections: Counter::default(),
@@ -171,6 +180,7 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         });
+        self.shared.workers.end();
         self.runtime.shutdown_timeout(GRACE);
         if let Some(path) = &self.shared.settings.socket {
             // A socket that is gone already needs no removal.
@@ -208,10 +218,8 @@ async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result
         let listener = UnixListener::bind(path).map_err(failed)?;
         let (shared, limit) = (Arc::clone(shared), Arc::clone(&limit));
         tokio::spawn(connection::accept(shared, limit, async move || {
-            listener
-                .accept()
-                .await
-                .map(|(stream, _)| Connection::Unix(stream))
+            let (stream, _) = listener.accept().await?;
+            stream.into_std().map(Connection::Unix)
         }));
         return Ok(addresses);
     }
@@ -226,6 +234,7 @@ async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result
         tokio::spawn(connection::accept(shared, limit, async move || {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
+            let stream = stream.into_std()?;
             Ok(match &acceptor {
                 None => Connection::Tcp(stream),
                 Some(acceptor) => Connection::Tls(stream, acceptor.clone()),
