@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use halocline_store::Store;
 
 use crate::error::Result;
+use crate::fault::{MemcachedFault, injected};
 
 /// Numbers that are reserved at a time.
 const BLOCK: u64 = 1 << 20;
@@ -62,7 +63,9 @@ impl CasValues {
             return Ok(());
         }
         let end = value + BLOCK;
-        self.meta.put(KEY, end.to_le_bytes())?;
+        if !injected(MemcachedFault::ReserveNothing) {
+            self.meta.put(KEY, end.to_le_bytes())?;
+        }
         self.reserved.store(end, Release);
         Ok(())
     }

@@ -15,6 +15,7 @@ mod connection;
 mod error;
 mod eviction;
 mod expiry;
+mod fault;
 mod item;
 mod items;
 mod protocol;

@@ -11,6 +11,7 @@ use halocline_store::{Store, Stores, WriteBatch};
 use super::Items;
 use crate::error::Result;
 use crate::expiry::expires_at;
+use crate::fault::{MemcachedFault, injected};
 
 /// The name of the store of what the server knows of itself.
 pub(super) const META: &str = "memcached/meta";
@@ -73,7 +74,9 @@ impl Items {
         let number = read(&self.meta, CURRENT)?.unwrap_or(0) + 1;
         let next = self.stores.store(&name(number))?;
         let mut batch = WriteBatch::new();
-        batch.put(&self.meta, CURRENT, number.to_le_bytes())?;
+        if !injected(MemcachedFault::ForgetFlush) {
+            batch.put(&self.meta, CURRENT, number.to_le_bytes())?;
+        }
         batch.delete(&self.meta, FLUSH_AT)?;
         self.stores.write(batch)?;
         *current = next;

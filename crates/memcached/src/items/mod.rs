@@ -10,6 +10,8 @@
 
 mod access;
 mod arithmetic;
+#[cfg(test)]
+mod crash;
 mod flush;
 mod lookup;
 mod remove;
@@ -27,6 +29,7 @@ use crate::cas::CasValues;
 use crate::error::Result;
 use crate::eviction::Evictor;
 use crate::expiry::has_passed;
+use crate::fault::{MemcachedFault, injected};
 use crate::item::{Item, OVERHEAD, size};
 use crate::stats::Counters;
 use access::AccessTable;
@@ -72,7 +75,17 @@ impl Items {
         evictor: Option<Evictor>,
         limit: Option<u64>,
     ) -> Result<Items> {
-        let stores = Stores::open_with(pool, StoresOptions::default().with_clock(Arc::clone(&clock)))?;
+        Items::open_with(pool, StoresOptions::default(), clock, evictor, limit)
+    }
+
+    fn open_with(
+        pool: &Pool,
+        options: StoresOptions,
+        clock: Clock,
+        evictor: Option<Evictor>,
+        limit: Option<u64>,
+    ) -> Result<Items> {
+        let stores = Stores::open_with(pool, options.with_clock(Arc::clone(&clock)))?;
         let meta = stores.store(flush::META)?;
         let current = flush::current(&stores, &meta)?;
         Ok(Items {
@@ -131,8 +144,16 @@ impl Items {
         if let Some(evictor) = &self.evictor {
             let evicted = evictor.stored(key, bytes, item.expires, self.now());
             self.counters.evictions.add(evicted.len() as u64);
+            let mut leaving = WriteBatch::new();
+            let gone = match injected(MemcachedFault::EvictApart) {
+                true => &mut leaving,
+                false => &mut batch,
+            };
             for key in &evicted {
-                batch.delete(store, key)?;
+                gone.delete(store, key)?;
+            }
+            if !leaving.is_empty() {
+                self.stores.write(leaving)?;
             }
         }
         self.stores.write(batch)?;

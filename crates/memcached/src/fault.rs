@@ -1,0 +1,13 @@
+//! Fault injection for the items.
+
+halocline_faults::faults! {
+    /// Rules of the items that a test can break.
+    pub(crate) enum MemcachedFault {
+        /// The end of a block of cas values is not stored.
+        ReserveNothing,
+        /// Items leave in a commit of their own, before the one that needs their place.
+        EvictApart,
+        /// A flush does not store which store is the current one.
+        ForgetFlush,
+    }
+}
