@@ -20,6 +20,7 @@ use tokio_rustls::server::TlsStream;
 use crate::replies::Next;
 use crate::server::Shared;
 use crate::session::{Session, Step};
+use crate::stats::Counter;
 use crate::tls;
 
 /// Bytes that are read at once at least.
@@ -91,7 +92,7 @@ async fn reject(connection: Connection) {
 
 /// Serves a connection to its end.
 async fn serve(shared: Arc<Shared>, connection: Connection, _permit: OwnedSemaphorePermit) {
-    shared.connections.add(1);
+    let _open = OpenConnection::new(&shared.connections);
     shared.total_connections.add(1);
     let served = async {
         match connection {
@@ -106,7 +107,22 @@ async fn serve(shared: Arc<Shared>, connection: Connection, _permit: OwnedSemaph
     if let Err(error) = served.await {
         tracing::debug!(%error, "a connection has ended");
     }
-    shared.connections.sub(1);
+}
+
+/// Counts a connection as open, also if serving it ends in a panic.
+struct OpenConnection<'a>(&'a Counter);
+
+impl<'a> OpenConnection<'a> {
+    fn new(count: &'a Counter) -> OpenConnection<'a> {
+        count.add(1);
+        OpenConnection(count)
+    }
+}
+
+impl Drop for OpenConnection<'_> {
+    fn drop(&mut self) {
+        self.0.sub(1);
+    }
 }
 
 /// Performs the handshake of TLS, unless the client takes too long or the server stops.

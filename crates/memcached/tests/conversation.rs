@@ -93,6 +93,11 @@ fn flush_all_removes_everything_at_its_time() {
     client.talk("get a\r\n", "VALUE a 0 1\r\nz\r\nEND\r\n");
     client.talk("flush_all noreply\r\nget a\r\n", "END\r\n");
     client.talk("flush_all x\r\n", "CLIENT_ERROR invalid exptime argument\r\n");
+    // The last one counts.
+    client.talk("flush_all 50\r\nflush_all\r\n", "OK\r\nOK\r\n");
+    client.talk("set a 0 0 1\r\nx\r\n", "STORED\r\n");
+    server.advance(50);
+    client.talk("get a\r\n", "VALUE a 0 1\r\nx\r\nEND\r\n");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! which each is a small batch, so that no command waits for it. A server that ends in between goes on when it starts.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use halocline_store::{Store, Stores, WriteBatch};
 
@@ -51,8 +51,10 @@ impl Items {
         match expires_at(delay, now).filter(|at| *at > now) {
             None => self.flush_now(),
             Some(at) => {
+                // Not while another flush replaces this one, in DRAM and in the store.
+                let _current = self.current.read().unwrap_or_else(PoisonError::into_inner);
                 self.meta.put(FLUSH_AT, at.to_le_bytes())?;
-                self.flush_at.store(at, std::sync::atomic::Ordering::Release);
+                self.flush_at.store(at, Release);
                 Ok(())
             }
         }
@@ -79,6 +81,8 @@ impl Items {
         }
         batch.delete(&self.meta, FLUSH_AT)?;
         self.stores.write(batch)?;
+        // The one that was asked for later is done as well.
+        self.flush_at.store(NEVER, Release);
         *current = next;
         if let Some(evictor) = &self.evictor {
             evictor.clear();
