@@ -4,7 +4,7 @@
  *   cargo build --release -p halocline-capi
  *   c++ -O2 -shared -fPIC -IPIBENCH/include -Icrates/capi/include examples/pibench.cpp \
  *       -Ltarget/release -lhalocline_c -Wl,-rpath,$PWD/target/release -o libhalocline_pibench.so
- *   HALOCLINE_TREE=lb PIBENCH/build/src/PiBench ./libhalocline_pibench.so -n 10000000 -r 1 -t 2 --pcm=false \
+ *   HALOCLINE_TREE=lb PIBENCH/build/src/PiBench ./libhalocline_pibench.so -n 10000000 -p 10000000 -r 1 -t 2 --pcm=false \
  *       --key_size 8 --value_size 8 --pool_path /dev/shm/pibench.pool
  *
  * HALOCLINE_TREE is lb, lb2, lb4, fp, wb or fast-fair.
