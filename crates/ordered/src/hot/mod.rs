@@ -44,6 +44,10 @@ pub struct HotIndex {
     cache: HotCache,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an index has one, and a pointer would cost each lookup a load"
+)]
 enum HotCache {
     Adaptive(PairCache),
     Published(Mutex<HotQueue>),
