@@ -1,8 +1,10 @@
-//! Hit rates of the caches of pairs that are put in front of an ordered index: where a hundredth of the keys is hot and
-//! moves with each period, and by skew, beside the highest rate that a cache without foresight can have.
+//! Hit rates of the caches of pairs that are put in front of an ordered index: where a hundredth of the keys
+//! is hot and moves with each period, and by skew, beside the highest rate that a cache without foresight can
+//! have.
 //!
-//! `cargo bench -p halocline-cache --bench hot_pairs -- [KEYS]`, by default 1,000,000 keys. A cache has 6.6 % of the
-//! bytes of all pairs, a period a tenth as many lookups as there are keys. Three periods are a warm-up.
+//! `cargo bench -p halocline-cache --bench hot_pairs -- [KEYS]`, by default 1,000,000 keys. A cache has 6.6 %
+//! of the bytes of all pairs, a period a tenth as many lookups as there are keys. Three periods are a
+//! warm-up.
 
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
@@ -17,7 +19,7 @@ const HOT: f64 = 0.01;
 const PERIODS: u64 = 8;
 const WARM_UP: u64 = 3;
 
-/// Which keys are looked up.
+/// The choice of the keys that are looked up.
 enum Lookups {
     /// This share goes to the hot keys of the period.
     Moving(f64),

@@ -10,7 +10,7 @@ use halocline_cache::PolicyKind;
 
 use crate::error::{MemcachedError, Result};
 use crate::server::{Server, Stopper};
-use crate::settings::{Durability, MOST_ITEM, Settings, TlsFiles};
+use crate::settings::{Durability, MOST_ITEM, ServerSettings, TlsFiles};
 
 /// Unit of `-m`.
 const MEBI: u64 = 1 << 20;
@@ -34,8 +34,8 @@ pub struct MemcachedArgs {
         value_name = "PATH"
     )]
     socket: Option<PathBuf>,
-    /// What an acknowledgement means: `operation` (survives power loss), `group` (power loss from 10 ms later on) or
-    /// `process` (the death of the process).
+    /// Meaning of an acknowledgement: `operation` (survives power loss), `group` (power loss from 10 ms
+    /// later on) or `process` (the death of the process).
     #[arg(long, default_value_t)]
     durability: Durability,
     /// Treat the file as persistent memory although it is none, for measurements.
@@ -71,8 +71,8 @@ pub struct MemcachedArgs {
     /// TLS on all addresses; needs -o ssl_chain_cert=FILE,ssl_key=FILE.
     #[arg(short = 'Z', long)]
     enable_ssl: bool,
-    /// More options: idle_timeout=SECONDS, ssl_chain_cert=FILE, ssl_key=FILE. Others of memcached are ignored with a
-    /// warning.
+    /// More options: idle_timeout=SECONDS, ssl_chain_cert=FILE, ssl_key=FILE. Others of memcached are
+    /// ignored with a warning.
     #[arg(
         short = 'o',
         long = "extended",
@@ -169,8 +169,8 @@ impl MemcachedArgs {
     }
 
     /// Returns the settings.
-    fn settings(&self) -> Result<Settings> {
-        let mut settings = Settings::new(&self.pool);
+    fn settings(&self) -> Result<ServerSettings> {
+        let mut settings = ServerSettings::new(&self.pool);
         settings.listen = self.addresses()?;
         settings.socket.clone_from(&self.socket);
         settings.durability = self.durability;
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
     use clap::{Command, FromArgMatches};
 
-    fn settings(words: &[&str]) -> std::result::Result<Settings, String> {
+    fn settings(words: &[&str]) -> std::result::Result<ServerSettings, String> {
         let command = MemcachedArgs::augment_args(Command::new("test").disable_help_flag(true));
         let words = ["test", "pool"].iter().chain(words);
         let matches = command

@@ -40,7 +40,8 @@ impl Users {
         }
     }
 
-    /// Returns true if a token, `name password`, is that of a user. Takes as long for any password of that length.
+    /// Returns true if a token, `name password`, is that of a user. Takes as long for any password of that
+    /// length.
     pub(crate) fn knows(&self, token: &[u8]) -> bool {
         let Some(space) = token.iter().position(|byte| *byte == b' ') else {
             return false;

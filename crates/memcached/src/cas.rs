@@ -1,8 +1,9 @@
 //! Cas values: numbers that never repeat, also after a crash.
 //!
-//! Numbers are reserved in blocks. The end of a block is durable before a number of it is used, and the server starts
-//! with the next block. Where what was written last can be lost with power (see [`Durability`](crate::Durability)), the
-//! clock helps: a start begins at least at the present time, and numbers are taken more slowly than it advances.
+//! Numbers are reserved in blocks. The end of a block is durable before a number of it is used, and the
+//! server starts with the next block. Where what was written last can be lost with power (see
+//! [`Durability`](crate::Durability)), the clock helps: a start begins at least at the present time, and
+//! numbers are taken more slowly than it advances.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

@@ -1,10 +1,10 @@
 //! Connections: bytes in, requests to a [`Session`], replies out.
 //!
-//! All complete requests that have arrived are executed before their replies are sent together. A reply is sent only
-//! after everything that it acknowledges is as durable as the settings say.
+//! All complete requests that have arrived are executed before their replies are sent together. A reply is
+//! sent only after everything that it acknowledges is as durable as the settings say.
 //!
-//! No client can hold the server: handshakes end in time, and a client that does not read its replies is closed after
-//! the idle timeout, and soon after the server begins to stop.
+//! No client can hold the server: handshakes end in time, and a client that does not read its replies is
+//! closed after the idle timeout, and soon after the server begins to stop.
 
 use std::os::unix;
 use std::sync::Arc;
@@ -153,7 +153,8 @@ async fn within<T>(longest: Duration, operation: impl Future<Output = io::Result
     }
 }
 
-/// Performs a write to a client, unless it does not read within the idle timeout, or soon after the server stops.
+/// Performs a write to a client, unless it does not read within the idle timeout, or soon after the server
+/// stops.
 async fn write<T>(
     shared: &Shared,
     stop: &mut watch::Receiver<bool>,
@@ -223,7 +224,8 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
     }
 }
 
-/// Executes what has arrived. Returns how many bytes are needed to go on, or `None` if it stopped to send replies.
+/// Executes what has arrived. Returns how many bytes are needed to go on, or `None` if it stopped to send
+/// replies.
 fn run(session: &mut Session, received: &mut Vec<u8>, replies: &mut Vec<u8>) -> (Next, Option<usize>) {
     let mut at = 0;
     let (next, needs) = loop {

@@ -36,13 +36,13 @@ pub enum MemcachedError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// An error of the system.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// The error of the system.
         source: io::Error,

@@ -1,8 +1,10 @@
 //! Eviction: which items leave when `-m` bounds the pool.
 //!
-//! A policy of the crate `halocline-cache` chooses. It knows items by slots; this module keeps the keys of the slots in
-//! DRAM, about 100 bytes for each item. Items that have expired leave first. After a start the policy is told of the items
-//! that are there step by step, while commands are served.
+//! A policy of the crate `halocline-cache` chooses. It knows items by slots; this module keeps the keys of
+//! the slots in DRAM, about 100 bytes for each item. Items that have expired leave first. After a start the
+//! policy is told of the items that are there step by step, while commands are served.
+//!
+//! An item leaves without the lock of its key: a command that has read it by then may store it again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

@@ -3,7 +3,8 @@
 /// Longest time, in seconds, that is relative to the present: 30 days. Longer ones are seconds since 1970.
 const MOST_RELATIVE: i64 = 60 * 60 * 24 * 30;
 
-/// Returns the time of expiry in milliseconds since 1970 at a time `now`; `None` is never. Negative times have passed.
+/// Returns the time of expiry in milliseconds since 1970 at a time `now`; `None` is never. Negative times
+/// have passed.
 pub(crate) fn expires_at(exptime: i64, now: u64) -> Option<u64> {
     match exptime {
         0 => None,

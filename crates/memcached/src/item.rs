@@ -28,7 +28,11 @@ struct Header {
 }
 
 const HEADER: usize = 16;
-const _: () = assert!(size_of::<Header>() == HEADER);
+const _: () = {
+    assert!(size_of::<Header>() == HEADER);
+    assert!(std::mem::offset_of!(Header, client_flags) == 4);
+    assert!(std::mem::offset_of!(Header, cas) == 8);
+};
 
 /// An item that was read, or that is to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]

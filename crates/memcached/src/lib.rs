@@ -1,11 +1,13 @@
 //! A memcached server whose items survive crashes and are there again at once.
 //!
-//! It speaks the text protocol of memcached 1.6 with the meta commands, so that every client of memcached can use it
-//! unchanged, and keeps items in a key-value store of `halocline-store`. Nothing is rebuilt when it starts.
+//! It speaks the text protocol of memcached 1.6 with the meta commands, so that every client of memcached can
+//! use it unchanged, and keeps items in a key-value store of `halocline-store`. Nothing is rebuilt when it
+//! starts.
 //!
 //! # Structure
-//! `connection` reads bytes, `session` finds requests in them, `protocol` parses lines, `replies` executes and answers,
-//! and `items` does what commands mean on the store. Only `connection`, `server` and `background` know of the runtime.
+//! `connection` reads bytes, `session` finds requests in them, `protocol` parses lines, `replies` executes
+//! and answers, and `items` does what commands mean on the store. Only `connection`, `server` and
+//! `background` know of the runtime.
 
 mod args;
 mod auth;
@@ -30,4 +32,4 @@ mod workers;
 pub use args::MemcachedArgs;
 pub use error::MemcachedError;
 pub use server::{Server, Stopper};
-pub use settings::{Durability, GROUP, MOST_ITEM, Settings, TlsFiles};
+pub use settings::{Durability, GROUP, MOST_ITEM, ServerSettings, TlsFiles};

@@ -18,7 +18,7 @@ use crate::connection::{self, Connection};
 use crate::error::{MemcachedError, Result};
 use crate::eviction::{Evictor, items_within};
 use crate::items::{Items, system_clock};
-use crate::settings::{Durability, Settings};
+use crate::settings::{Durability, ServerSettings};
 use crate::stats::Counter;
 use crate::tls;
 use crate::workers::Workers;
@@ -26,10 +26,10 @@ use crate::workers::Workers;
 /// Time that connections have to finish when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Shared {
     pub(crate) items: Items,
-    pub(crate) settings: Settings,
+    pub(crate) settings: ServerSettings,
     pub(crate) users: Option<Users>,
     pub(crate) started: Instant,
     pub(crate) connections: Counter,
@@ -56,10 +56,10 @@ impl Shared {
 /// A memcached server over a pool.
 ///
 /// ```
-/// use halocline_memcached::{Server, Settings};
+/// use halocline_memcached::{Server, ServerSettings};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
-/// let mut settings = Settings::new(directory.path().join("cache.pool"));
+/// let mut settings = ServerSettings::new(directory.path().join("cache.pool"));
 /// settings.listen = vec!["127.0.0.1:0".parse()?];
 /// let server = Server::start(settings)?;
 /// println!("listening on {}", server.addresses()[0]);
@@ -98,7 +98,7 @@ impl Server {
     ///
     /// # Errors
     /// The pool cannot be opened, an address not listened on, or a file of users or keys not be read.
-    pub fn start(settings: Settings) -> Result<Server> {
+    pub fn start(settings: ServerSettings) -> Result<Server> {
         Server::start_with_clock(settings, Arc::new(system_clock))
     }
 
@@ -106,7 +106,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn start_with_clock(settings: Settings, clock: Clock) -> Result<Server> {
+    pub fn start_with_clock(settings: ServerSettings, clock: Clock) -> Result<Server> {
         let users = settings.auth_file.as_deref().map(Users::read).transpose()?;
         let acceptor = settings.tls.as_ref().map(tls::acceptor).transpose()?;
         let pool = open(&settings)?;
@@ -192,7 +192,7 @@ impl Server {
     }
 }
 
-fn open(settings: &Settings) -> Result<Pool> {
+fn open(settings: &ServerSettings) -> Result<Pool> {
     let strict = settings.durability == Durability::Operation;
     let options = PoolOptions::default()
         .with_strict(strict && !settings.assume_dax)

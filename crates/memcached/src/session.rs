@@ -1,7 +1,7 @@
 //! The requests of a connection, one after the other, from the bytes that have arrived.
 //!
-//! A session knows nothing of sockets: [`Session::step`] gets what was received and not yet consumed. Neither a line nor a
-//! block is executed before it is complete.
+//! A session knows nothing of sockets: [`Session::step`] gets what was received and not yet consumed. Neither
+//! a line nor a block is executed before it is complete.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const BINARY: u8 = 0x80;
 /// Longest data of a request to authenticate.
 const MOST_AUTH: u64 = 128;
 
-/// What became of the bytes.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// So many bytes are done with.

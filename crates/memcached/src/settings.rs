@@ -1,4 +1,4 @@
-//! Settings of a server.
+//! ServerSettings of a server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,18 +12,18 @@ use crate::item;
 /// Largest size of an item that the store can hold: key, data and header.
 pub const MOST_ITEM: u64 = 1 << 20;
 
-/// What an acknowledgement means.
+/// Meaning of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// What was acknowledged survives power loss. On persistent memory that is the price of a fence, on a page-cache file
-    /// that of `msync`, which commands that arrive together share.
+    /// Acknowledged changes survive power loss. On persistent memory that is the price of a fence, on a
+    /// page-cache file that of `msync`, which commands that arrive together share.
     #[default]
     Operation,
-    /// What was acknowledged survives the death of the process at once, and power loss from [`GROUP`] later on.
+    /// Acknowledged changes survive the death of the process at once, and power loss from [`GROUP`] later on.
     Group,
-    /// What was acknowledged survives the death of the process. Power loss may undo anything since the file was last
-    /// written back.
+    /// Acknowledged changes survive the death of the process. Power loss may undo anything since the file was
+    /// last written back.
     Process,
 }
 
@@ -64,17 +64,17 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Settings of a [`Server`](crate::Server).
+/// ServerSettings of a [`Server`](crate::Server).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct ServerSettings {
     /// The pool, which is created if it is not there.
     pub pool: PathBuf,
     /// Addresses to listen on. By default 127.0.0.1:11211.
     pub listen: Vec<SocketAddr>,
     /// Path of a socket to listen on.
     pub socket: Option<PathBuf>,
-    /// What an acknowledgement means.
+    /// Meaning of an acknowledgement.
     pub durability: Durability,
     /// Treats a file that is not on persistent memory as if it were, for measurements.
     pub assume_dax: bool,
@@ -102,10 +102,10 @@ pub struct Settings {
     pub allows_shutdown: bool,
 }
 
-impl Settings {
+impl ServerSettings {
     /// Returns the default settings for a pool.
-    pub fn new(pool: impl Into<PathBuf>) -> Settings {
-        Settings {
+    pub fn new(pool: impl Into<PathBuf>) -> ServerSettings {
+        ServerSettings {
             pool: pool.into(),
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 11211))],
             socket: None,
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_largest_item_fits_the_store() {
-        let settings = Settings::new("pool");
+        let settings = ServerSettings::new("pool");
         assert!(settings.most_data(b"k") < MOST_ITEM - 16);
     }
 }

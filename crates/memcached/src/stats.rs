@@ -29,7 +29,7 @@ impl Counter {
 /// Declares counters with the names that `stats` gives them.
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
-        /// What the server has done since it was started or `stats reset`.
+        /// Counts of what the server has done since it was started or `stats reset`.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*

@@ -1,8 +1,8 @@
 //! The threads that serve connections.
 //!
-//! A connection stays with its thread, so that a request wakes no other one. Where commands wait for the medium that would
-//! hold up the other connections of the thread; there, all threads share all connections, and a thread that waits is
-//! replaced.
+//! A connection stays with its thread, so that a request wakes no other one. Where commands wait for the
+//! medium that would hold up the other connections of the thread; there, all threads share all connections,
+//! and a thread that waits is replaced.
 
 use std::io;
 use std::sync::atomic::AtomicUsize;

@@ -1,4 +1,4 @@
-//! Who may connect, and how: users, Unix sockets, idle connections, clients that do not read, the command `shutdown`.
+//! Access: users, Unix sockets, idle connections, clients that do not read, the command `shutdown`.
 
 mod support;
 

@@ -1,7 +1,8 @@
 //! Clients that others have written: pymemcache, pylibmc, and the tools of libmemcached.
 //!
-//! A client that is not installed is passed over, unless the environment variable `HALOCLINE_CLIENTS` is `required`.
-//! `HALOCLINE_CLIENTS_PYTHON` names the Python interpreter that has the modules, `python3` by default.
+//! A client that is not installed is passed over, unless the environment variable `HALOCLINE_CLIENTS` is
+//! `required`. `HALOCLINE_CLIENTS_PYTHON` names the Python interpreter that has the modules, `python3` by
+//! default.
 
 #![allow(clippy::print_stdout, reason = "a test says when a client is missing")]
 
@@ -12,7 +13,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use halocline_memcached::{Server, Settings};
+use halocline_memcached::{Server, ServerSettings};
 use tempfile::TempDir;
 
 /// The longest time that a client may take.
@@ -28,7 +29,7 @@ struct RunningServer {
 impl RunningServer {
     fn start() -> RunningServer {
         let directory = TempDir::new().unwrap();
-        let mut settings = Settings::new(directory.path().join("cache.pool"));
+        let mut settings = ServerSettings::new(directory.path().join("cache.pool"));
         settings.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
         settings.threads = 2;
         settings.assume_dax = true;

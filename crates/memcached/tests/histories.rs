@@ -1,5 +1,5 @@
-//! Concurrent clients: what they sent and received, with the times, must have an order on each key in which every reply is
-//! right (linearizability).
+//! Concurrent clients: what they sent and received, with the times, must have an order on each key in which
+//! every reply is right (linearizability).
 
 mod support;
 

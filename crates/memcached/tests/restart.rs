@@ -36,7 +36,7 @@ fn items_are_there_after_a_restart() {
 #[test]
 fn every_durability_keeps_items_through_a_restart() {
     for durability in [Durability::Operation, Durability::Group, Durability::Process] {
-        let change = |settings: &mut halocline_memcached::Settings| {
+        let change = |settings: &mut halocline_memcached::ServerSettings| {
             settings.durability = durability;
             settings.assume_dax = false;
         };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use halocline_memcached::{Server, Settings, TlsFiles};
+use halocline_memcached::{Server, ServerSettings, TlsFiles};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use support::{Client, TestServer, data};
@@ -133,7 +133,7 @@ fn errors_name_the_file_that_cannot_be_used() {
             ..good.clone()
         };
         for files in [of_certificate, of_key] {
-            let mut settings = Settings::new(directory.path().join("cache.pool"));
+            let mut settings = ServerSettings::new(directory.path().join("cache.pool"));
             settings.tls = Some(files);
             let error = Server::start(settings).unwrap_err().to_string();
             assert!(error.starts_with(bad.to_str().unwrap()), "{error}");

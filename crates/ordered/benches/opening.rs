@@ -6,10 +6,10 @@
 //! Bulk-loads KEYS (10,000,000) keys into a TREE (`lb`) in FOLDER (/dev/shm), 70 % full. Then opens it, each
 //! time in the same process and with a warm page cache, and prints the time until it is open, the time of the
 //! first lookup after that, and the time until all leaves were read by a scan. `killed` is after a child
-//! process has inserted random keys, 1/64 of those in the tree or only one, and aborted. `copied` opens a fresh
-//! copy of such a file, of which no page is mapped and none is huge, and inserts an entry. `written` opens the
-//! tree after such a kill, inserts random keys and closes it; it prints the times of the opening, of the
-//! slowest of the inserts, of all of them, and of the closing.
+//! process has inserted random keys, 1/64 of those in the tree or only one, and aborted. `copied` opens a
+//! fresh copy of such a file, of which no page is mapped and none is huge, and inserts an entry. `written`
+//! opens the tree after such a kill, inserts random keys and closes it; it prints the times of the opening,
+//! of the slowest of the inserts, of all of them, and of the closing.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::process::Command;

@@ -1,6 +1,6 @@
-//! Trees of a process that is killed with SIGKILL while several threads write, again and again. Those with inner
-//! nodes in DRAM are large enough to be opened from a checkpoint. All are written further while most nodes are not
-//! read.
+//! Trees of a process that is killed with SIGKILL while several threads write, again and again. Those with
+//! inner nodes in DRAM are large enough to be opened from a checkpoint. All are written further while most
+//! nodes are not read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -7,11 +7,12 @@
 //! word 7     state: use bits (lowest 3 bits), present bits (3), version (57), lock (top bit)
 //! ```
 //!
-//! A lookup sets the use bit of the pair that it finds. A new pair takes the place of one whose use bit is clear. If
-//! all are set, it must have been offered before, within the history; then it takes any place and clears the use bits of
-//! the others. So a key that is looked up twice within a short time enters at once and stays as long as it is used
-//! more often than others that come: the bucket follows hot keys that move, and keys that come once pass by. (Counts of
-//! several uses protect former hot keys for too long: `benches/hot_pairs.rs` compares hit rates.)
+//! A lookup sets the use bit of the pair that it finds. A new pair takes the place of one whose use bit is
+//! clear. If all are set, it must have been offered before, within the history; then it takes any place and
+//! clears the use bits of the others. So a key that is looked up twice within a short time enters at once and
+//! stays as long as it is used more often than others that come: the bucket follows hot keys that move, and
+//! keys that come once pass by. (Counts of several uses protect former hot keys for too long:
+//! `benches/hot_pairs.rs` compares hit rates.)
 //!
 //! Readers do not lock: they load the state, then key and value, and load the state again, as in
 //! [`tuples`](crate::tuples), whose header shows why no half-written pair is seen. Pairs never move within a
@@ -105,9 +106,9 @@ impl PairBucket {
         })
     }
 
-    /// Offers a pair whose key is absent from the cache. It is stored if there is a pair without use, or if the key
-    /// was offered before. `is_current` is called under the lock and must return true if the value still is that of the
-    /// key. Does nothing if another thread holds the lock.
+    /// Offers a pair whose key is absent from the cache. It is stored if there is a pair without use, or if
+    /// the key was offered before. `is_current` is called under the lock and must return true if the
+    /// value still is that of the key. Does nothing if another thread holds the lock.
     pub(super) fn offer(
         &self,
         key: u64,
@@ -116,7 +117,8 @@ impl PairBucket {
         chance: usize,
         is_current: impl FnOnce() -> bool,
     ) {
-        // A key that finds no place is only noted, without the lock: losing a note to another thread does no harm.
+        // A key that finds no place is only noted, without the lock: losing a note to another thread does no
+        // harm.
         if self.0[STATE].load(Relaxed) & USES == USES && !self.was_offered(hash) {
             return;
         }
@@ -180,7 +182,8 @@ struct LockedBucket<'a> {
 }
 
 impl LockedBucket<'_> {
-    /// Stores a pair over an older value of its key, in a free place, over a pair without use, or over any and clears all use bits.
+    /// Stores a pair over an older value of its key, in a free place, over a pair without use, or over any
+    /// and clears all use bits.
     fn store(&mut self, key: u64, value: u64, chance: usize) {
         let state = self.state;
         let free = || (0..PAIRS).find(|pair| !is_present(state, *pair));

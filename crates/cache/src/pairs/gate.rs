@@ -1,15 +1,16 @@
 //! The gate of a cache of pairs: whether lookups use it, by its measured hit rate and times.
 //!
-//! While the gate is closed, only keys of a fixed sample (those of the first 64th of the buckets) use the cache. These see
-//! all of their own lookups, so their hit rate is what the whole cache would have (Waldspurger et al., "Efficient MRC
-//! construction with SHARDS", FAST 2015). While it is open, all keys do. One lookup in [`TIMED`] is timed, and after a
-//! window of these the gate is judged:
+//! While the gate is closed, only keys of a fixed sample (those of the first 64th of the buckets) use the
+//! cache. These see all of their own lookups, so their hit rate is what the whole cache would have
+//! (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015). While it is open, all keys do.
+//! One lookup in [`TIMED`] is timed, and after a window of these the gate is judged:
 //!
-//! - *Closed*, it opens if the sample predicts a gain: with a share `h` of hits, a lookup saves `h` times the time of a
-//!   search and costs its own, so `h` must be above the ratio of the two times, the break-even rate.
-//! - *Open*, it closes if `h` is below that rate, or if lookups take no less than they did while it was closed. Only this
-//!   comparison accounts for the CPU's caches, which have the hot keys while searches read them. The next attempt waits
-//!   twice as long as the last one, unless the hit rate has risen.
+//! - *Closed*, it opens if the sample predicts a gain: with a share `h` of hits, a lookup saves `h` times the
+//!   time of a search and costs its own, so `h` must be above the ratio of the two times, the break-even
+//!   rate.
+//! - *Open*, it closes if `h` is below that rate, or if lookups take no less than they did while it was
+//!   closed. Only this comparison accounts for the CPU's caches, which have the hot keys while searches read
+//!   them. The next attempt waits twice as long as the last one, unless the hit rate has risen.
 //! - What lookups take while it is closed is measured again from time to time, for one window.
 
 use super::verdict::GateState;

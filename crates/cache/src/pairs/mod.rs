@@ -196,8 +196,8 @@ impl PairCache {
         }
     }
 
-    /// Returns true if the lookup, or the batch of lookups, that follows should be timed for [`record`](Self::record) or
-    /// [`record_batch`](Self::record_batch).
+    /// Returns true if the lookup, or the batch of lookups, that follows should be timed for
+    /// [`record`](Self::record) or [`record_batch`](Self::record_batch).
     #[inline]
     #[must_use]
     pub fn is_timed(&self) -> bool {

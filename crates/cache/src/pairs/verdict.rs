@@ -10,29 +10,30 @@ const HOPELESS: f64 = 0.5;
 const BREAK_EVEN: (f64, f64) = (0.02, 0.9);
 /// The break-even rate before lookups were timed with an open gate.
 const INITIAL: f64 = 0.12;
-/// Number of times of single lookups that a moving average is about, and of the first of which it is the least: these
-/// find nothing in the CPU's caches.
+/// Number of times of single lookups that a moving average is about, and of the first of which it is the
+/// least: these find nothing in the CPU's caches.
 const AVERAGED: u32 = 64;
 const FIRST: u32 = 8;
 /// Weight of a window in the moving averages.
 const WINDOW_WEIGHT: f64 = 1.0 / 3.0;
-/// What takes this many times as long as lookups do on average was interrupted.
+/// Factor of the average time above which a lookup was interrupted.
 const INTERRUPTED: f64 = 8.0;
 /// Windows after an opening that are not judged, at most, because the cache is being filled.
 const MOST_FILLING: u64 = 8;
 /// Windows that are averaged before an open gate is judged.
 const JUDGED: u64 = 3;
-/// Windows from a failed attempt to the next, and between measurements with a closed gate: the first time and the most.
+/// Windows from a failed attempt to the next, and between measurements with a closed gate: the first time and
+/// the most.
 const WAIT: (u64, u64) = (8, 256);
 const RENEWAL: (u64, u64) = (64, 512);
 /// Increase of the hit rate after which an attempt does not wait.
 const RISEN: f64 = 0.1;
 
-/// What a gate was told. Times are in nanoseconds.
+/// The measurements of a gate. Times are in nanoseconds.
 #[derive(Debug)]
 pub(super) struct GateState {
-    /// Times of lookups in the cache with an open gate (those of the sample find less in the CPU's caches), and of
-    /// searches after a miss.
+    /// Times of lookups in the cache with an open gate (those of the sample find less in the CPU's caches),
+    /// and of searches after a miss.
     lookup: Average,
     search: Average,
     window: Window,

@@ -1,5 +1,5 @@
-//! Death at any moment of a statement that creates or drops tables with a primary key: the tables are there as
-//! before it or as after it, with all their rows.
+//! Death at any moment of a statement that creates or drops tables with a primary key: the tables are there
+//! as before it or as after it, with all their rows.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! When items were last used, and whether they ever were: what `mg` with `h` and `l`, and `me` return.
 //!
-//! A table in DRAM of fixed size, so it forgets items whose place another one has taken, and everything with the server.
-//! Such an item counts as never used.
+//! A table in DRAM of fixed size, so it forgets items whose place another one has taken, and everything with
+//! the server. Such an item counts as never used.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,11 +10,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Number of places, of 8 bytes each.
 const PLACES: usize = 1 << 17;
-/// A place has a tag of the key (upper 31 bits), whether it was hit (1 bit), and seconds since 1970 (32 bits).
+/// A place has a tag of the key (upper 31 bits), whether it was hit (1 bit), and seconds since 1970 (32
+/// bits).
 const HIT: u64 = 1 << 32;
 const TAG: u64 = !(2 * HIT - 1);
 
-/// What is known of the use of an item.
+/// The use of an item, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Access {
     /// It was hit since it was stored.

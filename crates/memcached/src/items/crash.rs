@@ -1,4 +1,5 @@
-//! Every crash of small workloads on the tracked medium: what was acknowledged is there, wholly, and no cas value repeats.
+//! Every crash of small workloads on the tracked medium: what was acknowledged is there, wholly, and no cas
+//! value repeats.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -142,8 +143,8 @@ impl Running {
     }
 }
 
-/// Returns what is visible after each number of steps. As in an exploration, the items are opened anew after the
-/// setup.
+/// Returns what is visible after each number of steps. As in an exploration, the items are opened anew after
+/// the setup.
 fn states(setup: &[Step], steps: &[Step], limit: Option<u64>) -> Vec<Visible> {
     let pool = Pool::create_on(Arc::new(Tracked::new(0).unwrap())).unwrap();
     let mut states = vec![Visible::new()];

@@ -1,7 +1,8 @@
 //! `flush_all`: the items of all keys at once.
 //!
-//! A flush makes another, empty store the current one, by one durable write, and then empties the old one in steps of
-//! which each is a small batch, so that no command waits for it. A server that ends in between goes on when it starts.
+//! A flush makes another, empty store the current one, by one durable write, and then empties the old one in
+//! steps of which each is a small batch, so that no command waits for it. A server that ends in between goes
+//! on when it starts.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};

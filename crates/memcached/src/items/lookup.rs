@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::expiry::expires_at;
 use crate::item::Item;
 
-/// What a lookup does besides returning the item. Times are as clients send them.
+/// Options of a lookup. Times are as clients send them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lookup {
     /// Does not count as a use of the item.

@@ -1,11 +1,12 @@
 //! The items: what the commands do, whatever the protocol calls them.
 //!
-//! An item is a key of a [`Store`] with an encoded [`Item`] as its value. The current store is named `memcached/items/N`;
-//! `flush_all` begins a new one, whose number is a key of the store `memcached/meta`, and empties the old one step by step.
+//! An item is a key of a [`Store`] with an encoded [`Item`] as its value. The current store is named
+//! `memcached/items/N`; `flush_all` begins a new one, whose number is a key of the store `memcached/meta`,
+//! and empties the old one step by step.
 //!
 //! Invariants:
-//! - A command that reads and writes holds the lock of its key's shard, so that commands on one key are linearizable.
-//!   Plain lookups read the store alone, whose reads are linearizable by themselves.
+//! - A command that reads and writes holds the lock of its key's shard, so that commands on one key are
+//!   linearizable. Plain lookups read the store alone, whose reads are linearizable by themselves.
 //! - The current store does not change while a command holds it for reading.
 
 mod access;

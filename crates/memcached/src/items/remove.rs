@@ -18,7 +18,7 @@ pub(crate) struct Removal {
     pub(crate) remove_value: bool,
 }
 
-/// What became of an item.
+/// The outcome of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RemoveOutcome {
     Removed,

@@ -24,7 +24,7 @@ pub(crate) struct Write<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// What became of a value.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     /// Stored with this cas value and this size of the data.

@@ -47,7 +47,7 @@ pub(crate) struct Meta<'a> {
     pub(crate) sent_key: &'a [u8],
     /// `b`: the key was sent as base64.
     pub(crate) is_base64: bool,
-    /// What the reply has, in order.
+    /// Flags of the reply, in order.
     pub(crate) returned: Vec<MetaFlag<'a>>,
     /// `v`.
     pub(crate) value: bool,

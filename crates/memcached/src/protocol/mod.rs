@@ -1,7 +1,8 @@
-//! The memcached protocol: the classic text commands and the meta commands (`doc/protocol.txt` of memcached 1.6).
+//! The memcached protocol: the classic text commands and the meta commands (`doc/protocol.txt` of memcached
+//! 1.6).
 //!
-//! A request is a line and, for commands that store something, a block of data behind it. [`parse`] reads a line alone;
-//! the [connection](crate::connection) reads the block. Nothing here knows of items.
+//! A request is a line and, for commands that store something, a block of data behind it. [`parse`] reads a
+//! line alone; the [connection](crate::connection) reads the block. Nothing here knows of items.
 
 mod classic;
 mod meta;

@@ -11,7 +11,7 @@ use crate::items::{Access, Arithmetic, Calculated, Lookup, Removal, RemoveOutcom
 use crate::protocol::{Meta, MetaFlag, StoreMode};
 use crate::server::Shared;
 
-/// What the flags of a reply are taken from, as far as there is an item.
+/// Values for the flags of a reply, as far as there is an item.
 #[derive(Debug, Clone, Copy, Default)]
 struct Returned {
     cas: Option<u64>,

@@ -15,11 +15,11 @@ use crate::error::MemcachedError;
 use crate::protocol::Command;
 use crate::server::Shared;
 
-/// The version that clients are told. Some choose by it what they send: it begins with that of the memcached whose
-/// protocol this is.
+/// The version that clients are told. Some choose by it what they send: it begins with that of the memcached
+/// whose protocol this is.
 const VERSION: &str = concat!("1.6.45-halocline-", env!("CARGO_PKG_VERSION"));
 
-/// What the connection does after a command.
+/// The next step of a connection after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     Continue,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use halocline_memcached::{Server, Settings};
+use halocline_memcached::{Server, ServerSettings};
 use tempfile::TempDir;
 
 /// The time at which the clock begins, in ms since 1970.
@@ -32,7 +32,7 @@ impl TestServer {
     }
 
     /// Starts with changed settings.
-    pub(crate) fn start_with(change: impl FnOnce(&mut Settings)) -> TestServer {
+    pub(crate) fn start_with(change: impl FnOnce(&mut ServerSettings)) -> TestServer {
         let directory = TempDir::new().unwrap();
         let clock = Arc::new(AtomicU64::new(START));
         let server = start(directory.path(), &clock, change);
@@ -45,7 +45,7 @@ impl TestServer {
     }
 
     /// Stops the server and starts it again on the same pool.
-    pub(crate) fn restart(&mut self, change: impl FnOnce(&mut Settings)) {
+    pub(crate) fn restart(&mut self, change: impl FnOnce(&mut ServerSettings)) {
         self.stop();
         let server = start(self.directory.path(), &self.clock, change);
         self.address = address(&server);
@@ -91,8 +91,8 @@ fn address(server: &Server) -> SocketAddr {
     server.addresses().first().copied().unwrap_or(any)
 }
 
-fn start(directory: &Path, clock: &Arc<AtomicU64>, change: impl FnOnce(&mut Settings)) -> Server {
-    let mut settings = Settings::new(directory.join("cache.pool"));
+fn start(directory: &Path, clock: &Arc<AtomicU64>, change: impl FnOnce(&mut ServerSettings)) -> Server {
+    let mut settings = ServerSettings::new(directory.join("cache.pool"));
     settings.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
     settings.threads = 2;
     settings.assume_dax = true;

@@ -1,5 +1,5 @@
-//! Opening a tree: only the logs and the root node are read. All other nodes are visited when they are first used
-//! ([`visit`](super::visit)), and which nodes are in use is found out later ([`usage`](super::usage)).
+//! Opening a tree: only the logs and the root node are read. All other nodes are visited when they are first
+//! used ([`visit`](super::visit)), and which nodes are in use is found out later ([`usage`](super::usage)).
 
 use std::sync::atomic::AtomicU64;
 

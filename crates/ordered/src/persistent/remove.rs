@@ -136,7 +136,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(Some(false))
     }
 
-    /// Visits a child with the lower bound `low` on this level. Returns true if it is not known to be damaged.
+    /// Visits a child with the lower bound `low` on this level. Returns true if it is not known to be
+    /// damaged.
     fn is_usable(&self, (low, link): (u64, u64), level: u32) -> Result<bool, TreeError> {
         let number = self.number(link);
         let visited = match self.visited.has(number) {

@@ -42,8 +42,8 @@ impl<F: NodeFormat> Drop for PersistentTree<F> {
             return;
         }
         if self.slab.sums().is_none() {
-            // Nodes that were not visited since a crash cannot be sealed. Counting visits all leaves, the walk
-            // all inner nodes.
+            // Nodes that were not visited since a crash cannot be sealed. Counting visits all leaves, the
+            // walk all inner nodes.
             self.entries();
             if self.complete_walk().is_err() || self.write_gate.has_failed() {
                 return;
@@ -210,7 +210,7 @@ macro_rules! stored_tree {
             /// was killed. Nodes are checked, and changes that a crash has interrupted are completed, when
             /// they are first visited. Entries are counted, which reads all leaves once, when their number is
             /// first requested ([`len`](crate::OrderedIndex::len), [`stats`](crate::OrderedIndex::stats)).
-            /// Which nodes are in use is found out little by little while nodes are allocated, or at once by
+            /// The nodes in use are found little by little while nodes are allocated, or at once by
             /// [`stats`](crate::OrderedIndex::stats) and [`check`](crate::OrderedIndex::check).
             ///
             /// A tree with a damaged inner node or a bad link can be opened. Operations that need a node

@@ -1,16 +1,16 @@
 //! Finding out which nodes are in use after the tree was opened.
 //!
-//! Opening follows no links. All nodes before the slab's frontier are in doubt and count as in use; new nodes come
-//! from behind it. A walk over the lowest inner nodes, in the order of their keys, confirms all nodes that links
-//! lead to; then those that are still in doubt are freed. It takes a few steps with each allocation. It is
-//! completed at once when somebody asks for the number of nodes, when a tree that crashed is closed, and when the
-//! slab would have to grow for the second time while nodes are in doubt, so that repeated crashes do not leak
-//! ever more nodes.
+//! Opening follows no links. All nodes before the slab's frontier are in doubt and count as in use; new nodes
+//! come from behind it. A walk over the lowest inner nodes, in the order of their keys, confirms all nodes
+//! that links lead to; then those that are still in doubt are freed. It takes a few steps with each
+//! allocation. It is completed at once when somebody asks for the number of nodes, when a tree that crashed
+//! is closed, and when the slab would have to grow for the second time while nodes are in doubt, so that
+//! repeated crashes do not leak ever more nodes.
 //!
-//! Invariant: for each key that the walk has passed, the nodes on its path were confirmed, or allocated since the
-//! opening. Splits add only new nodes; merges give the keys of a node to its left neighbour, which has lesser keys
-//! of its own, so the walk has passed it if it has passed one of these keys. If a link is damaged, the nodes in
-//! doubt stay in use.
+//! Invariant: for each key that the walk has passed, the nodes on its path were confirmed, or allocated since
+//! the opening. Splits add only new nodes; merges give the keys of a node to its left neighbour, which has
+//! lesser keys of its own, so the walk has passed it if it has passed one of these keys. If a link is
+//! damaged, the nodes in doubt stay in use.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -26,8 +26,8 @@ use super::layout::TOP;
 use super::node::offset_of;
 use super::tree::PersistentTree;
 
-/// Number of steps of the walk with an allocation. A step visits a node for the first time, or passes a lowest
-/// inner node. In tests there are so few that trees are small in which the walk takes long.
+/// Number of steps of the walk with an allocation. A step visits a node for the first time, or passes a
+/// lowest inner node. In tests there are so few that trees are small in which the walk takes long.
 const STEPS: usize = if cfg!(test) { 1 } else { 8 };
 
 /// Progress of the walk over the nodes of a tree.
@@ -185,8 +185,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         Ok(true)
     }
 
-    /// Confirms the lowest inner node of a key, its children and the nodes above it. Returns the node's greatest
-    /// key, or `None` if a concurrent change interferes.
+    /// Confirms the lowest inner node of a key, its children and the nodes above it. Returns the node's
+    /// greatest key, or `None` if a concurrent change interferes.
     fn confirm_children(&self, key: u64) -> Result<Option<u64>, TreeError> {
         let mut path = [0; TOP as usize];
         let mut height = 0;
@@ -240,9 +240,9 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Records the damage of a lowest inner node, one of whose links leads to a node that is not in use, or to
-    /// which another link leads. In the latter case the other link may be the wrong one; the first visit of its
-    /// target will report it.
+    /// Records the damage of a lowest inner node, one of whose links leads to a node that is not in use, or
+    /// to which another link leads. In the latter case the other link may be the wrong one; the first
+    /// visit of its target will report it.
     #[cold]
     fn report_wrong_link(&self, number: u32, low: u64, state: ConfirmedNode) {
         if state == ConfirmedNode::NotInUse {

@@ -1,11 +1,11 @@
 //! First visits of nodes after the tree was opened.
 //!
-//! A visit checks a node and completes the changes that a crash has interrupted: one within the node and, in an
-//! inner node, one of a child together with its sibling; the node names the child that may be affected.
+//! A visit checks a node and completes the changes that a crash has interrupted: one within the node and, in
+//! an inner node, one of a child together with its sibling; the node names the child that may be affected.
 //!
-//! Invariants: all code but this sees only nodes that were visited. A node is visited after its parent, so its
-//! level and keys are those that the parent says. A node is changed only after it and its parent were visited, so
-//! that no unfinished change is forgotten.
+//! Invariants: all code but this sees only nodes that were visited. A node is visited after its parent, so
+//! its level and keys are those that the parent says. A node is changed only after it and its parent were
+//! visited, so that no unfinished change is forgotten.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,8 +20,8 @@ use super::layout::NodeHead;
 use super::node::{NodeWriter, number_of};
 use super::tree::PersistentTree;
 
-/// The nodes that were visited since the tree was opened: one bit per node number that existed at the opening.
-/// Nodes behind them were written later and cannot contain unfinished changes.
+/// The nodes that were visited since the tree was opened: one bit per node number that existed at the
+/// opening. Nodes behind them were written later and cannot contain unfinished changes.
 #[derive(Debug, Default)]
 pub(crate) struct VisitedNodes(Box<[AtomicU64]>);
 
@@ -55,7 +55,8 @@ impl VisitedNodes {
 type NodeDamage = (u32, &'static str);
 
 impl<F: NodeFormat> PersistentTree<F> {
-    /// Visits a node on the path of a key for the first time. Returns `None`, so that the caller descends again.
+    /// Visits a node on the path of a key for the first time. Returns `None`, so that the caller descends
+    /// again.
     #[cold]
     pub(super) fn first_visit(
         &self,
@@ -108,8 +109,8 @@ impl<F: NodeFormat> PersistentTree<F> {
     }
 
     /// Returns the child of an inner node whose change together with its sibling may be unfinished. A closed
-    /// tree has no unfinished changes: a child that appears to have one is damaged, which its first visit will
-    /// report.
+    /// tree has no unfinished changes: a child that appears to have one is damaged, which its first visit
+    /// will report.
     fn unfinished_child(&self, number: u32, level: u32) -> Option<u32> {
         if level == 0 || self.slab.sums().is_some() || injected(PersistentFault::SplitsUnfinished) {
             return None;
@@ -178,8 +179,9 @@ impl<F: NodeFormat> PersistentTree<F> {
         }
     }
 
-    /// Lowers a child's greatest key to the lower bound of its sibling. Returns the lower bound of the sibling and
-    /// its offset if it is missing from the parent, according to which the child's keys end with `high`.
+    /// Lowers a child's greatest key to the lower bound of its sibling. Returns the lower bound of the
+    /// sibling and its offset if it is missing from the parent, according to which the child's keys end
+    /// with `high`.
     ///
     /// Returns the damage and changes nothing if the child, or possibly its sibling, is damaged.
     fn settle_siblings(

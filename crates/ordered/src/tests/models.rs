@@ -332,8 +332,8 @@ pub(crate) fn threads_and_blocks_that_were_not_read<K: Kind>() {
     }
 }
 
-/// Models the first operations on a tree whose nodes were not visited since it was opened: splits and merges of
-/// leaves under different parents, while it is not known which nodes are in use.
+/// Models the first operations on a tree whose nodes were not visited since it was opened: splits and merges
+/// of leaves under different parents, while it is not known which nodes are in use.
 pub(crate) fn threads_and_nodes_that_were_not_visited<K: Kind>() {
     for (reopen, seed) in [(Reopening::AfterClosing, 20), (Reopening::AfterKill, 21)] {
         let inner = Model {

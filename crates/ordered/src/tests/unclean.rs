@@ -1,5 +1,5 @@
-//! Trees wholly on the slow tier that are used after their process was killed, before it is known which nodes are
-//! in use, and killed again.
+//! Trees wholly on the slow tier that are used after their process was killed, before it is known which nodes
+//! are in use, and killed again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -36,7 +36,8 @@ fn opened<K: PersistentKind>(pool: &Pool) -> Result<K::Tree, String> {
 /// Number of full leaves, whose parents have a common root.
 const LEAVES: u64 = 40;
 
-/// Returns operations on a tree of full leaves: splits, and leaves that become empty, whose nodes are used again.
+/// Returns operations on a tree of full leaves: splits, and leaves that become empty, whose nodes are used
+/// again.
 fn splits_and_removals<K: Kind>() -> Vec<Do> {
     let leaf = K::LEAF * 10;
     let splits = |leaves: std::ops::Range<u64>| leaves.map(move |number| Do::Insert(number * leaf + 15));
@@ -52,8 +53,8 @@ fn splits_and_removals<K: Kind>() -> Vec<Do> {
     operations
 }
 
-/// Accepts an image if its tree holds what was acknowledged, also after it was used in part and its process was
-/// killed twice, and if no node is lost then.
+/// Accepts an image if its tree holds what was acknowledged, also after it was used in part and its process
+/// was killed twice, and if no node is lost then.
 fn check<K: PersistentKind>(
     medium: Arc<Tracked>,
     crash: &Crash<'_>,
@@ -126,9 +127,9 @@ pub(crate) fn crashes_of_trees_with_nodes_in_doubt<K: PersistentKind>() {
     }
 }
 
-/// Explores random operations in processes that are killed while most nodes are in doubt: few operations each,
-/// so that the walk is not completed, on a tree whose inner nodes are split and merged. Returns the bytes of the
-/// tree at the end.
+/// Explores random operations in processes that are killed while most nodes are in doubt: few operations
+/// each, so that the walk is not completed, on a tree whose inner nodes are split and merged. Returns the
+/// bytes of the tree at the end.
 fn killed_often<K: PersistentKind>(seed: u64, lives: usize, kills: bool) -> Result<u64, String> {
     let mut rng = StdRng::seed_from_u64(seed);
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
@@ -167,8 +168,8 @@ fn killed_often<K: PersistentKind>(seed: u64, lives: usize, kills: bool) -> Resu
     }
 }
 
-/// Checks that a tree whose process is killed again and again, before it has found out which nodes are in use,
-/// holds what was written and takes hardly more space than one whose process lives on.
+/// Checks that a tree whose process is killed again and again, before it has found out which nodes are in
+/// use, holds what was written and takes hardly more space than one whose process lives on.
 pub(crate) fn space_after_many_kills<K: PersistentKind>() {
     let check = |lives: usize| -> Result<(), String> {
         for seed in 0..2 {

@@ -1,8 +1,8 @@
 //! Nodes in doubt: those that may be in use, because the owner has not followed its links since it opened the
 //! slab.
 //!
-//! They count as in use. The owner follows its links while it uses the slab, and confirms each node that a link
-//! leads to. Once all links were followed, the nodes that are still in doubt are free.
+//! They count as in use. The owner follows its links while it uses the slab, and confirms each node that a
+//! link leads to. Once all links were followed, the nodes that are still in doubt are free.
 //!
 //! Invariants: a node in doubt was in use, or free, at the opening, and neither allocated nor freed since. A
 //! node that is allocated after the opening is not in doubt, whether a link leads to it or not.

@@ -1,10 +1,10 @@
-//! The frontier of a slab: a durable bound of the nodes that are in use, in the order in which chunks were added
-//! and, in a chunk, of offsets.
+//! The frontier of a slab: a durable bound of the nodes that are in use, in the order in which chunks were
+//! added and, in a chunk, of offsets.
 //!
-//! It is the owner's word in the head of the slab. It tells after a crash which nodes are certainly free, without
-//! following a link. Nodes behind it are *withheld*: they are allocated only after the frontier was advanced
-//! durably, which happens for many nodes at a time. A word contains a checksum, because no other checksum covers
-//! the head.
+//! It is the owner's word in the head of the slab. It tells after a crash which nodes are certainly free,
+//! without following a link. Nodes behind it are *withheld*: they are allocated only after the frontier was
+//! advanced durably, which happens for many nodes at a time. A word contains a checksum, because no other
+//! checksum covers the head.
 //!
 //! Invariants: whenever a durable link leads to a node, the frontier behind it is durable. The frontier never
 //! moves back while the slab is open.
@@ -37,8 +37,8 @@ const SUM: u32 = OFFSET_BITS + 1;
 const SHARE: u64 = 32;
 const MOST: u64 = 1024;
 
-/// A bound of the nodes in use: all nodes of chunks that were added later are free, and so are those of its own
-/// chunk behind the first ones.
+/// A bound of the nodes in use: all nodes of chunks that were added later are free, and so are those of its
+/// own chunk behind the first ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frontier {
     /// Age of its chunk.
@@ -90,8 +90,8 @@ impl NodeAllocator {
         }
     }
 
-    /// Returns the word for the head at this offset that describes a frontier, or 0 if the frontier is too far
-    /// away for one.
+    /// Returns the word for the head at this offset that describes a frontier, or 0 if the frontier is too
+    /// far away for one.
     fn word_of(&self, frontier: Frontier, head: u64) -> u64 {
         let start = self
             .chunk_of_age(frontier.age)
@@ -193,8 +193,8 @@ impl Slab {
         self.nodes().frontier_of(self.owner_word, self.head)
     }
 
-    /// Advances the frontier durably and makes the nodes before it free. Returns false if there is none, or no
-    /// node behind it. The slab must be [marked](Slab::begin_writing) as being written.
+    /// Advances the frontier durably and makes the nodes before it free. Returns false if there is none, or
+    /// no node behind it. The slab must be [marked](Slab::begin_writing) as being written.
     #[cold]
     pub(super) fn advance_frontier(&self) -> Result<bool, PoolError> {
         let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);

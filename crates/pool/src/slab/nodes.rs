@@ -61,7 +61,7 @@ pub(super) struct NodeChunk {
     pub(super) age: usize,
     /// One bit per node, set if it is in use or withheld; bits behind the last node are set.
     pub(super) bits: Vec<u64>,
-    /// Which of the nodes in use are in doubt.
+    /// The nodes in use that are in doubt.
     pub(super) doubt: ChunkDoubt,
 }
 

@@ -1,5 +1,5 @@
-//! Slabs whose owner keeps a frontier: it opens them without following its links, allocates nodes, and follows the
-//! links later.
+//! Slabs whose owner keeps a frontier: it opens them without following its links, allocates nodes, and
+//! follows the links later.
 
 use std::sync::Arc;
 
@@ -170,8 +170,8 @@ fn nodes_behind_the_frontier_are_free_after_a_crash() {
     assert!(fault::with(PoolFault::FrontierNotStored, survives).is_err());
 }
 
-/// Returns true if a slab that has grown while nodes were in doubt may do so again, in the next life and after its
-/// links were followed.
+/// Returns true if a slab that has grown while nodes were in doubt may do so again, in the next life and
+/// after its links were followed.
 fn grows_in_doubt() -> [bool; 3] {
     let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());

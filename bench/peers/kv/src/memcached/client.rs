@@ -13,7 +13,7 @@ const THETA: f64 = 0.99;
 /// Items that are stored without a reply before one is awaited.
 const UNANSWERED: u64 = 256;
 
-/// What clients do.
+/// The operations of the clients.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     pub(super) address: SocketAddr,
@@ -26,7 +26,7 @@ pub(super) struct Load {
     pub(super) seed: u64,
 }
 
-/// What clients have measured.
+/// Measurements of the clients.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     /// Requests a second.
