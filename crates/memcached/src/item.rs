@@ -120,6 +120,32 @@ pub(crate) fn size(key: usize, data: u64) -> u64 {
 mod tests {
     use super::*;
 
+    /// Compares the header with its table in `docs/format.md`.
+    #[test]
+    fn the_header_is_as_documented() {
+        use std::mem::offset_of;
+        let document = include_str!("../../../docs/format.md");
+        let section = document
+            .split_once(&format!("### Header ({HEADER} bytes)\n"))
+            .unwrap()
+            .1;
+        let rows: Vec<String> = section
+            .lines()
+            .take_while(|line| line.starts_with('|'))
+            .skip(2)
+            .map(|row| row.split('|').take(4).collect())
+            .collect();
+        let fields = [
+            (offset_of!(Header, version), 1, "version"),
+            (offset_of!(Header, state), 1, "state"),
+            (offset_of!(Header, reserved), 2, "reserved"),
+            (offset_of!(Header, client_flags), 4, "client_flags"),
+            (offset_of!(Header, cas), 8, "cas"),
+        ];
+        let expected = fields.map(|(offset, size, name)| format!(" {offset}  {size}  `{name}` "));
+        assert_eq!(rows, expected);
+    }
+
     #[test]
     fn an_item_is_decoded_as_it_was_encoded() {
         let mut item = Item::new(7, Some(99), b"data");

@@ -13,8 +13,9 @@ use crate::leaf::{ENTRIES, MAX_PREFIX};
 /// Returns the section about stores.
 fn section() -> &'static str {
     let document = include_str!("../../../../docs/format.md");
-    let start = document.find("\n## Stores\n").unwrap();
-    &document[start..]
+    let start = document.find("\n## Stores\n").unwrap() + 1;
+    let len = document[start..].find("\n## ").unwrap();
+    &document[start..start + len]
 }
 
 /// Returns the cells of the table under a heading, without the table's head.
