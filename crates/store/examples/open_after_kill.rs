@@ -1,14 +1,14 @@
-//! Opens stores whose writer was killed, and prints the time from the beginning of opening the pool to the first
-//! answer.
+//! Opens stores whose writer was killed, and prints the time from the beginning of opening the pool to the
+//! first answer.
 //!
 //! ```text
 //! cargo run --release -p halocline-store --example open_after_kill -- [RECORDS] [VALUE] [TURNS] [FOLDER] [cold]
 //! ```
-//! Loads RECORDS (1,000,000) keys with values of VALUE (1,000) bytes into a page-cache file in FOLDER (/var/tmp).
-//! TURNS (5) times, a process that overwrites random keys, 1,000 in each commit, is killed after two seconds, and
-//! another process opens the pool, looks one key up, counts the keys, and closes it. `settled` is the time until
-//! the number of keys is known. With `cold` the pages of the file are removed from the page cache before it is
-//! opened.
+//! Loads RECORDS (1,000,000) keys with values of VALUE (1,000) bytes into a page-cache file in FOLDER
+//! (/var/tmp). TURNS (5) times, a process that overwrites random keys, 1,000 in each commit, is killed after
+//! two seconds, and another process opens the pool, looks one key up, counts the keys, and closes it.
+//! `settled` is the time until the number of keys is known. With `cold` the pages of the file are removed
+//! from the page cache before it is opened.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::fs::File;
@@ -43,7 +43,10 @@ fn main() -> Result<(), Failure> {
     load(&path, records, len)?;
     let run = |task: &str| {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg(task).arg(&path).args([records, len as u64].map(|number| number.to_string()));
+        command
+            .arg(task)
+            .arg(&path)
+            .args([records, len as u64].map(|number| number.to_string()));
         command.spawn()
     };
     for _ in 0..number(2, 5) {
@@ -74,7 +77,10 @@ fn load(path: &Path, records: u64, len: usize) -> Result<(), Failure> {
         }
         stores.write(batch)?;
     }
-    println!("{records} records, file {:.1} MB", std::fs::metadata(path)?.len() as f64 / 1e6);
+    println!(
+        "{records} records, file {:.1} MB",
+        std::fs::metadata(path)?.len() as f64 / 1e6
+    );
     Ok(())
 }
 

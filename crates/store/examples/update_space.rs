@@ -5,11 +5,11 @@
 //!     [KEYS] [VALUE] [ROUNDS] [COMMIT] [FOLDER] [strict] [reader] [skewed]
 //! ```
 //! Writes KEYS (100,000) keys with values of VALUE (1,000) bytes to a file in FOLDER (/dev/shm), then as many
-//! updates for each of ROUNDS (10) rounds, COMMIT (1) of them in each commit: of uniformly drawn keys, or with
-//! `skewed` nine in ten of a tenth of the keys. The file is treated as DAX, or with `strict` as a page-cache
-//! file whose fences are durable. With `reader` a snapshot is held from before the first update. `ratio` is
-//! the size of the slab in the file by the bytes of keys and values that are live or held for the snapshot,
-//! `longest` the time of the slowest commit of the round.
+//! updates for each of ROUNDS (10) rounds, COMMIT (1) of them in each commit: of uniformly drawn keys, or
+//! with `skewed` nine in ten of a tenth of the keys. The file is treated as DAX, or with `strict` as a
+//! page-cache file whose fences are durable. With `reader` a snapshot is held from before the first update.
+//! `ratio` is the size of the slab in the file by the bytes of keys and values that are live or held for the
+//! snapshot, `longest` the time of the slowest commit of the round.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::path::Path;

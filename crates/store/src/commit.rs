@@ -163,8 +163,7 @@ impl StoresState {
             return outcome;
         }
         let begun = Instant::now();
-        while self.is_overdue(&committer) || self.is_ahead_of_keeper() && begun.elapsed() < LONGEST_WAIT
-        {
+        while self.is_overdue(&committer) || self.is_ahead_of_keeper() && begun.elapsed() < LONGEST_WAIT {
             self.work.notify_all();
             let waited = self.work.wait_timeout(committer, LOOK_AGAIN);
             committer = waited.unwrap_or_else(PoisonError::into_inner).0;

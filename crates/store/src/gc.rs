@@ -1,7 +1,7 @@
 //! Emptying of log segments, whose space is used again: the choice of the segments.
 //!
-//! The records of segments that are still needed are [moved](crate::moves) to the end of the log. The segments
-//! are free after the next checkpoint.
+//! The records of segments that are still needed are [moved](crate::moves) to the end of the log. The
+//! segments are free after the next checkpoint.
 //!
 //! Emptying comes to an end, whatever the lengths of records: a segment is emptied only if that gains a tenth
 //! of it at least. The copies leave next to nothing unused except at the ends of their segments, where no

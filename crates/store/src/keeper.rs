@@ -1,5 +1,5 @@
-//! Maintenance: checkpoints, the emptying of segments, and what an opening has left to be settled, in a thread
-//! of its own or in that of a commit.
+//! Maintenance: checkpoints, the emptying of segments, and what an opening has left to be settled, in a
+//! thread of its own or in that of a commit.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};

@@ -102,10 +102,7 @@ mod tests {
         assert_eq!(first(&segments, 64), Some(192));
         segments.change(128, (SEGMENT, 0), (1, 0));
         segments.change(64, (5000, 0), (0, 0));
-        assert_eq!(
-            (first(&segments, 0), first(&segments, 64)),
-            (Some(64), Some(128))
-        );
+        assert_eq!((first(&segments, 0), first(&segments, 64)), (Some(64), Some(128)));
         assert_eq!(
             (expired(&segments, 69, 0), expired(&segments, 70, 0)),
             (None, Some(192))

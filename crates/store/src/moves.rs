@@ -1,13 +1,13 @@
 //! Moving of records that are needed, to the end of the log.
 //!
 //! Invariants: first the copies of many records are appended, then one fence makes all of them durable, and
-//! only then do pointers lead to them. So a crash in between leaves the originals, whose segments are not used
-//! again before the next checkpoint.
+//! only then do pointers lead to them. So a crash in between leaves the originals, whose segments are not
+//! used again before the next checkpoint.
 //!
 //! The committer is locked for few records at a time. Where a fence is a sync, which takes several ms and
-//! covers what all threads have flushed, it is not locked meanwhile, so that commits can append. Then a commit
-//! may supersede a version between its copy and the change of its pointer: what points to it is looked up
-//! again, and the copy is garbage if nothing does. Where a fence covers its own thread only, the committer
+//! covers what all threads have flushed, it is not locked meanwhile, so that commits can append. Then a
+//! commit may supersede a version between its copy and the change of its pointer: what points to it is looked
+//! up again, and the copy is garbage if nothing does. Where a fence covers its own thread only, the committer
 //! stays locked until the copies are durable, because the fence of a commit behind them would not cover them.
 
 use std::borrow::Cow;
@@ -29,8 +29,8 @@ use crate::snapshots::{KeptVersion, Snapshots};
 use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
-/// Bytes of copies that one fence makes durable, about. Where a fence is a sync of several ms, this many bytes
-/// cost little more than one record.
+/// Bytes of copies that one fence makes durable, about. Where a fence is a sync of several ms, this many
+/// bytes cost little more than one record.
 pub(crate) const FENCED_BYTES: u64 = 4 << 20;
 
 /// Time in ms after which a segment is emptied again that has expired records which a snapshot needed.
@@ -87,7 +87,8 @@ impl StoresState {
             while let Some((segment, _)) = ends.next_if(|(_, end)| *end <= done) {
                 copied.segments.push(segment);
             }
-            let is_enough = copied.bytes >= FENCED_BYTES || copied.copies.len() >= self.options.pending_records;
+            let is_enough =
+                copied.bytes >= FENCED_BYTES || copied.copies.len() >= self.options.pending_records;
             if is_enough || ends.peek().is_none() {
                 return found;
             }

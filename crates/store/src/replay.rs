@@ -8,10 +8,8 @@
 //! supersedes it can count it as not needed.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::commit::Committer;
 use crate::fault::{StoreFault, injected};
 use crate::log::FoundFrame;
 use crate::memtable::MemEntry;
@@ -20,11 +18,15 @@ use crate::settle::UnsettledKey;
 use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
-/// A key of the log behind the checkpoint.
+/// The records of a key in the log behind the checkpoint.
 struct ReplayedKey {
-    unsettled: UnsettledKey,
-    /// The newest version behind the checkpoint, if there is one.
+    store: Arc<StoreState>,
+    /// The first version behind the checkpoint.
+    first: Option<RecordRef>,
+    /// The newest one.
     newest: Option<RecordRef>,
+    /// Copies of versions of the checkpoint.
+    copies: Vec<RecordRef>,
 }
 
 /// The keys so far, by store and key.
@@ -34,7 +36,8 @@ impl StoresState {
     /// Puts the records of the log behind the checkpoint into the memtables.
     pub(crate) fn replay(&self, batches: &[Vec<FoundFrame>]) -> Result<(), Damage> {
         let mut committer = self.committer();
-        let mut replayed = Replayed::new();
+        let records: usize = batches.iter().flatten().map(|frame| frame.records.len()).sum();
+        let mut replayed = Replayed::with_capacity(records);
         let mut of_before: Option<Arc<StoreState>> = None;
         for frame in batches.iter().flatten() {
             for record in frame.records.iter().filter(|record| !record.is_chunk()) {
@@ -45,67 +48,63 @@ impl StoresState {
                 let Some(store) = &of_before else {
                     continue;
                 };
-                let key = match replayed.entry((id, record.key(self.medium()))) {
-                    Entry::Occupied(entry) => entry.into_mut(),
-                    Entry::Vacant(entry) => {
-                        let unsettled = UnsettledKey::new(store, &entry.key().1);
-                        entry.insert(ReplayedKey {
-                            unsettled,
-                            newest: None,
-                        })
-                    }
-                };
+                let key = record.key(self.medium());
+                if record.is_deleted() && !frame.is_moved() {
+                    committer
+                        .deletions
+                        .push((Arc::clone(store), key.clone(), record.commit()));
+                }
+                let key = replayed.entry((id, key)).or_insert_with(|| ReplayedKey {
+                    store: Arc::clone(store),
+                    first: None,
+                    newest: None,
+                    copies: Vec::new(),
+                });
                 match frame.is_moved() {
                     true => self.replay_moved(key, record)?,
-                    false => self.replay_record(&mut committer, key, record)?,
+                    false => {
+                        self.replay_record(key, record)?;
+                        committer.pending_records += 1;
+                    }
                 }
             }
         }
         let mut unsettled = Vec::with_capacity(replayed.len());
-        for ReplayedKey {
-            unsettled: key,
-            newest,
-        } in replayed.into_values()
-        {
+        for ((_, key), replayed) in replayed {
+            let ReplayedKey {
+                store,
+                first,
+                newest,
+                copies,
+            } = replayed;
             if let Some(newest) = newest {
-                let entry = MemEntry::Record(newest.offset);
-                key.store.write().active.set(&key.key, entry);
+                store.write().active.set(&key, MemEntry::Record(newest.offset));
             }
-            unsettled.push(key);
+            unsettled.push(UnsettledKey {
+                store,
+                key,
+                first,
+                copies,
+            });
         }
         self.set_unsettled(unsettled);
         Ok(())
     }
 
-    fn replay_record(
-        &self,
-        committer: &mut Committer,
-        replayed: &mut ReplayedKey,
-        record: &RecordRef,
-    ) -> Result<(), Damage> {
-        let UnsettledKey {
-            store, key, first, ..
-        } = &mut replayed.unsettled;
+    fn replay_record(&self, replayed: &mut ReplayedKey, record: &RecordRef) -> Result<(), Damage> {
         let before = replayed.newest.replace(*record);
         match &before {
             Some(before) => self.forget(before)?,
-            None => *first = Some(*record),
+            None => replayed.first = Some(*record),
         }
         self.remember(record)?;
-        self.count(store, before.as_ref(), record)?;
-        committer.pending_records += 1;
-        if record.is_deleted() {
-            committer
-                .deletions
-                .push((Arc::clone(store), key.clone(), record.commit()));
-        }
-        Ok(())
+        self.count(&replayed.store, before.as_ref(), record)
     }
 
     fn replay_moved(&self, replayed: &mut ReplayedKey, copy: &RecordRef) -> Result<(), Damage> {
         match &mut replayed.newest {
             // Of which version of the checkpoint it is, and whether an entry leads to it, is looked up later.
-            None => replayed.unsettled.copies.push(*copy),
+            None => replayed.copies.push(*copy),
             Some(newest) if newest.commit() == copy.commit() || injected(StoreFault::ReplayMoved) => {
                 self.forget(newest)?;
                 *newest = *copy;

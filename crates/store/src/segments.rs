@@ -94,13 +94,15 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Returns the segments of a catalog, with their offsets. Does the same as to [insert](Self::insert) them,
-    /// in less time.
+    /// Returns the segments of a catalog, with their offsets. Does the same as to [insert](Self::insert)
+    /// them, in less time.
     pub(crate) fn of_catalog(entries: Vec<(u64, SegmentUse)>) -> Self {
         let map: BTreeMap<u64, SegmentUse> = entries.into_iter().collect();
         let is_log = |(_, segment): &(&u64, &SegmentUse)| segment.kind == SegmentKind::Log;
         let logs = map.iter().filter(is_log);
-        let by_use = logs.clone().map(|(offset, segment)| (*offset, segment.used, segment.expires));
+        let by_use = logs
+            .clone()
+            .map(|(offset, segment)| (*offset, segment.used, segment.expires));
         let mut segments = Self {
             by_use: LogSegments::of_all(by_use),
             live: logs.clone().map(|(_, segment)| segment.used).sum(),

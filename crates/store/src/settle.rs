@@ -26,17 +26,6 @@ pub(crate) struct UnsettledKey {
     pub(crate) copies: Vec<RecordRef>,
 }
 
-impl UnsettledKey {
-    pub(crate) fn new(store: &Arc<StoreState>, key: &[u8]) -> Self {
-        Self {
-            store: Arc::clone(store),
-            key: key.to_vec(),
-            first: None,
-            copies: Vec::new(),
-        }
-    }
-}
-
 impl StoresState {
     /// Sets the keys that have to be settled.
     pub(crate) fn set_unsettled(&self, keys: Vec<UnsettledKey>) {

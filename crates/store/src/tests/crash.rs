@@ -2,7 +2,8 @@
 
 use super::workload::{StoreStep, explore, mutants};
 use StoreStep::{
-    Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, PutAmidMoves, Reclaim, Snapshot, Time, Together,
+    Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, PutAmidMoves, Reclaim, Snapshot, Time,
+    Together,
 };
 
 fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {

@@ -120,7 +120,10 @@ fn crashes_show_broken_moves_on_both_kinds_of_fences() {
             panic!("medium {number}: {violation}");
         }
         for fault in [StoreFault::MoveUnfenced, StoreFault::MoveSuperseded] {
-            assert!(is_noticed(on, fault, &setup, &steps), "medium {number}: {fault:?}");
+            assert!(
+                is_noticed(on, fault, &setup, &steps),
+                "medium {number}: {fault:?}"
+            );
         }
     }
 }

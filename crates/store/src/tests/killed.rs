@@ -196,7 +196,10 @@ fn copies_of_a_killed_process_are_counted_once() {
         }
         let (counted, found) = needed_bytes(&running);
         // Where the originals are that entries do not lead to any more, only the killed process knew.
-        assert!(counted == found || is_pointed && counted > found, "{counted}, {found}");
+        assert!(
+            counted == found || is_pointed && counted > found,
+            "{counted}, {found}"
+        );
         for step in [Reclaim, PutAmidMoves(9, 7), Reclaim] {
             running.step(all.len(), &step).unwrap();
             all.push(step);
