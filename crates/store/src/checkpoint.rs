@@ -65,6 +65,7 @@ impl StoresState {
     /// Damage, a full disk: the last checkpoint stays. Errors of the medium: all later writes fail.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.writable()?;
+        self.settle()?;
         let frozen = self.freeze()?;
         let mut pages = Freed::default();
         let mut freed = frozen.freed;

@@ -30,8 +30,11 @@ const APPENDED: u64 = 32;
 /// Least number of appended bytes at which a checkpoint is due, unless the options say less.
 const LEAST_APPENDED: u64 = 1 << 20;
 
-/// Longest time that a commit waits for space to be used again: readers may hold all of it.
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// Longest time that a commit waits for space to be used again: a medium may be too slow for more.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Time after which a commit that waits looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// An operation of a batch.
 #[derive(Clone)]
@@ -160,16 +163,18 @@ impl StoresState {
             return outcome;
         }
         let begun = Instant::now();
-        while self.is_overdue(&committer) || self.is_overfull() && begun.elapsed() < LONGEST_WAIT {
+        while self.is_overdue(&committer) || self.is_ahead_of_keeper() && begun.elapsed() < LONGEST_WAIT {
             self.work.notify_all();
-            let waited = self.work.wait_timeout(committer, LONGEST_WAIT);
+            let waited = self.work.wait_timeout(committer, LOOK_AGAIN);
             committer = waited.unwrap_or_else(PoisonError::into_inner).0;
             if let Some(outcome) = pending.take() {
                 return outcome;
             }
         }
         let group = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = committer.log.written();
         self.commit_group(&mut committer, &group);
+        self.count_appended(committer.log.written() - written);
         let is_due = self.is_checkpoint_due(&committer);
         let is_reserve_low = self.is_reserve_low();
         drop(committer);
@@ -200,26 +205,13 @@ impl StoresState {
                 || committer.pending_bytes > OVERDUE as u64 * self.pending_bytes())
     }
 
-    /// Returns true if the log is so much larger than it should be that commits wait until segments are used
-    /// again.
-    fn is_overfull(&self) -> bool {
-        if !self.options.background || !self.reclaiming.load(Ordering::Acquire) {
-            return false;
-        }
-        let segments = self.segments();
-        let (all, live) = segments.log_bytes();
-        let all = all - segments.tail_bytes();
-        let percent = u64::from(self.options.garbage_percent);
-        all > live * 100 / (100 - percent) + self.pending_bytes_of(live)
-    }
-
     /// Returns the appended bytes at which a checkpoint is due.
     pub(crate) fn pending_bytes(&self) -> u64 {
         let (_, live) = self.segments().log_bytes();
         self.pending_bytes_of(live)
     }
 
-    fn pending_bytes_of(&self, live: u64) -> u64 {
+    pub(crate) fn pending_bytes_of(&self, live: u64) -> u64 {
         let most = self.options.pending_bytes;
         most.min((live / APPENDED).max(LEAST_APPENDED))
     }

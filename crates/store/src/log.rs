@@ -17,6 +17,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, SEGMENT};
 use crate::record::{NewRecord, RecordRef};
+use crate::record_arena::RecordArena;
 use crate::segments::{SegmentUse, Segments};
 
 /// A position in the log.
@@ -61,12 +62,12 @@ pub(crate) struct LogMark {
 }
 
 impl LogWriter {
-    /// Continues the log at a position.
-    pub(crate) fn new(secret: u64, position: LogPosition) -> Self {
+    /// Continues the log at a position. `fenced` if all frames before are durable.
+    pub(crate) fn new(secret: u64, position: LogPosition, fenced: bool) -> Self {
         Self {
             secret,
             position,
-            fenced: true,
+            fenced,
             frame: OpenFrame::default(),
             written: 0,
         }
@@ -222,6 +223,8 @@ pub(crate) struct LogReader<'a> {
     medium: &'a Medium,
     secret: u64,
     position: LogPosition,
+    /// Offsets and lengths of the frames that may not be durable: no later one says that they are.
+    unfenced: Vec<(u64, u64)>,
 }
 
 /// A step of the reader.
@@ -241,11 +244,17 @@ impl<'a> LogReader<'a> {
             medium,
             secret,
             position,
+            unfenced: Vec::new(),
         }
     }
 
     pub(crate) fn position(&self) -> LogPosition {
         self.position
+    }
+
+    /// Returns the offsets and lengths of the frames read that may not be durable.
+    pub(crate) fn into_unfenced(self) -> Vec<(u64, u64)> {
+        self.unfenced
     }
 
     /// Reads the next frame.
@@ -257,6 +266,10 @@ impl<'a> LogReader<'a> {
         if !follows && !injected(StoreFault::TrustOldFrames) {
             return self.at_end();
         }
+        if head.flags.get() & FRAME_FENCED != 0 {
+            self.unfenced.clear();
+        }
+        self.unfenced.push((self.position.offset, head.len.get().into()));
         self.position.number += 1;
         self.position.chain = head.checksum.get();
         if head.flags.get() & FRAME_LINK != 0 {
@@ -300,11 +313,10 @@ impl<'a> LogReader<'a> {
             if checksum(self.secret, offset, &head, &sums) != head.checksum.get() {
                 return None;
             }
-            if records
-                .iter()
-                .any(|record| record.contents(self.medium).is_none())
-            {
-                return None;
+            let mut arena = RecordArena::default();
+            for record in &records {
+                arena.clear();
+                arena.load(self.medium, record)?;
             }
         }
         Some((head, records))

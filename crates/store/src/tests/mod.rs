@@ -4,6 +4,7 @@ mod check;
 mod crash;
 mod faults;
 mod format;
+mod killed;
 mod page_cache;
 mod reclaim;
 mod rules;

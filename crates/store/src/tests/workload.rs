@@ -7,6 +7,7 @@ use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation}
 use halocline_media::{Medium, Tracked};
 use halocline_pool::{ObjectKind, Pool};
 
+use crate::moves::CopiedRecords;
 use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 
 /// A step of a workload. Keys are numbers, which several shapes of keys stand for.
@@ -25,6 +26,9 @@ pub(crate) enum StoreStep {
     Expire(u32, u64),
     Checkpoint,
     Reclaim,
+    /// As `Put`, between the copies of the records that are needed of segments and the change of their
+    /// pointers.
+    PutAmidMoves(u32, usize),
     /// Takes a snapshot, which is held until the next one is taken.
     Snapshot,
     /// Lets the time pass.
@@ -134,6 +138,13 @@ impl Running {
             ),
             StoreStep::Checkpoint => self.stores.checkpoint(),
             StoreStep::Reclaim => self.stores.reclaim(),
+            StoreStep::PutAmidMoves(number_of_key, len) => {
+                let state = &self.stores.handle.state;
+                let mut copied = CopiedRecords::default();
+                state.copy_needed(&state.segments_to_empty(u64::MAX), &mut copied)?;
+                a.put(key(*number_of_key), value(number, *len))?;
+                state.move_copied(copied).map(drop)
+            }
             StoreStep::Snapshot => {
                 self.snapshot = Some(self.stores.snapshot());
                 Ok(())
@@ -168,7 +179,7 @@ impl Running {
 /// Applies a step to the model.
 pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, step: &StoreStep) {
     match step {
-        StoreStep::Put(at, len) => {
+        StoreStep::Put(at, len) | StoreStep::PutAmidMoves(at, len) => {
             model[0].insert(key(*at), (value(number, *len), None));
         }
         StoreStep::Delete(at) => {
@@ -306,7 +317,7 @@ fn check(
 }
 
 /// Tracked memory itself, with durable fences.
-const ON_DAX: MediumOf = |medium| Medium::from(medium);
+pub(crate) const ON_DAX: MediumOf = |medium| Medium::from(medium);
 
 /// The medium that a workload uses of tracked memory.
 pub(crate) type MediumOf = fn(&Arc<Tracked>) -> Medium;
@@ -344,9 +355,18 @@ pub(crate) fn explorer() -> Explorer {
 
 /// Explores the steps on stores after the steps of the setup.
 pub(crate) fn explore(setup: &[StoreStep], steps: &[StoreStep]) -> Result<Report, Box<Violation>> {
+    explore_on(ON_DAX, setup, steps)
+}
+
+/// Explores the steps on a medium, on stores after the steps of the setup.
+pub(crate) fn explore_on(
+    on: MediumOf,
+    setup: &[StoreStep],
+    steps: &[StoreStep],
+) -> Result<Report, Box<Violation>> {
     let all = [setup, steps].concat();
     let states = states(&all);
-    let (prepare, work) = (prepare(ON_DAX, setup), work(ON_DAX, setup.len(), steps));
+    let (prepare, work) = (prepare(on, setup), work(on, setup.len(), steps));
     explorer().run(prepare, work, |medium, crash| {
         check(medium, crash, &all, setup.len(), &states)
     })
