@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use halocline_media::{MediaError, Medium};
 use halocline_pool::{Pool, PoolError, Slab, SlabOptions, SlabRecovery};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -16,6 +17,7 @@ use crate::branch::BranchRef;
 use crate::checkpoint::{checkpoint_sum, store_copies};
 use crate::commit::Committer;
 use crate::error::{Result, StoreError};
+use crate::fault::{StoreFault, injected};
 use crate::layout::{
     CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, OBJECT, OWNER, SEGMENT, SegmentEntry,
     StoreEntry, VERSION,
@@ -191,6 +193,10 @@ fn recover(
         // A crash left an older copy, which would count if the newer one were damaged.
         store_copies(&slab, checkpoint)?;
     }
+    if !tail.batches.is_empty() && !injected(StoreFault::TrustTail) {
+        // Leaves are going to lead to its records.
+        tail.persist(slab.medium(), checkpoint)?;
+    }
     let state = with_tail(slab, options, checkpoint, opening, catalog, &tail);
     state.replay(&tail.batches).map_err(damaged)?;
     let state = Arc::new(state);
@@ -347,6 +353,19 @@ struct Tail {
     segments: Vec<u64>,
     /// The position after the last whole batch.
     end: LogPosition,
+}
+
+impl Tail {
+    /// Makes the log behind a checkpoint durable: a process that was killed may have left it without a fence.
+    fn persist(&self, medium: &Medium, checkpoint: &Checkpoint) -> Result<(), MediaError> {
+        let (mut segment, mut from) = (checkpoint.log_segment.get(), checkpoint.log.get());
+        for next in &self.segments {
+            medium.flush(from, segment + SEGMENT - from);
+            (segment, from) = (*next, *next);
+        }
+        medium.flush(from, self.end.offset - from);
+        medium.fence()
+    }
 }
 
 /// Times that a missing frame is looked for: a writer may have stored it, and others, since the first look.
