@@ -9,8 +9,8 @@ halocline_faults::faults! {
         EvictApart,
         /// A flush does not store which store is the current one.
         ForgetFlush,
-        /// Writes that a client has sent together are acknowledged without a commit.
-        ForgetTogether,
+        /// Writes that a client has sent together are committed one after the other.
+        CommitApart,
         /// Commits are deferred whatever the durability is.
         DeferCommits,
         /// A sync for group durability does nothing.

@@ -206,8 +206,8 @@ impl Server {
 }
 
 fn open(settings: &ServerSettings) -> Result<Pool> {
-    // Also where commands do not wait for fences, these order what the stores write, so that power loss leaves
-    // a state that was there.
+    // Also where commands do not wait for fences, these order what the stores write, so that power loss
+    // leaves a state that was there.
     let options = PoolOptions::default()
         .with_strict(!settings.assume_dax)
         .with_assume_dax(settings.assume_dax);

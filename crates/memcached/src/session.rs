@@ -1,8 +1,9 @@
 //! The requests of a connection, one after the other, from the bytes that have arrived.
 //!
-//! A session knows nothing of sockets: [`Session::serve`] gets what was received and not yet consumed. Neither
-//! a line nor a block is executed before it is complete. Storage commands that follow each other are executed
-//! together, so that one fence makes them durable. Nothing else is executed or answered between them.
+//! A session knows nothing of sockets: [`Session::serve`] gets what was received and not yet consumed.
+//! Neither a line nor a block is executed before it is complete. Storage commands that follow each other are
+//! executed together, so that one fence makes them durable. Nothing else is executed or answered between
+//! them.
 
 use std::sync::Arc;
 

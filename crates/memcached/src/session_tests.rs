@@ -29,7 +29,9 @@ fn talk(session: &mut Session, medium: &Counting, bytes: &[u8]) -> (String, u64)
 #[test]
 fn storage_commands_that_arrive_together_share_a_fence() {
     let (mut session, medium) = session();
-    let sets: String = (0..100).map(|key| format!("set k{key} 0 0 2\r\n{:02}\r\n", key % 100)).collect();
+    let sets: String = (0..100)
+        .map(|key| format!("set k{key} 0 0 2\r\n{:02}\r\n", key % 100))
+        .collect();
     let (replies, fences) = talk(&mut session, &medium, sets.as_bytes());
     assert_eq!((replies, fences), ("STORED\r\n".repeat(100), 1));
     let mixed = "add new 0 0 1\r\n1\r\nadd k1 0 0 1\r\n1\r\nms m 1 q\r\nx\r\nms k2 1 c E77\r\ny\r\nreplace k3 0 0 1 \
@@ -60,14 +62,17 @@ fn commands_on_one_key_see_those_before() {
 fn large_values_do_not_wait_for_many_others() {
     let (mut session, medium) = session();
     let value = "x".repeat(200_000);
-    let sets: String = (0..4).map(|key| format!("set k{key} 0 0 200000\r\n{value}\r\n")).collect();
+    let sets: String = (0..4)
+        .map(|key| format!("set k{key} 0 0 200000\r\n{value}\r\n"))
+        .collect();
     let (replies, _) = talk(&mut session, &medium, sets.as_bytes());
     assert_eq!(replies, "STORED\r\n".repeat(4));
 }
 
 #[test]
 fn replies_are_the_same_in_pieces() {
-    let bytes = b"set k 0 0 3\r\nabc\r\nset l 0 0 1\r\nxy\r\nset k 0 0 1\r\nx\r\nget k\r\nset big 0 0 2000000\r\nxxx";
+    let bytes =
+        b"set k 0 0 3\r\nabc\r\nset l 0 0 1\r\nxy\r\nset k 0 0 1\r\nx\r\nget k\r\nset big 0 0 2000000\r\nxxx";
     for end in 0..bytes.len() {
         compare_pieces(bytes, &[end]);
     }

@@ -320,8 +320,15 @@ fn statistics_have_the_names_of_memcached() {
         let percentiles = ["p50", "p99", "p99.9"].map(percentile);
         assert!(percentiles[0] > 0.0 && percentiles.is_sorted(), "{latency:?}");
     }
-    let of_writes = latency.iter().filter(|(name, _)| name.starts_with("write_below_"));
-    assert_eq!(of_writes.map(|(_, count)| count.parse::<u64>().unwrap()).sum::<u64>(), 3);
+    let of_writes = latency
+        .iter()
+        .filter(|(name, _)| name.starts_with("write_below_"));
+    assert_eq!(
+        of_writes
+            .map(|(_, count)| count.parse::<u64>().unwrap())
+            .sum::<u64>(),
+        3
+    );
     client.talk("stats reset\r\n", "RESET\r\n");
     assert_eq!(client.stats("stats\r\n")["cmd_get"], "0");
 }

@@ -83,7 +83,8 @@ impl FullServer {
             self.client.send(format!("get k{number}\r\n").as_bytes());
             let value = &data(ITEM + number)[number..];
             let head = format!("VALUE k{number} 0 {ITEM}\r\n");
-            self.client.expect(&[head.as_bytes(), value, b"\r\nEND\r\n"].concat());
+            self.client
+                .expect(&[head.as_bytes(), value, b"\r\nEND\r\n"].concat());
         }
     }
 
@@ -107,7 +108,12 @@ fn reads_go_on_and_nothing_acknowledged_is_lost() {
     for _ in 0..10 {
         assert_eq!(set(&mut server.client, 5000), REFUSED);
     }
-    assert!(server.client.stats("stats\r\n")["store_no_memory"].parse::<u64>().unwrap() > 10);
+    assert!(
+        server.client.stats("stats\r\n")["store_no_memory"]
+            .parse::<u64>()
+            .unwrap()
+            > 10
+    );
     server.client.talk("get k5000\r\n", "END\r\n");
     server.kill();
     server.read(0);
@@ -170,6 +176,9 @@ fn writes_go_on_after_deletions() {
     server.kill();
     server.read(gone);
     for number in 0..gone / 2 {
-        server.client.talk(&format!("mg k{} s\r\n", 5000 + number), &format!("HD s{ITEM}\r\n"));
+        server.client.talk(
+            &format!("mg k{} s\r\n", 5000 + number),
+            &format!("HD s{ITEM}\r\n"),
+        );
     }
 }

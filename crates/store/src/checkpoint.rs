@@ -1,7 +1,8 @@
 //! Checkpoints: the entries of the memtables move to the leaves, and the log before is not needed to open.
 //!
 //! Order of durability: (1) new entries of leaves, new pages and replaced values; (2) bitmaps and the
-//! catalog; (3) the checkpoint, which names both. The log is durable before any of it. Commits go on meanwhile, in memtables of their own.
+//! catalog; (3) the checkpoint, which names both. The log is durable before any of it. Commits go on
+//! meanwhile, in memtables of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -35,6 +35,10 @@ const APPENDED: u64 = 32;
 /// Least number of appended bytes at which a checkpoint is due, unless the options say less.
 const LEAST_APPENDED: u64 = 1 << 20;
 
+/// Free segments that batches with values leave, so that keys can be deleted and checkpoints be made when the
+/// disk is full.
+const KEPT: u64 = 6;
+
 /// Longest time that a commit waits for space to be used again: readers may hold all of it.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
@@ -102,6 +106,11 @@ pub(crate) struct PendingCommit {
 }
 
 impl PendingCommit {
+    fn has_values(&self) -> bool {
+        let is_value = |op: &BatchOp| matches!(op, BatchOp::Put { .. } | BatchOp::Merge { .. });
+        self.ops.iter().any(is_value)
+    }
+
     fn set(&self, outcome: Result<Outcome>) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
@@ -251,6 +260,9 @@ impl StoresState {
             let outcome = self.writable().and_then(|()| {
                 let mark = committer.log.mark();
                 let before = staged.len();
+                committer
+                    .log
+                    .keep_free(if pending.has_values() { KEPT } else { 0 });
                 let appended = self.append(committer, &mut overlay, &mut staged, pending, needs_values);
                 if !matches!(appended, Ok(Outcome::Committed)) {
                     committer.log.take_back(mark);
@@ -264,6 +276,7 @@ impl StoresState {
             }
         }
         committer.log.set_deferring(false);
+        committer.log.keep_free(0);
         if durable.is_empty() {
             return;
         }

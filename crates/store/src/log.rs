@@ -1,8 +1,8 @@
 //! The log of all stores: segments with frames of records, each one commit or a part of one.
 //!
 //! The log is where records live, not a copy of them: trees hold the offsets of records in it. A commit is
-//! durable once its frames are, with one fence, which may be deferred. What the trees of the last checkpoint lack is read from the
-//! log at opening.
+//! durable once its frames are, with one fence, which may be deferred. What the trees of the last checkpoint
+//! lack is read from the log at opening.
 //!
 //! Invariants: frames are numbered; frame `n + 1` follows frame `n`, in the same segment or in the one that a
 //! link names. A frame counts only if all before it do. Checksums depend on a secret of the pool's stores and
@@ -41,6 +41,8 @@ pub(crate) struct LogWriter {
     position: LogPosition,
     /// True if a fence has made all frames durable.
     fenced: bool,
+    /// Number of free segments that batches leave to others.
+    kept: u64,
     /// True while frames wait for a later fence.
     deferring: bool,
     /// Ranges with frames that were stored for a later fence. Whoever fences flushes them first: a fence
@@ -79,6 +81,7 @@ impl LogWriter {
             secret,
             position,
             fenced: true,
+            kept: 0,
             deferring: false,
             deferred: Vec::new(),
             sealed: 0,
@@ -156,6 +159,11 @@ impl LogWriter {
         if !self.deferring {
             self.flush_deferred(medium);
         }
+    }
+
+    /// Sets the number of free segments that batches leave to others.
+    pub(crate) fn keep_free(&mut self, segments: u64) {
+        self.kept = segments;
     }
 
     /// Lets frames wait for a later fence, or not.
@@ -247,6 +255,9 @@ impl LogWriter {
 
     /// Continues the log in a new segment.
     fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
+        if self.kept > 0 {
+            slab.reserve(self.kept + 1)?;
+        }
         let next = slab.alloc()?;
         segments.insert(next, SegmentUse::NEW_LOG);
         let tail = self.position.segment + SEGMENT - self.position.offset - FRAME_HEAD;

@@ -1,8 +1,8 @@
 //! The state that all handles of the stores of a pool share.
 //!
-//! Locks are taken in this order: maintenance, flushing, committer, snapshots, trees of a store, segments. A reader holds the trees
-//! of its store while it reads records, so that no segment is used again before it is done: a checkpoint
-//! takes all trees for writing before it frees anything.
+//! Locks are taken in this order: maintenance, flushing, committer, snapshots, trees of a store, segments. A
+//! reader holds the trees of its store while it reads records, so that no segment is used again before it is
+//! done: a checkpoint takes all trees for writing before it frees anything.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Power loss with each durability: what was acknowledged is there, or the state at an earlier moment, no earlier
-//! than the last sync; and no cas value repeats, as the clock goes on.
+//! Power loss with each durability: what was acknowledged is there, or the state at an earlier moment, no
+//! earlier than the last sync; and no cas value repeats, as the clock goes on.
 
 use super::crash::{Step, explore_with};
 use crate::fault::{MemcachedFault, with};

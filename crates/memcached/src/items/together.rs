@@ -1,5 +1,5 @@
-//! Several writes in one commit: what a client has sent together becomes visible and durable together, with one
-//! fence.
+//! Several writes in one commit: what a client has sent together becomes visible and durable together, with
+//! one fence.
 //!
 //! Such a commit holds the locks of all its keys. Locks are taken in ascending order, and whoever holds the
 //! lock of a single key waits for no other one, so nobody waits in a circle.
@@ -25,6 +25,7 @@ impl Items {
             let (run, after) = rest.split_at(independent(rest));
             let together = match run.len() {
                 1 => None,
+                _ if injected(MemcachedFault::CommitApart) => None,
                 _ => self.commit_together(run, most).ok(),
             };
             match together {
@@ -56,7 +57,7 @@ impl Items {
             .iter()
             .map(|write| self.stage_write(&store, write, most(write.key), &mut staged))
             .collect();
-        if !staged.batch.is_empty() && !injected(MemcachedFault::ForgetTogether) {
+        if !staged.batch.is_empty() {
             self.stores.write(staged.batch)?;
         }
         for (write, outcome) in writes.iter().zip(&outcomes) {

@@ -94,16 +94,19 @@ pub(crate) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
 
 /// Appends the reply to a command that failed. Nothing was acknowledged.
 fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
-    tracing::warn!(%error, "a command failed");
     let is_full = matches!(
         error,
         MemcachedError::Store(StoreError::Pool(PoolError::DiskFull { .. }))
             | MemcachedError::Pool(PoolError::DiskFull { .. })
     );
     if is_full {
+        if shared.items.counters.store_no_memory.get() == 0 {
+            tracing::warn!(%error, "items cannot be stored; later commands that fail so are only counted");
+        }
         no_room(shared, reply);
         return;
     }
+    tracing::warn!(%error, "a command failed");
     // An error has several lines at times, a reply has one.
     let text = error.to_string().replace(['\r', '\n'], " ");
     reply.extend_from_slice(b"SERVER_ERROR ");

@@ -133,7 +133,11 @@ fn latency(shared: &Shared, reply: &mut Vec<u8>) {
     let mut histogram = |name: &str, histogram: &Histogram| {
         for percent in [50.0, 99.0, 99.9] {
             if let Some(micros) = histogram.percentile(percent) {
-                stat(reply, &format!("{name}_p{percent}_us"), format_args!("{micros:.2}"));
+                stat(
+                    reply,
+                    &format!("{name}_p{percent}_us"),
+                    format_args!("{micros:.2}"),
+                );
             }
         }
         for (bound, count) in histogram.powers().filter(|(_, count)| *count > 0) {

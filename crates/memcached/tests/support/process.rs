@@ -27,6 +27,8 @@ impl ServerProcess {
             .arg(directory.join("socket"))
             .args(arguments)
             .stdout(Stdio::piped())
+            // A limit of the size of files would end a server whose output goes to a file.
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut line = String::new();

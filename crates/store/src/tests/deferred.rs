@@ -107,7 +107,11 @@ fn a_prefix_of_the_commits_is_left() {
 #[test]
 fn segments_are_emptied_and_used_again() {
     let rewrite = |from: u32| (from..from + 3).map(|key| Put(key % 5, 15_000));
-    let setup: Vec<_> = puts(100..110).into_iter().chain(rewrite(0)).chain(rewrite(3)).collect();
+    let setup: Vec<_> = puts(100..110)
+        .into_iter()
+        .chain(rewrite(0))
+        .chain(rewrite(3))
+        .collect();
     let mut steps = Vec::new();
     for from in [6, 9, 12] {
         steps.extend(rewrite(from));

@@ -87,8 +87,7 @@ impl Running {
         change: impl Fn(StoresOptions) -> StoresOptions,
     ) -> Result<Running, String> {
         let clock = Arc::default();
-        let stores =
-            Stores::open_with(pool, change(options(&clock))).map_err(|error| error.to_string())?;
+        let stores = Stores::open_with(pool, change(options(&clock))).map_err(|error| error.to_string())?;
         let open = |name| stores.store(name).map_err(|error| error.to_string());
         Ok(Running {
             pool: pool.clone(),

@@ -234,7 +234,9 @@ impl Connection {
             return Ok(None);
         }
         let cas = line.split_whitespace().last().unwrap_or_default();
-        let cas = cas.parse().with_context(|| format!("the reply to gets is {line}"))?;
+        let cas = cas
+            .parse()
+            .with_context(|| format!("the reply to gets is {line}"))?;
         Ok(Some((self.rest_of_value(bytes)?, cas)))
     }
 }

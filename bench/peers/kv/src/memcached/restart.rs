@@ -80,7 +80,12 @@ fn item_of(write: u64, items: u64) -> u64 {
     scattered(write, items)
 }
 
-fn measure(server: &Server, arguments: &Arguments, options: &RestartOptions, bytes: usize) -> Result<Restart> {
+fn measure(
+    server: &Server,
+    arguments: &Arguments,
+    options: &RestartOptions,
+    bytes: usize,
+) -> Result<Restart> {
     let directory = ScratchDirectory::create(&arguments.dir)?;
     let items = arguments.records;
     let memory = items * (bytes as u64 + OVERHEAD) / (1 << 20) * 3 / 2 + 128;
@@ -105,7 +110,11 @@ fn measure(server: &Server, arguments: &Arguments, options: &RestartOptions, byt
         is_ending.store(true, Ordering::SeqCst);
         running.end(server.survives_kill())
     })?;
-    ensure!(writes > 0, "{} stored nothing: use a longer --write-ms", server.name);
+    ensure!(
+        writes > 0,
+        "{} stored nothing: use a longer --write-ms",
+        server.name
+    );
 
     let begun = Instant::now();
     let restarted = server.start(directory.path(), &start)?;
@@ -119,7 +128,11 @@ fn measure(server: &Server, arguments: &Arguments, options: &RestartOptions, byt
     connection.send(&request)?;
     let reply = connection.line()?;
     let first_set = begun.elapsed().as_secs_f64();
-    ensure!(reply == b"STORED\r\n", "a set was answered with {}", reply.escape_ascii());
+    ensure!(
+        reply == b"STORED\r\n",
+        "a set was answered with {}",
+        reply.escape_ascii()
+    );
 
     let (_, new_cas) = connection
         .gets(last, bytes)?
@@ -136,7 +149,11 @@ fn measure(server: &Server, arguments: &Arguments, options: &RestartOptions, byt
             .gets(item, bytes)?
             .ok_or_else(|| anyhow!("{} has lost item {item}", server.name))?;
         ycsb_value(item, write + 1, &mut expected);
-        ensure!(value == expected, "{} has lost write {write}, of item {item}", server.name);
+        ensure!(
+            value == expected,
+            "{} has lost write {write}, of item {item}",
+            server.name
+        );
         greatest = greatest.max(cas);
     }
     ensure!(
@@ -176,7 +193,9 @@ fn write_until_end(load: &Load, end: impl FnOnce(&AtomicBool) -> Result<()>) -> 
         let writer = scope.spawn(writer);
         let ended = end(&is_ending);
         is_ending.store(true, Ordering::SeqCst);
-        let wrote = writer.join().map_err(|_| anyhow!("the writing thread panicked"))?;
+        let wrote = writer
+            .join()
+            .map_err(|_| anyhow!("the writing thread panicked"))?;
         ended.and(wrote)
     })?;
     Ok(acknowledged.load(Ordering::SeqCst))
