@@ -545,7 +545,8 @@ impl Committer {
         record: u64,
     ) {
         self.pending_records += 1;
-        let is_durable = self.log.is_fenced() || injected(StoreFault::ApplyEarly);
+        let is_durable =
+            self.log.is_fenced() || injected(StoreFault::ApplyEarly) || injected(StoreFault::MoveUnfenced);
         match slot {
             Some(slot) if !self.merging && is_durable => {
                 slot.set_record(medium, record);

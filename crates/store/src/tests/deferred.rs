@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use halocline_media::explore::{Crash, Report, TrackedPageCache, Violation};
-use halocline_media::{Counting, Dram, Medium, MediumAccess, Tracked};
+use halocline_media::{Counting, Dram, Medium, MediumAccess, MediumBackend, Tracked};
 use halocline_pool::Pool;
 
 use super::workload::StoreStep::{Batch, Checkpoint, Delete, DeleteRange, Flush, Put, Reclaim};
@@ -133,19 +133,40 @@ fn broken_rules_are_noticed() {
     }
 }
 
-/// Lets a process end without closing the stores, and opens them again on the same medium. What was read then
-/// must not be lost any more.
+/// Runs steps on the stores of an image in a process that is killed afterwards. Returns what is visible then,
+/// durable or not.
+fn kill_after(image: &[u8], steps: &[StoreStep]) -> Vec<u8> {
+    let medium = Arc::new(Tracked::from_image(image).unwrap());
+    let pool = match image {
+        [] => Pool::create_on(&medium).unwrap(),
+        _ => Pool::open_on(&medium).unwrap(),
+    };
+    let mut running = Running::open_with(&pool, deferred).unwrap();
+    for (at, step) in steps.iter().enumerate() {
+        running.step(at, step).unwrap();
+    }
+    std::mem::forget(running);
+    medium.image()
+}
+
+/// Opens stores that a killed process has left. What was read then must not be lost any more.
 fn explore_reopening() -> Result<Report, Box<Violation>> {
     let steps = [Put(1, 10), Put(2, 20_000), Put(3, 60_000), Delete(1)];
     let states = states(&steps);
+    let before = kill_after(&[], &[]);
+    let left = kill_after(&before, &steps);
+    assert_eq!(before.len(), left.len(), "growth is durable by itself");
     explorer().run(
-        |medium| drop(Running::open(&Pool::create_on(medium).unwrap()).unwrap()),
         |medium| {
-            let mut running = Running::open_with(&Pool::open_on(medium).unwrap(), deferred).unwrap();
-            for (at, step) in steps.iter().enumerate() {
-                running.step(at, step).unwrap();
+            medium.grow(before.len() as u64).unwrap();
+            medium.store(0, &before);
+        },
+        |medium| {
+            for (line, (old, new)) in before.chunks(64).zip(left.chunks(64)).enumerate() {
+                if old != new {
+                    medium.store(line as u64 * 64, new);
+                }
             }
-            std::mem::forget(running);
             let again = Running::open(&Pool::open_on(medium).unwrap()).unwrap();
             assert_eq!(again.contents().unwrap(), states[steps.len()]);
             medium.begin(0);
