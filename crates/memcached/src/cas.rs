@@ -37,7 +37,11 @@ impl CasValues {
         let stored = meta
             .get(KEY)?
             .and_then(|stored| Some(u64::from_le_bytes(stored.try_into().ok()?)));
-        let first = stored.unwrap_or(1).max(now.saturating_mul(EACH_MILLISECOND));
+        let at_present = match injected(MemcachedFault::IgnoreClock) {
+            true => 0,
+            false => now.saturating_mul(EACH_MILLISECOND),
+        };
+        let first = stored.unwrap_or(1).max(at_present);
         let values = CasValues {
             next: AtomicU64::new(first),
             reserved: AtomicU64::new(first),

@@ -9,5 +9,13 @@ halocline_faults::faults! {
         EvictApart,
         /// A flush does not store which store is the current one.
         ForgetFlush,
+        /// Writes that a client has sent together are committed one after the other.
+        CommitApart,
+        /// Commits are deferred whatever the durability is.
+        DeferCommits,
+        /// A sync for group durability does nothing.
+        SkipSync,
+        /// Cas values do not follow the clock.
+        IgnoreClock,
     }
 }

@@ -45,6 +45,29 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    pub(crate) fn new(
+        pool: Pool,
+        items: Items,
+        settings: ServerSettings,
+        users: Option<Users>,
+        workers: Workers,
+        blocks: bool,
+    ) -> Shared {
+        Shared {
+            items,
+            blocks,
+            workers,
+            users,
+            started: Instant::now(),
+            connections: Counter::default(),
+            total_connections: Counter::default(),
+            pool,
+            stop: watch::Sender::new(false),
+            flushed: tokio::sync::Notify::new(),
+            settings,
+        }
+    }
+
     /// Removes all items at a time.
     pub(crate) fn flush(&self, delay: i64) -> Result<()> {
         self.items.flush(delay)?;
@@ -116,7 +139,8 @@ impl Server {
             .memory_limit
             .filter(|_| !settings.evicts)
             .map(items_within);
-        let blocks = matches!(pool.kind(), MediumKind::PageCache { strict: true });
+        let waits = settings.durability == Durability::Operation;
+        let blocks = waits && matches!(pool.kind(), MediumKind::PageCache { strict: true });
         let runtime = Builder::new_multi_thread()
             .worker_threads(if blocks { settings.threads.max(1) } else { 1 })
             .thread_name("memcached")
@@ -129,19 +153,8 @@ impl Server {
             true => Workers::shared(runtime.handle()),
             false => Workers::start(settings.threads).map_err(failed)?,
         };
-        let shared = Arc::new(Shared {
-            items: Items::open(&pool, clock, evictor, limit)?,
-            blocks,
-            workers,
-            users,
-            started: Instant::now(),
-            connections: Counter::default(),
-            total_connections: Counter::default(),
-            pool,
-            stop: watch::Sender::new(false),
-            flushed: tokio::sync::Notify::new(),
-            settings,
-        });
+        let items = Items::open(&pool, settings.durability, clock, evictor, limit)?;
+        let shared = Arc::new(Shared::new(pool, items, settings, users, workers, blocks));
         let addresses = runtime.block_on(listen(&shared, acceptor))?;
         background::start(&runtime, &shared);
         Ok(Server {
@@ -193,9 +206,10 @@ impl Server {
 }
 
 fn open(settings: &ServerSettings) -> Result<Pool> {
-    let strict = settings.durability == Durability::Operation;
+    // Also where commands do not wait for fences, these order what the stores write, so that power loss
+    // leaves a state that was there.
     let options = PoolOptions::default()
-        .with_strict(strict && !settings.assume_dax)
+        .with_strict(!settings.assume_dax)
         .with_assume_dax(settings.assume_dax);
     Ok(match settings.pool.exists() {
         true => Pool::open(&settings.pool, &options)?,

@@ -20,10 +20,11 @@ pub enum Durability {
     /// page-cache file that of `msync`, which commands that arrive together share.
     #[default]
     Operation,
-    /// Acknowledged changes survive the death of the process at once, and power loss from [`GROUP`] later on.
+    /// Acknowledged changes survive the death of the process at once, and power loss from the next sync on,
+    /// one of which begins every [`GROUP`].
     Group,
-    /// Acknowledged changes survive the death of the process. Power loss may undo anything since the file was
-    /// last written back.
+    /// Acknowledged changes survive the death of the process at once, and power loss from the next checkpoint
+    /// on.
     Process,
 }
 

@@ -2,10 +2,15 @@
 //!
 //! Threads queue their commits; the one that gets the committer takes all that wait, and one fence makes them
 //! durable together. Until then no reader sees them.
+//!
+//! Where commits need not be durable when they return, a later fence makes them so. Until then trees on the
+//! slow tier must not lead to their records, which power loss could take away: memtables do.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use halocline_media::MediaError;
 
 use crate::append::{Appender, Current, Overlay, Staged};
 use crate::error::{Result, StoreError};
@@ -29,6 +34,10 @@ const APPENDED: u64 = 32;
 
 /// Least number of appended bytes at which a checkpoint is due, unless the options say less.
 const LEAST_APPENDED: u64 = 1 << 20;
+
+/// Free segments that batches with values leave, so that keys can be deleted and checkpoints be made when the
+/// disk is full.
+const KEPT: u64 = 6;
 
 /// Longest time that a commit waits for space to be used again: a medium may be too slow for more.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -86,7 +95,7 @@ pub(crate) enum CommitCondition {
 /// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything is durable.
+    /// Everything is durable, unless the options defer that.
     Committed,
     /// Nothing has changed: the condition at this position does not hold.
     Failed(usize),
@@ -100,6 +109,11 @@ pub(crate) struct PendingCommit {
 }
 
 impl PendingCommit {
+    fn has_values(&self) -> bool {
+        let is_value = |op: &BatchOp| matches!(op, BatchOp::Put { .. } | BatchOp::Merge { .. });
+        self.ops.iter().any(is_value)
+    }
+
     fn set(&self, outcome: Result<Outcome>) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
@@ -231,11 +245,16 @@ impl StoresState {
                     .iter()
                     .any(|condition| matches!(condition, CommitCondition::Value { .. }))
         });
+        let is_deferred = !self.options.durable_commits;
+        committer.log.set_deferring(is_deferred);
         let (mut overlay, mut staged, mut durable) = (Overlay::new(), Vec::new(), Vec::new());
         for pending in group {
             let outcome = self.writable().and_then(|()| {
                 let mark = committer.log.mark();
                 let before = staged.len();
+                committer
+                    .log
+                    .keep_free(if pending.has_values() { KEPT } else { 0 });
                 let appended = self.append(committer, &mut overlay, &mut staged, pending, needs_values);
                 if !matches!(appended, Ok(Outcome::Committed)) {
                     committer.log.take_back(mark);
@@ -248,26 +267,24 @@ impl StoresState {
                 other => pending.set(other),
             }
         }
+        committer.log.set_deferring(false);
+        committer.log.keep_free(0);
         if durable.is_empty() {
             return;
         }
         if injected(StoreFault::ApplyEarly) {
             self.publish(committer, std::mem::take(&mut staged));
         }
-        let fenced = match injected(StoreFault::AcknowledgeEarly) {
+        let fenced = match is_deferred {
             true => Ok(()),
-            false => self.medium().fence(),
+            false => self.fence_log(committer),
         };
         let result = match fenced {
             Ok(()) => {
-                committer.log.set_fenced();
                 self.publish(committer, staged);
                 None
             }
-            Err(error) => {
-                self.poison(&error);
-                Some(error.to_string())
-            }
+            Err(error) => Some(error.to_string()),
         };
         for pending in durable {
             pending.set(match &result {
@@ -277,6 +294,43 @@ impl StoresState {
                 }),
             });
         }
+    }
+
+    /// Makes all frames of the log durable.
+    ///
+    /// # Errors
+    /// Those of the medium: all later commits fail.
+    pub(crate) fn fence_log(&self, committer: &mut Committer) -> std::result::Result<(), MediaError> {
+        if !injected(StoreFault::ForgetDeferred) {
+            committer.log.flush_deferred(self.medium());
+        }
+        if !injected(StoreFault::AcknowledgeEarly) {
+            self.medium().fence().inspect_err(|error| self.poison(error))?;
+        }
+        committer.log.set_fenced();
+        Ok(())
+    }
+
+    /// Makes all commits that have returned durable. Others go on meanwhile.
+    ///
+    /// # Errors
+    /// Those of the medium: all later commits fail.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let _one_at_a_time = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.writable()?;
+        let sealed = {
+            let mut committer = self.committer();
+            if committer.log.is_fenced() {
+                return Ok(());
+            }
+            committer.log.seal()
+        };
+        if !injected(StoreFault::ForgetDeferred) {
+            sealed.flush(self.medium());
+        }
+        self.medium().fence().inspect_err(|error| self.poison(error))?;
+        self.committer().log.set_sealed_fenced(&sealed);
+        Ok(())
     }
 
     /// Puts the records into the trees and lets readers see them.
@@ -483,8 +537,10 @@ impl Committer {
         record: u64,
     ) {
         self.pending_records += 1;
+        let is_durable =
+            self.log.is_fenced() || injected(StoreFault::ApplyEarly) || injected(StoreFault::MoveUnfenced);
         match slot {
-            Some(slot) if !self.merging => {
+            Some(slot) if !self.merging && is_durable => {
                 slot.set_record(medium, record);
                 self.dirty.push(slot);
             }

@@ -7,6 +7,8 @@ halocline_faults::faults! {
         AcknowledgeEarly,
         /// The trees show a commit before its frames are durable.
         ApplyEarly,
+        /// Frames that wait for a later fence are not flushed before it.
+        ForgetDeferred,
         /// The frames of a batch do not say that they belong together.
         TornBatch,
         /// Frames that an earlier use of a segment left are taken for those of the log.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -80,7 +81,7 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
         Opening::new(),
         slab,
         options,
-        committer(LogWriter::new(secret, position, true), 0, 0, Vec::new(), 1),
+        committer(LogWriter::new(secret, position), 0, 0, Vec::new(), 1),
         segments,
         BTreeMap::new(),
         0,
@@ -184,12 +185,13 @@ fn recover(
     let slab = recovery.finish();
     slab.begin_writing()?;
     EpochWords::of(&slab).open();
-    if !injected(StoreFault::TrustUnfenced) {
-        // The process that stored these frames may have been killed before they were durable. The next fence
-        // makes them so, before a commit behind them is acknowledged.
-        for (offset, len) in &tail.unfenced {
-            slab.medium().flush(*offset, *len);
+    if !tail.unfenced.is_empty() && !injected(StoreFault::TrustUnfenced) {
+        // The process that stored these frames may have been killed before they were durable. Nobody may read
+        // them before they are.
+        for frame in &tail.unfenced {
+            slab.medium().flush(frame.start, frame.end - frame.start);
         }
+        slab.medium().fence()?;
     }
     if !checkpoints.are_equal {
         // A crash left an older copy, which would count if the newer one were damaged.
@@ -237,7 +239,7 @@ fn with_tail(
     for segment in &tail.segments {
         catalog.segments.insert(*segment, SegmentUse::NEW_LOG);
     }
-    let log = LogWriter::new(checkpoint.secret.get(), tail.end, tail.unfenced.is_empty());
+    let log = LogWriter::new(checkpoint.secret.get(), tail.end);
     let commit = tail.batches.iter().flatten().map(|frame| frame.commit).max();
     let commit = commit.unwrap_or(0).max(checkpoint.commit.get());
     let number = checkpoint.number.get();
@@ -347,8 +349,8 @@ struct Tail {
     segments: Vec<u64>,
     /// The position after the last whole batch.
     end: LogPosition,
-    /// Offsets and lengths of frames that may not be durable.
-    unfenced: Vec<(u64, u64)>,
+    /// Ranges of frames that may not be durable.
+    unfenced: Vec<Range<u64>>,
 }
 
 /// Times that a missing frame is looked for: a writer may have stored it, and others, since the first look.

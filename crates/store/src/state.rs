@@ -1,8 +1,8 @@
 //! The state that all handles of the stores of a pool share.
 //!
-//! Locks are taken in this order: maintenance, unsettled keys, committer, snapshots, trees of a store,
-//! segments. A reader holds the trees of its store while it reads records, so that no segment is used again
-//! before it is done: a checkpoint takes all trees for writing before it frees anything.
+//! Locks are taken in this order: maintenance, unsettled keys, flushing, committer, snapshots, trees of a
+//! store, segments. A reader holds the trees of its store while it reads records, so that no segment is used
+//! again before it is done: a checkpoint takes all trees for writing before it frees anything.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -80,6 +80,8 @@ pub(crate) struct StoresState {
     pub(crate) failing: AtomicBool,
     /// Number of finished checkpoints.
     pub(crate) checkpoints: AtomicU64,
+    /// Held while frames of the log become durable without the committer.
+    pub(crate) flushing: Mutex<()>,
     /// Held during a checkpoint or while segments are emptied.
     pub(crate) maintenance: Mutex<()>,
     /// The reason why nothing can be written any more.
@@ -224,6 +226,7 @@ impl StoresState {
             options,
             committer: Mutex::new(committer),
             queue: Mutex::default(),
+            flushing: Mutex::default(),
             segments: Mutex::new(segments),
             snapshots: Mutex::default(),
             visible: AtomicU64::new(visible),

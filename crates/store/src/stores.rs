@@ -57,6 +57,9 @@ pub struct StoresStats {
     pub checkpoints: u64,
     /// The newest commit.
     pub commit: u64,
+    /// Number of fences that have made the log durable since the stores were opened: one for each group of
+    /// commits, and those of moved records.
+    pub log_fences: u64,
 }
 
 impl Stores {
@@ -295,6 +298,15 @@ impl Stores {
         self.state().checkpoint_now()
     }
 
+    /// Makes all commits that have returned survive power loss, where the options
+    /// [defer](StoresOptions::durable_commits) that. Commits go on meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::Media`], and from then on [`StoreError::Poisoned`].
+    pub fn flush(&self) -> Result<()> {
+        self.state().flush()
+    }
+
     /// Returns statistics. As [`Store::len`], waits once behind a crash.
     pub fn stats(&self) -> StoresStats {
         self.state().stats()
@@ -345,12 +357,13 @@ impl StoresState {
 
     fn stats(&self) -> StoresStats {
         self.settle_counters();
-        let (commit, pending_records, appended_bytes) = {
+        let (commit, pending_records, appended_bytes, log_fences) = {
             let committer = self.committer();
             (
                 committer.commit,
                 committer.pending_records as u64,
                 committer.log.written(),
+                committer.log.fences(),
             )
         };
         let (snapshots, kept_versions) = self.snapshots().counts();
@@ -370,6 +383,7 @@ impl StoresState {
             kept_versions,
             checkpoints: self.checkpoints.load(Ordering::Relaxed),
             commit,
+            log_fences,
         }
     }
 }

@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Space(SpaceOptions),
     /// Measure gets and sets of memcached servers over sockets
     Memcached(MemcachedOptions),
+    /// End memcached servers under load, Halocline's by SIGKILL, and measure the time until they answer again
+    MemcachedRestart(RestartOptions),
     /// Write until killed: the child process of `open-after-kill`
     #[command(hide = true)]
     Writer(WriterOptions),
@@ -98,14 +100,41 @@ pub(crate) struct SpaceOptions {
     pub(crate) commit: u64,
 }
 
+/// The servers that are compared.
 #[derive(Debug, Args)]
-pub(crate) struct MemcachedOptions {
+pub(crate) struct ServerOptions {
     /// Program of Halocline's server
     #[arg(long, default_value = "../../../target/release/halocline-memcached")]
     pub(crate) halocline: PathBuf,
     /// Program of memcached
     #[arg(long, default_value = "memcached")]
     pub(crate) memcached: PathBuf,
+    /// Threads of the server
+    #[arg(long, default_value_t = 2)]
+    pub(crate) server_threads: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartOptions {
+    /// The servers.
+    #[command(flatten)]
+    pub(crate) servers: ServerOptions,
+    /// Milliseconds for which a client stores items before the server is ended
+    #[arg(long, default_value_t = 2000)]
+    pub(crate) write_ms: u64,
+    /// Acknowledged writes, the last ones, that are verified after the restart
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) sample: u64,
+    /// Restarts of each server, of which the median counts
+    #[arg(long, default_value_t = 3)]
+    pub(crate) runs: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemcachedOptions {
+    /// The servers.
+    #[command(flatten)]
+    pub(crate) servers: ServerOptions,
     /// Requests of each run
     #[arg(long, default_value_t = 400_000)]
     pub(crate) operations: u64,
@@ -115,9 +144,6 @@ pub(crate) struct MemcachedOptions {
     /// Numbers of connections
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64])]
     pub(crate) connections: Vec<usize>,
-    /// Threads of the server
-    #[arg(long, default_value_t = 2)]
-    pub(crate) server_threads: usize,
     /// Threads of the clients
     #[arg(long, default_value_t = 2)]
     pub(crate) client_threads: usize,

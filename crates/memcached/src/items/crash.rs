@@ -3,28 +3,31 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use halocline_cache::PolicyKind;
 use halocline_media::Tracked;
-use halocline_media::explore::{Crash, Explorer, Report, Violation};
+use halocline_media::explore::{Explorer, Report, Violation};
 use halocline_pool::Pool;
-use halocline_store::StoresOptions;
 
 use super::{Arithmetic, Calculated, Items, Lookup, Removal, RemoveOutcome, Write, WriteOutcome};
 use crate::eviction::Evictor;
 use crate::fault::{MemcachedFault, with};
 use crate::protocol::StoreMode;
+use crate::settings::Durability;
 
 /// A command of a workload on the item of a number.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+pub(super) enum Step {
     /// Stores so many bytes.
     Set(u8, usize),
     /// The same with the cas value of the item.
     Cas(u8, usize),
+    /// Stores so many bytes for each of the numbers, in one commit.
+    Together(u8, u8, usize),
     /// Sets the counter, or adds to it.
     Incr(u8),
     Delete(u8),
@@ -33,14 +36,39 @@ enum Step {
     /// Lets seconds pass.
     Pass(u64),
     Flush,
+    /// Syncs, as group durability does again and again.
+    Sync,
 }
 
-use Step::{Cas, Delete, Flush, Incr, Pass, Set, Touch};
+pub(super) use Step::{Cas, Delete, Flush, Incr, Pass, Set, Sync, Together, Touch};
 
 const START: u64 = 1_800_000_000_000;
 
 /// The data of each item.
 type Visible = BTreeMap<u8, Vec<u8>>;
+
+/// Returns the write of an item.
+fn write<'a>(key: &'a [u8], data: &'a [u8], cas: Option<u64>) -> Write<'a> {
+    Write {
+        key,
+        mode: StoreMode::Set,
+        client_flags: 0,
+        exptime: 0,
+        cas,
+        new_cas: None,
+        invalidate: false,
+        vivify: None,
+        data,
+    }
+}
+
+/// Returns the cas value of an item that was stored.
+fn stored(outcome: crate::error::Result<WriteOutcome>) -> u64 {
+    match outcome.unwrap() {
+        WriteOutcome::Stored { cas, .. } => cas,
+        other => panic!("{other:?}"),
+    }
+}
 
 struct Running {
     items: Items,
@@ -48,11 +76,16 @@ struct Running {
 }
 
 impl Running {
-    fn open(pool: &Pool, limit: Option<u64>) -> Running {
-        let clock = Arc::new(AtomicU64::new(START));
+    fn open(pool: &Pool, limit: Option<u64>, durability: Durability) -> Running {
+        Running::open_at(pool, limit, durability, START)
+    }
+
+    /// Opens at a time, in ms since 1970.
+    fn open_at(pool: &Pool, limit: Option<u64>, durability: Durability, now: u64) -> Running {
+        let clock = Arc::new(AtomicU64::new(now));
         let of_items = Arc::clone(&clock);
         // Without a thread of its own, the stores do the same in each run.
-        let options = StoresOptions::default().with_background(false);
+        let options = super::options(durability).with_background(false);
         let evictor = limit.map(|bytes| Evictor::new(PolicyKind::S3Fifo, bytes));
         let items = Items::open_with(
             pool,
@@ -67,28 +100,25 @@ impl Running {
     }
 
     fn set(&self, number: u8, bytes: usize, cas: Option<u64>) -> u64 {
-        let data = vec![number; bytes];
-        let write = Write {
-            key: &[b'k', number],
-            mode: StoreMode::Set,
-            client_flags: 0,
-            exptime: 0,
-            cas,
-            new_cas: None,
-            invalidate: false,
-            vivify: None,
-            data: &data,
-        };
-        match self.items.write(&write, 1 << 20).unwrap() {
-            WriteOutcome::Stored { cas, .. } => cas,
-            other => panic!("{other:?}"),
-        }
+        let (key, data) = ([b'k', number], vec![number; bytes]);
+        stored(self.items.write(&write(&key, &data, cas), 1 << 20))
+    }
+
+    /// Returns the greatest cas value that was given.
+    fn set_together(&self, numbers: Range<u8>, bytes: usize) -> u64 {
+        let pairs: Vec<_> = numbers
+            .map(|number| ([b'k', number], vec![number; bytes]))
+            .collect();
+        let writes: Vec<_> = pairs.iter().map(|(key, data)| write(key, data, None)).collect();
+        let outcomes = self.items.write_together(&writes, &|_| 1 << 20);
+        outcomes.into_iter().map(stored).max().unwrap()
     }
 
     /// Does a step, and returns the cas value that it gave.
     fn step(&self, step: Step) -> Option<u64> {
         match step {
             Set(number, bytes) => Some(self.set(number, bytes, None)),
+            Together(from, to, bytes) => Some(self.set_together(from..to, bytes)),
             Cas(number, bytes) => {
                 let found = self.items.get(&[b'k', number], &Lookup::default()).unwrap();
                 Some(self.set(number, bytes, Some(found.unwrap().item.cas)))
@@ -126,6 +156,10 @@ impl Running {
                 while self.items.empty_flushed().unwrap() {}
                 None
             }
+            Sync => {
+                self.items.sync().unwrap();
+                None
+            }
         }
     }
 
@@ -149,7 +183,7 @@ fn states(setup: &[Step], steps: &[Step], limit: Option<u64>) -> Vec<Visible> {
     let pool = Pool::create_on(Arc::new(Tracked::new(0).unwrap())).unwrap();
     let mut states = vec![Visible::new()];
     for (done, steps) in [(&[][..], setup), (setup, steps)] {
-        let running = Running::open(&pool, limit);
+        let running = Running::open(&pool, limit, Durability::Operation);
         running.clock.fetch_add(passed(done), Relaxed);
         for step in steps {
             running.step(*step);
@@ -160,6 +194,16 @@ fn states(setup: &[Step], steps: &[Step], limit: Option<u64>) -> Vec<Visible> {
 }
 
 fn explore(setup: &[Step], steps: &[Step], limit: Option<u64>) -> Result<Report, Box<Violation>> {
+    explore_with(Durability::Operation, setup, steps, limit)
+}
+
+/// Explores the steps with a durability.
+pub(super) fn explore_with(
+    durability: Durability,
+    setup: &[Step],
+    steps: &[Step],
+    limit: Option<u64>,
+) -> Result<Report, Box<Violation>> {
     let all = [setup, steps].concat();
     let states = states(setup, steps, limit);
     // The greatest cas value that was given in each number of steps.
@@ -176,12 +220,12 @@ fn explore(setup: &[Step], steps: &[Step], limit: Option<u64>) -> Result<Report,
     };
     let prepare = |medium: &Arc<Tracked>| {
         let pool = Pool::create_on(Arc::clone(medium)).unwrap();
-        let running = Running::open(&pool, limit);
+        let running = Running::open(&pool, limit, durability);
         setup.iter().for_each(|step| run(&running, step));
     };
     let work = |medium: &Arc<Tracked>| {
         let pool = Pool::open_on(Arc::clone(medium)).unwrap();
-        let running = Running::open(&pool, limit);
+        let running = Running::open(&pool, limit, durability);
         running.clock.fetch_add(passed(setup), Relaxed);
         for (at, step) in steps.iter().enumerate() {
             medium.begin(at as u64);
@@ -192,8 +236,25 @@ fn explore(setup: &[Step], steps: &[Step], limit: Option<u64>) -> Result<Report,
         std::mem::forget(running);
     };
     explorer.run(prepare, work, |medium, crash| {
-        check(medium, crash, &all, setup.len(), &states, &given.borrow())
+        let (first, last) = crash.completed(setup.len());
+        let mut now = START + passed(&all[..first]);
+        let least = match durability {
+            Durability::Operation => first,
+            Durability::Group => synced(&all[..first]).max(setup.len()),
+            Durability::Process => setup.len(),
+        };
+        if durability != Durability::Operation {
+            // Cas values rely on a clock that has gone on since the machine went down.
+            now += 1000;
+        }
+        check(medium, now, &states[least..=last], given.borrow()[first])
     })
+}
+
+/// Returns the number of steps up to the last sync.
+fn synced(steps: &[Step]) -> usize {
+    let last = steps.iter().rposition(|step| matches!(step, Sync));
+    last.map_or(0, |last| last + 1)
 }
 
 /// Returns the time that passes in steps, in ms.
@@ -205,35 +266,24 @@ fn passed(steps: &[Step]) -> u64 {
     steps.iter().map(ms).sum()
 }
 
-fn check(
-    medium: Arc<Tracked>,
-    crash: &Crash<'_>,
-    steps: &[Step],
-    done: usize,
-    states: &[Visible],
-    given: &[u64],
-) -> Result<(), String> {
-    let (first, last) = crash.completed(done);
+/// Accepts a medium that holds one of the states at a time, and on which no cas value comes again up to
+/// `given`.
+fn check(medium: Arc<Tracked>, now: u64, states: &[Visible], given: u64) -> Result<(), String> {
     let pool = Pool::open_on(medium).map_err(|error| error.to_string())?;
-    let running = Running::open(&pool, None);
-    running.clock.fetch_add(passed(&steps[..first]), Relaxed);
+    let running = Running::open_at(&pool, None, Durability::Operation, now);
     let found = running.visible();
-    if found != states[first] && found != states[last] {
+    if !states.contains(&found) {
         let sizes = |state: &Visible| -> Vec<(u8, usize)> {
             state.iter().map(|(number, data)| (*number, data.len())).collect()
         };
-        return Err(format!(
-            "{:?} instead of {:?}",
-            sizes(&found),
-            sizes(&states[last])
-        ));
+        let states: Vec<_> = states.iter().map(sizes).collect();
+        return Err(format!("{:?} instead of one of {states:?}", sizes(&found)));
     }
     let cas = running.set(255, 1, None);
-    match cas > given[first] {
+    match cas > given {
         true => Ok(()),
         false => Err(format!(
-            "the cas value {cas} comes again, {} was given before",
-            given[first]
+            "the cas value {cas} comes again, {given} was given before"
         )),
     }
 }
@@ -257,6 +307,25 @@ fn commands_are_there_wholly_or_not_at_all() {
         Touch(2, 10),
     ];
     passes(&[Set(9, 9)], &steps, None, 50);
+}
+
+#[test]
+fn items_that_are_stored_together_are_there_together() {
+    let steps = [
+        Together(1, 6, 10),
+        Together(4, 9, 4000),
+        Set(2, 1),
+        Together(0, 9, 1),
+    ];
+    passes(&[Set(5, 5)], &steps, None, 30);
+    // Others leave for them.
+    let fill: Vec<Step> = (0..12).map(|number| Set(number, 4000)).collect();
+    passes(
+        &fill,
+        &[Together(12, 16, 4000), Together(10, 14, 3000)],
+        Some(60_000),
+        5,
+    );
 }
 
 #[test]
@@ -297,6 +366,12 @@ fn broken_rules_are_noticed() {
             MemcachedFault::ForgetFlush,
             &[Set(1, 1)],
             &[Flush, Set(2, 2)],
+            None,
+        ),
+        (
+            MemcachedFault::CommitApart,
+            &[Set(1, 1)],
+            &[Together(1, 4, 2), Set(2, 2)],
             None,
         ),
         (

@@ -15,7 +15,10 @@ mod arithmetic;
 mod crash;
 mod flush;
 mod lookup;
+#[cfg(test)]
+mod power_loss;
 mod remove;
+mod together;
 mod write;
 
 use std::sync::atomic::AtomicU64;
@@ -32,6 +35,7 @@ use crate::eviction::Evictor;
 use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
 use crate::item::{Item, OVERHEAD, size};
+use crate::settings::Durability;
 use crate::stats::Counters;
 use access::AccessTable;
 
@@ -46,7 +50,6 @@ const SHARDS: usize = 1024;
 
 /// The items of a server.
 pub(crate) struct Items {
-    pool: Pool,
     pub(crate) stores: Stores,
     meta: Store,
     current: RwLock<Store>,
@@ -72,11 +75,19 @@ impl Items {
     /// Opens the items of a pool.
     pub(crate) fn open(
         pool: &Pool,
+        durability: Durability,
         clock: Clock,
         evictor: Option<Evictor>,
         limit: Option<u64>,
     ) -> Result<Items> {
-        Items::open_with(pool, StoresOptions::default(), clock, evictor, limit)
+        Items::open_with(pool, options(durability), clock, evictor, limit)
+    }
+
+    /// Opens the items of a pool whose stores do nothing in the background.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn open_quietly(pool: &Pool, clock: Clock) -> Result<Items> {
+        let options = StoresOptions::default().with_background(false);
+        Items::open_with(pool, options, clock, None, None)
     }
 
     fn open_with(
@@ -90,7 +101,6 @@ impl Items {
         let meta = stores.store(flush::META)?;
         let current = flush::current(&stores, &meta)?;
         Ok(Items {
-            pool: pool.clone(),
             cas: CasValues::start(meta.clone(), clock())?,
             flush_at: AtomicU64::new(flush::scheduled(&meta)?),
             current: RwLock::new(current),
@@ -116,7 +126,10 @@ impl Items {
     }
 
     fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
-        let shard = xxh3_64(key) as usize % SHARDS;
+        self.lock_shard(shard(key))
+    }
+
+    fn lock_shard(&self, shard: usize) -> MutexGuard<'_, ()> {
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,10 +143,19 @@ impl Items {
 
     /// Stores an item, or removes it if it has expired. The caller holds the lock of the key.
     fn save(&self, store: &Store, key: &[u8], item: &mut Item) -> Result<()> {
-        if has_passed(item.expires, self.now()) {
-            return self.delete(store, key);
-        }
         let mut batch = WriteBatch::new();
+        self.stage(store, key, item, &mut batch)?;
+        self.stores.write(batch)?;
+        Ok(())
+    }
+
+    /// Adds to a batch what [`save`](Self::save) writes.
+    fn stage(&self, store: &Store, key: &[u8], item: &mut Item, batch: &mut WriteBatch) -> Result<()> {
+        if has_passed(item.expires, self.now()) {
+            self.forget(key);
+            batch.delete(store, key)?;
+            return Ok(());
+        }
         let bytes = size(key.len(), item.data().len() as u64);
         match item.expires {
             None => batch.put(store, key, item.encode())?,
@@ -148,7 +170,7 @@ impl Items {
             let mut leaving = WriteBatch::new();
             let gone = match injected(MemcachedFault::EvictApart) {
                 true => &mut leaving,
-                false => &mut batch,
+                false => batch,
             };
             for key in &evicted {
                 gone.delete(store, key)?;
@@ -157,18 +179,22 @@ impl Items {
                 self.stores.write(leaving)?;
             }
         }
-        self.stores.write(batch)?;
         Ok(())
     }
 
     /// Removes an item. The caller holds the lock of the key.
     fn delete(&self, store: &Store, key: &[u8]) -> Result<()> {
+        self.forget(key);
+        store.delete(key)?;
+        Ok(())
+    }
+
+    /// Forgets what DRAM has of an item that is removed.
+    fn forget(&self, key: &[u8]) {
         if let Some(evictor) = &self.evictor {
             evictor.removed(key);
         }
         self.accesses.forget(key);
-        store.delete(key)?;
-        Ok(())
     }
 
     /// Returns true if there is no room for an item with so many bytes of data.
@@ -185,7 +211,10 @@ impl Items {
 
     /// Makes what was acknowledged survive power loss.
     pub(crate) fn sync(&self) -> Result<()> {
-        Ok(self.pool.sync()?)
+        if injected(MemcachedFault::SkipSync) {
+            return Ok(());
+        }
+        Ok(self.stores.flush()?)
     }
 
     /// Tells the eviction policy of the items that it does not know, until `stops`. Those that must leave do.
@@ -217,6 +246,17 @@ impl Items {
         }
         Ok(())
     }
+}
+
+/// Returns the options of stores with a durability.
+fn options(durability: Durability) -> StoresOptions {
+    let durable = durability == Durability::Operation && !injected(MemcachedFault::DeferCommits);
+    StoresOptions::default().with_durable_commits(durable)
+}
+
+/// Returns the shard of a key.
+fn shard(key: &[u8]) -> usize {
+    xxh3_64(key) as usize % SHARDS
 }
 
 /// Returns a time in ms since 1970.

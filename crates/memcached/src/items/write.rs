@@ -1,9 +1,11 @@
 //! Storing items.
 
+use halocline_store::{Store, WriteBatch};
+
 use super::Items;
 use crate::error::Result;
 use crate::expiry::expires_at;
-use crate::item::Item;
+use crate::item::{Item, OVERHEAD};
 use crate::protocol::StoreMode;
 
 /// A value to store. Times are as clients send them.
@@ -41,18 +43,48 @@ pub(crate) enum WriteOutcome {
     NoRoom,
 }
 
+impl Write<'_> {
+    /// Returns true if the outcome depends on the item that is there.
+    pub(super) fn reads_old(&self) -> bool {
+        self.mode != StoreMode::Set || self.cas.is_some()
+    }
+}
+
+/// Writes that wait for their commit.
+#[derive(Debug, Default)]
+pub(super) struct StagedWrites {
+    pub(super) batch: WriteBatch,
+    /// Bytes of the staged items.
+    bytes: u64,
+}
+
 impl Items {
     /// Stores a value of at most `most` bytes of data.
     pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<WriteOutcome> {
         let store = self.store()?;
         let _lock = self.lock(write.key);
-        let now = self.now();
-        let needs_old = write.mode != StoreMode::Set || write.cas.is_some();
-        let old = match needs_old {
-            true => self.load(&store, write.key)?,
+        let mut staged = StagedWrites::default();
+        let outcome = self.stage_write(&store, write, most, &mut staged)?;
+        if let WriteOutcome::Stored { .. } = outcome {
+            self.stores.write(staged.batch)?;
+            self.stored(write);
+        }
+        Ok(outcome)
+    }
+
+    /// Decides on a write, and stages it. The caller holds the lock of the key until the commit.
+    pub(super) fn stage_write(
+        &self,
+        store: &Store,
+        write: &Write<'_>,
+        most: u64,
+        staged: &mut StagedWrites,
+    ) -> Result<WriteOutcome> {
+        let old = match write.reads_old() {
+            true => self.load(store, write.key)?,
             false => None,
         };
-        let mut item = match self.changed(write, old, now) {
+        let mut item = match self.changed(write, old, self.now()) {
             Ok(item) => item,
             Err(refused) => return Ok(refused),
         };
@@ -60,14 +92,19 @@ impl Items {
         if size > most {
             return Ok(WriteOutcome::TooLarge);
         }
-        if self.is_full(&store, size) {
+        if self.is_full(store, staged.bytes + size) {
             return Ok(WriteOutcome::NoRoom);
         }
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.save(&store, write.key, &mut item)?;
-        self.accesses.stored(write.key, now);
-        self.counters.total_items.add(1);
+        self.stage(store, write.key, &mut item, &mut staged.batch)?;
+        staged.bytes += write.key.len() as u64 + size + OVERHEAD;
         Ok(WriteOutcome::Stored { cas: item.cas, size })
+    }
+
+    /// Notes that a write was committed.
+    pub(super) fn stored(&self, write: &Write<'_>) {
+        self.accesses.stored(write.key, self.now());
+        self.counters.total_items.add(1);
     }
 
     /// Returns the item as it is to be stored, or why it is not.

@@ -2,6 +2,7 @@
 
 mod check;
 mod crash;
+mod deferred;
 mod faults;
 mod format;
 mod killed;

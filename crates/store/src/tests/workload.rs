@@ -25,6 +25,8 @@ pub(crate) enum StoreStep {
     Together(Vec<u32>),
     Expire(u32, u64),
     Checkpoint,
+    /// Makes deferred commits durable.
+    Flush,
     Reclaim,
     /// As `Put`, between the copies of the records that are needed of segments and the change of their
     /// pointers.
@@ -80,8 +82,16 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn open(pool: &Pool) -> Result<Running, String> {
+        Running::open_with(pool, |options| options)
+    }
+
+    /// Opens with changed options.
+    pub(crate) fn open_with(
+        pool: &Pool,
+        change: impl Fn(StoresOptions) -> StoresOptions,
+    ) -> Result<Running, String> {
         let clock = Arc::default();
-        let stores = Stores::open_with(pool, options(&clock)).map_err(|error| error.to_string())?;
+        let stores = Stores::open_with(pool, change(options(&clock))).map_err(|error| error.to_string())?;
         let open = |name| stores.store(name).map_err(|error| error.to_string());
         Ok(Running {
             pool: pool.clone(),
@@ -137,6 +147,7 @@ impl Running {
                 std::time::Duration::from_millis(*ms),
             ),
             StoreStep::Checkpoint => self.stores.checkpoint(),
+            StoreStep::Flush => self.stores.flush(),
             StoreStep::Reclaim => self.stores.reclaim(),
             StoreStep::PutAmidMoves(number_of_key, len) => {
                 let state = &self.stores.handle.state;
@@ -217,7 +228,7 @@ pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, ste
             model[0].insert(key(*at), (value(number, 20), Some(*now + ms)));
         }
         StoreStep::Time(ms) => *now += ms,
-        StoreStep::Checkpoint | StoreStep::Reclaim | StoreStep::Snapshot => {}
+        StoreStep::Checkpoint | StoreStep::Flush | StoreStep::Reclaim | StoreStep::Snapshot => {}
     }
 }
 
@@ -261,7 +272,7 @@ fn check(
         })
         .sum();
     let pool = Pool::open_on(Arc::clone(&medium)).map_err(|error| error.to_string())?;
-    let mut running = Running::open(&pool)?;
+    let running = Running::open(&pool)?;
     running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
     let found = running.contents()?;
     if found != states[first] && found != states[last] {
@@ -286,7 +297,11 @@ fn check(
     if keys != stored && !expires {
         return Err(format!("{keys:?} keys are counted, {stored:?} are there"));
     }
-    // Work goes on: what is there stays, across a checkpoint, an emptied segment, and a restart.
+    goes_on(&pool, running, now, &found)
+}
+
+/// Checks that work goes on: what is there stays, across a checkpoint, an emptied segment, and a restart.
+pub(crate) fn goes_on(pool: &Pool, mut running: Running, now: u64, found: &Visible) -> Result<(), String> {
     let text = |error: crate::StoreError| error.to_string();
     for number in 0..3 {
         running
@@ -296,7 +311,7 @@ fn check(
     running.step(0, &StoreStep::Reclaim).map_err(text)?;
     running.step(210, &StoreStep::Put(901, 7)).map_err(text)?;
     drop(running);
-    let running = Running::open(&pool)?;
+    let running = Running::open(pool)?;
     running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
     let mut again = running.contents()?;
     for number in 900..903 {
@@ -304,7 +319,7 @@ fn check(
             .remove(&key(number))
             .ok_or("a key of the second run is missing")?;
     }
-    match again == found {
+    match again == *found {
         true => Ok(()),
         false => Err(format!(
             "{} and {} keys became {} and {}",

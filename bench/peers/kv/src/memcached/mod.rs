@@ -4,6 +4,7 @@
 //! bytes, and are drawn with the skew of YCSB. All items are loaded before the measurement, so that every get hits.
 
 mod client;
+pub(crate) mod restart;
 mod server;
 
 use anyhow::{Result, ensure};
@@ -13,7 +14,7 @@ use crate::cli::{Arguments, MemcachedOptions};
 use crate::disk::ScratchDirectory;
 use crate::report::{Config, Report};
 use client::{Load, Outcome};
-use server::Server;
+use server::{Server, Start};
 
 /// A configuration of a measurement.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +25,7 @@ struct Case {
 }
 
 pub(crate) fn run(arguments: &Arguments, options: &MemcachedOptions) -> Result<()> {
-    let servers = options.servers(&arguments.dir)?;
+    let servers = options.servers.servers(&arguments.dir)?;
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     let columns = ["value B", "sets %", "connections"];
     let mut report = Report::new("memcached", arguments, &columns, &names)?;
@@ -90,7 +91,7 @@ fn config(case: Case, options: &MemcachedOptions) -> Config {
         ("sets_percent", json!(case.sets_percent)),
         ("connections", json!(case.connections)),
         ("operations", json!(options.operations)),
-        ("threads", json!(options.server_threads)),
+        ("threads", json!(options.servers.server_threads)),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into_iter()
@@ -104,7 +105,7 @@ fn measure(
     case: Case,
 ) -> Result<Outcome> {
     let directory = ScratchDirectory::create(&arguments.dir)?;
-    let running = server.start(directory.path(), options)?;
+    let running = server.start(directory.path(), &Start::new(&options.servers))?;
     let load = Load {
         address: running.address(),
         items: arguments.records,
