@@ -3,8 +3,12 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::selection::POSITIONS;
+#[cfg(target_arch = "x86_64")]
+use super::simd::{load_eight, load_rows, store_eight, store_rows};
 use super::{BlockMask, Lane};
 use crate::format::BLOCK;
+#[cfg(target_arch = "x86_64")]
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Rows whose values are moved at once.
 const GROUP: usize = 8;
@@ -76,38 +80,49 @@ fn compact_avx2<L: Lane>(values: &[L; BLOCK], mask: &BlockMask, out: &mut [L; BL
 #[inline]
 fn move_group_avx2<L: Lane>(values: &[L; GROUP], selected: u8, out: &mut [L; GROUP]) {
     use std::arch::x86_64::{
-        _mm_add_epi16, _mm_loadl_epi64, _mm_loadu_si128, _mm_mullo_epi16, _mm_packus_epi16, _mm_set1_epi16,
-        _mm_shuffle_epi8, _mm_storel_epi64, _mm_storeu_si128, _mm256_cvtepu16_epi32, _mm256_loadu_si256,
-        _mm256_permutevar8x32_epi32, _mm256_storeu_si256,
+        _mm_add_epi16, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_mullo_epi16, _mm_packus_epi16,
+        _mm_set1_epi16, _mm_shuffle_epi8, _mm256_cvtepu16_epi32, _mm256_permutevar8x32_epi32,
     };
     let numbers = &POSITIONS[usize::from(selected)];
-    let (from, to) = (values.as_ptr(), out.as_mut_ptr());
-    // SAFETY: both groups have eight values of `L::BITS` bits, and no instruction here needs an alignment.
-    unsafe {
-        let positions = _mm_loadu_si128(numbers.as_ptr().cast());
-        match L::BITS {
-            8 => {
-                let moved = _mm_shuffle_epi8(
-                    _mm_loadl_epi64(from.cast()),
-                    _mm_packus_epi16(positions, positions),
-                );
-                _mm_storel_epi64(to.cast(), moved);
-            }
-            16 => {
-                // Position p as the bytes 2p and 2p + 1.
-                let twice = _mm_mullo_epi16(positions, _mm_set1_epi16(0x0202));
-                let bytes = _mm_add_epi16(twice, _mm_set1_epi16(0x0100));
-                _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(_mm_loadu_si128(from.cast()), bytes));
-            }
-            32 => {
-                let numbers = _mm256_cvtepu16_epi32(positions);
-                let moved = _mm256_permutevar8x32_epi32(_mm256_loadu_si256(from.cast()), numbers);
-                _mm256_storeu_si256(to.cast(), moved);
-            }
-            _ => {
-                for (out, number) in out.iter_mut().zip(numbers) {
-                    *out = values[usize::from(*number) % GROUP];
-                }
+    let positions = load_rows(numbers);
+    // The casts cannot fail: both groups have eight values of this size.
+    match L::BITS {
+        8 => {
+            let (Ok(values), Ok(out)) = (
+                <[u8; 8]>::try_from(values.as_bytes()),
+                <&mut [u8; 8]>::try_from(out.as_mut_bytes()),
+            ) else {
+                return;
+            };
+            let values = _mm_cvtsi64_si128(i64::from_le_bytes(values));
+            let moved = _mm_shuffle_epi8(values, _mm_packus_epi16(positions, positions));
+            *out = _mm_cvtsi128_si64(moved).to_le_bytes();
+        }
+        16 => {
+            let (Ok(values), Ok(out)) = (
+                <[u16; 8]>::ref_from_bytes(values.as_bytes()),
+                <[u16; 8]>::mut_from_bytes(out.as_mut_bytes()),
+            ) else {
+                return;
+            };
+            // Position p as the bytes 2p and 2p + 1.
+            let twice = _mm_mullo_epi16(positions, _mm_set1_epi16(0x0202));
+            let from = _mm_add_epi16(twice, _mm_set1_epi16(0x0100));
+            store_rows(out, _mm_shuffle_epi8(load_rows(values), from));
+        }
+        32 => {
+            let (Ok(values), Ok(out)) = (
+                <[u32; 8]>::ref_from_bytes(values.as_bytes()),
+                <[u32; 8]>::mut_from_bytes(out.as_mut_bytes()),
+            ) else {
+                return;
+            };
+            let numbers = _mm256_cvtepu16_epi32(positions);
+            store_eight(out, _mm256_permutevar8x32_epi32(load_eight(values), numbers));
+        }
+        _ => {
+            for (out, number) in out.iter_mut().zip(numbers) {
+                *out = values[usize::from(*number) % GROUP];
             }
         }
     }
