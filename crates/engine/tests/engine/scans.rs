@@ -25,6 +25,8 @@ async fn table(db: &Database) {
     };
     let last = ROWS - 500;
     for text in [
+        // Several threads would change the order of the rows.
+        "SET datafusion.execution.target_partitions = 1".to_owned(),
         format!("CREATE TABLE t AS {}", rows(0, 69_999)),
         format!("INSERT INTO t {}", rows(70_000, last - 1)),
         "DELETE FROM t WHERE v % 19 = 4".to_owned(),
@@ -49,7 +51,6 @@ async fn batches(db: &Database, text: &str) -> Vec<Vec<i64>> {
 async fn selected_rows_come_in_order_and_in_even_batches() {
     let (_dir, db) = new_pool();
     table(&db).await;
-    run(&db, "SET datafusion.execution.target_partitions = 1").await;
     type Matches = fn(i64) -> bool;
     let conditions: [(&str, Matches); 8] = [
         ("TRUE", |_| true),
