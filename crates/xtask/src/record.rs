@@ -98,7 +98,7 @@ const RUNS: [(&str, &[&str]); 27] = [
     ),
     ("tree-recovery", &["--on", "dax", "--repeat", "3"]),
     ("hot-index", &["--on", "dax", "--rows", "2000000"]),
-    ("hot-index", &["--on", "emulated", "--rows", "2000000"]),
+    ("hot-index", &["--on", "emulated", "--rows", "1000000"]),
     ("ycsb", &["--on", "dax", "--rows", "500000"]),
     ("ycsb", &["--on", "emulated", "--rows", "200000", "--repeat", "1"]),
     ("space", &["--on", "dax"]),
