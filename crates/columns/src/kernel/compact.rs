@@ -1,5 +1,5 @@
-//! Compaction: the values of a block's selected rows side by side; 64 bytes at a time with AVX-512, eight values
-//! with AVX2.
+//! Compaction: the values of a block's selected rows side by side; 64 bytes at a time with AVX-512, eight
+//! values with AVX2.
 #![allow(unsafe_code, reason = "a loop that is built for AVX2")]
 
 #[cfg(target_arch = "x86_64")]
@@ -66,12 +66,12 @@ fn compact_body<L: Lane>(
     count
 }
 
-/// Bytes of the values of a word that are left out, up to which what is between them is copied. More are faster
-/// moved group by group.
+/// Bytes of the values of a word that are left out, up to which what is between them is copied. More are
+/// faster moved group by group.
 const FEW_BYTES: usize = 16;
 
-/// Copies the 64 values from row `first` on, without those whose bit is set. What follows a value that is left
-/// out is copied over it, 64 values in any case: no length depends on the bits.
+/// Copies the 64 values from row `first` on, without those whose bit is set. What follows a value that is
+/// left out is copied over it, 64 values in any case: no length depends on the bits.
 #[inline(always)]
 fn copy_around<L: Lane>(values: &[L; BLOCK], first: usize, mut left_out: u64, out: &mut [L]) {
     let (mut from, mut to) = (first, 0);
@@ -220,7 +220,7 @@ mod tests {
                 0 => word(at) & word(at + 50) & word(at + 90),
                 1 => word(at) | word(at + 50),
                 2 => u64::MAX * u64::from(at % 5 == 2),
-                3 => word(at) | word(at + 3) | word(at + 7) | u64::MAX * u64::from(at % 3 == 0),
+                3 => word(at) | word(at + 3) | word(at + 7) | (u64::MAX * u64::from(at % 3 == 0)),
                 4 => !(1 << (word(at) >> 58)),
                 5 => !(1 << (word(at) >> 58) | 1 << (word(at + 9) >> 58) | 1 << 63 | 1),
                 _ => u64::MAX,
