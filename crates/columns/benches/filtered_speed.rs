@@ -2,8 +2,8 @@
 //! the same without a condition.
 //!
 //! `cargo bench -p halocline-columns --bench filtered_speed`. `HALOCLINE_BENCH_SCALE` sets the scale factor
-//! (0.1), `HALOCLINE_BENCH_FOLDER` the folder of the pool. The items are rows of the table, so that a rate says
-//! what a row costs, selected or not.
+//! (0.1), `HALOCLINE_BENCH_FOLDER` the folder of the pool. The items are rows of the table, so that a rate
+//! says what a row costs, selected or not.
 
 use std::sync::LazyLock;
 

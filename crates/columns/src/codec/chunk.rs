@@ -187,8 +187,8 @@ impl<'a> KeyChunk<'a> {
         }
     }
 
-    /// Calls `each` with the offsets of the selected rows, in order, up to a block at a time. A block is decoded
-    /// once, or if few of its rows are selected, each of them.
+    /// Calls `each` with the offsets of the selected rows, in order, up to a block at a time. A block is
+    /// decoded once, or if few of its rows are selected, each of them.
     pub(crate) fn for_each_selected<L: Lane>(
         &self,
         selected: SelectedBlocks<'_>,
@@ -222,9 +222,9 @@ impl<'a> KeyChunk<'a> {
         few.flush(&mut each);
     }
 
-    /// Calls `each` with the offsets of single rows of this chunk, in the order given, up to a block at a time.
-    /// `rows` are offset by `first`, the number of the chunk's first row. A block with many of them is read as
-    /// a whole.
+    /// Calls `each` with the offsets of single rows of this chunk, in the order given, up to a block at a
+    /// time. `rows` are offset by `first`, the number of the chunk's first row. A block with many of them
+    /// is read as a whole.
     pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(&[L])) {
         let mut values = AlignedBlock::<L>::default();
         let mut few = FewOffsets::default();

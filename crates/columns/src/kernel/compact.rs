@@ -1,10 +1,11 @@
-//! Compaction: the values of a block's selected rows side by side, eight at a time with AVX2.
+//! Compaction: the values of a block's selected rows side by side; 64 bytes at a time with AVX-512, eight
+//! values with AVX2.
 #![allow(unsafe_code, reason = "a loop that is built for AVX2")]
 
 #[cfg(target_arch = "x86_64")]
 use super::selection::POSITIONS;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{load_eight, load_rows, store_eight, store_rows};
+use super::simd::{load_eight, load_line, load_rows, store_eight, store_line, store_rows};
 use super::{BlockMask, Lane};
 use crate::format::BLOCK;
 #[cfg(target_arch = "x86_64")]
@@ -16,6 +17,11 @@ const GROUP: usize = 8;
 /// Writes the values of the rows whose bits are set to the start of `out`, in order, and returns their
 /// number. Elements of `out` behind them are unspecified.
 pub(crate) fn compact<L: Lane>(values: &[L; BLOCK], mask: &BlockMask, out: &mut [L; BLOCK]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        // SAFETY: the machine has all of it.
+        return unsafe { compact_avx512(values, mask, out) };
+    }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
         // SAFETY: the machine has both.
@@ -33,15 +39,20 @@ fn compact_body<L: Lane>(
     move_group: impl Fn(&[L; GROUP], u8, &mut [L; GROUP]),
 ) -> usize {
     let mut count = 0;
-    for (word, values) in mask.iter().zip(values.as_chunks::<64>().0) {
+    for (first, word) in (0..BLOCK).step_by(64).zip(mask) {
         match *word {
             0 => {}
-            u64::MAX => {
-                out[count..count + 64].copy_from_slice(values);
-                count += 64;
+            word if word.count_zeros() as usize * size_of::<L>() <= FEW_BYTES => {
+                copy_around(values, first, !word, &mut out[count..]);
+                count += word.count_ones() as usize;
             }
             word => {
-                for (at, group) in values.as_chunks::<GROUP>().0.iter().enumerate() {
+                for (at, group) in values[first..first + 64]
+                    .as_chunks::<GROUP>()
+                    .0
+                    .iter()
+                    .enumerate()
+                {
                     let selected = (word >> (at * GROUP)) as u8;
                     // No more values were selected than precede the group, so that there is always room.
                     if let Some(out) = out[count..].first_chunk_mut() {
@@ -55,6 +66,36 @@ fn compact_body<L: Lane>(
     count
 }
 
+/// Bytes of the values of a word that are left out, up to which what is between them is copied. More are
+/// faster moved group by group.
+const FEW_BYTES: usize = 16;
+
+/// Copies the 64 values from row `first` on, without those whose bit is set. What follows a value that is
+/// left out is copied over it, 64 values in any case: no length depends on the bits.
+#[inline(always)]
+fn copy_around<L: Lane>(values: &[L; BLOCK], first: usize, mut left_out: u64, out: &mut [L]) {
+    let (mut from, mut to) = (first, 0);
+    loop {
+        match (
+            values[from..].first_chunk::<64>(),
+            out[to..].first_chunk_mut::<64>(),
+        ) {
+            (Some(values), Some(out)) => *out = *values,
+            _ => {
+                let rest = &values[from..first + 64];
+                out[to..to + rest.len()].copy_from_slice(rest);
+            }
+        }
+        if left_out == 0 {
+            return;
+        }
+        let behind = first + left_out.trailing_zeros() as usize + 1;
+        left_out &= left_out - 1;
+        to += behind - 1 - from;
+        from = behind;
+    }
+}
+
 /// Moves the values of a group one by one.
 #[inline(always)]
 fn move_each<L: Lane>(values: &[L; GROUP], selected: u8, out: &mut [L; GROUP]) {
@@ -64,6 +105,44 @@ fn move_each<L: Lane>(values: &[L; GROUP], selected: u8, out: &mut [L; GROUP]) {
         out[count % GROUP] = *value;
         count += usize::from(selected >> at & 1);
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    std::arch::is_x86_feature_detected!("avx512bw") && std::arch::is_x86_feature_detected!("avx512vbmi2")
+}
+
+/// Compacts line by line: a line has 64 values or fewer, whose bits are those of a word or of a part of one.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512bw,avx512vbmi2,popcnt")]
+fn compact_avx512<L: Lane>(values: &[L; BLOCK], mask: &BlockMask, out: &mut [L; BLOCK]) -> usize {
+    use std::arch::x86_64::{
+        _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi16, _mm512_maskz_compress_epi32,
+        _mm512_maskz_compress_epi64,
+    };
+    let (each, mut count) = (64 / size_of::<L>(), 0);
+    for (line, first) in values
+        .as_bytes()
+        .as_chunks::<64>()
+        .0
+        .iter()
+        .zip((0..BLOCK).step_by(each))
+    {
+        let bits = mask[first / 64] >> (first % 64) & (u64::MAX >> (64 - each));
+        let line = load_line(line);
+        let moved = match each {
+            64 => _mm512_maskz_compress_epi8(bits, line),
+            32 => _mm512_maskz_compress_epi16(bits as u32, line),
+            16 => _mm512_maskz_compress_epi32(bits as u16, line),
+            _ => _mm512_maskz_compress_epi64(bits as u8, line),
+        };
+        // No more values were selected than precede the line, so that there is always room.
+        if let Some(out) = out.as_mut_bytes()[count * size_of::<L>()..].first_chunk_mut() {
+            store_line(out, moved);
+        }
+        count += bits.count_ones() as usize;
+    }
+    count
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -136,22 +215,30 @@ mod tests {
     fn loops_agree_in<L: Lane>() {
         let word = |seed: usize| (seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let values: [L; BLOCK] = std::array::from_fn(|row| L::truncate(word(row) >> 5));
-        for density in 0..5 {
+        for density in 0..7 {
             let mask: BlockMask = std::array::from_fn(|at| match density {
                 0 => word(at) & word(at + 50) & word(at + 90),
                 1 => word(at) | word(at + 50),
                 2 => u64::MAX * u64::from(at % 5 == 2),
-                3 => word(at) | word(at + 3) | word(at + 7) | u64::MAX * u64::from(at % 3 == 0),
+                3 => word(at) | word(at + 3) | word(at + 7) | (u64::MAX * u64::from(at % 3 == 0)),
+                4 => !(1 << (word(at) >> 58)),
+                5 => !(1 << (word(at) >> 58) | 1 << (word(at + 9) >> 58) | 1 << 63 | 1),
                 _ => u64::MAX,
             });
             let selected = (0..BLOCK).filter(|row| mask[row / 64] >> (row % 64) & 1 == 1);
             let expected: Vec<L> = selected.map(|row| values[row]).collect();
-            let mut out = [L::default(); BLOCK];
-            let count = compact(&values, &mask, &mut out);
-            assert!(out[..count] == expected, "density {density}, {} bits", L::BITS);
-            out.fill(L::default());
-            let count = compact_body(&values, &mask, &mut out, move_each);
-            assert!(out[..count] == expected, "density {density}, {} bits", L::BITS);
+            let insist = |compact: fn(&[L; BLOCK], &BlockMask, &mut [L; BLOCK]) -> usize| {
+                let mut out = [L::default(); BLOCK];
+                let count = compact(&values, &mask, &mut out);
+                assert!(out[..count] == expected, "density {density}, {} bits", L::BITS);
+            };
+            insist(compact);
+            insist(|values, mask, out| compact_body(values, mask, out, move_each));
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
+                // SAFETY: the machine has both.
+                insist(|values, mask, out| unsafe { compact_avx2(values, mask, out) });
+            }
         }
     }
 

@@ -1,9 +1,9 @@
-//! Loads, stores and gathers of AVX2 that know their lengths.
+//! Loads, stores and gathers of AVX2 and AVX-512 that know their lengths.
 #![allow(unsafe_code, reason = "the instructions take addresses")]
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_i32gather_epi32, _mm256_loadu_si256,
-    _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256,
+    __m128i, __m256i, __m512i, _mm_loadu_si128, _mm_storeu_si128, _mm256_i32gather_epi32, _mm256_loadu_si256,
+    _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256, _mm512_loadu_si512, _mm512_storeu_si512,
 };
 
 /// 32 bytes.
@@ -44,6 +44,22 @@ pub(super) fn load_rows(rows: &[u16; 8]) -> __m128i {
 pub(super) fn store_rows(rows: &mut [u16; 8], value: __m128i) {
     // SAFETY: 16 bytes are there, and the store needs no alignment.
     unsafe { _mm_storeu_si128(rows.as_mut_ptr().cast(), value) }
+}
+
+/// 64 bytes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn load_line(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: 64 bytes are there, and the load needs no alignment.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// 64 bytes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn store_line(bytes: &mut [u8; 64], value: __m512i) {
+    // SAFETY: 64 bytes are there, and the store needs no alignment.
+    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) }
 }
 
 /// Eight of the words by number; the last one for those behind it.

@@ -152,8 +152,9 @@ impl RowSelection {
         }
     }
 
-    /// Takes the next batch of at most `most` rows from the front. Batches are few, and of about the same size.
-    /// They end with a block, which is then decoded once, unless it alone has more rows than a batch.
+    /// Takes the next batch of at most `most` rows from the front. Batches are few, and of about the same
+    /// size. They end with a block, which is then decoded once, unless it alone has more rows than a
+    /// batch.
     ///
     /// # Panics
     /// If `most` is 0.
@@ -334,7 +335,7 @@ mod tests {
             prop_assert_eq!(&found, &model);
 
             let mut filtered = all.clone();
-            let bits = BooleanBuffer::collect_bool(model.len(), |at| model[at] % one_of == 0);
+            let bits = BooleanBuffer::collect_bool(model.len(), |at| model[at].is_multiple_of(one_of));
             filtered.keep(&bits);
             let expected: Vec<usize> = model.iter().copied().filter(|row| row % one_of == 0).collect();
             prop_assert_eq!(rows_of(&filtered), expected);

@@ -1,7 +1,7 @@
 //! Reading the values of a column as Arrow arrays: ranges of rows, selected rows of blocks, and single rows.
 //!
-//! Whatever rows are wanted, they come as slices of offsets of up to a block, in the lanes of their chunk. One
-//! loop for each type makes values of them.
+//! Whatever rows are wanted, they come as slices of offsets of up to a block, in the lanes of their chunk.
+//! One loop for each type makes values of them.
 
 use crate::codec::chunk::KeyChunk;
 use crate::error::damaged;
@@ -55,8 +55,8 @@ impl Column {
         self.read(len, wanted.map(|(chunk, within)| (chunk, Wanted::Range(within))))
     }
 
-    /// Returns the values of the selected rows, in order. Each block is decoded once, or if few of its rows are
-    /// selected, each of them.
+    /// Returns the values of the selected rows, in order. Each block is decoded once, or if few of its rows
+    /// are selected, each of them.
     ///
     /// # Errors
     /// As [`scan`](Self::scan).
@@ -73,8 +73,8 @@ impl Column {
         )
     }
 
-    /// Returns the values of single rows, in the order given; they may repeat. Fastest when sorted: a block with
-    /// many of them is unpacked once.
+    /// Returns the values of single rows, in the order given; they may repeat. Fastest when sorted: a block
+    /// with many of them is unpacked once.
     ///
     /// # Errors
     /// As [`scan`](Self::scan).

@@ -20,8 +20,8 @@ impl ValidityBuilder {
         }
     }
 
-    /// Appends the validity of offsets, a block at most, of which `null` stands for NULL. Returns the positions
-    /// of NULLs if there are any.
+    /// Appends the validity of offsets, a block at most, of which `null` stands for NULL. Returns the
+    /// positions of NULLs if there are any.
     pub(crate) fn append<L: Lane>(&mut self, offsets: &[L], null: Option<u64>) -> Option<BlockMask> {
         let nulls = null.map_or([0; BLOCK / 64], |null| {
             kernel::within(Values::Lanes(offsets), L::truncate(null), L::default())

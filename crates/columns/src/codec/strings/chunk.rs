@@ -93,8 +93,8 @@ impl<'a> StringsChunk<'a> {
         <[L]>::ref_from_bytes(&self.offsets[block * len..(block + 1) * len]).expect("sections are aligned")
     }
 
-    /// Calls `each` with the stored bytes of some rows of a block, `None` for NULL. All starts of the block are
-    /// unpacked.
+    /// Calls `each` with the stored bytes of some rows of a block, `None` for NULL. All starts of the block
+    /// are unpacked.
     fn for_each_of_block(
         &self,
         block: usize,
