@@ -1,8 +1,8 @@
 //! A cache of pairs of 64-bit numbers in front of an ordered index, for any number of threads.
 //!
 //! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line. A lookup reads
-//! that line and, before it, a [mark](writers) that stays in the core's caches. It stores at most a use
-//! count. A [`gate`] keeps lookups away while they do not pay.
+//! that line and, before it, a [mark](crate::write_marks) that stays in the core's caches. It stores at most a use
+//! count. A [gate](crate::gate) keeps lookups away while they do not pay.
 //!
 //! # Why reads are linearizable
 //! The index is linearizable by itself. A write of a key (1) marks the key, (2) changes the index, (3)
@@ -24,29 +24,25 @@
 //! of (3).
 
 mod bucket;
-mod gate;
 #[cfg(test)]
 mod tests;
-mod verdict;
-mod writers;
 
 use crate::CacheError;
 use crate::draw;
+use crate::gate::{LookupGate, PairTimes};
 use crate::hash_index::{mix, scale};
+use crate::write_marks::{QuietMark, WriteMarks};
 use crate::zeroed_array::ZeroedArray;
 use bucket::{PAIRS, PairBucket};
-use gate::PairGate;
-pub use gate::PairTimes;
 use halocline_media::prefetch_value;
 use std::time::Duration;
-use writers::{QuietMark, WriteMarks};
 
 /// A concurrent cache of key-value pairs; see the module documentation for the protocol of its users.
 #[derive(Debug)]
 pub struct PairCache {
     buckets: ZeroedArray<PairBucket>,
     marks: WriteMarks,
-    gate: PairGate,
+    gate: LookupGate,
 }
 
 /// The result of [`PairCache::get`].
@@ -114,7 +110,7 @@ impl PairCache {
         Ok(Self {
             buckets: ZeroedArray::zeroed(buckets)?,
             marks: WriteMarks::new(),
-            gate: PairGate::new((buckets * PAIRS) as u64),
+            gate: LookupGate::new((buckets * PAIRS) as u64),
         })
     }
 

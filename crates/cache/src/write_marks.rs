@@ -16,17 +16,17 @@ const IN_PROGRESS: u64 = BEGUN - 1;
 
 /// A state of a key's mark in which no write was in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct QuietMark(u64);
+pub(crate) struct QuietMark(u64);
 
 #[derive(Debug)]
-pub(super) struct WriteMarks(Box<[AtomicU64]>);
+pub(crate) struct WriteMarks(Box<[AtomicU64]>);
 
 impl WriteMarks {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self((0..MARKS).map(|_| AtomicU64::new(0)).collect())
     }
 
-    pub(super) const fn bytes() -> usize {
+    pub(crate) const fn bytes() -> usize {
         MARKS * size_of::<AtomicU64>()
     }
 
@@ -38,33 +38,33 @@ impl WriteMarks {
 
     /// Returns the state of the key's mark, or `None` while a write is in progress.
     #[inline]
-    pub(super) fn quiet(&self, hash: u64) -> Option<QuietMark> {
+    pub(crate) fn quiet(&self, hash: u64) -> Option<QuietMark> {
         let mark = self.mark(hash).load(Acquire);
         (mark & IN_PROGRESS == 0).then_some(QuietMark(mark))
     }
 
     /// Returns true if no write has begun since.
     #[inline]
-    pub(super) fn is_still(&self, hash: u64, quiet: QuietMark) -> bool {
+    pub(crate) fn is_still(&self, hash: u64, quiet: QuietMark) -> bool {
         self.mark(hash).load(SeqCst) == quiet.0
     }
 
     /// Begins a write. Returns the mark's state if no other write is in progress.
     #[inline]
-    pub(super) fn begin(&self, hash: u64) -> Option<QuietMark> {
+    pub(crate) fn begin(&self, hash: u64) -> Option<QuietMark> {
         let before = self.mark(hash).fetch_add(BEGUN + 1, SeqCst);
         (before & IN_PROGRESS == 0).then_some(QuietMark(before))
     }
 
     /// Returns true if this write, which found the mark quiet, is the only one since.
     #[inline]
-    pub(super) fn is_only(&self, hash: u64, quiet: QuietMark) -> bool {
+    pub(crate) fn is_only(&self, hash: u64, quiet: QuietMark) -> bool {
         self.mark(hash).load(SeqCst) == quiet.0.wrapping_add(BEGUN + 1)
     }
 
     /// Ends a write.
     #[inline]
-    pub(super) fn end(&self, hash: u64) {
+    pub(crate) fn end(&self, hash: u64) {
         self.mark(hash).fetch_sub(1, Release);
     }
 }
