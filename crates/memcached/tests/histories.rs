@@ -3,11 +3,12 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use halocline_memcached::ServerSettings;
 use support::{Random, TestServer, seed};
 
 /// A command with its reply.
@@ -95,12 +96,38 @@ fn the_check_finds_histories_that_have_no_order() {
     assert!(!is_right(&[set, event(11, 12, Call::Add(5, true))]));
 }
 
+const CLIENTS: usize = 4;
+
 #[test]
 fn commands_on_one_key_are_linearizable() {
-    const CLIENTS: usize = 4;
+    histories_have_an_order(|_| {});
+}
+
+#[test]
+fn copies_of_hot_items_are_linearizable() {
+    let stats = histories_have_an_order(|settings| {
+        settings.hot_items = 1 << 20;
+        settings.hot_items_always = true;
+    });
+    assert_ne!(stats["hot_hits"], "0");
+}
+
+#[test]
+fn commands_on_items_in_trees_are_linearizable() {
+    histories_have_an_order(|settings| {
+        settings.tree = Some("lb".parse().unwrap());
+        settings.hot_items = 0;
+    });
+}
+
+/// Runs clients against a server with changed settings and checks what they received. Returns its statistics.
+fn histories_have_an_order(change: impl FnOnce(&mut ServerSettings)) -> HashMap<String, String> {
     const KEYS: u64 = 3;
     const CALLS: usize = 1500;
-    let server = TestServer::start_with(|settings| settings.threads = CLIENTS);
+    let server = TestServer::start_with(|settings| {
+        settings.threads = CLIENTS;
+        change(settings);
+    });
     let seed = seed();
     let (clock, barrier) = (AtomicU64::new(0), Barrier::new(CLIENTS));
     let mut histories: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
@@ -147,6 +174,7 @@ fn commands_on_one_key_are_linearizable() {
             "key {key}, HALOCLINE_SEED={seed}: no order"
         );
     }
+    server.connect().stats("stats\r\n")
 }
 
 trait Calls {

@@ -215,7 +215,11 @@ impl<V> ItemCache<V> {
         let epoch = self.epoch.load(Acquire);
         let amounts = self.shards.iter().map(|shard| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            if shard.epoch() == epoch { shard.amounts() } else { (0, 0) }
+            if shard.epoch() == epoch {
+                shard.amounts()
+            } else {
+                (0, 0)
+            }
         });
         let (items, bytes) = amounts.fold((0, 0), |sum, shard| (sum.0 + shard.0, sum.1 + shard.1));
         ItemCacheStats {

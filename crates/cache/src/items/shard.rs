@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use crate::PolicyKind;
 use crate::hash_index::{HashIndex, mix};
 use crate::policy::{CacheItem, Capacity, Policy};
-use crate::PolicyKind;
 
 /// Bytes of the budget for each slot: small items, with what they cost, take about as much.
 const SLOT_SHARE: u64 = 384;

@@ -36,7 +36,10 @@ fn is_miss(found: &ItemLookup<Vec<u8>>) -> bool {
 #[test]
 fn budgets_are_kept() {
     let least = ItemShard::<Vec<u8>>::LEAST_BYTES * SHARDS as u64;
-    assert!(matches!(Cache::new(least - 1), Err(CacheError::BudgetTooSmall { .. })));
+    assert!(matches!(
+        Cache::new(least - 1),
+        Err(CacheError::BudgetTooSmall { .. })
+    ));
     for budget in [least, 1 << 20] {
         let cache = cache(budget);
         for key in 0..20_000 {

@@ -1,8 +1,8 @@
 //! A cache of pairs of 64-bit numbers in front of an ordered index, for any number of threads.
 //!
 //! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line. A lookup reads
-//! that line and, before it, a [mark](crate::write_marks) that stays in the core's caches. It stores at most a use
-//! count. A [gate](crate::gate) keeps lookups away while they do not pay.
+//! that line and, before it, a [mark](crate::write_marks) that stays in the core's caches. It stores at most
+//! a use count. A [gate](crate::gate) keeps lookups away while they do not pay.
 //!
 //! # Why reads are linearizable
 //! The index is linearizable by itself. A write of a key (1) marks the key, (2) changes the index, (3)

@@ -1,19 +1,20 @@
 //! The items: what the commands do, whatever the protocol calls them.
 //!
-//! An item is a key of a [`Store`] with an encoded [`Item`] as its value. The current store is named
-//! `memcached/items/N`; `flush_all` begins a new one, whose number is a key of the store `memcached/meta`,
-//! and empties the old one step by step.
+//! An item is a key of the current generation of an [`ItemStorage`] with an encoded [`Item`] as its value.
+//! `flush_all` begins a new generation; the storage empties the old one step by step.
 //!
 //! Invariants:
 //! - A command that reads and writes holds the lock of its key's shard, so that commands on one key are
-//!   linearizable. Plain lookups read the store alone, whose reads are linearizable by themselves.
-//! - The current store does not change while a command holds it for reading.
+//!   linearizable. Plain lookups read the storage, whose reads are linearizable by themselves, or the copies
+//!   of [hot items](hot).
+//! - The current generation does not change while a command holds it for reading.
 
 mod access;
 mod arithmetic;
 #[cfg(test)]
 mod crash;
 mod flush;
+mod hot;
 mod lookup;
 mod remove;
 mod write;
@@ -22,8 +23,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use halocline_pool::Pool;
-use halocline_store::{Clock, Store, Stores, StoresOptions, WriteBatch};
+use halocline_store::Clock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cas::CasValues;
@@ -31,11 +31,13 @@ use crate::error::Result;
 use crate::eviction::Evictor;
 use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
-use crate::item::{Item, OVERHEAD, size};
+use crate::item::{Item, OVERHEAD};
 use crate::stats::Counters;
+use crate::storage::{ItemChange, ItemGeneration, ItemStorage, StorageNumber};
 use access::AccessTable;
 
 pub(crate) use access::Access;
+pub(crate) use hot::HotItems;
 pub(crate) use arithmetic::{Arithmetic, Calculated};
 pub(crate) use lookup::{Found, Lookup};
 pub(crate) use remove::{Removal, RemoveOutcome};
@@ -46,14 +48,13 @@ const SHARDS: usize = 1024;
 
 /// The items of a server.
 pub(crate) struct Items {
-    pool: Pool,
-    pub(crate) stores: Stores,
-    meta: Store,
-    current: RwLock<Store>,
+    pub(crate) storage: Arc<dyn ItemStorage>,
+    current: RwLock<Arc<dyn ItemGeneration>>,
     shards: Box<[Mutex<()>]>,
     cas: CasValues,
     accesses: AccessTable,
     pub(crate) evictor: Option<Evictor>,
+    pub(crate) hot: Option<HotItems>,
     /// Most bytes of items where none makes room for others.
     limit: Option<u64>,
     pub(crate) counters: Counters,
@@ -69,37 +70,25 @@ pub(crate) fn system_clock() -> u64 {
 }
 
 impl Items {
-    /// Opens the items of a pool.
+    /// Starts with the items of a storage.
     pub(crate) fn open(
-        pool: &Pool,
+        storage: Arc<dyn ItemStorage>,
         clock: Clock,
         evictor: Option<Evictor>,
         limit: Option<u64>,
+        hot: Option<HotItems>,
     ) -> Result<Items> {
-        Items::open_with(pool, StoresOptions::default(), clock, evictor, limit)
-    }
-
-    fn open_with(
-        pool: &Pool,
-        options: StoresOptions,
-        clock: Clock,
-        evictor: Option<Evictor>,
-        limit: Option<u64>,
-    ) -> Result<Items> {
-        let stores = Stores::open_with(pool, options.with_clock(Arc::clone(&clock)))?;
-        let meta = stores.store(flush::META)?;
-        let current = flush::current(&stores, &meta)?;
+        let flush_at = storage.number(StorageNumber::FlushAt)?;
         Ok(Items {
-            pool: pool.clone(),
-            cas: CasValues::start(meta.clone(), clock())?,
-            flush_at: AtomicU64::new(flush::scheduled(&meta)?),
-            current: RwLock::new(current),
+            current: RwLock::new(storage.current()?),
+            cas: CasValues::start(Arc::clone(&storage), clock())?,
+            flush_at: AtomicU64::new(flush_at.unwrap_or(flush::NEVER)),
             shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
             accesses: AccessTable::new(),
             counters: Counters::default(),
-            meta,
-            stores,
+            storage,
             evictor,
+            hot,
             limit,
             clock,
         })
@@ -109,10 +98,15 @@ impl Items {
         (self.clock)()
     }
 
-    /// Returns the current store, after a flush that is due.
-    fn store(&self) -> Result<RwLockReadGuard<'_, Store>> {
+    /// Returns the current generation, after a flush that is due.
+    fn generation(&self) -> Result<RwLockReadGuard<'_, Arc<dyn ItemGeneration>>> {
         self.flush_if_due()?;
-        Ok(self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.present())
+    }
+
+    /// Returns the current generation.
+    fn present(&self) -> RwLockReadGuard<'_, Arc<dyn ItemGeneration>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
@@ -121,71 +115,66 @@ impl Items {
     }
 
     /// Returns the item of a key.
-    fn load(&self, store: &Store, key: &[u8]) -> Result<Option<Item>> {
-        let Some(pair) = store.get_pair(key)? else {
-            return Ok(None);
-        };
-        Item::decode(pair.value, pair.expires.map(millis)).map(Some)
+    fn load(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<Option<Item>> {
+        let stored = generation.get(key)?;
+        match stored.filter(|stored| !has_passed(stored.expires, self.now())) {
+            None => Ok(None),
+            Some(stored) => Item::decode(stored.value, stored.expires).map(Some),
+        }
     }
 
     /// Stores an item, or removes it if it has expired. The caller holds the lock of the key.
-    fn save(&self, store: &Store, key: &[u8], item: &mut Item) -> Result<()> {
-        if has_passed(item.expires, self.now()) {
-            return self.delete(store, key);
+    fn save(&self, generation: &dyn ItemGeneration, key: &[u8], item: &mut Item) -> Result<()> {
+        let expires = item.expires;
+        if has_passed(expires, self.now()) {
+            return self.delete(generation, key);
         }
-        let mut batch = WriteBatch::new();
-        let bytes = size(key.len(), item.data().len() as u64);
-        match item.expires {
-            None => batch.put(store, key, item.encode())?,
-            Some(expires) => {
-                let at = UNIX_EPOCH + std::time::Duration::from_millis(expires);
-                batch.put_until(store, key, item.encode(), at)?;
-            }
-        }
+        let value = item.encode();
+        let mut evicted = Vec::new();
         if let Some(evictor) = &self.evictor {
-            let evicted = evictor.stored(key, bytes, item.expires, self.now());
+            let bytes = self.storage.footprint(key.len(), value.len());
+            evicted = evictor.stored(key, bytes, expires, self.now());
             self.counters.evictions.add(evicted.len() as u64);
-            let mut leaving = WriteBatch::new();
-            let gone = match injected(MemcachedFault::EvictApart) {
-                true => &mut leaving,
-                false => &mut batch,
-            };
-            for key in &evicted {
-                gone.delete(store, key)?;
-            }
-            if !leaving.is_empty() {
-                self.stores.write(leaving)?;
-            }
         }
-        self.stores.write(batch)?;
+        let put = ItemChange::Put { key, value, expires };
+        let leaving = evicted.iter().map(|key| ItemChange::Delete { key });
+        let change = self.begin_change(key);
+        let _leaving: Vec<_> = evicted.iter().map(|key| self.begin_change(key)).collect();
+        if injected(MemcachedFault::EvictApart) {
+            generation.write(&leaving.collect::<Vec<_>>())?;
+            return generation.write(&[put]);
+        }
+        let changes: Vec<_> = std::iter::once(put).chain(leaving).collect();
+        generation.write(&changes)?;
+        Items::end_change(change, item);
         Ok(())
     }
 
     /// Removes an item. The caller holds the lock of the key.
-    fn delete(&self, store: &Store, key: &[u8]) -> Result<()> {
+    fn delete(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<()> {
         if let Some(evictor) = &self.evictor {
             evictor.removed(key);
         }
         self.accesses.forget(key);
-        store.delete(key)?;
-        Ok(())
+        let _change = self.begin_change(key);
+        generation.write(&[ItemChange::Delete { key }])
     }
 
     /// Returns true if there is no room for an item with so many bytes of data.
-    fn is_full(&self, store: &Store, data: u64) -> bool {
-        let taken = || store.bytes() + store.len() * OVERHEAD + data;
+    fn is_full(&self, generation: &dyn ItemGeneration, data: u64) -> bool {
+        let taken = || generation.bytes() + generation.len() * OVERHEAD + data;
         self.limit.is_some_and(|limit| taken() > limit)
     }
 
     /// Returns the number of items and the bytes of their keys and values.
     pub(crate) fn amounts(&self) -> (u64, u64) {
-        let store = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        (store.len(), store.bytes())
+        let generation = self.present();
+        (generation.len(), generation.bytes())
     }
 
     /// Makes what was acknowledged survive power loss.
     pub(crate) fn sync(&self) -> Result<()> {
-        Ok(self.pool.sync()?)
+        self.storage.sync()
     }
 
     /// Tells the eviction policy of the items that it does not know, until `stops`. Those that must leave do.
@@ -193,33 +182,25 @@ impl Items {
         let Some(evictor) = &self.evictor else {
             return Ok(());
         };
-        let store = self
-            .current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        for pair in store.scan::<&[u8]>(..).with_expiry() {
-            let pair = pair?;
+        let scanned = Arc::clone(&self.present());
+        scanned.scan(&mut |found| {
             if stops() {
-                return Ok(());
+                return Ok(false);
             }
-            let _lock = self.lock(&pair.key);
-            if evictor.knows(&pair.key) || !store.contains_key(&pair.key)? {
-                continue;
+            // A flush may have begun another generation meanwhile.
+            let generation = self.present();
+            let _lock = self.lock(found.key);
+            if evictor.knows(found.key) || !generation.contains(found.key)? {
+                return Ok(true);
             }
-            let bytes = size(pair.key.len(), pair.value.len() as u64);
-            let expires = pair.expires.map(millis);
-            let evicted = evictor.stored(&pair.key, bytes, expires, self.now());
+            let bytes = self.storage.footprint(found.key.len(), found.value_bytes);
+            let evicted = evictor.stored(found.key, bytes, found.expires, self.now());
             self.counters.evictions.add(evicted.len() as u64);
             for key in &evicted {
-                store.delete(key)?;
+                let _change = self.begin_change(key);
+                generation.write(&[ItemChange::Delete { key }])?;
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
-}
-
-/// Returns a time in ms since 1970.
-fn millis(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }

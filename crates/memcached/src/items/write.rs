@@ -44,12 +44,12 @@ pub(crate) enum WriteOutcome {
 impl Items {
     /// Stores a value of at most `most` bytes of data.
     pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<WriteOutcome> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let _lock = self.lock(write.key);
         let now = self.now();
         let needs_old = write.mode != StoreMode::Set || write.cas.is_some();
         let old = match needs_old {
-            true => self.load(&store, write.key)?,
+            true => self.load(&**generation, write.key)?,
             false => None,
         };
         let mut item = match self.changed(write, old, now) {
@@ -60,11 +60,11 @@ impl Items {
         if size > most {
             return Ok(WriteOutcome::TooLarge);
         }
-        if self.is_full(&store, size) {
+        if self.is_full(&**generation, size) {
             return Ok(WriteOutcome::NoRoom);
         }
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.save(&store, write.key, &mut item)?;
+        self.save(&**generation, write.key, &mut item)?;
         self.accesses.stored(write.key, now);
         self.counters.total_items.add(1);
         Ok(WriteOutcome::Stored { cas: item.cas, size })
@@ -117,10 +117,10 @@ impl Items {
 
     /// Removes an item whose new value could not be stored, so that no client reads the old one.
     pub(crate) fn drop_outdated(&self, key: &[u8]) -> Result<()> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let _lock = self.lock(key);
-        if store.contains_key(key)? {
-            self.delete(&store, key)?;
+        if generation.contains(key)? {
+            self.delete(&**generation, key)?;
         }
         Ok(())
     }

@@ -8,9 +8,6 @@ mod statistics;
 
 use std::time::Instant;
 
-use halocline_pool::PoolError;
-use halocline_store::StoreError;
-
 use crate::error::MemcachedError;
 use crate::protocol::Command;
 use crate::server::Shared;
@@ -64,12 +61,7 @@ pub(crate) fn execute(shared: &Shared, command: &Command<'_>, data: &[u8], reply
 /// Appends the reply to a command that failed. Nothing was acknowledged.
 fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
     tracing::warn!(%error, "a command failed");
-    let is_full = matches!(
-        error,
-        MemcachedError::Store(StoreError::Pool(PoolError::DiskFull { .. }))
-            | MemcachedError::Pool(PoolError::DiskFull { .. })
-    );
-    if is_full {
+    if error.is_full() {
         no_room(shared, reply);
         return;
     }

@@ -3,14 +3,20 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use halocline_memcached::ServerSettings;
 
-use crate::cli::MemcachedOptions;
+use super::redb::RedbStorage;
+use crate::cli::{MemcachedOptions, RedbServerOptions, ServerKind};
 use crate::disk;
+use crate::systems::System;
 
+/// Most connections of a server.
+const MOST_CONNECTIONS: usize = 4096;
 /// Longest time until a server must answer.
 const START: Duration = Duration::from_secs(30);
 
@@ -20,16 +26,9 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) version: String,
     program: PathBuf,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Memcached,
-    /// Halocline, whose pool is treated as persistent memory.
-    HaloclineOnDax,
-    /// Halocline on a page-cache file: every acknowledgement waits for the disk.
-    Halocline,
+    kind: ServerKind,
+    /// The pool is treated as persistent memory. Otherwise every acknowledgement waits for the disk.
+    is_dax: bool,
 }
 
 /// A server that runs, until it is dropped.
@@ -41,42 +40,77 @@ pub(crate) struct RunningServer {
 impl MemcachedOptions {
     /// Returns the servers that are compared.
     pub(super) fn servers(&self, directory: &Path) -> Result<Vec<Server>> {
-        let halocline = match disk::is_tmpfs(directory)? {
-            true => Kind::HaloclineOnDax,
-            false => Kind::Halocline,
-        };
-        let server = |name: &str, program: &Path, kind| -> Result<Server> {
-            let output = Command::new(program).arg("--version").output();
-            let output = output.with_context(|| format!("cannot run {}", program.display()))?;
-            let version = String::from_utf8_lossy(&output.stdout);
-            let version = version.split_whitespace().last().unwrap_or("unknown").to_owned();
+        let is_dax = disk::is_tmpfs(directory)?;
+        let server = |kind: ServerKind| -> Result<Server> {
+            let program = match kind {
+                ServerKind::Memcached => self.memcached.clone(),
+                ServerKind::Redb => std::env::current_exe()?,
+                _ => self.halocline.clone(),
+            };
+            let version = match kind {
+                ServerKind::Redb => System::Redb.version().to_owned(),
+                _ => version(&program)?,
+            };
             Ok(Server {
-                name: name.to_owned(),
+                name: kind.name().to_owned(),
                 version,
-                program: program.to_path_buf(),
+                program,
                 kind,
+                is_dax,
             })
         };
-        Ok(vec![
-            server("halocline", &self.halocline, halocline)?,
-            server("memcached", &self.memcached, Kind::Memcached)?,
-        ])
+        self.servers.iter().map(|kind| server(*kind)).collect()
     }
+}
+
+/// Returns the version that a program prints.
+fn version(program: &Path) -> Result<String> {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.with_context(|| format!("cannot run {}", program.display()))?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    Ok(version.split_whitespace().last().unwrap_or("unknown").to_owned())
+}
+
+/// Serves items in redb until the process is killed.
+pub(crate) fn serve_redb(options: &RedbServerOptions) -> Result<()> {
+    let storage = RedbStorage::open(&options.directory)?;
+    let mut settings = ServerSettings::new(&options.directory);
+    settings.listen = vec![options.listen];
+    settings.threads = options.threads;
+    settings.max_connections = MOST_CONNECTIONS;
+    settings.hot_items = options.hot_items << 20;
+    halocline_memcached::Server::with_storage(settings, Arc::new(storage))?.wait()?;
+    Ok(())
 }
 
 impl Server {
     /// Starts the server with a pool in an empty directory, and waits until it accepts connections.
     pub(super) fn start(&self, directory: &Path, options: &MemcachedOptions) -> Result<RunningServer> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let (threads, hot_items) = (options.server_threads.to_string(), options.hot_items.to_string());
         let mut command = Command::new(&self.program);
-        command.args(["-l", "127.0.0.1", "-p", &address.port().to_string(), "-U", "0"]);
-        command.args(["-t", &options.server_threads.to_string(), "-c", "4096"]);
+        if self.kind == ServerKind::Redb {
+            command.args(["memcached-over-redb", "--listen", &address.to_string(), "--threads", &threads]);
+            command.args(["--hot-items", &hot_items, "--directory"]).arg(directory);
+        } else {
+            let connections = MOST_CONNECTIONS.to_string();
+            command.args(["-l", "127.0.0.1", "-p", &address.port().to_string(), "-U", "0"]);
+            command.args(["-t", &threads, "-c", &connections]);
+        }
         match self.kind {
+            ServerKind::Redb => {}
             // Enough for all items: none is evicted.
-            Kind::Memcached => command.args(["-m", "8192", "-u", "root"]),
-            Kind::HaloclineOnDax => command.arg(directory.join("items.pool")).arg("--assume-dax"),
-            Kind::Halocline => command.arg(directory.join("items.pool")),
-        };
+            ServerKind::Memcached => _ = command.args(["-m", "8192", "-u", "root"]),
+            kind => {
+                command.arg(directory.join("items.pool")).args(["--hot-items", &hot_items]);
+                if kind != ServerKind::Halocline {
+                    command.args(["--tree", kind.name()]);
+                }
+                if self.is_dax {
+                    command.arg("--assume-dax");
+                }
+            }
+        }
         let child = command
             .stdout(Stdio::null())
             .spawn()
