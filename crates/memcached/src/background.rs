@@ -1,5 +1,5 @@
-//! Work beside the connections: freeing what was flushed or has expired, syncing for group durability, and telling the
-//! eviction policy of the items that were there before.
+//! Work beside the connections: freeing what was flushed or has expired, syncing for group durability, and
+//! telling the eviction policy of the items that were there before.
 
 use std::sync::Arc;
 use std::time::Duration;

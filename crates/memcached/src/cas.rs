@@ -28,7 +28,8 @@ pub(crate) struct CasValues {
 }
 
 impl CasValues {
-    /// Starts with a new block of the numbers whose end is in a storage, at a time in milliseconds since 1970.
+    /// Starts with a new block of the numbers whose end is in a storage, at a time in milliseconds since
+    /// 1970.
     pub(crate) fn start(storage: Arc<dyn ItemStorage>, now: u64) -> Result<CasValues> {
         let stored = storage.number(StorageNumber::CasEnd)?;
         let first = stored.unwrap_or(1).max(now.saturating_mul(EACH_MILLISECOND));

@@ -42,9 +42,7 @@ pub enum MemcachedError {
         asked: &'static str,
     },
     /// The record of an item is damaged.
-    #[error(
-        "the record at offset {offset} of {path} is damaged: {reason}; the item is lost, store it again"
-    )]
+    #[error("the record at offset {offset} of {path} is damaged: {reason}; the item is lost, store it again")]
     DamagedRecord {
         /// Path of the pool.
         path: PathBuf,

@@ -6,8 +6,8 @@
 //!
 //! # Structure
 //! `connection` reads bytes, `session` finds requests in them, `protocol` parses lines, `replies` executes
-//! and answers, `items` does what commands mean, and `storage` keeps the items. Only `connection`, `server` and
-//! `background` know of the runtime.
+//! and answers, `items` does what commands mean, and `storage` keeps the items. Only `connection`, `server`
+//! and `background` know of the runtime.
 
 mod args;
 mod auth;
@@ -33,7 +33,7 @@ mod workers;
 pub use args::MemcachedArgs;
 pub use error::MemcachedError;
 pub use server::{Server, Stopper};
+pub use settings::{Durability, GROUP, MOST_ITEM, ServerSettings, TlsFiles};
 pub use storage::{
     ItemChange, ItemGeneration, ItemStorage, ItemStorageStats, ScannedItem, StorageNumber, StoredItem,
 };
-pub use settings::{Durability, GROUP, MOST_ITEM, ServerSettings, TlsFiles};

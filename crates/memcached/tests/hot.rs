@@ -30,10 +30,19 @@ fn copies_answer_lookups_as_the_storage_would() {
         }
         let hits = ["get_hits", "get_hits_dram", "get_hits_slow_tier", "hot_items"];
         assert_eq!(hits.map(|name| number(&mut client, name)), [3, 2, 1, 1]);
-        client.talk("set a 8 0 4\r\nnew!\r\nget a\r\n", "STORED\r\nVALUE a 8 4\r\nnew!\r\nEND\r\n");
-        client.talk("append a 0 0 1\r\n+\r\nget a\r\n", "STORED\r\nVALUE a 8 5\r\nnew!+\r\nEND\r\n");
+        client.talk(
+            "set a 8 0 4\r\nnew!\r\nget a\r\n",
+            "STORED\r\nVALUE a 8 4\r\nnew!\r\nEND\r\n",
+        );
+        client.talk(
+            "append a 0 0 1\r\n+\r\nget a\r\n",
+            "STORED\r\nVALUE a 8 5\r\nnew!+\r\nEND\r\n",
+        );
         client.talk("touch a 10\r\nmg a t\r\n", "TOUCHED\r\nHD t10\r\n");
-        client.talk("set n 0 0 1\r\n1\r\nget n\r\nincr n 5\r\n", "STORED\r\nVALUE n 0 1\r\n1\r\nEND\r\n6\r\n");
+        client.talk(
+            "set n 0 0 1\r\n1\r\nget n\r\nincr n 5\r\n",
+            "STORED\r\nVALUE n 0 1\r\n1\r\nEND\r\n6\r\n",
+        );
         client.talk("get n\r\n", "VALUE n 0 1\r\n6\r\nEND\r\n");
         client.talk("delete n\r\nget n\r\n", "DELETED\r\nEND\r\n");
         // An invalidated item is stale for the first client alone.
@@ -41,8 +50,10 @@ fn copies_answer_lookups_as_the_storage_would() {
         client.talk("mg a\r\nmg a\r\n", "HD Z X\r\nHD Z X\r\n");
         server.advance(30);
         client.talk("get a\r\nmg a\r\n", "END\r\nEN\r\n");
-        client.talk("set b 0 0 1\r\nx\r\nget b\r\nflush_all\r\nget b\r\n",
-            "STORED\r\nVALUE b 0 1\r\nx\r\nEND\r\nOK\r\nEND\r\n");
+        client.talk(
+            "set b 0 0 1\r\nx\r\nget b\r\nflush_all\r\nget b\r\n",
+            "STORED\r\nVALUE b 0 1\r\nx\r\nEND\r\nOK\r\nEND\r\n",
+        );
         assert_eq!(number(&mut client, "hot_items"), 0);
     }
 }
@@ -78,6 +89,11 @@ fn without_copies_the_slow_tier_answers() {
     let mut client = server.connect();
     client.talk("set a 0 0 1\r\nx\r\n", "STORED\r\n");
     (0..3).for_each(|_| client.talk("get a\r\n", "VALUE a 0 1\r\nx\r\nEND\r\n"));
-    let hits = ["get_hits_dram", "get_hits_slow_tier", "hot_items", "hot_items_used"];
+    let hits = [
+        "get_hits_dram",
+        "get_hits_slow_tier",
+        "hot_items",
+        "hot_items_used",
+    ];
     assert_eq!(hits.map(|name| number(&mut client, name)), [0, 3, 0, 0]);
 }

@@ -115,7 +115,10 @@ impl ItemGeneration for MemoryGeneration {
 
     fn bytes(&self) -> u64 {
         let items = self.0.read().unwrap();
-        items.iter().map(|(key, item)| (key.len() + item.value.len()) as u64).sum()
+        items
+            .iter()
+            .map(|(key, item)| (key.len() + item.value.len()) as u64)
+            .sum()
     }
 }
 
@@ -133,10 +136,16 @@ fn start(storage: &Arc<MemoryStorage>) -> (Server, Client<TcpStream>) {
 fn a_program_brings_its_own_storage() {
     let storage = Arc::new(MemoryStorage::default());
     let (server, mut client) = start(&storage);
-    client.talk("set a 5 0 3\r\nabc\r\nget a\r\n", "STORED\r\nVALUE a 5 3\r\nabc\r\nEND\r\n");
+    client.talk(
+        "set a 5 0 3\r\nabc\r\nget a\r\n",
+        "STORED\r\nVALUE a 5 3\r\nabc\r\nEND\r\n",
+    );
     // The server knows that it has expired.
     client.talk("set b 0 -1 1\r\nx\r\nget b\r\n", "STORED\r\nEND\r\n");
-    client.talk("get broken\r\n", "SERVER_ERROR the storage of the items failed: the map is broken\r\n");
+    client.talk(
+        "get broken\r\n",
+        "SERVER_ERROR the storage of the items failed: the map is broken\r\n",
+    );
     assert_eq!(client.stats("stats settings\r\n")["storage"], "maps");
     let cas = client.cas("a");
     server.stop();

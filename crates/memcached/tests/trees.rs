@@ -14,16 +14,24 @@ fn items_in_trees_are_there_after_a_restart() {
         let large = data(900_000);
         client.talk("set a 5 0 3\r\nabc\r\n", "STORED\r\n");
         client.talk("set b 0 100 1\r\nx\r\n", "STORED\r\n");
-        client.talk("incr a 1\r\nset n 0 0 1\r\n9\r\nincr n 1\r\n",
-            "CLIENT_ERROR cannot increment or decrement non-numeric value\r\nSTORED\r\n10\r\n");
+        client.talk(
+            "incr a 1\r\nset n 0 0 1\r\n9\r\nincr n 1\r\n",
+            "CLIENT_ERROR cannot increment or decrement non-numeric value\r\nSTORED\r\n10\r\n",
+        );
         client.send(&[b"set large 0 0 900000\r\n", &large[..], b"\r\n"].concat());
         client.expect(b"STORED\r\n");
         let cas = client.cas("a");
-        assert_eq!(client.stats("stats settings\r\n")["storage"], format!("tree {kind}"));
+        assert_eq!(
+            client.stats("stats settings\r\n")["storage"],
+            format!("tree {kind}")
+        );
         // The kind is that of the pool.
         server.restart(|settings| settings.tree = None);
         let mut client = server.connect();
-        client.talk("get a n\r\n", "VALUE a 5 3\r\nabc\r\nVALUE n 0 2\r\n10\r\nEND\r\n");
+        client.talk(
+            "get a n\r\n",
+            "VALUE a 5 3\r\nabc\r\nVALUE n 0 2\r\n10\r\nEND\r\n",
+        );
         assert_eq!(client.cas("a"), cas);
         client.talk("mg b t\r\n", "HD t100\r\n");
         client.send(b"get large\r\n");

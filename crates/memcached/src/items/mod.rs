@@ -37,8 +37,8 @@ use crate::storage::{ItemChange, ItemGeneration, ItemStorage, StorageNumber};
 use access::AccessTable;
 
 pub(crate) use access::Access;
-pub(crate) use hot::HotItems;
 pub(crate) use arithmetic::{Arithmetic, Calculated};
+pub(crate) use hot::HotItems;
 pub(crate) use lookup::{Found, Lookup};
 pub(crate) use remove::{Removal, RemoveOutcome};
 pub(crate) use write::{Write, WriteOutcome};

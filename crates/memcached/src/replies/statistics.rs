@@ -75,11 +75,19 @@ fn tiers(shared: &Shared, reply: &mut Vec<u8>) {
     let items = &shared.items;
     let dram = items.counters.hot_hits.get();
     stat(reply, "get_hits_dram", dram);
-    stat(reply, "get_hits_slow_tier", items.counters.get_hits.get().saturating_sub(dram));
+    stat(
+        reply,
+        "get_hits_slow_tier",
+        items.counters.get_hits.get().saturating_sub(dram),
+    );
     let hot = items.hot.as_ref().map(|hot| hot.stats());
     stat(reply, "hot_items", hot.map_or(0, |hot| hot.items));
     stat(reply, "hot_bytes", hot.map_or(0, |hot| hot.bytes));
-    stat(reply, "hot_items_used", u8::from(hot.is_some_and(|hot| hot.is_on)));
+    stat(
+        reply,
+        "hot_items_used",
+        u8::from(hot.is_some_and(|hot| hot.is_on)),
+    );
 }
 
 fn settings(shared: &Shared, reply: &mut Vec<u8>) {

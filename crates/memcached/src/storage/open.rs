@@ -28,10 +28,22 @@ pub(crate) fn open(pool: &Pool, tree: Option<TreeKind>, clock: Clock) -> Result<
         asked: asked.name(),
     };
     match (found, tree) {
-        (Some(found), Some(asked)) if found != asked => Err(other(format!("in trees of kind `{found}`"), asked)),
-        (Some(kind), _) => Ok(Arc::new(TreeStorage::open(pool, kind, clock, TreeStorageOptions::default())?)),
+        (Some(found), Some(asked)) if found != asked => {
+            Err(other(format!("in trees of kind `{found}`"), asked))
+        }
+        (Some(kind), _) => Ok(Arc::new(TreeStorage::open(
+            pool,
+            kind,
+            clock,
+            TreeStorageOptions::default(),
+        )?)),
         (None, Some(asked)) if has_store(pool)? => Err(other("in the key-value store".to_owned(), asked)),
-        (None, Some(kind)) => Ok(Arc::new(TreeStorage::open(pool, kind, clock, TreeStorageOptions::default())?)),
+        (None, Some(kind)) => Ok(Arc::new(TreeStorage::open(
+            pool,
+            kind,
+            clock,
+            TreeStorageOptions::default(),
+        )?)),
         (None, None) => {
             let options = StoresOptions::default().with_clock(clock);
             Ok(Arc::new(StoreStorage::open(pool, options)?))

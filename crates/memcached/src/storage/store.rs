@@ -106,7 +106,9 @@ impl ItemStorage for StoreStorage {
         let current = *self.current_number();
         // A store with a greater number may be that of a flush under way.
         let is_old = |name: &String| {
-            let number = name.strip_prefix(PREFIX).and_then(|number| number.parse::<u64>().ok());
+            let number = name
+                .strip_prefix(PREFIX)
+                .and_then(|number| number.parse::<u64>().ok());
             number.is_some_and(|number| number < current)
         };
         let Some(old) = self.stores.names().into_iter().find(is_old) else {
@@ -182,8 +184,16 @@ impl ItemGeneration for StoreGeneration {
         let mut batch = WriteBatch::new();
         for change in changes {
             match *change {
-                ItemChange::Put { key, value, expires: None } => batch.put(store, key, value)?,
-                ItemChange::Put { key, value, expires: Some(expires) } => {
+                ItemChange::Put {
+                    key,
+                    value,
+                    expires: None,
+                } => batch.put(store, key, value)?,
+                ItemChange::Put {
+                    key,
+                    value,
+                    expires: Some(expires),
+                } => {
                     let at = UNIX_EPOCH + Duration::from_millis(expires);
                     batch.put_until(store, key, value, at)?;
                 }

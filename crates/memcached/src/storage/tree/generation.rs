@@ -172,8 +172,8 @@ impl TreeGeneration {
         Ok(Ok(place))
     }
 
-    /// Like [`find`](Self::find) for a change, which replaces all records of a hash if one of them is damaged:
-    /// they are lost anyway.
+    /// Like [`find`](Self::find) for a change, which replaces all records of a hash if one of them is
+    /// damaged: they are lost anyway.
     fn find_to_change(&self, hash: u64, key: &[u8]) -> Result<Place> {
         Ok(self.find(hash, key)?.unwrap_or_else(|(offset, reason)| {
             tracing::warn!(error = %self.shared.damaged(offset, reason), "items are replaced");

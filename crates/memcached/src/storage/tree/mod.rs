@@ -120,10 +120,15 @@ impl TreeStorage {
         let current = name(number);
         let names: Vec<String> = {
             let snapshot = pool.snapshot()?;
-            snapshot.objects().map(|object| object.name().to_owned()).collect()
+            snapshot
+                .objects()
+                .map(|object| object.name().to_owned())
+                .collect()
         };
         // Trees of former flushes, or that of one which a crash has interrupted.
-        let others = names.iter().filter(|name| name.starts_with(PREFIX) && **name != current);
+        let others = names
+            .iter()
+            .filter(|name| name.starts_with(PREFIX) && **name != current);
         for other in others {
             remove(pool, other)?;
         }
@@ -173,7 +178,9 @@ impl TreeStorage {
         if let Err(error) = scanned {
             tracing::warn!(%error, "the space of flushed items is free after the next start");
         }
-        entries.iter().for_each(|(hash, first)| old.free_all(*hash, *first));
+        entries
+            .iter()
+            .for_each(|(hash, first)| old.free_all(*hash, *first));
         if let Some(after) = entries.last().and_then(|(hash, _)| hash.checked_add(1)) {
             generations.next = after;
             return Ok(true);
@@ -287,7 +294,9 @@ impl ItemStorage for TreeStorage {
     fn stats(&self) -> ItemStorageStats {
         // Not the statistics of the trees, for which all their leaves may have to be read.
         let pool_bytes = self.shared.pool.snapshot().map(|snapshot| {
-            let objects = snapshot.objects().filter(|object| object.name().starts_with("memcached/"));
+            let objects = snapshot
+                .objects()
+                .filter(|object| object.name().starts_with("memcached/"));
             objects.map(|object| object.bytes()).sum()
         });
         ItemStorageStats {

@@ -75,7 +75,10 @@ impl RecordSize {
         }
         // Each part takes a node's bytes, of which its offset in the first node costs 8.
         let parts = (single - LARGEST_NODE).div_ceil(LARGEST_NODE - size_of::<u64>());
-        RecordSize { class: LARGEST, parts }
+        RecordSize {
+            class: LARGEST,
+            parts,
+        }
     }
 
     /// Returns the bytes of all nodes.
@@ -128,7 +131,9 @@ pub(super) fn store(medium: &Medium, nodes: &[u64], key: &[u8], value: &[u8], ex
         reserved: [0; 7],
     };
     image.extend_from_slice(header.as_bytes());
-    parts.iter().for_each(|part| image.extend_from_slice(&part.to_le_bytes()));
+    parts
+        .iter()
+        .for_each(|part| image.extend_from_slice(&part.to_le_bytes()));
     image.extend_from_slice(key);
     let sum = head_sum(*offset, &image);
     image[..size_of::<u64>()].copy_from_slice(&sum.to_le_bytes());
@@ -239,7 +244,10 @@ impl RecordHead {
         if xxh3_64(&value) != self.data_sum {
             return Err("its value contradicts its checksum");
         }
-        Ok(StoredItem { value, expires: self.expires })
+        Ok(StoredItem {
+            value,
+            expires: self.expires,
+        })
     }
 }
 
@@ -285,7 +293,9 @@ mod tests {
     fn records_of_all_sizes_are_read_as_they_were_written() {
         let medium = Medium::from(Dram::new(64 << 20).unwrap());
         let largest = 1 << 20;
-        for value_len in [0, 1, 150, 151, 200, 208, 209, 5000, 65_000, 65_478, 65_479, 200_000, largest] {
+        for value_len in [
+            0, 1, 150, 151, 200, 208, 209, 5000, 65_000, 65_478, 65_479, 200_000, largest,
+        ] {
             for key_len in [1, 10, 250] {
                 let size = RecordSize::of(key_len, value_len);
                 let nodes: Vec<u64> = (1..=size.parts as u64 + 1)
@@ -298,7 +308,13 @@ mod tests {
                 let head = load_head(&medium, nodes[0]).unwrap();
                 assert_eq!((&head.key, head.next), (&key, Some(UNIT * 77)));
                 assert!(head.nodes().eq(nodes.iter().copied()));
-                assert_eq!(head.load(&medium).unwrap(), StoredItem { value, expires: Some(5) });
+                assert_eq!(
+                    head.load(&medium).unwrap(),
+                    StoredItem {
+                        value,
+                        expires: Some(5)
+                    }
+                );
             }
         }
     }

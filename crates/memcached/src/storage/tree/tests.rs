@@ -142,12 +142,21 @@ fn a_damaged_record_costs_its_item_alone() {
         put(&*items, key, b"value", None);
     }
     let damage = |key: &[u8]| {
-        let offset = storage.generations().current.tree.get(xxh3_64(key)).unwrap().unwrap();
+        let offset = storage
+            .generations()
+            .current
+            .tree
+            .get(xxh3_64(key))
+            .unwrap()
+            .unwrap();
         storage.shared.slabs.medium().store(offset + 40, &[99]);
     };
     damage(b"a");
     damage(b"b");
-    assert!(matches!(items.get(b"a"), Err(MemcachedError::DamagedRecord { .. })));
+    assert!(matches!(
+        items.get(b"a"),
+        Err(MemcachedError::DamagedRecord { .. })
+    ));
     put(&*items, b"a", b"new", None);
     assert_eq!(value(&*items, b"a").unwrap(), b"new");
     drop((items, storage));
