@@ -24,7 +24,9 @@ pub(super) struct ItemShard<V> {
     capacity: Capacity,
     policy: Box<dyn Policy>,
     index: HashIndex,
+    /// The slots that were used so far.
     entries: Vec<Option<CachedItem<V>>>,
+    /// Those of them that have no item.
     free: Vec<u32>,
     items: u64,
     bytes: u64,
@@ -69,8 +71,8 @@ impl<V> ItemShard<V> {
             capacity,
             policy: kind.build(capacity),
             index,
-            entries: (0..slots).map(|_| None).collect(),
-            free: (0..=items).rev().collect(),
+            entries: Vec::with_capacity(slots),
+            free: Vec::new(),
             items: 0,
             bytes: 0,
         })
@@ -87,11 +89,10 @@ impl<V> ItemShard<V> {
         }
         self.epoch = epoch;
         if self.items > 0 {
-            let slots = self.entries.len();
             self.policy = self.kind.build(self.capacity);
-            self.index = HashIndex::new(slots);
-            self.entries.fill_with(|| None);
-            self.free = (0..slots as u32).rev().collect();
+            self.index = HashIndex::new(self.capacity.items as usize + 1);
+            self.entries.clear();
+            self.free.clear();
             (self.items, self.bytes) = (0, 0);
         }
     }
@@ -124,8 +125,13 @@ impl<V> ItemShard<V> {
         if u64::from(bytes) * LARGEST_SHARE > self.capacity.bytes || self.find(hash, key).is_some() {
             return;
         }
-        let Some(slot) = self.free.pop() else {
-            return;
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.entries.len() > self.capacity.items as usize => return,
+            None => {
+                self.entries.push(None);
+                self.entries.len() as u32 - 1
+            }
         };
         let item = CacheItem {
             slot,

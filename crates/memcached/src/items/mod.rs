@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::eviction::Evictor;
 use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
-use crate::item::{Item, OVERHEAD};
+use crate::item::Item;
 use crate::stats::Counters;
 use crate::storage::{ItemChange, ItemGeneration, ItemStorage, StorageNumber};
 use access::AccessTable;
@@ -162,8 +162,8 @@ impl Items {
 
     /// Returns true if there is no room for an item with so many bytes of data.
     fn is_full(&self, generation: &dyn ItemGeneration, data: u64) -> bool {
-        let taken = || generation.bytes() + generation.len() * OVERHEAD + data;
-        self.limit.is_some_and(|limit| taken() > limit)
+        self.limit
+            .is_some_and(|limit| generation.footprint() + data > limit)
     }
 
     /// Returns the number of items and the bytes of their keys and values.

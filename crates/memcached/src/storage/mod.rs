@@ -132,6 +132,11 @@ pub trait ItemGeneration: Send + Sync {
 
     /// Returns the bytes of keys and values.
     fn bytes(&self) -> u64;
+
+    /// Returns the sum of the [footprints](ItemStorage::footprint) of the items.
+    fn footprint(&self) -> u64 {
+        self.bytes() + self.len() * item::OVERHEAD
+    }
 }
 
 /// The value of a key.

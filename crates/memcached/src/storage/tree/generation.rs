@@ -44,6 +44,8 @@ pub(crate) struct TreeGeneration {
     /// Items and bytes of keys and values: those that were stored or found since the start.
     items: AtomicU64,
     bytes: AtomicU64,
+    /// Bytes of their nodes.
+    footprint: AtomicU64,
     /// A flush has replaced it, and its records are being freed.
     retired: AtomicBool,
     /// An item with a time of expiry may be there.
@@ -108,6 +110,7 @@ impl TreeGeneration {
             tree,
             items: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            footprint: AtomicU64::new(0),
             retired: AtomicBool::new(false),
             may_expire: AtomicBool::new(false),
         }
@@ -122,6 +125,7 @@ impl TreeGeneration {
     pub(super) fn count(&self, record: &RecordHead) {
         self.items.fetch_add(1, Relaxed);
         self.bytes.fetch_add(record.bytes(), Relaxed);
+        self.footprint.fetch_add(record.size().bytes(), Relaxed);
         if record.expires.is_some() {
             self.may_expire.store(true, Relaxed);
         }
@@ -136,6 +140,7 @@ impl TreeGeneration {
                 if !was_in_doubt {
                     self.items.fetch_sub(1, Relaxed);
                     self.bytes.fetch_sub(record.bytes(), Relaxed);
+                    self.footprint.fetch_sub(record.size().bytes(), Relaxed);
                 }
                 slabs.free_nodes(record.size().class, record.nodes());
             }
@@ -203,14 +208,15 @@ impl TreeGeneration {
             self.reuse_early(old)?;
         }
         if let Err(error) = self.link(hash, nodes[0], &place) {
-            // After a failure of the medium a link may lead there.
-            if error.is_full() {
+            // Where the medium has failed, a link may lead there; the pool refuses before anything is changed.
+            if matches!(error, MemcachedError::Pool(_)) {
                 shared.slabs.free_nodes(size.class, nodes);
             }
             return Err(error);
         }
         self.items.fetch_add(1, Relaxed);
         self.bytes.fetch_add((key.len() + value.len()) as u64, Relaxed);
+        self.footprint.fetch_add(size.bytes(), Relaxed);
         if expires.is_some() {
             self.may_expire.store(true, Relaxed);
         }
@@ -374,6 +380,10 @@ impl ItemGeneration for TreeGeneration {
 
     fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    fn footprint(&self) -> u64 {
+        self.footprint.load(Relaxed)
     }
 }
 

@@ -165,7 +165,7 @@ pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<RecordHead, &'st
     }
     let mut first = [0; FIRST];
     medium.load(offset, &mut first);
-    let (header, rest) = RecordHeader::read_from_prefix(&first).map_err(|_| "it has no header")?;
+    let (header, _) = RecordHeader::read_from_prefix(&first).map_err(|_| "it has no header")?;
     if header.version != VERSION {
         return Err("its header is none");
     }
@@ -175,20 +175,17 @@ pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<RecordHead, &'st
     if size.parts != parts || parts > MOST_PARTS || offset > end - u64::from(CLASSES[size.class]).min(end) {
         return Err("its lengths contradict each other");
     }
-    let variable = parts * size_of::<u64>() + key_len;
-    let mut more = Vec::new();
-    let variable: &[u8] = match rest.get(..variable) {
-        Some(variable) => variable,
+    let head_len = HEADER + parts * size_of::<u64>() + key_len;
+    let mut longer = Vec::new();
+    let head = match first.get(..head_len) {
+        Some(head) => head,
         None => {
-            more.resize(variable, 0);
-            medium.load(offset + HEADER as u64, &mut more);
-            &more
+            longer.resize(head_len, 0);
+            medium.load(offset, &mut longer);
+            &longer
         }
     };
-    let mut summed = Vec::with_capacity(HEADER + variable.len());
-    summed.extend_from_slice(&first[..HEADER]);
-    summed.extend_from_slice(variable);
-    if head_sum(offset, &summed) != header.head_sum.get() {
+    if head_sum(offset, head) != header.head_sum.get() {
         return Err("its head contradicts its checksum");
     }
     let units = header.next.get() & ((1 << LINK_BITS) - 1);
@@ -196,7 +193,7 @@ pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<RecordHead, &'st
     if link(offset, next) != header.next.get() {
         return Err("its link contradicts its checksum");
     }
-    let (parts, key) = variable.split_at(parts * size_of::<u64>());
+    let (parts, key) = head[HEADER..].split_at(parts * size_of::<u64>());
     let expires = header.expires.get();
     Ok(RecordHead {
         offset,

@@ -98,6 +98,7 @@ fn random_changes_agree_with_a_model() {
                 97 => {
                     reclaim(&storage);
                     assert_eq!(storage.stats().live_bytes, needed(&storage), "step {step}");
+                    assert_eq!(items.footprint(), needed(&storage));
                     let bytes: usize = model.iter().map(|(key, data)| key.len() + data.len()).sum();
                     assert_eq!((items.len(), items.bytes()), (model.len() as u64, bytes as u64));
                 }
@@ -166,6 +167,37 @@ fn a_damaged_record_costs_its_item_alone() {
     assert_eq!(value(&*items, b"b"), None);
     assert_eq!(value(&*items, b"c").unwrap(), b"value");
     assert_eq!(storage.stats().live_bytes, needed(&storage));
+}
+
+#[test]
+fn a_full_pool_keeps_what_it_has() {
+    let medium = Dram::with_reserve(0, 16 << 20).unwrap();
+    let pool = Pool::create_on(Arc::new(medium)).unwrap();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    let value_of = |number: u32| vec![number as u8; 1 + number as usize * 37 % 5000];
+    let mut stored = 0_u32;
+    let error = loop {
+        let (key, value) = (stored.to_le_bytes(), value_of(stored));
+        let put = ItemChange::Put {
+            key: &key,
+            value: &value,
+            expires: None,
+        };
+        match items.write(&[put]) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, MemcachedError::Pool(_)), "{error}");
+    assert!(stored > 1000);
+    for number in 0..stored {
+        assert_eq!(value(&*items, &number.to_le_bytes()).unwrap(), value_of(number));
+    }
+    assert_eq!(storage.stats().live_bytes, needed(&storage));
+    let key = 0_u32.to_le_bytes();
+    items.write(&[ItemChange::Delete { key: &key }]).unwrap();
+    put(&*items, &key, b"x", None);
 }
 
 #[test]
