@@ -15,8 +15,8 @@ use crate::cli::{Arguments, MemcachedOptions};
 use crate::disk::ScratchDirectory;
 use crate::report::{Config, Report};
 use client::{Load, Outcome};
-pub(crate) use server::serve_redb;
 use server::Server;
+pub(crate) use server::serve_redb;
 
 /// A configuration of a measurement.
 #[derive(Debug, Clone, Copy)]

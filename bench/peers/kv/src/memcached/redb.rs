@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use halocline_memcached::{
-    ItemChange, ItemGeneration, ItemStorage, ItemStorageStats, MemcachedError, ScannedItem, StorageNumber, StoredItem,
+    ItemChange, ItemGeneration, ItemStorage, ItemStorageStats, MemcachedError, ScannedItem, StorageNumber,
+    StoredItem,
 };
 use redb::{
-    Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
-    WriteTransaction,
+    Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    TableDefinition, WriteTransaction,
 };
 
 use crate::disk;
@@ -71,7 +72,9 @@ fn write<T>(
 impl RedbStorage {
     /// Opens the database in a directory, which is created if it is not there.
     pub(super) fn open(directory: &Path) -> Result<RedbStorage> {
-        let database = Database::builder().set_cache_size(CACHE).create(directory.join("redb"))?;
+        let database = Database::builder()
+            .set_cache_size(CACHE)
+            .create(directory.join("redb"))?;
         let current = write(&database, |writing| {
             let mut numbers = writing.open_table(NUMBERS)?;
             let current = numbers.get(CURRENT)?.map_or(0, |number| number.value());
@@ -187,7 +190,11 @@ impl ItemGeneration for RedbGeneration {
             for change in changes {
                 match *change {
                     ItemChange::Put { key, value, expires } => {
-                        let stored = [&expires.map_or(0, |expires| expires.max(1)).to_le_bytes()[..], value].concat();
+                        let stored = [
+                            &expires.map_or(0, |expires| expires.max(1)).to_le_bytes()[..],
+                            value,
+                        ]
+                        .concat();
                         items.insert(key, stored.as_slice())?;
                     }
                     ItemChange::Delete { key } => _ = items.remove(key)?,

@@ -90,8 +90,16 @@ impl Server {
         let (threads, hot_items) = (options.server_threads.to_string(), options.hot_items.to_string());
         let mut command = Command::new(&self.program);
         if self.kind == ServerKind::Redb {
-            command.args(["memcached-over-redb", "--listen", &address.to_string(), "--threads", &threads]);
-            command.args(["--hot-items", &hot_items, "--directory"]).arg(directory);
+            command.args([
+                "memcached-over-redb",
+                "--listen",
+                &address.to_string(),
+                "--threads",
+                &threads,
+            ]);
+            command
+                .args(["--hot-items", &hot_items, "--directory"])
+                .arg(directory);
         } else {
             let connections = MOST_CONNECTIONS.to_string();
             command.args(["-l", "127.0.0.1", "-p", &address.port().to_string(), "-U", "0"]);
@@ -102,7 +110,9 @@ impl Server {
             // Enough for all items: none is evicted.
             ServerKind::Memcached => _ = command.args(["-m", "8192", "-u", "root"]),
             kind => {
-                command.arg(directory.join("items.pool")).args(["--hot-items", &hot_items]);
+                command
+                    .arg(directory.join("items.pool"))
+                    .args(["--hot-items", &hot_items]);
                 if kind != ServerKind::Halocline {
                     command.args(["--tree", kind.name()]);
                 }

@@ -208,7 +208,8 @@ impl TreeGeneration {
             self.reuse_early(old)?;
         }
         if let Err(error) = self.link(hash, nodes[0], &place) {
-            // Where the medium has failed, a link may lead there; the pool refuses before anything is changed.
+            // Where the medium has failed, a link may lead there; the pool refuses before anything is
+            // changed.
             if matches!(error, MemcachedError::Pool(_)) {
                 shared.slabs.free_nodes(size.class, nodes);
             }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use halocline_media::Dram;
+use halocline_media::{Counting, Dram};
 
 use super::*;
 use crate::MemcachedError;
@@ -246,4 +246,36 @@ fn readers_see_whole_items_while_others_replace_them() {
         reclaim(&storage);
         assert_eq!(storage.stats().live_bytes, 0);
     }
+}
+
+/// The trees differ in what a new item costs, in the order of the LB+-Tree paper. Replacing one changes a
+/// word or an entry in each of them.
+#[test]
+fn trees_rank_by_the_lines_that_a_new_item_costs() {
+    const ITEMS: u32 = 20_000;
+    let mut costs = Vec::new();
+    for kind in [TreeKind::Lb, TreeKind::Fp, TreeKind::Wb, TreeKind::FastFair] {
+        let counting = Arc::new(Counting::new(Dram::new(0).unwrap()));
+        let pool = Pool::create_on(Arc::clone(&counting)).unwrap();
+        let clock: Clock = Arc::new(|| NOW);
+        let storage = TreeStorage::open(&pool, kind, clock, TreeStorageOptions::default()).unwrap();
+        let items = storage.current().unwrap();
+        let cost = || {
+            let before = counting.counts();
+            (0..ITEMS).for_each(|number| put(&*items, &number.to_le_bytes(), &[1; 100], None));
+            let counts = counting.counts() - before;
+            [counts.lines, counts.fences].map(|count| count as f64 / f64::from(ITEMS))
+        };
+        let (new, replaced) = (cost(), cost());
+        println!("{kind}: lines and fences of a new item {new:.2?}, of a replaced one {replaced:.2?}");
+        costs.push((new, replaced));
+    }
+    let is_ascending = |at: usize| costs.is_sorted_by(|(less, _), (more, _)| less[at] < more[at]);
+    assert!(is_ascending(0) && is_ascending(1), "{costs:?}");
+    // A record of three lines and its fence, and at most as much for the link.
+    assert!(
+        costs
+            .iter()
+            .all(|(_, [lines, fences])| *lines <= 5.0 && *fences <= 3.0)
+    );
 }
