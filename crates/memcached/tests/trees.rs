@@ -2,7 +2,7 @@
 
 mod support;
 
-use halocline_memcached::{MemcachedError, Server, ServerSettings};
+use halocline_memcached::{Durability, MemcachedError, Server, ServerSettings};
 use support::{TestServer, data};
 
 #[test]
@@ -44,6 +44,21 @@ fn items_in_trees_are_there_after_a_restart() {
         client.talk("get a large\r\n", "VALUE a 0 1\r\ny\r\nEND\r\n");
         server.advance(50);
         client.talk("get a\r\n", "END\r\n");
+    }
+}
+
+#[test]
+fn every_durability_keeps_items_in_trees_through_a_restart() {
+    for durability in [Durability::Operation, Durability::Group, Durability::Process] {
+        let change = |settings: &mut ServerSettings| {
+            settings.durability = durability;
+            settings.assume_dax = false;
+            settings.tree = Some("fp".parse().unwrap());
+        };
+        let mut server = TestServer::start_with(change);
+        server.connect().talk("set a 0 0 1\r\nx\r\n", "STORED\r\n");
+        server.restart(change);
+        server.connect().talk("get a\r\n", "VALUE a 0 1\r\nx\r\nEND\r\n");
     }
 }
 

@@ -170,6 +170,41 @@ fn a_damaged_record_costs_its_item_alone() {
 }
 
 #[test]
+fn opening_reads_no_record() {
+    let pool = pool();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    (0..200_u8).for_each(|key| put(&*items, &[key], &[key; 100], None));
+    drop((items, storage));
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    assert_eq!(items.len(), 0, "no item was counted");
+    assert_eq!(value(&*items, &[7]).unwrap(), [7; 100]);
+    put(&*items, &[7], b"new", None);
+    reclaim(&storage);
+    assert_eq!((items.len(), items.bytes()), (200, 199 * 101 + 4));
+}
+
+#[test]
+fn openings_in_a_row_take_no_ever_more_space() {
+    let pool = pool();
+    let mut sizes = Vec::new();
+    for round in 0..60 {
+        // Nothing is done in the background before the next opening.
+        let storage = open(&pool, TreeKind::Lb, xxh3_64);
+        let items = storage.current().unwrap();
+        for change in 0..40 {
+            put(&*items, &[change], &[round; 100], None);
+        }
+        sizes.push(storage.stats().pool_bytes);
+    }
+    assert_eq!(sizes[20], sizes[59], "{sizes:?}");
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    assert!((0..40).all(|key| value(&*items, &[key]).unwrap() == [59; 100]));
+}
+
+#[test]
 fn a_full_pool_keeps_what_it_has() {
     let medium = Dram::with_reserve(0, 16 << 20).unwrap();
     let pool = Pool::create_on(Arc::new(medium)).unwrap();
