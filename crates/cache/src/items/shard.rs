@@ -43,12 +43,12 @@ impl<V> ItemShard<V> {
     /// Least bytes of a shard.
     pub(super) const LEAST_BYTES: u64 = 16 * SLOT_SHARE;
 
-    /// Returns the number of items for which a shard of so many bytes has slots.
+    /// Returns the number of items for which a shard of this size in bytes has slots.
     pub(super) fn most_items(bytes: u64) -> u32 {
         u32::try_from(bytes / SLOT_SHARE).unwrap_or(u32::MAX - 1)
     }
 
-    /// Creates an empty shard that takes at most so many bytes, or `None` if that is too little.
+    /// Creates an empty shard that takes at most `bytes`, or `None` if that is too little.
     pub(super) fn new(bytes: u64, kind: PolicyKind) -> Option<Self> {
         if bytes < Self::LEAST_BYTES {
             return None;

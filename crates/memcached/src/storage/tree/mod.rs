@@ -9,8 +9,10 @@
 //! of the old tree are freed step by step, in DRAM alone: after a restart nothing leads to them. The same
 //! holds for records that a crash has cut off from the tree, which [the walk](usage) over it finds out.
 
+mod change;
 mod generation;
 mod record;
+mod shared;
 mod slabs;
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,9 @@ use super::{
 };
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
-use generation::{STEP, Shared, TreeGeneration};
+use generation::{STEP, TreeGeneration};
 use record::RecordSize;
+use shared::Shared;
 use slabs::RecordSlabs;
 
 /// The tree of the numbers.

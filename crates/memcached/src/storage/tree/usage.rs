@@ -93,7 +93,7 @@ impl TreeGeneration {
             match record {
                 Ok((record, was_in_doubt)) => {
                     if was_in_doubt {
-                        self.count(&record);
+                        self.count(record.bytes(), record.size(), record.expires);
                     }
                     (before, next) = (Some(offset), record.next);
                 }
