@@ -22,7 +22,7 @@ use crate::storage::ItemGeneration;
 pub(crate) type HotItems = ItemCache<Item>;
 
 /// An item that was looked up.
-pub(super) struct Loaded {
+pub(super) struct LoadedItem {
     pub(super) item: Arc<Item>,
     /// A copy in DRAM has answered.
     pub(super) is_copy: bool,
@@ -30,8 +30,8 @@ pub(super) struct Loaded {
 
 impl Items {
     /// Returns the item of a key, from its copy if there is one.
-    pub(super) fn load_hot(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<Option<Loaded>> {
-        let stored = |item: Item| Loaded {
+    pub(super) fn load_hot(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<Option<LoadedItem>> {
+        let stored = |item: Item| LoadedItem {
             item: Arc::new(item),
             is_copy: false,
         };
@@ -58,7 +58,7 @@ impl Items {
                         hot.record(times);
                     }
                     let is_there = !has_passed(item.expires, self.now());
-                    return Ok(is_there.then_some(Loaded { item, is_copy: true }));
+                    return Ok(is_there.then_some(LoadedItem { item, is_copy: true }));
                 }
                 ItemLookup::Miss(given) => ticket = Some(given),
                 ItemLookup::Busy => {}

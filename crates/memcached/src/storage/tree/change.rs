@@ -3,14 +3,14 @@
 //! A change writes a record, makes it durable, and then makes one link lead to it by a durable store of 8
 //! bytes, in the tree or in the record before it. The nodes of the old record are free afterwards.
 
-use super::generation::{Place, TreeGeneration};
-use super::record::{self, RecordHead, RecordSize};
+use super::generation::{RecordPlace, TreeGeneration};
+use super::record::{self, ItemRecordHead, RecordSize};
 use crate::error::{MemcachedError, Result};
 use crate::fault::{MemcachedFault, injected};
 
 impl TreeGeneration {
     /// Frees the nodes of a record that nothing leads to any more. It no longer counts.
-    fn free(&self, record: &RecordHead) {
+    fn free(&self, record: &ItemRecordHead) {
         let slabs = &self.shared.slabs;
         match slabs.confirm(record) {
             Ok(was_in_doubt) => {
@@ -28,10 +28,10 @@ impl TreeGeneration {
 
     /// Like [`find`](Self::find) for a change, which replaces all records of a hash if one of them is
     /// damaged: they are lost anyway.
-    fn find_to_change(&self, hash: u64, key: &[u8]) -> Result<Place> {
+    fn find_to_change(&self, hash: u64, key: &[u8]) -> Result<RecordPlace> {
         Ok(self.find(hash, key)?.unwrap_or_else(|(offset, reason)| {
             tracing::warn!(error = %self.shared.damaged(offset, reason), "items are replaced");
-            Place {
+            RecordPlace {
                 head: None,
                 before: None,
                 found: None,
@@ -75,7 +75,7 @@ impl TreeGeneration {
 
     /// Makes a link lead to a record that is durable, instead of to that of its key. The caller holds the
     /// lock of its stripe.
-    fn link(&self, hash: u64, new: u64, place: &Place) -> Result<()> {
+    fn link(&self, hash: u64, new: u64, place: &RecordPlace) -> Result<()> {
         let medium = self.shared.slabs.medium();
         let next = match &place.found {
             Some(old) => old.next,
@@ -97,7 +97,7 @@ impl TreeGeneration {
 
     /// Breaks the rule that the nodes of a record are used again only when no durable link leads to it.
     #[cold]
-    fn reuse_early(&self, old: &RecordHead) -> Result<()> {
+    fn reuse_early(&self, old: &ItemRecordHead) -> Result<()> {
         let slabs = &self.shared.slabs;
         slabs.free_nodes(old.size().class, old.nodes());
         let nodes = slabs.alloc(old.size(), &|| Ok(()))?;
@@ -123,7 +123,7 @@ impl TreeGeneration {
     }
 
     /// Removes the links to a record. The caller holds the lock of its stripe.
-    fn unlink(&self, hash: u64, before: Option<u64>, old: &RecordHead) -> Result<()> {
+    fn unlink(&self, hash: u64, before: Option<u64>, old: &ItemRecordHead) -> Result<()> {
         match (before, old.next) {
             (Some(before), next) => {
                 let medium = self.shared.slabs.medium();

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use halocline_ordered::OrderedIndex;
 
-use super::record::{RecordHead, RecordSize};
-use super::shared::Shared;
+use super::record::{ItemRecordHead, RecordSize};
+use super::shared::SharedRecords;
 use super::{ItemChange, ItemGeneration, ScannedItem, StoredItem};
 use crate::error::Result;
 
@@ -22,7 +22,7 @@ pub(super) const STEP: usize = 256;
 
 /// A generation of items.
 pub(crate) struct TreeGeneration {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedRecords>,
     /// Name of the tree.
     pub(super) name: String,
     pub(super) tree: Box<dyn OrderedIndex>,
@@ -41,16 +41,20 @@ pub(crate) struct TreeGeneration {
 pub(super) type DamagedRecord = (u64, &'static str);
 
 /// The place of a key behind its hash.
-pub(super) struct Place {
+pub(super) struct RecordPlace {
     /// The first record with this hash.
     pub(super) head: Option<u64>,
     /// The record before that of the key.
     pub(super) before: Option<u64>,
-    pub(super) found: Option<RecordHead>,
+    pub(super) found: Option<ItemRecordHead>,
 }
 
 impl TreeGeneration {
-    pub(super) fn new(shared: &Arc<Shared>, name: String, tree: Box<dyn OrderedIndex>) -> TreeGeneration {
+    pub(super) fn new(
+        shared: &Arc<SharedRecords>,
+        name: String,
+        tree: Box<dyn OrderedIndex>,
+    ) -> TreeGeneration {
         TreeGeneration {
             shared: Arc::clone(shared),
             name,
@@ -79,7 +83,7 @@ impl TreeGeneration {
     }
 
     /// Takes back the count of an item.
-    pub(super) fn discount(&self, record: &RecordHead) {
+    pub(super) fn discount(&self, record: &ItemRecordHead) {
         self.items.fetch_sub(1, Relaxed);
         self.bytes.fetch_sub(record.bytes(), Relaxed);
         self.footprint.fetch_sub(record.size().bytes(), Relaxed);
@@ -89,9 +93,13 @@ impl TreeGeneration {
     ///
     /// # Errors
     /// An error of the tree. The inner error is a damaged record on the way, by its offset and its damage.
-    pub(super) fn find(&self, hash: u64, key: &[u8]) -> Result<std::result::Result<Place, DamagedRecord>> {
+    pub(super) fn find(
+        &self,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<std::result::Result<RecordPlace, DamagedRecord>> {
         let head = self.tree.get(hash)?;
-        let mut place = Place {
+        let mut place = RecordPlace {
             head,
             before: None,
             found: None,
@@ -180,7 +188,7 @@ impl ItemGeneration for TreeGeneration {
 
 impl TreeGeneration {
     /// Returns the records of a hash, or none if the generation is retired or one of them is damaged.
-    fn records(&self, hash: u64) -> Result<Vec<RecordHead>> {
+    fn records(&self, hash: u64) -> Result<Vec<ItemRecordHead>> {
         let _lock = self.shared.read(hash);
         let mut records = Vec::new();
         if self.retired.load(Acquire) {

@@ -35,7 +35,7 @@ use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
 use generation::{STEP, TreeGeneration};
 use record::RecordSize;
-use shared::Shared;
+use shared::SharedRecords;
 use slabs::RecordSlabs;
 
 /// The tree of the numbers.
@@ -75,7 +75,7 @@ pub(crate) struct TreeStorage {
     kind: TreeKind,
     chunk: u64,
     clock: Clock,
-    shared: Arc<Shared>,
+    shared: Arc<SharedRecords>,
     numbers: Box<dyn OrderedIndex>,
     generations: Mutex<Generations>,
 }
@@ -140,7 +140,7 @@ impl TreeStorage {
             true => open_tree(pool, &current)?,
             false => create_tree_in(pool, &current, kind, chunk)?,
         };
-        let shared = Arc::new(Shared::new(pool.clone(), slabs, hash));
+        let shared = Arc::new(SharedRecords::new(pool.clone(), slabs, hash));
         let current = Arc::new(TreeGeneration::new(&shared, current, tree));
         shared.walk.begin(&current);
         Ok(TreeStorage {

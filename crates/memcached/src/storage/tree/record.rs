@@ -34,7 +34,7 @@ const LINK_BITS: u32 = 40;
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub(super) struct RecordHeader {
+pub(super) struct ItemRecordHeader {
     head_sum: U64,
     next: U64,
     data_sum: U64,
@@ -52,9 +52,9 @@ const SUMMED: usize = 16;
 /// Offset of the link.
 const NEXT: u64 = 8;
 const _: () = {
-    assert!(size_of::<RecordHeader>() == HEADER);
-    assert!(std::mem::offset_of!(RecordHeader, next) == NEXT as usize);
-    assert!(std::mem::offset_of!(RecordHeader, data_sum) == SUMMED);
+    assert!(size_of::<ItemRecordHeader>() == HEADER);
+    assert!(std::mem::offset_of!(ItemRecordHeader, next) == NEXT as usize);
+    assert!(std::mem::offset_of!(ItemRecordHeader, data_sum) == SUMMED);
 };
 
 /// The nodes that a record needs.
@@ -89,7 +89,7 @@ impl RecordSize {
 
 /// The head of a record that was read and verified.
 #[derive(Debug, Clone)]
-pub(super) struct RecordHead {
+pub(super) struct ItemRecordHead {
     pub(super) offset: u64,
     pub(super) next: Option<u64>,
     pub(super) expires: Option<u64>,
@@ -118,7 +118,7 @@ pub(super) fn store(medium: &Medium, nodes: &[u64], key: &[u8], value: &[u8], ex
     let head_len = HEADER + size_of_val(parts) + key.len();
     let within = value.len().min(LARGEST_NODE - head_len);
     let mut image = Vec::with_capacity(head_len + within);
-    let header = RecordHeader {
+    let header = ItemRecordHeader {
         head_sum: U64::new(0),
         next: U64::new(link(*offset, None)),
         data_sum: U64::new(xxh3_64(value)),
@@ -158,14 +158,14 @@ pub(super) fn store_next(medium: &Medium, offset: u64, next: Option<u64>) {
 ///
 /// # Errors
 /// A description of the damage.
-pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<RecordHead, &'static str> {
+pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<ItemRecordHead, &'static str> {
     let end = medium.len();
     if offset == 0 || !offset.is_multiple_of(UNIT) || offset > end - (FIRST as u64).min(end) {
         return Err("there is no node");
     }
     let mut first = [0; FIRST];
     medium.load(offset, &mut first);
-    let (header, _) = RecordHeader::read_from_prefix(&first).map_err(|_| "it has no header")?;
+    let (header, _) = ItemRecordHeader::read_from_prefix(&first).map_err(|_| "it has no header")?;
     if header.version != VERSION {
         return Err("its header is none");
     }
@@ -195,7 +195,7 @@ pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<RecordHead, &'st
     }
     let (parts, key) = head[HEADER..].split_at(parts * size_of::<u64>());
     let expires = header.expires.get();
-    Ok(RecordHead {
+    Ok(ItemRecordHead {
         offset,
         next,
         expires: (expires != NEVER).then_some(expires),
@@ -211,7 +211,7 @@ pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<RecordHead, &'st
     })
 }
 
-impl RecordHead {
+impl ItemRecordHead {
     /// Returns the nodes of the record.
     pub(super) fn nodes(&self) -> impl Iterator<Item = u64> + '_ {
         std::iter::once(self.offset).chain(self.parts.iter().copied())
@@ -270,15 +270,15 @@ mod tests {
             .map(|row| row.split('|').take(4).collect())
             .collect();
         let fields = [
-            (offset_of!(RecordHeader, head_sum), 8, "head_sum"),
-            (offset_of!(RecordHeader, next), 8, "next"),
-            (offset_of!(RecordHeader, data_sum), 8, "data_sum"),
-            (offset_of!(RecordHeader, expires), 8, "expires"),
-            (offset_of!(RecordHeader, value_len), 4, "value_len"),
-            (offset_of!(RecordHeader, key_len), 2, "key_len"),
-            (offset_of!(RecordHeader, parts), 2, "parts"),
-            (offset_of!(RecordHeader, version), 1, "version"),
-            (offset_of!(RecordHeader, reserved), 7, "reserved"),
+            (offset_of!(ItemRecordHeader, head_sum), 8, "head_sum"),
+            (offset_of!(ItemRecordHeader, next), 8, "next"),
+            (offset_of!(ItemRecordHeader, data_sum), 8, "data_sum"),
+            (offset_of!(ItemRecordHeader, expires), 8, "expires"),
+            (offset_of!(ItemRecordHeader, value_len), 4, "value_len"),
+            (offset_of!(ItemRecordHeader, key_len), 2, "key_len"),
+            (offset_of!(ItemRecordHeader, parts), 2, "parts"),
+            (offset_of!(ItemRecordHeader, version), 1, "version"),
+            (offset_of!(ItemRecordHeader, reserved), 7, "reserved"),
         ];
         let expected = fields.map(|(offset, size, name)| format!(" {offset}  {size}  `{name}` "));
         assert_eq!(rows, expected);

@@ -4,30 +4,30 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use halocline_pool::Pool;
 
-use super::record::{self, RecordHead};
+use super::record::{self, ItemRecordHead};
 use super::slabs::RecordSlabs;
-use super::usage::UsageWalk;
+use super::usage::RecordWalk;
 use crate::error::MemcachedError;
 
 /// Number of locks of hashes.
 const STRIPES: usize = 1024;
 
 /// State that all generations share.
-pub(super) struct Shared {
+pub(super) struct SharedRecords {
     pub(super) pool: Pool,
     pub(super) slabs: RecordSlabs,
     pub(super) hash: fn(&[u8]) -> u64,
-    pub(super) walk: UsageWalk,
+    pub(super) walk: RecordWalk,
     stripes: Box<[RwLock<()>]>,
 }
 
-impl Shared {
-    pub(super) fn new(pool: Pool, slabs: RecordSlabs, hash: fn(&[u8]) -> u64) -> Shared {
-        Shared {
+impl SharedRecords {
+    pub(super) fn new(pool: Pool, slabs: RecordSlabs, hash: fn(&[u8]) -> u64) -> SharedRecords {
+        SharedRecords {
             pool,
             slabs,
             hash,
-            walk: UsageWalk::default(),
+            walk: RecordWalk::default(),
             stripes: (0..STRIPES).map(|_| RwLock::new(())).collect(),
         }
     }
@@ -47,7 +47,7 @@ impl Shared {
     }
 
     /// Reads the head of the record of a hash.
-    pub(super) fn head(&self, hash: u64, offset: u64) -> std::result::Result<RecordHead, &'static str> {
+    pub(super) fn head(&self, hash: u64, offset: u64) -> std::result::Result<ItemRecordHead, &'static str> {
         let head = record::load_head(self.slabs.medium(), offset)?;
         match (self.hash)(&head.key) == hash {
             true => Ok(head),

@@ -7,7 +7,7 @@
 use halocline_media::Medium;
 use halocline_pool::{ConfirmedNode, Pool, PoolError, Slab, SlabOptions};
 
-use super::record::{CLASSES, RecordHead, RecordSize};
+use super::record::{CLASSES, ItemRecordHead, RecordSize};
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
 
@@ -100,7 +100,7 @@ impl RecordSlabs {
     ///
     /// # Errors
     /// A description of the damage.
-    pub(super) fn confirm(&self, record: &RecordHead) -> std::result::Result<bool, &'static str> {
+    pub(super) fn confirm(&self, record: &ItemRecordHead) -> std::result::Result<bool, &'static str> {
         let slab = &self.0[record.size().class];
         let mut was_in_doubt = false;
         for node in record.nodes() {

@@ -16,23 +16,23 @@ use crate::fault::{MemcachedFault, injected};
 
 /// The walk over the generation that was current at the opening.
 #[derive(Default)]
-pub(super) struct UsageWalk(Mutex<Option<Progress>>);
+pub(super) struct RecordWalk(Mutex<Option<WalkProgress>>);
 
 /// The progress of a walk that is not complete.
-struct Progress {
+struct WalkProgress {
     generation: Weak<TreeGeneration>,
     /// The first hash that was not passed.
     next: u64,
 }
 
-impl UsageWalk {
-    fn progress(&self) -> MutexGuard<'_, Option<Progress>> {
+impl RecordWalk {
+    fn progress(&self) -> MutexGuard<'_, Option<WalkProgress>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins the walk over a generation.
     pub(super) fn begin(&self, generation: &Arc<TreeGeneration>) {
-        *self.progress() = Some(Progress {
+        *self.progress() = Some(WalkProgress {
             generation: Arc::downgrade(generation),
             next: 0,
         });
@@ -47,7 +47,7 @@ impl UsageWalk {
     /// Does a step. Returns true if there is more.
     pub(super) fn step(&self) -> Result<bool> {
         let mut progress = self.progress();
-        let Some(Progress { generation, next }) = &mut *progress else {
+        let Some(WalkProgress { generation, next }) = &mut *progress else {
             return Ok(false);
         };
         let Some(generation) = generation.upgrade() else {
