@@ -26,13 +26,9 @@ impl WriteMarks {
         Self((0..MARKS).map(|_| AtomicU64::new(0)).collect())
     }
 
-    pub(crate) const fn bytes() -> usize {
-        MARKS * size_of::<AtomicU64>()
-    }
-
     #[inline]
     fn mark(&self, hash: u64) -> &AtomicU64 {
-        // The upper bits select the bucket: other bits keep the keys of one bucket apart.
+        // The upper bits select the shard: other bits keep the keys of one shard apart.
         &self.0[scale(hash.rotate_left(32), self.0.len())]
     }
 

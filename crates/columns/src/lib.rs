@@ -60,6 +60,7 @@ pub use read::column::Column;
 pub use read::dictionary::Dictionary;
 pub use read::filter::CodeFilter;
 pub use read::predicate::CodePredicate;
+pub use read::row_selection::RowSelection;
 pub use read::segment::Segment;
 pub use read::selection::SelectionVector;
 pub use read::space::CodeSpace;

@@ -19,14 +19,12 @@ use tokio_rustls::server::TlsStream;
 
 use crate::replies::Next;
 use crate::server::Shared;
-use crate::session::{Session, Step};
+use crate::session::{Served, Session};
 use crate::stats::Counter;
 use crate::tls;
 
 /// Bytes that are read at once at least.
 const READ: usize = 16 << 10;
-/// Bytes of replies after which they are sent although more requests have arrived.
-const REPLIES: usize = 256 << 10;
 /// Capacity of a buffer of a connection that waits.
 const IDLE: usize = 64 << 10;
 /// Time to wait after the system could not accept a connection, such as for want of file descriptors.
@@ -178,10 +176,18 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
     let mut received = Vec::with_capacity(READ);
     let mut replies = Vec::new();
     loop {
-        let (next, needs) = match shared.blocks {
-            true => tokio::task::block_in_place(|| run(&mut session, &mut received, &mut replies)),
-            false => run(&mut session, &mut received, &mut replies),
+        let Served {
+            consumed,
+            next,
+            needs,
+        } = match shared.blocks {
+            true => tokio::task::block_in_place(|| session.serve(&received, &mut replies)),
+            false => session.serve(&received, &mut replies),
         };
+        received.drain(..consumed);
+        if received.is_empty() {
+            received.shrink_to(IDLE);
+        }
         if !replies.is_empty() {
             let mut written = 0;
             while written < replies.len() {
@@ -222,29 +228,4 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Executes what has arrived. Returns how many bytes are needed to go on, or `None` if it stopped to send
-/// replies.
-fn run(session: &mut Session, received: &mut Vec<u8>, replies: &mut Vec<u8>) -> (Next, Option<usize>) {
-    let mut at = 0;
-    let (next, needs) = loop {
-        if replies.len() >= REPLIES {
-            break (Next::Continue, None);
-        }
-        match session.step(&received[at..], replies) {
-            Step::Needs(bytes) => break (Next::Continue, Some(bytes)),
-            Step::Done { consumed, next } => {
-                at += consumed;
-                if next != Next::Continue {
-                    break (next, None);
-                }
-            }
-        }
-    };
-    received.drain(..at);
-    if received.is_empty() {
-        received.shrink_to(IDLE);
-    }
-    (next, needs)
 }

@@ -19,5 +19,13 @@ halocline_faults::faults! {
         ForgetLeaked,
         /// Nodes are freed after an opening although links lead to them.
         FreeUnconfirmed,
+        /// Writes that a client has sent together are committed one after the other.
+        CommitApart,
+        /// Commits are deferred whatever the durability is.
+        DeferCommits,
+        /// A sync for group durability does nothing.
+        SkipSync,
+        /// Cas values do not follow the clock.
+        IgnoreClock,
     }
 }

@@ -93,6 +93,11 @@ impl Item {
         &self.stored
     }
 
+    /// Returns the value that [`encode`](Self::encode) has made.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.stored
+    }
+
     /// Returns the bytes of header and data.
     pub(crate) fn bytes(&self) -> usize {
         self.stored.len()

@@ -18,12 +18,16 @@ mod error;
 mod eviction;
 mod expiry;
 mod fault;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod item;
 mod items;
 mod protocol;
 mod replies;
 mod server;
 mod session;
+#[cfg(test)]
+mod session_tests;
 mod settings;
 mod stats;
 mod storage;

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use halocline_pool::{Pool, PoolOptions};
 use halocline_store::Clock;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -17,7 +16,7 @@ use crate::connection::{self, Connection};
 use crate::error::{MemcachedError, Result};
 use crate::eviction::{Evictor, items_within};
 use crate::items::{HotItems, Items, system_clock};
-use crate::settings::{Durability, ServerSettings};
+use crate::settings::ServerSettings;
 use crate::stats::Counter;
 use crate::storage::{self, ItemStorage};
 use crate::tls;
@@ -44,6 +43,27 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    pub(crate) fn new(
+        items: Items,
+        settings: ServerSettings,
+        users: Option<Users>,
+        workers: Workers,
+        blocks: bool,
+    ) -> Shared {
+        Shared {
+            items,
+            blocks,
+            workers,
+            users,
+            started: Instant::now(),
+            connections: Counter::default(),
+            total_connections: Counter::default(),
+            stop: watch::Sender::new(false),
+            flushed: tokio::sync::Notify::new(),
+            settings,
+        }
+    }
+
     /// Removes all items at a time.
     pub(crate) fn flush(&self, delay: i64) -> Result<()> {
         self.items.flush(delay)?;
@@ -106,8 +126,7 @@ impl Server {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with_clock(settings: ServerSettings, clock: Clock) -> Result<Server> {
-        let pool = open(&settings)?;
-        let storage = storage::open(&pool, settings.tree, Arc::clone(&clock))?;
+        let storage = storage::open(&settings, Arc::clone(&clock))?;
         Server::begin(settings, storage, clock)
     }
 
@@ -147,18 +166,8 @@ impl Server {
             true => Workers::shared(runtime.handle()),
             false => Workers::start(settings.threads).map_err(failed)?,
         };
-        let shared = Arc::new(Shared {
-            items: Items::open(storage, clock, evictor, limit, hot)?,
-            blocks,
-            workers,
-            users,
-            started: Instant::now(),
-            connections: Counter::default(),
-            total_connections: Counter::default(),
-            stop: watch::Sender::new(false),
-            flushed: tokio::sync::Notify::new(),
-            settings,
-        });
+        let items = Items::open(storage, clock, evictor, limit, hot)?;
+        let shared = Arc::new(Shared::new(items, settings, users, workers, blocks));
         let addresses = runtime.block_on(listen(&shared, acceptor))?;
         background::start(&runtime, &shared);
         Ok(Server {
@@ -205,17 +214,6 @@ impl Server {
         }
         self.shared.items.storage.close()
     }
-}
-
-fn open(settings: &ServerSettings) -> Result<Pool> {
-    let strict = settings.durability == Durability::Operation;
-    let options = PoolOptions::default()
-        .with_strict(strict && !settings.assume_dax)
-        .with_assume_dax(settings.assume_dax);
-    Ok(match settings.pool.exists() {
-        true => Pool::open(&settings.pool, &options)?,
-        false => Pool::create(&settings.pool, &options)?,
-    })
 }
 
 async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result<Vec<SocketAddr>> {

@@ -1,15 +1,17 @@
 //! The requests of a connection, one after the other, from the bytes that have arrived.
 //!
-//! A session knows nothing of sockets: [`Session::step`] gets what was received and not yet consumed. Neither
-//! a line nor a block is executed before it is complete.
+//! A session knows nothing of sockets: [`Session::serve`] gets what was received and not yet consumed.
+//! Neither a line nor a block is executed before it is complete. Storage commands that follow each other are
+//! executed together, so that one fence makes them durable. Nothing else is executed or answered between
+//! them.
 
 use std::sync::Arc;
 
 use memchr::memchr;
 
 use crate::auth::Users;
-use crate::protocol::{BadCommand, Command, StoreMode, parse};
-use crate::replies::{Next, execute};
+use crate::protocol::{BadCommand, Command, StoreCommand, StoreMode, parse};
+use crate::replies::{Next, StoreRequest, execute, execute_stores};
 use crate::server::Shared;
 
 /// Longest line that is no retrieval of many keys, as in memcached.
@@ -20,14 +22,57 @@ const MOST_KEYS_LINE: usize = 1 << 18;
 const BINARY: u8 = 0x80;
 /// Longest data of a request to authenticate.
 const MOST_AUTH: u64 = 128;
+/// Bytes of replies after which they are sent although more requests have arrived.
+const REPLIES: usize = 256 << 10;
+/// Most storage commands that are executed together, and bytes of their data from which on no other one is.
+const MOST_TOGETHER: usize = 128;
+const BYTES_TOGETHER: usize = 256 << 10;
+
+/// The result of executing what has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Served {
+    /// Bytes that are done with.
+    pub(crate) consumed: usize,
+    pub(crate) next: Next,
+    /// Bytes that are needed to go on, with those that are not done with. `None` if it stopped to send
+    /// replies.
+    pub(crate) needs: Option<usize>,
+}
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+enum Step {
     /// So many bytes are done with.
     Done { consumed: usize, next: Next },
     /// So many bytes at least are needed.
     Needs(usize),
+}
+
+/// Storage commands that wait to be executed together.
+#[derive(Debug, Default)]
+struct WaitingStores<'a> {
+    requests: Vec<StoreRequest<'a>>,
+    bytes: usize,
+}
+
+impl<'a> WaitingStores<'a> {
+    fn push(&mut self, request: StoreRequest<'a>) {
+        self.bytes += request.data.len();
+        self.requests.push(request);
+    }
+
+    fn is_full(&self) -> bool {
+        self.requests.len() >= MOST_TOGETHER || self.bytes >= BYTES_TOGETHER
+    }
+
+    /// Executes the commands, and appends their replies.
+    fn execute(&mut self, shared: &Shared, reply: &mut Vec<u8>) {
+        if !self.requests.is_empty() {
+            execute_stores(shared, &self.requests, reply);
+            self.requests.clear();
+            self.bytes = 0;
+        }
+    }
 }
 
 /// The state of a connection.
@@ -48,8 +93,38 @@ impl Session {
         }
     }
 
-    /// Executes the first request of `input`, and appends its reply.
-    pub(crate) fn step(&mut self, input: &[u8], reply: &mut Vec<u8>) -> Step {
+    /// Executes all complete requests of `input`, and appends their replies.
+    pub(crate) fn serve(&mut self, input: &[u8], reply: &mut Vec<u8>) -> Served {
+        let mut stores = WaitingStores::default();
+        let mut consumed = 0;
+        let (next, needs) = loop {
+            if reply.len() >= REPLIES {
+                break (Next::Continue, None);
+            }
+            match self.step(&input[consumed..], &mut stores, reply) {
+                Step::Needs(bytes) => break (Next::Continue, Some(bytes)),
+                Step::Done { consumed: more, next } => {
+                    consumed += more;
+                    if next != Next::Continue {
+                        break (next, None);
+                    }
+                }
+            }
+            if stores.is_full() {
+                stores.execute(&self.shared, reply);
+            }
+        };
+        stores.execute(&self.shared, reply);
+        Served {
+            consumed,
+            next,
+            needs,
+        }
+    }
+
+    /// Executes the first request of `input`, and appends its reply. Storage commands are added to `stores`
+    /// instead.
+    fn step<'a>(&mut self, input: &'a [u8], stores: &mut WaitingStores<'a>, reply: &mut Vec<u8>) -> Step {
         if self.skip > 0 {
             let consumed = self.skip.min(input.len() as u64);
             self.skip -= consumed;
@@ -59,16 +134,18 @@ impl Session {
             };
         }
         if input.first() == Some(&BINARY) {
+            stores.execute(&self.shared, reply);
             reply.extend_from_slice(
                 b"CLIENT_ERROR the binary protocol is not supported, use the text protocol\r\n",
             );
             return quit(input.len());
         }
-        let Some(end) = memchr(b'\n', input) else {
-            let most = match input.starts_with(b"get") || input.starts_with(b"gat") {
-                true => MOST_KEYS_LINE,
-                false => MOST_LINE,
-            };
+        let most = match input.starts_with(b"get") || input.starts_with(b"gat") {
+            true => MOST_KEYS_LINE,
+            false => MOST_LINE,
+        };
+        // A line that is too long is one, whether or not its end has arrived.
+        let Some(end) = memchr(b'\n', &input[..input.len().min(most + 1)]) else {
             if input.len() > most {
                 return quit(input.len());
             }
@@ -78,9 +155,12 @@ impl Session {
         let rest = &input[end + 1..];
         match parse(line) {
             Ok(command) if !self.is_authenticated => self.authenticate(&command, end + 1, rest, reply),
-            Ok(command) => self.run(&command, end + 1, rest, reply),
+            Ok(command) => self.run(command, end + 1, rest, stores, reply),
             Err(BadCommand::UNKNOWN) if is_http(line) => quit(input.len()),
-            Err(bad) => self.refuse(bad, bad.is_silent, end + 1, reply),
+            Err(bad) => {
+                stores.execute(&self.shared, reply);
+                self.refuse(bad, bad.is_silent, end + 1, reply)
+            }
         }
     }
 
@@ -94,44 +174,56 @@ impl Session {
         done(consumed)
     }
 
-    fn run(&mut self, command: &Command<'_>, consumed: usize, rest: &[u8], reply: &mut Vec<u8>) -> Step {
-        let (key, len, mode, noreply) = match command {
-            Command::Store(storage) => (storage.key, storage.len, storage.mode, storage.noreply),
-            Command::MetaSet(meta, len) => (&meta.key[..], *len, StoreMode::Set, false),
-            _ => {
-                let next = execute(&self.shared, command, b"", reply);
+    fn run<'a>(
+        &mut self,
+        command: Command<'a>,
+        consumed: usize,
+        rest: &'a [u8],
+        stores: &mut WaitingStores<'a>,
+        reply: &mut Vec<u8>,
+    ) -> Step {
+        let (command, len) = match command {
+            Command::Store(storage) => {
+                let len = storage.len;
+                (StoreCommand::Classic(storage), len)
+            }
+            Command::MetaSet(meta, len) => (StoreCommand::Meta(meta), len),
+            other => {
+                stores.execute(&self.shared, reply);
+                let next = execute(&self.shared, &other, reply);
                 return Step::Done { consumed, next };
             }
         };
-        if len > self.shared.settings.most_data(key) {
-            return self.too_large(key, len, (mode, noreply), consumed, reply);
+        if len > self.shared.settings.most_data(command.key()) {
+            stores.execute(&self.shared, reply);
+            return self.too_large(&command, len, consumed, reply);
         }
         let len = len as usize;
         let Some(block) = rest.get(..len + 2) else {
             return Step::Needs(consumed + len + 2);
         };
         let (data, end) = block.split_at(len);
-        let next = match end {
-            b"\r\n" => execute(&self.shared, command, data, reply),
+        match end {
+            b"\r\n" => stores.push(StoreRequest { command, data }),
             _ => {
+                stores.execute(&self.shared, reply);
                 reply.extend_from_slice(b"CLIENT_ERROR bad data chunk\r\n");
-                Next::Continue
             }
-        };
-        Step::Done {
-            consumed: consumed + len + 2,
-            next,
         }
+        done(consumed + len + 2)
     }
 
     fn too_large(
         &mut self,
-        key: &[u8],
+        command: &StoreCommand<'_>,
         len: u64,
-        (mode, noreply): (StoreMode, bool),
         consumed: usize,
         reply: &mut Vec<u8>,
     ) -> Step {
+        let (key, mode, noreply) = match command {
+            StoreCommand::Classic(storage) => (storage.key, storage.mode, storage.noreply),
+            StoreCommand::Meta(meta) => (&meta.key[..], StoreMode::Set, false),
+        };
         self.shared.items.counters.store_too_large.add(1);
         // A value that could not be replaced is not what a client should read.
         if mode == StoreMode::Set

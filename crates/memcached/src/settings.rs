@@ -24,10 +24,11 @@ pub enum Durability {
     /// page-cache file that of `msync`, which commands that arrive together share.
     #[default]
     Operation,
-    /// Acknowledged changes survive the death of the process at once, and power loss from [`GROUP`] later on.
+    /// Acknowledged changes survive the death of the process at once, and power loss from the next sync on,
+    /// one of which begins every [`GROUP`].
     Group,
-    /// Acknowledged changes survive the death of the process. Power loss may undo anything since the file was
-    /// last written back.
+    /// Acknowledged changes survive the death of the process at once, and power loss from the next checkpoint
+    /// on.
     Process,
 }
 
@@ -82,6 +83,9 @@ pub struct ServerSettings {
     pub durability: Durability,
     /// Keeps the items of a new pool in trees of this kind instead of the key-value store. A pool that has
     /// items is opened as it is.
+    ///
+    /// Changes of trees wait for their fences with each durability. With [`Durability::Group`] and
+    /// [`Durability::Process`] these do not sync a page-cache file; power loss can make it unusable then.
     pub tree: Option<TreeKind>,
     /// Treats a file that is not on persistent memory as if it were, for measurements.
     pub assume_dax: bool,

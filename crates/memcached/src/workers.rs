@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 /// The threads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Workers {
     handles: Vec<Handle>,
     threads: Mutex<Vec<JoinHandle<()>>>,

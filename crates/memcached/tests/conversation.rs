@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::HashMap;
+
 use support::{TestServer, data};
 
 #[test]
@@ -307,7 +309,26 @@ fn statistics_have_the_names_of_memcached() {
     assert_eq!(client.stats("stats settings\r\n")["num_threads"], "2");
     assert_eq!(client.stats("stats items\r\n")["items:1:number"], "1");
     assert_eq!(client.stats("stats slabs\r\n")["1:used_chunks"], "1");
-    assert!(!client.stats("stats latency\r\n").is_empty());
+    client.talk("set c 0 0 1\r\n1\r\nset d 0 0 1\r\n1\r\n", "STORED\r\nSTORED\r\n");
+    let again = client.stats("stats\r\n");
+    let number = |stats: &HashMap<String, String>, name: &str| stats[name].parse::<u64>().unwrap();
+    assert!(number(&again, "slow_tier_fences") > number(&stats, "slow_tier_fences"));
+    assert!(number(&again, "dram_bytes") > 1 << 20 && number(&again, "slow_tier_pool_bytes") > 1 << 16);
+    let latency = client.stats("stats latency\r\n");
+    for kind in ["read", "write"] {
+        let percentile = |name: &str| latency[&format!("{kind}_{name}_us")].parse::<f64>().unwrap();
+        let percentiles = ["p50", "p99", "p99.9"].map(percentile);
+        assert!(percentiles[0] > 0.0 && percentiles.is_sorted(), "{latency:?}");
+    }
+    let of_writes = latency
+        .iter()
+        .filter(|(name, _)| name.starts_with("write_below_"));
+    assert_eq!(
+        of_writes
+            .map(|(_, count)| count.parse::<u64>().unwrap())
+            .sum::<u64>(),
+        3
+    );
     client.talk("stats reset\r\n", "RESET\r\n");
     assert_eq!(client.stats("stats\r\n")["cmd_get"], "0");
 }

@@ -143,6 +143,19 @@ fn histories_have_an_order(change: impl FnOnce(&mut ServerSettings)) -> HashMap<
                     for call in 0..CALLS {
                         let key = random.below(KEYS);
                         let value = (call * CLIENTS + number) as u64 * 1000;
+                        if random.below(8) == 0 {
+                            let pairs = [(key, value), ((key + 1) % KEYS, value + 500)];
+                            let start = clock.fetch_add(1, Ordering::SeqCst);
+                            client.set_together(pairs);
+                            let end = clock.fetch_add(1, Ordering::SeqCst);
+                            let event = |value| Event {
+                                start,
+                                end,
+                                call: Call::Set(value),
+                            };
+                            events.extend(pairs.map(|(key, value)| (key, event(value))));
+                            continue;
+                        }
                         let read = match random.below(8) {
                             0 => Some(client.read(key)),
                             _ => None,
@@ -180,6 +193,7 @@ fn histories_have_an_order(change: impl FnOnce(&mut ServerSettings)) -> HashMap<
 trait Calls {
     fn read(&mut self, key: u64) -> Option<(u64, u64)>;
     fn swap(&mut self, key: u64, value: u64, cas: u64) -> Swapped;
+    fn set_together(&mut self, pairs: [(u64, u64); 2]);
     fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call;
 }
 
@@ -206,6 +220,15 @@ impl Calls for support::Client<std::net::TcpStream> {
             "NOT_FOUND" => Swapped::NotFound,
             other => panic!("{other}"),
         }
+    }
+
+    fn set_together(&mut self, pairs: [(u64, u64); 2]) {
+        let set = |(key, value): (u64, u64)| {
+            let text = value.to_string();
+            format!("set k{key} 0 0 {}\r\n{text}\r\n", text.len())
+        };
+        self.send(pairs.map(set).concat().as_bytes());
+        self.expect(b"STORED\r\nSTORED\r\n");
     }
 
     fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call {

@@ -3,16 +3,12 @@
 mod support;
 
 use std::collections::HashSet;
-use std::io::BufRead;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use halocline_memcached::Durability;
-use support::{Client, Random, TestServer, data, seed};
+use support::process::{ServerProcess, connect};
+use support::{Random, TestServer, data, seed};
 
 #[test]
 fn items_are_there_after_a_restart() {
@@ -112,46 +108,6 @@ fn without_evictions_storing_fails_at_the_limit() {
     client.talk("set small 0 0 1\r\nx\r\n", "STORED\r\n");
 }
 
-/// A server in a process of its own.
-struct Process(Child);
-
-impl Process {
-    fn start(directory: &Path, options: &[&str]) -> Process {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_halocline-memcached"))
-            .arg(directory.join("cache.pool"))
-            .args(["--assume-dax", "-t", "2", "-s"])
-            .arg(directory.join("socket"))
-            .args(options)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-        out.read_line(&mut line).unwrap();
-        assert!(line.starts_with("listening on"), "{line}");
-        Process(child)
-    }
-
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may be dead already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn connect(directory: &Path) -> Client<UnixStream> {
-    let stream = UnixStream::connect(directory.join("socket")).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    Client { stream }
-}
-
 #[test]
 fn what_was_acknowledged_survives_kill() {
     survives_kill(&[]);
@@ -175,7 +131,7 @@ fn survives_kill(options: &[&str]) {
         .collect();
     let mut all_cas = HashSet::new();
     for round in 0..kills {
-        let mut process = Process::start(directory.path(), options);
+        let mut process = ServerProcess::start(directory.path(), options);
         let mut client = connect(directory.path());
         for (key, (acknowledged, sent)) in values.iter().enumerate() {
             client.send(format!("mg k{key} v\r\n").as_bytes());

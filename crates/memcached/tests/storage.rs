@@ -50,6 +50,10 @@ impl ItemStorage for MemoryStorage {
         Ok(())
     }
 
+    fn is_atomic(&self) -> bool {
+        true
+    }
+
     fn waits(&self) -> bool {
         false
     }
@@ -139,6 +143,10 @@ fn a_program_brings_its_own_storage() {
     client.talk(
         "set a 5 0 3\r\nabc\r\nget a\r\n",
         "STORED\r\nVALUE a 5 3\r\nabc\r\nEND\r\n",
+    );
+    client.talk(
+        "set c 0 0 1\r\nx\r\nappend d 0 0 1\r\nx\r\nset d 0 0 1\r\ny\r\nappend d 0 0 1\r\nz\r\nget c d\r\n",
+        "STORED\r\nNOT_STORED\r\nSTORED\r\nSTORED\r\nVALUE c 0 1\r\nx\r\nVALUE d 0 2\r\nyz\r\nEND\r\n",
     );
     // The server knows that it has expired.
     client.talk("set b 0 -1 1\r\nx\r\nget b\r\n", "STORED\r\nEND\r\n");

@@ -140,6 +140,8 @@ impl Stores {
             report.cancelled = true;
             return Ok(report);
         }
+        // Of damage the check makes a report.
+        let is_settled = state.settle().is_ok();
         let stores: Vec<_> = state.stores().values().cloned().collect();
         let total = stores
             .iter()
@@ -151,6 +153,11 @@ impl Stores {
                 report.cancelled = true;
                 break;
             }
+        }
+        if !is_settled {
+            let is_of_counters = |problem: &StoresProblem| matches!(problem, StoresProblem::Counters { .. });
+            report.problems.retain(|problem| !is_of_counters(problem));
+            report.uncounted = state.stores().keys().cloned().collect();
         }
         Ok(report)
     }

@@ -1,7 +1,8 @@
 //! Checkpoints: the entries of the memtables move to the leaves, and the log before is not needed to open.
 //!
 //! Order of durability: (1) new entries of leaves, new pages and replaced values; (2) bitmaps and the
-//! catalog; (3) the checkpoint, which names both. Commits go on meanwhile, in memtables of their own.
+//! catalog; (3) the checkpoint, which names both. The log is durable before any of it. Commits go on
+//! meanwhile, in memtables of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ impl StoresState {
     /// Damage, a full disk: the last checkpoint stays. Errors of the medium: all later writes fail.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.writable()?;
+        self.settle()?;
         let frozen = self.freeze()?;
         let mut pages = Freed::default();
         let mut freed = frozen.freed;
@@ -123,7 +125,12 @@ impl StoresState {
 
     /// Takes the entries of all memtables; commits go to new ones.
     fn freeze(&self) -> Result<Frozen> {
+        // Most of what waits for a fence is durable before commits have to wait for the rest.
+        self.flush()?;
         let mut committer = self.committer();
+        if !committer.log.is_fenced() {
+            self.fence_log(&mut committer)?;
+        }
         let mut snapshots = self.snapshots();
         self.look_for_readers(&mut committer, &mut snapshots);
         self.purge(&mut committer, &snapshots)?;

@@ -2,10 +2,15 @@
 //!
 //! Threads queue their commits; the one that gets the committer takes all that wait, and one fence makes them
 //! durable together. Until then no reader sees them.
+//!
+//! Where commits need not be durable when they return, a later fence makes them so. Until then trees on the
+//! slow tier must not lead to their records, which power loss could take away: memtables do.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use halocline_media::MediaError;
 
 use crate::append::{Appender, Current, Overlay, Staged};
 use crate::error::{Result, StoreError};
@@ -30,8 +35,15 @@ const APPENDED: u64 = 32;
 /// Least number of appended bytes at which a checkpoint is due, unless the options say less.
 const LEAST_APPENDED: u64 = 1 << 20;
 
-/// Longest time that a commit waits for space to be used again: readers may hold all of it.
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// Free segments that batches with values leave, so that keys can be deleted and checkpoints be made when the
+/// disk is full.
+const KEPT: u64 = 6;
+
+/// Longest time that a commit waits for space to be used again: a medium may be too slow for more.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Time after which a commit that waits looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// An operation of a batch.
 #[derive(Clone)]
@@ -83,7 +95,7 @@ pub(crate) enum CommitCondition {
 /// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything is durable.
+    /// Everything is durable, unless the options defer that.
     Committed,
     /// Nothing has changed: the condition at this position does not hold.
     Failed(usize),
@@ -97,6 +109,11 @@ pub(crate) struct PendingCommit {
 }
 
 impl PendingCommit {
+    fn has_values(&self) -> bool {
+        let is_value = |op: &BatchOp| matches!(op, BatchOp::Put { .. } | BatchOp::Merge { .. });
+        self.ops.iter().any(is_value)
+    }
+
     fn set(&self, outcome: Result<Outcome>) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
@@ -160,16 +177,18 @@ impl StoresState {
             return outcome;
         }
         let begun = Instant::now();
-        while self.is_overdue(&committer) || self.is_overfull() && begun.elapsed() < LONGEST_WAIT {
+        while self.is_overdue(&committer) || self.is_ahead_of_keeper() && begun.elapsed() < LONGEST_WAIT {
             self.work.notify_all();
-            let waited = self.work.wait_timeout(committer, LONGEST_WAIT);
+            let waited = self.work.wait_timeout(committer, LOOK_AGAIN);
             committer = waited.unwrap_or_else(PoisonError::into_inner).0;
             if let Some(outcome) = pending.take() {
                 return outcome;
             }
         }
         let group = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = committer.log.written();
         self.commit_group(&mut committer, &group);
+        self.count_appended(committer.log.written() - written);
         let is_due = self.is_checkpoint_due(&committer);
         let is_reserve_low = self.is_reserve_low();
         drop(committer);
@@ -200,26 +219,13 @@ impl StoresState {
                 || committer.pending_bytes > OVERDUE as u64 * self.pending_bytes())
     }
 
-    /// Returns true if the log is so much larger than it should be that commits wait until segments are used
-    /// again.
-    fn is_overfull(&self) -> bool {
-        if !self.options.background || !self.reclaiming.load(Ordering::Acquire) {
-            return false;
-        }
-        let segments = self.segments();
-        let (all, live) = segments.log_bytes();
-        let all = all - segments.tail_bytes();
-        let percent = u64::from(self.options.garbage_percent);
-        all > live * 100 / (100 - percent) + self.pending_bytes_of(live)
-    }
-
     /// Returns the appended bytes at which a checkpoint is due.
     pub(crate) fn pending_bytes(&self) -> u64 {
         let (_, live) = self.segments().log_bytes();
         self.pending_bytes_of(live)
     }
 
-    fn pending_bytes_of(&self, live: u64) -> u64 {
+    pub(crate) fn pending_bytes_of(&self, live: u64) -> u64 {
         let most = self.options.pending_bytes;
         most.min((live / APPENDED).max(LEAST_APPENDED))
     }
@@ -239,11 +245,16 @@ impl StoresState {
                     .iter()
                     .any(|condition| matches!(condition, CommitCondition::Value { .. }))
         });
+        let is_deferred = !self.options.durable_commits;
+        committer.log.set_deferring(is_deferred);
         let (mut overlay, mut staged, mut durable) = (Overlay::new(), Vec::new(), Vec::new());
         for pending in group {
             let outcome = self.writable().and_then(|()| {
                 let mark = committer.log.mark();
                 let before = staged.len();
+                committer
+                    .log
+                    .keep_free(if pending.has_values() { KEPT } else { 0 });
                 let appended = self.append(committer, &mut overlay, &mut staged, pending, needs_values);
                 if !matches!(appended, Ok(Outcome::Committed)) {
                     committer.log.take_back(mark);
@@ -256,26 +267,24 @@ impl StoresState {
                 other => pending.set(other),
             }
         }
+        committer.log.set_deferring(false);
+        committer.log.keep_free(0);
         if durable.is_empty() {
             return;
         }
         if injected(StoreFault::ApplyEarly) {
             self.publish(committer, std::mem::take(&mut staged));
         }
-        let fenced = match injected(StoreFault::AcknowledgeEarly) {
+        let fenced = match is_deferred {
             true => Ok(()),
-            false => self.medium().fence(),
+            false => self.fence_log(committer),
         };
         let result = match fenced {
             Ok(()) => {
-                committer.log.set_fenced();
                 self.publish(committer, staged);
                 None
             }
-            Err(error) => {
-                self.poison(&error);
-                Some(error.to_string())
-            }
+            Err(error) => Some(error.to_string()),
         };
         for pending in durable {
             pending.set(match &result {
@@ -285,6 +294,43 @@ impl StoresState {
                 }),
             });
         }
+    }
+
+    /// Makes all frames of the log durable.
+    ///
+    /// # Errors
+    /// Those of the medium: all later commits fail.
+    pub(crate) fn fence_log(&self, committer: &mut Committer) -> std::result::Result<(), MediaError> {
+        if !injected(StoreFault::ForgetDeferred) {
+            committer.log.flush_deferred(self.medium());
+        }
+        if !injected(StoreFault::AcknowledgeEarly) {
+            self.medium().fence().inspect_err(|error| self.poison(error))?;
+        }
+        committer.log.set_fenced();
+        Ok(())
+    }
+
+    /// Makes all commits that have returned durable. Others go on meanwhile.
+    ///
+    /// # Errors
+    /// Those of the medium: all later commits fail.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let _one_at_a_time = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.writable()?;
+        let sealed = {
+            let mut committer = self.committer();
+            if committer.log.is_fenced() {
+                return Ok(());
+            }
+            committer.log.seal()
+        };
+        if !injected(StoreFault::ForgetDeferred) {
+            sealed.flush(self.medium());
+        }
+        self.medium().fence().inspect_err(|error| self.poison(error))?;
+        self.committer().log.set_sealed_fenced(&sealed);
+        Ok(())
     }
 
     /// Puts the records into the trees and lets readers see them.
@@ -491,8 +537,10 @@ impl Committer {
         record: u64,
     ) {
         self.pending_records += 1;
+        let is_durable =
+            self.log.is_fenced() || injected(StoreFault::ApplyEarly) || injected(StoreFault::MoveUnfenced);
         match slot {
-            Some(slot) if !self.merging => {
+            Some(slot) if !self.merging && is_durable => {
                 slot.set_record(medium, record);
                 self.dirty.push(slot);
             }

@@ -114,11 +114,7 @@ impl StoresState {
         committer.log.end(self.medium());
         committer.commit = commit;
         committer.pending_bytes += committer.log.written() - written;
-        if let Err(error) = self.medium().fence() {
-            self.poison(&error);
-            return Err(StoreError::from(error).into());
-        }
-        committer.log.set_fenced();
+        self.fence_log(&mut committer).map_err(StoreError::from)?;
         self.publish(&mut committer, staged);
         if self.is_checkpoint_due(&committer) {
             self.work.notify_all();

@@ -120,6 +120,16 @@ pub enum StoreError {
         /// The pool.
         path: PathBuf,
     },
+    /// A writer uses space again faster than a reader beside it can read.
+    #[error(
+        "the writer of the stores in {} used space again {attempts} times while it was read; read again when it writes          less, or let it leave more unused with a greater `StoresOptions::pending_bytes`", path.display()
+    )]
+    Overtaken {
+        /// The pool.
+        path: PathBuf,
+        /// Number of attempts.
+        attempts: u32,
+    },
     /// A transaction that changed tables and stores was interrupted behind its commit.
     #[error(
         "a process was killed while it committed to the stores in {}; open the pool for writing once, which ends the commit",

@@ -7,12 +7,16 @@ halocline_faults::faults! {
         AcknowledgeEarly,
         /// The trees show a commit before its frames are durable.
         ApplyEarly,
+        /// Frames that wait for a later fence are not flushed before it.
+        ForgetDeferred,
         /// The frames of a batch do not say that they belong together.
         TornBatch,
         /// Frames that an earlier use of a segment left are taken for those of the log.
         TrustOldFrames,
         /// The checksum of a frame is not verified.
         TrustFrames,
+        /// Frames of a process that was killed count as durable.
+        TrustUnfenced,
         /// Entries of a leaf are not durable before its bitmap.
         BitmapFirst,
         /// A bitmap gives a slot to a new entry though the old bitmap still uses it.
@@ -31,6 +35,8 @@ halocline_faults::faults! {
         IgnoreSnapshots,
         /// A moved record is not durable before its pointer changes.
         MoveUnfenced,
+        /// The pointer to a record that was superseded since it was copied leads to the copy.
+        MoveSuperseded,
         /// A copy of a record or of a chunk differs from it by a bit.
         ChangeCopied,
         /// A moved record takes the place of a newer one when the log is replayed.
@@ -41,6 +47,8 @@ halocline_faults::faults! {
         IgnoreReaders,
         /// Space that readers may read is used again without a change of the epoch.
         ReleaseSilently,
+        /// Space is used again whenever a reader looks.
+        MoveOn,
         /// A transaction commits without comparing what it has read.
         SkipValidation,
         /// A transaction does not look for keys that came into a range that it has scanned.

@@ -1,4 +1,5 @@
-//! Maintenance: checkpoints, and the emptying of segments, in a thread of its own or in that of a commit.
+//! Maintenance: checkpoints, the emptying of segments, and what an opening has left to be settled, in a
+//! thread of its own or in that of a commit.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
@@ -50,6 +51,7 @@ impl StoresState {
         self.writable()?;
         self.fill_reserve();
         let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settle()?;
         let emptied = self.collect_garbage()?;
         let is_due = {
             let committer = self.committer();
@@ -81,6 +83,11 @@ pub(crate) fn start(state: &Arc<StoresState>) -> std::io::Result<JoinHandle<()>>
 }
 
 fn run(state: &Weak<StoresState>) {
+    if let Some(state) = state.upgrade()
+        && let Err(error) = state.settle()
+    {
+        tracing::warn!(%error, "what the log superseded could not be looked up");
+    }
     let (mut failed, mut again) = (false, false);
     while let Some(state) = state.upgrade() {
         {

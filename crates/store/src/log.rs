@@ -1,12 +1,14 @@
 //! The log of all stores: segments with frames of records, each one commit or a part of one.
 //!
 //! The log is where records live, not a copy of them: trees hold the offsets of records in it. A commit is
-//! durable once its frames are, with one fence. What the trees of the last checkpoint lack is read from the
-//! log at opening.
+//! durable once its frames are, with one fence, which may be deferred. What the trees of the last checkpoint
+//! lack is read from the log at opening.
 //!
 //! Invariants: frames are numbered; frame `n + 1` follows frame `n`, in the same segment or in the one that a
 //! link names. A frame counts only if all before it do. Checksums depend on a secret of the pool's stores and
 //! on the offset, so that no value can look like a frame.
+
+use std::ops::Range;
 
 use halocline_media::Medium;
 use halocline_pool::{PoolError, Slab};
@@ -17,6 +19,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, SEGMENT};
 use crate::record::{NewRecord, RecordRef};
+use crate::record_arena::RecordArena;
 use crate::segments::{SegmentUse, Segments};
 
 /// A position in the log.
@@ -39,6 +42,18 @@ pub(crate) struct LogWriter {
     position: LogPosition,
     /// True if a fence has made all frames durable.
     fenced: bool,
+    /// Number of free segments that batches leave to others.
+    kept: u64,
+    /// True while frames wait for a later fence.
+    deferring: bool,
+    /// Ranges with frames that were stored for a later fence. Whoever fences flushes them first: a fence
+    /// covers what its own thread has flushed.
+    deferred: Vec<Range<u64>>,
+    /// Number of ranges at the beginning of `deferred` that a fence outside of the committer's lock makes
+    /// durable, and that do not grow.
+    sealed: usize,
+    /// Number of fences that have made frames durable.
+    fences: u64,
     frame: OpenFrame,
     /// Bytes of all frames so far.
     written: u64,
@@ -61,12 +76,17 @@ pub(crate) struct LogMark {
 }
 
 impl LogWriter {
-    /// Continues the log at a position.
+    /// Continues the log at a position before which all frames are durable.
     pub(crate) fn new(secret: u64, position: LogPosition) -> Self {
         Self {
             secret,
             position,
             fenced: true,
+            kept: 0,
+            deferring: false,
+            deferred: Vec::new(),
+            sealed: 0,
+            fences: 0,
             frame: OpenFrame::default(),
             written: 0,
         }
@@ -134,9 +154,70 @@ impl LogWriter {
         Ok(at)
     }
 
-    /// Ends the batch: its frames are stored and flushed.
+    /// Ends the batch: its frames are stored and, unless they are deferred, flushed with all before them.
     pub(crate) fn end(&mut self, medium: &Medium) {
         self.close(medium, false);
+        if !self.deferring {
+            self.flush_deferred(medium);
+        }
+    }
+
+    /// Sets the number of free segments that batches leave to others.
+    pub(crate) fn keep_free(&mut self, segments: u64) {
+        self.kept = segments;
+    }
+
+    /// Lets frames wait for a later fence, or not.
+    pub(crate) fn set_deferring(&mut self, deferring: bool) {
+        self.deferring = deferring;
+    }
+
+    /// Flushes the frames that wait for a later fence.
+    pub(crate) fn flush_deferred(&self, medium: &Medium) {
+        for range in &self.deferred {
+            medium.flush(range.start, range.end - range.start);
+        }
+    }
+
+    /// Returns the frames that wait for a fence, which is going to be made outside of the committer's lock.
+    pub(crate) fn seal(&mut self) -> SealedFrames {
+        self.sealed = self.deferred.len();
+        SealedFrames {
+            ranges: self.deferred.clone(),
+            number: self.position.number,
+            fences: self.fences,
+        }
+    }
+
+    /// Records that a fence has made sealed frames durable.
+    pub(crate) fn set_sealed_fenced(&mut self, sealed: &SealedFrames) {
+        if sealed.number == self.position.number {
+            self.set_fenced();
+            return;
+        }
+        self.fences += 1;
+        if sealed.fences + 1 == self.fences {
+            // Frames were added meanwhile, and no other fence has made them durable.
+            self.deferred.drain(..sealed.ranges.len());
+            self.sealed = 0;
+        }
+    }
+
+    /// Returns true if a fence has made all frames durable.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.fenced
+    }
+
+    /// Returns the number of fences that have made frames durable.
+    pub(crate) fn fences(&self) -> u64 {
+        self.fences
+    }
+
+    fn defer(&mut self, range: Range<u64>) {
+        match self.deferred[self.sealed..].last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.deferred.push(range),
+        }
     }
 
     fn close(&mut self, medium: &Medium, more: bool) {
@@ -162,7 +243,10 @@ impl LogWriter {
         head.checksum = U64::new(checksum(self.secret, self.position.offset, &head, sums));
         medium.store(self.position.offset, head.as_bytes());
         medium.store(self.position.offset + FRAME_HEAD, records);
-        medium.flush(self.position.offset, len);
+        match self.deferring {
+            true => self.defer(self.position.offset..self.position.offset + len),
+            false => medium.flush(self.position.offset, len),
+        }
         self.position.offset += len;
         self.position.number += 1;
         self.position.chain = head.checksum.get();
@@ -172,6 +256,9 @@ impl LogWriter {
 
     /// Continues the log in a new segment.
     fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
+        if self.kept > 0 {
+            slab.reserve(self.kept + 1)?;
+        }
         let next = slab.alloc()?;
         segments.insert(next, SegmentUse::NEW_LOG);
         let tail = self.position.segment + SEGMENT - self.position.offset - FRAME_HEAD;
@@ -184,6 +271,28 @@ impl LogWriter {
     /// Records that a fence has made all frames durable.
     pub(crate) fn set_fenced(&mut self) {
         self.fenced = true;
+        self.fences += 1;
+        self.deferred.clear();
+        self.sealed = 0;
+    }
+}
+
+/// Frames that a fence makes durable while others are added.
+#[derive(Debug)]
+pub(crate) struct SealedFrames {
+    ranges: Vec<Range<u64>>,
+    /// The number of the frame behind them.
+    number: u64,
+    /// The number of fences before.
+    fences: u64,
+}
+
+impl SealedFrames {
+    /// Flushes the frames.
+    pub(crate) fn flush(&self, medium: &Medium) {
+        for range in &self.ranges {
+            medium.flush(range.start, range.end - range.start);
+        }
     }
 }
 
@@ -222,6 +331,8 @@ pub(crate) struct LogReader<'a> {
     medium: &'a Medium,
     secret: u64,
     position: LogPosition,
+    /// The frames that may not be durable: no later one says that they are.
+    unfenced: Vec<Range<u64>>,
 }
 
 /// A step of the reader.
@@ -241,11 +352,17 @@ impl<'a> LogReader<'a> {
             medium,
             secret,
             position,
+            unfenced: Vec::new(),
         }
     }
 
     pub(crate) fn position(&self) -> LogPosition {
         self.position
+    }
+
+    /// Returns the ranges of the frames read that may not be durable.
+    pub(crate) fn into_unfenced(self) -> Vec<Range<u64>> {
+        self.unfenced
     }
 
     /// Reads the next frame.
@@ -257,6 +374,11 @@ impl<'a> LogReader<'a> {
         if !follows && !injected(StoreFault::TrustOldFrames) {
             return self.at_end();
         }
+        if head.flags.get() & FRAME_FENCED != 0 {
+            self.unfenced.clear();
+        }
+        let end = self.position.offset + u64::from(head.len.get());
+        self.unfenced.push(self.position.offset..end);
         self.position.number += 1;
         self.position.chain = head.checksum.get();
         if head.flags.get() & FRAME_LINK != 0 {
@@ -264,7 +386,7 @@ impl<'a> LogReader<'a> {
             (self.position.segment, self.position.offset) = (next, next);
             return LogStep::Link(next);
         }
-        self.position.offset += u64::from(head.len.get());
+        self.position.offset = end;
         LogStep::OpenFrame(FoundFrame {
             commit: head.commit.get(),
             flags: head.flags.get(),
@@ -300,11 +422,10 @@ impl<'a> LogReader<'a> {
             if checksum(self.secret, offset, &head, &sums) != head.checksum.get() {
                 return None;
             }
-            if records
-                .iter()
-                .any(|record| record.contents(self.medium).is_none())
-            {
-                return None;
+            let mut arena = RecordArena::default();
+            for record in &records {
+                arena.clear();
+                arena.load(self.medium, record)?;
             }
         }
         Some((head, records))

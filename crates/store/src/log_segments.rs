@@ -1,4 +1,4 @@
-//! The log segments by how much of each emptying would not gain, for the choice of the one to empty.
+//! The log segments by how much of each emptying would not gain, for the choice of those to empty.
 //!
 //! Invariant: contains all log segments except those that were emptied.
 
@@ -34,6 +34,24 @@ fn bucket(occupied: u64) -> usize {
 }
 
 impl LogSegments {
+    /// Returns all these segments: offset, occupied bytes and expiry.
+    pub(crate) fn of_all(segments: impl Iterator<Item = (u64, u64, u64)>) -> Self {
+        let mut buckets = vec![Vec::new(); bucket(SEGMENT) + 1];
+        let mut by_expiry = BTreeSet::new();
+        for (offset, occupied, expires) in segments {
+            buckets[bucket(occupied)].push(offset);
+            if expires > 0 {
+                by_expiry.insert((expires, offset));
+            }
+        }
+        // Each set is made at once.
+        let by_occupied = buckets.into_iter().map(BTreeSet::from_iter).collect();
+        Self {
+            by_occupied,
+            by_expiry,
+        }
+    }
+
     pub(crate) fn insert(&mut self, offset: u64, occupied: u64, expires: u64) {
         self.by_occupied[bucket(occupied)].insert(offset);
         if expires > 0 {
@@ -54,18 +72,18 @@ impl LogSegments {
         }
     }
 
-    /// Returns a segment whose records have all expired, other than `current`.
-    pub(crate) fn expired(&self, now: u64, current: u64) -> Option<u64> {
+    /// Returns the segments whose records have all expired, other than `current`.
+    pub(crate) fn expired(&self, now: u64, current: u64) -> impl Iterator<Item = u64> + '_ {
         let expired = self.by_expiry.range(..=(now, u64::MAX));
         expired
             .map(|(_, offset)| *offset)
-            .find(|offset| *offset != current)
+            .filter(move |offset| *offset != current)
     }
 
-    /// Returns a segment with about the least occupied bytes, other than `current`. O(1).
-    pub(crate) fn emptiest(&self, current: u64) -> Option<u64> {
-        let mut segments = self.by_occupied.iter().flatten();
-        segments.find(|offset| **offset != current).copied()
+    /// Returns the segments other than `current`, those with about the least occupied bytes first.
+    pub(crate) fn emptiest(&self, current: u64) -> impl Iterator<Item = u64> + '_ {
+        let segments = self.by_occupied.iter().flatten().copied();
+        segments.filter(move |offset| *offset != current)
     }
 }
 
@@ -75,24 +93,23 @@ mod tests {
 
     #[test]
     fn the_emptiest_is_found() {
+        let first = |segments: &LogSegments, current| segments.emptiest(current).next();
+        let expired = |segments: &LogSegments, now, current| segments.expired(now, current).next();
         let mut segments = LogSegments::default();
         segments.insert(64, 5000, 0);
         segments.insert(128, SEGMENT, 0);
         segments.insert(192, 5001, 70);
-        assert_eq!(segments.emptiest(64), Some(192));
+        assert_eq!(first(&segments, 64), Some(192));
         segments.change(128, (SEGMENT, 0), (1, 0));
         segments.change(64, (5000, 0), (0, 0));
+        assert_eq!((first(&segments, 0), first(&segments, 64)), (Some(64), Some(128)));
         assert_eq!(
-            (segments.emptiest(0), segments.emptiest(64)),
-            (Some(64), Some(128))
-        );
-        assert_eq!(
-            (segments.expired(69, 0), segments.expired(70, 0)),
+            (expired(&segments, 69, 0), expired(&segments, 70, 0)),
             (None, Some(192))
         );
-        assert_eq!(segments.expired(70, 192), None);
+        assert_eq!(expired(&segments, 70, 192), None);
         segments.remove(192, 5001, 70);
         segments.remove(128, 1, 0);
-        assert_eq!((segments.emptiest(64), segments.expired(99, 0)), (None, None));
+        assert_eq!((first(&segments, 64), expired(&segments, 99, 0)), (None, None));
     }
 }

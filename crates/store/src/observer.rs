@@ -28,6 +28,9 @@ use crate::state::{Opening, StoresState};
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Times that something is read before a reader gives up because its writer uses space again. The writer does
+/// so once for an eighth of its log, or 16 MiB.
+const ATTEMPTS: u32 = 32;
 
 /// A reader's knowledge of the writer.
 pub(crate) struct Observer {
@@ -74,6 +77,7 @@ fn slab_of(pool: &Pool) -> Result<Slab> {
 /// Reads checkpoint and log until both are of one epoch, which is returned with them.
 fn load(pool: &Pool, options: &StoresOptions, opening: Opening) -> Result<(StoresState, ReaderEpoch)> {
     let started = Instant::now();
+    let mut overtaken = 0;
     loop {
         let slab = slab_of(pool)?;
         slab.medium().refresh()?;
@@ -81,6 +85,10 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening) -> Result<(Store
         let epoch = words.load();
         let state = recover::observe(slab, options.clone(), opening);
         if words.load() != epoch {
+            overtaken += 1;
+            if overtaken == ATTEMPTS {
+                return Err(overtaken_in(pool));
+            }
             continue;
         }
         let state = state?;
@@ -97,6 +105,13 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening) -> Result<(Store
     }
 }
 
+fn overtaken_in(pool: &Pool) -> StoreError {
+    StoreError::Overtaken {
+        path: pool.path().to_path_buf(),
+        attempts: ATTEMPTS,
+    }
+}
+
 impl Observer {
     fn epoch(&self) -> ReaderEpoch {
         *self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
@@ -109,12 +124,12 @@ impl Observer {
 
 impl StoresState {
     /// Returns what `read` returns, which reads as of a commit. It is called again if a writer has used space
-    /// again meanwhile.
+    /// again meanwhile, a limited number of times.
     pub(crate) fn reading<T>(&self, commit: u64, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let Some(observer) = &self.observer else {
             return read();
         };
-        loop {
+        for _ in 0..ATTEMPTS {
             let epoch = observer.epoch();
             let len = self.medium().len();
             let found = read();
@@ -132,6 +147,7 @@ impl StoresState {
             }
             return found;
         }
+        Err(overtaken_in(self.slab.pool()))
     }
 
     /// Returns true if a writer has used space again since the trees of this reader were read.

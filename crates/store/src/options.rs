@@ -26,6 +26,11 @@ pub struct StoresOptions {
     /// True if a thread of its own makes checkpoints and empties segments. Otherwise commits do so when they
     /// exceed a limit. By default true.
     pub background: bool,
+    /// True if a commit returns when it is durable. Otherwise it survives the death of the process when it
+    /// returns, and power loss after the next [`flush`](crate::Stores::flush) or checkpoint: of later
+    /// commits, power loss keeps the first ones or none. Needs a medium with durable fences. By default
+    /// true.
+    pub durable_commits: bool,
     /// The clock by which keys expire.
     pub clock: Clock,
 }
@@ -37,6 +42,7 @@ impl Default for StoresOptions {
             pending_bytes: 16 << 20,
             garbage_percent: 20,
             background: true,
+            durable_commits: true,
             clock: Arc::new(system_clock),
         }
     }
@@ -76,6 +82,13 @@ impl StoresOptions {
         self
     }
 
+    /// Sets [`durable_commits`](Self::durable_commits).
+    #[must_use]
+    pub fn with_durable_commits(mut self, durable: bool) -> Self {
+        self.durable_commits = durable;
+        self
+    }
+
     /// Sets [`clock`](Self::clock).
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
@@ -91,6 +104,7 @@ impl fmt::Debug for StoresOptions {
             .field("pending_bytes", &self.pending_bytes)
             .field("garbage_percent", &self.garbage_percent)
             .field("background", &self.background)
+            .field("durable_commits", &self.durable_commits)
             .finish_non_exhaustive()
     }
 }

@@ -50,6 +50,9 @@ impl EpochWords {
 
     /// Returns the epoch. What was loaded before was there in it, if it is the same as before that.
     pub(crate) fn load(&self) -> ReaderEpoch {
+        if injected(StoreFault::MoveOn) {
+            self.release();
+        }
         fence(Ordering::Acquire);
         ReaderEpoch {
             openings: self.medium.load_u64(self.at).into(),
@@ -137,7 +140,9 @@ impl StoresState {
                     EpochWords::of(&self.slab).release();
                 }
             }
-            segments.release(&self.slab, &std::mem::take(&mut committer.waiting));
+            let released = std::mem::take(&mut committer.waiting);
+            self.count_freed(released.segments.len());
+            segments.release(&self.slab, &released);
         }
     }
 }

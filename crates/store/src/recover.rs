@@ -1,10 +1,12 @@
 //! Creation and opening of the stores of a pool.
 //!
 //! Opening reads the newest checkpoint and its catalog, and the log behind it: a bounded number of records,
-//! whatever the stores hold. Branches and leaves are read when they are first needed.
+//! whatever the stores hold. Branches and leaves are read when they are first needed, also those that
+//! [settling](crate::settle) needs.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,6 +18,7 @@ use crate::branch::BranchRef;
 use crate::checkpoint::{checkpoint_sum, store_copies};
 use crate::commit::Committer;
 use crate::error::{Result, StoreError};
+use crate::fault::{StoreFault, injected};
 use crate::layout::{
     CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, OBJECT, OWNER, SEGMENT, SegmentEntry,
     StoreEntry, VERSION,
@@ -169,15 +172,10 @@ fn recover(
     };
     let opening = Opening::new();
     let catalog = load_catalog(recovery.slab(), checkpoint, opening).map_err(damaged)?;
-    for offset in catalog.own.clone() {
-        recovery.keep(offset)?;
+    for offset in &catalog.own {
+        recovery.keep(*offset)?;
     }
-    for (offset, _) in catalog
-        .segments
-        .iter()
-        .map(|(offset, segment)| (offset, *segment))
-        .collect::<Vec<_>>()
-    {
+    for (offset, _) in catalog.segments.iter() {
         recovery.keep(offset)?;
     }
     let tail = read_tail(recovery.slab(), checkpoint).map_err(damaged)?;
@@ -187,6 +185,14 @@ fn recover(
     let slab = recovery.finish();
     slab.begin_writing()?;
     EpochWords::of(&slab).open();
+    if !tail.unfenced.is_empty() && !injected(StoreFault::TrustUnfenced) {
+        // The process that stored these frames may have been killed before they were durable. Nobody may read
+        // them before they are.
+        for frame in &tail.unfenced {
+            slab.medium().flush(frame.start, frame.end - frame.start);
+        }
+        slab.medium().fence()?;
+    }
     if !checkpoints.are_equal {
         // A crash left an older copy, which would count if the newer one were damaged.
         store_copies(&slab, checkpoint)?;
@@ -215,9 +221,8 @@ pub(crate) fn observe(slab: Slab, options: StoresOptions, opening: Opening) -> R
     let catalog = load_catalog(&slab, &checkpoint, opening).map_err(damaged)?;
     let tail = read_tail(&slab, &checkpoint).map_err(damaged)?;
     let state = with_tail(slab, options, &checkpoint, opening, catalog, &tail);
-    // Leaves are the writer's: what the log changes goes to memtables.
-    state.committer().merging = true;
     state.replay(&tail.batches).map_err(damaged)?;
+    state.settle()?;
     Ok(state)
 }
 
@@ -234,8 +239,7 @@ fn with_tail(
     for segment in &tail.segments {
         catalog.segments.insert(*segment, SegmentUse::NEW_LOG);
     }
-    let mut log = LogWriter::new(checkpoint.secret.get(), tail.end);
-    log.set_fenced();
+    let log = LogWriter::new(checkpoint.secret.get(), tail.end);
     let commit = tail.batches.iter().flatten().map(|frame| frame.commit).max();
     let commit = commit.unwrap_or(0).max(checkpoint.commit.get());
     let number = checkpoint.number.get();
@@ -293,20 +297,18 @@ pub(crate) fn load_catalog(
         return Err(start);
     }
     let (head, mut rest) = CatalogHead::read_from_prefix(&bytes).map_err(|_| start)?;
-    let mut segments = Segments::default();
-    for _ in 0..head.segments.get() {
-        let (entry, after) = SegmentEntry::read_from_prefix(rest).map_err(|_| start)?;
-        rest = after;
-        let kind = SegmentKind::from_number(entry.kind.get()).ok_or(start)?;
-        segments.insert(
-            entry.offset.get(),
-            SegmentUse {
-                kind,
-                used: entry.used.get(),
-                expires: entry.expires.get(),
-            },
-        );
-    }
+    let count = usize::try_from(head.segments.get()).map_err(|_| start)?;
+    let (entries, after) = <[SegmentEntry]>::ref_from_prefix_with_elems(rest, count).map_err(|_| start)?;
+    rest = after;
+    let segments = entries.iter().map(|entry| {
+        let segment = SegmentUse {
+            kind: SegmentKind::from_number(entry.kind.get()).ok_or(start)?,
+            used: entry.used.get(),
+            expires: entry.expires.get(),
+        };
+        Ok::<_, Damage>((entry.offset.get(), segment))
+    });
+    let segments = Segments::of_catalog(segments.collect::<Result<_, _>>()?);
     let mut stores = BTreeMap::new();
     for _ in 0..head.stores.get() {
         let (entry, after) = StoreEntry::read_from_prefix(rest).map_err(|_| start)?;
@@ -347,6 +349,8 @@ struct Tail {
     segments: Vec<u64>,
     /// The position after the last whole batch.
     end: LogPosition,
+    /// Ranges of frames that may not be durable.
+    unfenced: Vec<Range<u64>>,
 }
 
 /// Times that a missing frame is looked for: a writer may have stored it, and others, since the first look.
@@ -365,6 +369,7 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint) -> Result<Tail, Damage> {
         batches: Vec::new(),
         segments: Vec::new(),
         end: position,
+        unfenced: Vec::new(),
     };
     let (mut batch, mut linked) = (Vec::new(), Vec::new());
     loop {
@@ -387,7 +392,10 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint) -> Result<Tail, Damage> {
                 linked.push(segment);
             }
             // A batch without its end is one that no commit acknowledged.
-            LogStep::End => return Ok(tail),
+            LogStep::End => {
+                tail.unfenced = reader.into_unfenced();
+                return Ok(tail);
+            }
             LogStep::Damaged(_) if looks > 1 => looks -= 1,
             LogStep::Damaged(offset) => {
                 return Err(Damage {

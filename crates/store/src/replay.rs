@@ -1,111 +1,116 @@
-//! Replay: the records of the log behind a checkpoint are put into the trees, and counted.
+//! Replay: the records of the log behind a checkpoint are put into the memtables, and counted.
 //!
-//! Invariant: the counters become what they were. What a record superseded is the record of its key that was
-//! replayed before; for the first one of a key, the leaf's entry of the checkpoint. If commits have replaced
-//! that entry since, `prev` leads there: the first version of a key behind a checkpoint keeps it.
+//! Opening reads no leaf for it, so it takes as long for large stores as for small ones: the newest record of
+//! each key is in the log, and what it superseded there is, too. What the first record of a key behind the
+//! checkpoint superseded is looked up [later](crate::settle). Until then the key counts twice.
+//!
+//! Invariant: a record of the log is counted as needed when the stores are open, so that a commit that
+//! supersedes it can count it as not needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use crate::commit::Committer;
 use crate::fault::{StoreFault, injected};
 use crate::log::FoundFrame;
+use crate::memtable::MemEntry;
 use crate::record::RecordRef;
-use crate::state::{Located, StoreState, StoresState};
+use crate::settle::UnsettledKey;
+use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
-/// The newest replayed record of each key, by store and key.
-type Replayed = HashMap<(u32, Vec<u8>), RecordRef>;
+/// The records of a key in the log behind the checkpoint.
+struct ReplayedKey {
+    store: Arc<StoreState>,
+    /// The first version behind the checkpoint.
+    first: Option<RecordRef>,
+    /// The newest one.
+    newest: Option<RecordRef>,
+    /// Copies of versions of the checkpoint.
+    copies: Vec<RecordRef>,
+}
+
+/// The keys so far, by store and key.
+type Replayed = HashMap<(u32, Vec<u8>), ReplayedKey>;
 
 impl StoresState {
-    /// Puts the records of the log behind the checkpoint into the trees.
+    /// Puts the records of the log behind the checkpoint into the memtables.
     pub(crate) fn replay(&self, batches: &[Vec<FoundFrame>]) -> Result<(), Damage> {
         let mut committer = self.committer();
-        let mut replayed = Replayed::new();
+        let records: usize = batches.iter().flatten().map(|frame| frame.records.len()).sum();
+        let mut replayed = Replayed::with_capacity(records);
+        let mut of_before: Option<Arc<StoreState>> = None;
         for frame in batches.iter().flatten() {
             for record in frame.records.iter().filter(|record| !record.is_chunk()) {
-                let Some(store) = self.store_of(record.head.store.get()) else {
+                let id = record.head.store.get();
+                of_before = of_before
+                    .filter(|store| store.id == id)
+                    .or_else(|| self.store_of(id));
+                let Some(store) = &of_before else {
                     continue;
                 };
+                let key = record.key(self.medium());
+                if record.is_deleted() && !frame.is_moved() {
+                    committer
+                        .deletions
+                        .push((Arc::clone(store), key.clone(), record.commit()));
+                }
+                let key = replayed.entry((id, key)).or_insert_with(|| ReplayedKey {
+                    store: Arc::clone(store),
+                    first: None,
+                    newest: None,
+                    copies: Vec::new(),
+                });
                 match frame.is_moved() {
-                    true => self.replay_moved(&mut committer, &mut replayed, &store, record)?,
-                    false => self.replay_record(&mut committer, &mut replayed, &store, record)?,
+                    true => self.replay_moved(key, record)?,
+                    false => {
+                        self.replay_record(key, record)?;
+                        committer.pending_records += 1;
+                    }
                 }
             }
         }
+        let mut unsettled = Vec::with_capacity(replayed.len());
+        for ((_, key), replayed) in replayed {
+            let ReplayedKey {
+                store,
+                first,
+                newest,
+                copies,
+            } = replayed;
+            if let Some(newest) = newest {
+                store.write().active.set(&key, MemEntry::Record(newest.offset));
+            }
+            unsettled.push(UnsettledKey {
+                store,
+                key,
+                first,
+                copies,
+            });
+        }
+        self.set_unsettled(unsettled);
         Ok(())
     }
 
-    fn replay_record(
-        &self,
-        committer: &mut Committer,
-        replayed: &mut Replayed,
-        store: &Arc<StoreState>,
-        record: &RecordRef,
-    ) -> Result<(), Damage> {
-        let medium = self.medium();
-        let key = record.key(medium);
-        let mut trees = store.write();
-        let located = trees.locate(medium, &key)?;
-        let before = replayed.insert((store.id, key.clone()), *record);
-        let old = before.or_else(|| self.at_checkpoint(located.as_ref(), record, &key));
-        if let Some(old) = &old {
-            self.forget(old)?;
+    fn replay_record(&self, replayed: &mut ReplayedKey, record: &RecordRef) -> Result<(), Damage> {
+        let before = replayed.newest.replace(*record);
+        match &before {
+            Some(before) => self.forget(before)?,
+            None => replayed.first = Some(*record),
         }
         self.remember(record)?;
-        self.count(store, old.as_ref(), record)?;
-        if located.is_none_or(|located| located.record.commit() <= record.commit()) {
-            let slot = located.and_then(|located| located.slot);
-            committer.point(&mut trees, medium, &key, slot, record.offset);
-        }
-        if record.is_deleted() {
-            committer
-                .deletions
-                .push((Arc::clone(store), key, record.commit()));
-        }
-        Ok(())
+        self.count(&replayed.store, before.as_ref(), record)
     }
 
-    /// Returns what the first record of a key behind the checkpoint superseded.
-    fn at_checkpoint(&self, located: Option<&Located>, record: &RecordRef, key: &[u8]) -> Option<RecordRef> {
-        let checkpoint = self.frozen.load(Ordering::Acquire);
-        let is_of_checkpoint = |found: &RecordRef| found.commit() <= checkpoint;
-        let entry = located.map(|located| located.record).filter(is_of_checkpoint);
-        entry.or_else(|| match record.head.prev.get() {
-            0 => None,
-            prev => {
-                let old = RecordRef::load(self.medium(), prev).filter(is_of_checkpoint);
-                old.filter(|old| old.is_of(self.medium(), key))
+    fn replay_moved(&self, replayed: &mut ReplayedKey, copy: &RecordRef) -> Result<(), Damage> {
+        match &mut replayed.newest {
+            // Of which version of the checkpoint it is, and whether an entry leads to it, is looked up later.
+            None => replayed.copies.push(*copy),
+            Some(newest) if newest.commit() == copy.commit() || injected(StoreFault::ReplayMoved) => {
+                self.forget(newest)?;
+                *newest = *copy;
             }
-        })
-    }
-
-    fn replay_moved(
-        &self,
-        committer: &mut Committer,
-        replayed: &mut Replayed,
-        store: &Arc<StoreState>,
-        record: &RecordRef,
-    ) -> Result<(), Damage> {
-        let medium = self.medium();
-        let key = record.key(medium);
-        let mut trees = store.write();
-        let located = trees.locate(medium, &key)?;
-        if let Some(before) = replayed.get_mut(&(store.id, key.clone()))
-            && before.commit() == record.commit()
-        {
-            *before = *record;
+            Some(_) => return Ok(()),
         }
-        let Some(located) = located else {
-            return Ok(());
-        };
-        let is_same = located.record.commit() == record.commit() || injected(StoreFault::ReplayMoved);
-        if is_same && located.record.offset != record.offset {
-            self.forget(&located.record)?;
-            self.remember(record)?;
-            committer.point(&mut trees, medium, &key, located.slot, record.offset);
-        }
-        Ok(())
+        self.remember(copy)
     }
 }

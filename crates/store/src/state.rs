@@ -1,8 +1,8 @@
 //! The state that all handles of the stores of a pool share.
 //!
-//! Locks are taken in this order: committer, snapshots, trees of a store, segments. A reader holds the trees
-//! of its store while it reads records, so that no segment is used again before it is done: a checkpoint
-//! takes all trees for writing before it frees anything.
+//! Locks are taken in this order: maintenance, unsettled keys, flushing, committer, snapshots, trees of a
+//! store, segments. A reader holds the trees of its store while it reads records, so that no segment is used
+//! again before it is done: a checkpoint takes all trees for writing before it frees anything.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,15 +15,17 @@ use halocline_pool::Slab;
 use crate::commit::{Committer, PendingCommit};
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
-use crate::gc::Unlink;
 use crate::layout::CHUNK;
 use crate::leaf::EntrySlot;
 use crate::memtable::{MemEntry, MemTable};
 use crate::observer::Observer;
 use crate::options::{MergeOperator, StoresOptions};
+use crate::pace::CommitPace;
+use crate::pointers::Unlink;
 use crate::record::{RecordContents, RecordRef, parse_chunk_list, record_len};
 use crate::record_arena::RecordArena;
 use crate::segments::Segments;
+use crate::settle::UnsettledKey;
 use crate::snapshots::Snapshots;
 use crate::tree::{Damage, Tree};
 
@@ -63,15 +65,23 @@ pub(crate) struct StoresState {
     /// Set if the stores are open for reading, beside a writer or without one.
     pub(crate) observer: Option<Observer>,
     stores: RwLock<BTreeMap<String, Arc<StoreState>>>,
+    /// Keys that the opening has left to be settled.
+    pub(crate) unsettled: Mutex<Vec<UnsettledKey>>,
+    /// True if there are none.
+    pub(crate) is_settled: AtomicBool,
     /// Wakes the keeper, and those that wait for it.
     pub(crate) work: Condvar,
     pub(crate) stopping: AtomicBool,
     /// True while the keeper empties segments, so that there will be more space.
     pub(crate) reclaiming: AtomicBool,
+    /// The bytes that commits may append while there should be more space.
+    pub(crate) pace: CommitPace,
     /// True if the keeper's last attempt has failed, so that nobody may wait for it.
     pub(crate) failing: AtomicBool,
     /// Number of finished checkpoints.
     pub(crate) checkpoints: AtomicU64,
+    /// Held while frames of the log become durable without the committer.
+    pub(crate) flushing: Mutex<()>,
     /// Held during a checkpoint or while segments are emptied.
     pub(crate) maintenance: Mutex<()>,
     /// The reason why nothing can be written any more.
@@ -216,6 +226,7 @@ impl StoresState {
             options,
             committer: Mutex::new(committer),
             queue: Mutex::default(),
+            flushing: Mutex::default(),
             segments: Mutex::new(segments),
             snapshots: Mutex::default(),
             visible: AtomicU64::new(visible),
@@ -224,9 +235,12 @@ impl StoresState {
             unlinks: Mutex::default(),
             observer: None,
             stores: RwLock::new(stores),
+            unsettled: Mutex::default(),
+            is_settled: AtomicBool::new(true),
             work: Condvar::new(),
             stopping: AtomicBool::new(false),
             reclaiming: AtomicBool::new(false),
+            pace: CommitPace::default(),
             failing: AtomicBool::new(false),
             checkpoints: AtomicU64::new(0),
             maintenance: Mutex::new(()),

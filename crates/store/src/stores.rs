@@ -57,11 +57,14 @@ pub struct StoresStats {
     pub checkpoints: u64,
     /// The newest commit.
     pub commit: u64,
+    /// Number of fences that have made the log durable since the stores were opened: one for each group of
+    /// commits, and those of moved records.
+    pub log_fences: u64,
 }
 
 impl Stores {
-    /// Opens the stores of a pool with default options. O(1), and O(commits since the last checkpoint) after
-    /// a crash.
+    /// Opens the stores of a pool with default options. O(segments), and O(commits since the last checkpoint)
+    /// after a crash, but reads no more than one bit for each KiB of the stores, and the commits.
     ///
     /// # Errors
     /// As [`open_with`](Self::open_with).
@@ -295,7 +298,16 @@ impl Stores {
         self.state().checkpoint_now()
     }
 
-    /// Returns statistics.
+    /// Makes all commits that have returned survive power loss, where the options
+    /// [defer](StoresOptions::durable_commits) that. Commits go on meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::Media`], and from then on [`StoreError::Poisoned`].
+    pub fn flush(&self) -> Result<()> {
+        self.state().flush()
+    }
+
+    /// Returns statistics. As [`Store::len`], waits once behind a crash.
     pub fn stats(&self) -> StoresStats {
         self.state().stats()
     }
@@ -306,6 +318,7 @@ impl StoresState {
     fn drop_store(&self, name: &str) -> Result<Option<()>> {
         use crate::segments::SegmentKind::{Branches, Leaves};
         let _no_checkpoint = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settle()?;
         let mut committer = self.committer();
         self.writable()?;
         let Some(store) = self.stores().get(name).cloned() else {
@@ -343,12 +356,14 @@ impl StoresState {
     }
 
     fn stats(&self) -> StoresStats {
-        let (commit, pending_records, appended_bytes) = {
+        self.settle_counters();
+        let (commit, pending_records, appended_bytes, log_fences) = {
             let committer = self.committer();
             (
                 committer.commit,
                 committer.pending_records as u64,
                 committer.log.written(),
+                committer.log.fences(),
             )
         };
         let (snapshots, kept_versions) = self.snapshots().counts();
@@ -368,6 +383,7 @@ impl StoresState {
             kept_versions,
             checkpoints: self.checkpoints.load(Ordering::Relaxed),
             commit,
+            log_fences,
         }
     }
 }

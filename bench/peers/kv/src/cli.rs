@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Space(SpaceOptions),
     /// Measure gets and sets of memcached servers over sockets
     Memcached(MemcachedOptions),
+    /// End memcached servers under load, all but memcached by SIGKILL, and measure the time until they answer again
+    MemcachedRestart(RestartOptions),
     /// Serve items in redb: a child process of `memcached`
     #[command(hide = true)]
     MemcachedOverRedb(RedbServerOptions),
@@ -156,8 +158,9 @@ pub(crate) struct RedbServerOptions {
     pub(crate) hot_items: u64,
 }
 
+/// The servers that are compared.
 #[derive(Debug, Args)]
-pub(crate) struct MemcachedOptions {
+pub(crate) struct ServerOptions {
     /// Servers, in the order of their first turn
     #[arg(long, value_delimiter = ',', default_values_t = [ServerKind::Halocline, ServerKind::Memcached])]
     pub(crate) servers: Vec<ServerKind>,
@@ -170,6 +173,32 @@ pub(crate) struct MemcachedOptions {
     /// Program of memcached
     #[arg(long, default_value = "memcached")]
     pub(crate) memcached: PathBuf,
+    /// Threads of the server
+    #[arg(long, default_value_t = 2)]
+    pub(crate) server_threads: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartOptions {
+    /// The servers.
+    #[command(flatten)]
+    pub(crate) servers: ServerOptions,
+    /// Milliseconds for which a client stores items before the server is ended
+    #[arg(long, default_value_t = 2000)]
+    pub(crate) write_ms: u64,
+    /// Acknowledged writes, the last ones, that are verified after the restart
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) sample: u64,
+    /// Restarts of each server, of which the median counts
+    #[arg(long, default_value_t = 3)]
+    pub(crate) runs: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemcachedOptions {
+    /// The servers.
+    #[command(flatten)]
+    pub(crate) servers: ServerOptions,
     /// Requests of each run
     #[arg(long, default_value_t = 400_000)]
     pub(crate) operations: u64,
@@ -179,9 +208,6 @@ pub(crate) struct MemcachedOptions {
     /// Numbers of connections
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64])]
     pub(crate) connections: Vec<usize>,
-    /// Threads of the server
-    #[arg(long, default_value_t = 2)]
-    pub(crate) server_threads: usize,
     /// Threads of the clients
     #[arg(long, default_value_t = 2)]
     pub(crate) client_threads: usize,

@@ -224,7 +224,7 @@ mod tests {
     fn it_closes_if_lookups_take_no_less_and_waits_longer_each_time() {
         let gate = gate();
         let mut openings = Vec::new();
-        for at in 0..200 {
+        for at in 0..1000 {
             let was_open = gate.is_open();
             // Searches after misses take twice as long as those that the cache has taken over.
             window(&gate, 3, if was_open { 1400 } else { 700 });

@@ -22,9 +22,11 @@ const INTERRUPTED: f64 = 8.0;
 const MOST_FILLING: u64 = 8;
 /// Windows that are averaged before an open gate is judged.
 const JUDGED: u64 = 3;
-/// Windows from a failed attempt to the next, and between measurements with a closed gate: the first time and
-/// the most.
-const WAIT: (u64, u64) = (8, 256);
+/// Windows from a failed attempt to the next: the first time and the most.
+const WAIT: (u64, u64) = (8, 512);
+/// Part of the time until the next attempt that a failed one may have lost.
+const LOSS: f64 = 0.02;
+/// Windows between measurements with a closed gate: the first time and the most.
 const RENEWAL: (u64, u64) = (64, 512);
 /// Increase of the hit rate after which an attempt does not wait.
 const RISEN: f64 = 0.1;
@@ -183,8 +185,8 @@ impl GateState {
         };
         if rate < HOPELESS * self.break_even() || !takes_less {
             self.failed = Some(rate);
-            self.left = self.wait;
-            self.wait = (2 * self.wait).min(WAIT.1);
+            self.left = self.wait.max(self.lost_windows()).min(WAIT.1);
+            self.wait = (2 * self.left).min(WAIT.1);
             self.renewal = RENEWAL.0;
             return false;
         }
@@ -194,6 +196,16 @@ impl GateState {
             self.renewal = (2 * self.renewal).min(RENEWAL.1);
         }
         !self.renews
+    }
+
+    /// Returns after how many windows the loss of the attempt that ends now is small.
+    fn lost_windows(&self) -> u64 {
+        let slower = self
+            .opened
+            .zip(self.closed)
+            .map_or(0.0, |(opened, closed)| opened / closed - 1.0);
+        let windows = (self.to_fill + self.judged.min(JUDGED)) as f64;
+        (windows * slower.max(0.0) / LOSS) as u64
     }
 }
 

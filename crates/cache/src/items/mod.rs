@@ -2,9 +2,25 @@
 //! number of threads.
 //!
 //! The cache is divided into shards by the hashes of keys, each with a lock and a replacement policy. A
-//! [`gate`](crate::gate) keeps lookups away while they do not pay; its sample is one shard. Reads are
-//! linearizable for the reason that [pairs](crate::PairCache) give: a lookup goes to the map while a write of
-//! its key is [marked](crate::write_marks), and a copy is stored only if no write began since the lookup.
+//! [`gate`](crate::gate) keeps lookups away while they do not pay; its sample is one shard.
+//!
+//! # Why reads are linearizable
+//! The map is linearizable by itself. A write of a key (1) [marks](crate::write_marks) the key, (2) changes
+//! the map, (3) removes the copy of the key or, if no other write of the mark began since (1), replaces it,
+//! (4) takes the mark back. A lookup (a) reads the mark and goes to the map if a write is in progress, (b)
+//! reads the copy. After a miss it (c) reads the map and (d) stores the result as a copy only if, with the
+//! shard locked, the mark is the same as in (a).
+//!
+//! *A copy differs from the map only while a write of its key is marked.* A write changes the map after (1)
+//! and has the copy removed or set to its own value before (4); (3) sets it only if no other write, which
+//! could have changed the map later, has begun. In (d) a mark that is unchanged means that no write began
+//! before that check. One that begins later finds in (3) either the lock of the shard, and waits, or the
+//! copy: lock and check, begin and search in the shard are sequentially consistent.
+//!
+//! So if the copy read in (b) differs from the map at that moment, the write that is marked then began after
+//! (a), as the mark was quiet there. Its copy was the value of the map at that beginning, or at the end of
+//! another write after (a): at a moment of the lookup. A lookup that begins after another one, or a scan, has
+//! returned the new value of the map sees the mark of (1), which precedes that value, or the copy of (3).
 //!
 //! Clearing takes constant time: a shard drops its copies when it is used next.
 

@@ -15,15 +15,15 @@
 //! `benches/hot_pairs.rs` compares hit rates.)
 //!
 //! Readers do not lock: they load the state, then key and value, and load the state again, as in
-//! [`tuples`](crate::tuples), whose header shows why no half-written pair is seen. Pairs never move within a
-//! bucket, so a thread that finds a key absent without the lock can rely on it as long as nobody may insert
-//! that key.
+//! [`tuples`](crate::tuples), whose header shows why no half-written pair is seen.
 //!
-//! The state is loaded and locked with sequentially consistent operations, because the [protocol](super) of
-//! writers orders them with those of another word.
+//! Every use of the lock changes the version, so that an unchanged version means that no pair of the bucket
+//! was written. A reader would have to be suspended for exactly a multiple of 2^57 writes to take one state
+//! for another.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
+use std::{hint, thread};
 use zerocopy::FromZeros;
 
 /// Number of pairs in a bucket.
@@ -44,6 +44,21 @@ const VERSIONS: u64 = !(VERSION - 1);
 const LANE_BITS: u32 = 16;
 const LANES: u32 = 4;
 const LANE: u64 = (1 << LANE_BITS) - 1;
+
+/// Attempts to lock a bucket before other threads get the processor.
+const SPINS: u32 = 64;
+
+/// The version of a bucket that was not locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BucketVersion(u64);
+
+/// The result of a lookup in a bucket.
+pub(super) enum Found {
+    Value(u64),
+    Absent(BucketVersion),
+    /// A write is in progress.
+    Busy,
+}
 
 #[derive(Debug, FromZeros)]
 #[repr(C, align(64))]
@@ -76,55 +91,66 @@ impl PairBucket {
         (0..PAIRS).find(|pair| self.0[*pair].load(Relaxed) == key && is_present(state, *pair))
     }
 
-    /// Returns the value of `key`, or `None` if it is absent or a write is in progress.
+    /// Looks `key` up.
     #[inline]
-    pub(super) fn get(&self, key: u64) -> Option<u64> {
+    pub(super) fn get(&self, key: u64) -> Found {
         let state = self.0[STATE].load(Acquire);
-        let pair = self.find(state, key)?;
+        if state & LOCK != 0 {
+            return Found::Busy;
+        }
+        let Some(pair) = self.find(state, key) else {
+            return Found::Absent(BucketVersion(state & VERSIONS));
+        };
         let value = self.0[VALUES + pair].load(Relaxed);
         fence(Acquire);
-        if state & LOCK != 0 || (self.0[STATE].load(Relaxed) ^ state) & VERSIONS != 0 {
-            return None;
+        if (self.0[STATE].load(Relaxed) ^ state) & VERSIONS != 0 {
+            return Found::Busy;
         }
         if state & used(pair) == 0 {
             // If another thread has changed the state, this use is not noted.
             let _ = self.0[STATE].compare_exchange(state, state | used(pair), Relaxed, Relaxed);
         }
-        Some(value)
+        Found::Value(value)
     }
 
-    /// Locks the bucket if it is not locked.
-    fn try_lock(&self) -> Option<LockedBucket<'_>> {
+    /// Locks the bucket if it is not locked and its state fulfils a condition.
+    fn try_lock(&self, condition: impl FnOnce(u64) -> bool) -> Option<LockedBucket<'_>> {
         let state = self.0[STATE].load(Relaxed);
-        if state & LOCK != 0 {
+        if state & LOCK != 0 || !condition(state) {
             return None;
         }
-        let locked = self.0[STATE].compare_exchange(state, state | LOCK, SeqCst, Relaxed);
+        let locked = self.0[STATE].compare_exchange(state, state | LOCK, Acquire, Relaxed);
         locked.ok().map(|state| {
             fence(Release);
             LockedBucket { bucket: self, state }
         })
     }
 
-    /// Offers a pair whose key is absent from the cache. It is stored if there is a pair without use, or if
-    /// the key was offered before. `is_current` is called under the lock and must return true if the
-    /// value still is that of the key. Does nothing if another thread holds the lock.
-    pub(super) fn offer(
-        &self,
-        key: u64,
-        value: u64,
-        hash: u64,
-        chance: usize,
-        is_current: impl FnOnce() -> bool,
-    ) {
+    /// Locks the bucket. Waits while another thread has it locked.
+    #[inline]
+    pub(super) fn lock(&self) -> LockedBucket<'_> {
+        let mut spins = 0;
+        loop {
+            if let Some(locked) = self.try_lock(|_| true) {
+                return locked;
+            }
+            spins += 1;
+            match spins {
+                ..SPINS => hint::spin_loop(),
+                _ => thread::yield_now(),
+            }
+        }
+    }
+
+    /// Offers a pair whose key was absent at a version. It is stored if there is a pair without use, or if
+    /// the key was offered before. Does nothing if the bucket has changed since, or is locked.
+    pub(super) fn offer(&self, key: u64, value: u64, hash: u64, chance: usize, absent: BucketVersion) {
         // A key that finds no place is only noted, without the lock: losing a note to another thread does no
         // harm.
         if self.0[STATE].load(Relaxed) & USES == USES && !self.was_offered(hash) {
             return;
         }
-        if let Some(mut locked) = self.try_lock()
-            && is_current()
-        {
+        if let Some(mut locked) = self.try_lock(|state| state & VERSIONS == absent.0) {
             locked.store(key, value, chance);
         }
     }
@@ -147,27 +173,6 @@ impl PairBucket {
         false
     }
 
-    /// Replaces the value of `key`, or removes the pair if there is no new value. `new` is called under the
-    /// lock, and only if the key may be present.
-    pub(super) fn replace(&self, key: u64, new: impl FnOnce() -> Option<u64>) {
-        let state = self.0[STATE].load(SeqCst);
-        if state & LOCK == 0 && self.find(state, key).is_none() {
-            return;
-        }
-        let mut locked = loop {
-            match self.try_lock() {
-                Some(locked) => break locked,
-                None => std::hint::spin_loop(),
-            }
-        };
-        if let Some(pair) = self.find(locked.state, key) {
-            match new() {
-                Some(value) => self.0[VALUES + pair].store(value, Relaxed),
-                None => locked.state &= !(present(pair) | used(pair)),
-            }
-        }
-    }
-
     /// Returns the number of pairs.
     pub(super) fn len(&self) -> usize {
         let state = self.0[STATE].load(Relaxed);
@@ -176,29 +181,37 @@ impl PairBucket {
 }
 
 /// The lock of a bucket, with the state that is stored when it is dropped.
-struct LockedBucket<'a> {
+#[derive(Debug)]
+pub(super) struct LockedBucket<'a> {
     bucket: &'a PairBucket,
     state: u64,
 }
 
 impl LockedBucket<'_> {
-    /// Stores a pair over an older value of its key, in a free place, over a pair without use, or over any
-    /// and clears all use bits.
+    /// Stores a pair whose key is absent in a free place, over a pair without use, or over any and clears all
+    /// use bits.
     fn store(&mut self, key: u64, value: u64, chance: usize) {
         let state = self.state;
-        let free = || (0..PAIRS).find(|pair| !is_present(state, *pair));
-        let room = self
-            .bucket
-            .find(state, key)
-            .or_else(free)
-            .or_else(|| unused(state, chance));
-        let pair = room.unwrap_or_else(|| {
+        let free = (0..PAIRS).find(|pair| !is_present(state, *pair));
+        let pair = free.or_else(|| unused(state, chance)).unwrap_or_else(|| {
             self.state &= !USES;
             chance % PAIRS
         });
         self.bucket.0[pair].store(key, Relaxed);
         self.bucket.0[VALUES + pair].store(value, Relaxed);
         self.state = self.state & !used(pair) | present(pair);
+    }
+
+    /// Gives the pair of a key another value, or removes it. Does nothing if the key is absent.
+    #[inline]
+    pub(super) fn replace(&mut self, key: u64, value: Option<u64>) {
+        let Some(pair) = self.bucket.find(self.state, key) else {
+            return;
+        };
+        match value {
+            Some(value) => self.bucket.0[VALUES + pair].store(value, Relaxed),
+            None => self.state &= !(present(pair) | used(pair)),
+        }
     }
 }
 
@@ -218,57 +231,79 @@ mod tests {
         PairBucket::new_zeroed()
     }
 
-    #[test]
-    fn pairs_are_found_replaced_and_removed() {
-        let bucket = bucket();
-        assert_eq!(bucket.get(0), None);
-        for key in 0..3 {
-            bucket.offer(key, key + 10, key, 0, || true);
+    fn get(bucket: &PairBucket, key: u64) -> Option<u64> {
+        match bucket.get(key) {
+            Found::Value(value) => Some(value),
+            Found::Absent(_) => None,
+            Found::Busy => panic!("nobody writes"),
         }
-        assert_eq!(bucket.get(0), Some(10));
-        assert_eq!(bucket.get(2), Some(12));
-        bucket.replace(2, || Some(20));
-        assert_eq!(bucket.get(2), Some(20));
-        bucket.replace(0, || None);
-        assert_eq!(bucket.get(0), None);
-        assert_eq!(bucket.len(), 2);
-        bucket.replace(7, || unreachable!("the key is absent"));
+    }
+
+    fn offer(bucket: &PairBucket, key: u64, value: u64, hash: u64) {
+        let Found::Absent(version) = bucket.get(key) else {
+            panic!("the key is absent")
+        };
+        bucket.offer(key, value, hash, 0, version);
     }
 
     #[test]
-    fn values_that_are_not_current_are_not_stored() {
+    fn pairs_are_found_replaced_and_removed() {
         let bucket = bucket();
-        bucket.offer(1, 1, 1, 0, || false);
-        assert_eq!(bucket.get(1), None);
+        assert_eq!(get(&bucket, 0), None);
+        for key in 0..3 {
+            offer(&bucket, key, key + 10, key);
+        }
+        assert_eq!((get(&bucket, 0), get(&bucket, 2)), (Some(10), Some(12)));
+        bucket.lock().replace(2, Some(20));
+        assert_eq!(get(&bucket, 2), Some(20));
+        bucket.lock().replace(0, None);
+        assert_eq!((get(&bucket, 0), bucket.len()), (None, 2));
+        bucket.lock().replace(7, Some(70));
+        assert_eq!(get(&bucket, 7), None);
+    }
+
+    #[test]
+    fn a_value_read_before_a_write_is_not_stored() {
+        let bucket = bucket();
+        let Found::Absent(before) = bucket.get(1) else {
+            panic!("the bucket is empty")
+        };
+        let locked = bucket.lock();
+        assert!(matches!(bucket.get(1), Found::Busy));
+        bucket.offer(1, 10, 1, 0, before);
+        drop(locked);
+        bucket.offer(1, 10, 1, 0, before);
+        assert_eq!(get(&bucket, 1), None);
+        offer(&bucket, 1, 11, 1);
+        assert_eq!(get(&bucket, 1), Some(11));
     }
 
     #[test]
     fn a_pair_without_use_makes_room() {
         let bucket = bucket();
         for key in 0..3 {
-            bucket.offer(key, key, key, 0, || true);
+            offer(&bucket, key, key, key);
         }
-        assert_eq!((bucket.get(0), bucket.get(2)), (Some(0), Some(2)));
-        bucket.offer(5, 5, 5, 0, || true);
-        assert_eq!(bucket.get(5), Some(5));
-        assert_eq!((bucket.get(1), bucket.len()), (None, 3));
+        assert_eq!((get(&bucket, 0), get(&bucket, 2)), (Some(0), Some(2)));
+        offer(&bucket, 5, 5, 5);
+        assert_eq!(get(&bucket, 5), Some(5));
+        assert_eq!((get(&bucket, 1), bucket.len()), (None, 3));
     }
 
     #[test]
     fn a_bucket_in_use_takes_keys_that_come_again() {
         let bucket = bucket();
         for key in 0..3 {
-            bucket.offer(key, key, key, 0, || true);
-            bucket.get(key);
+            offer(&bucket, key, key, key);
+            get(&bucket, key);
         }
-        let offer = |key: u64| bucket.offer(key, key, key << 3 | 1, 0, || true);
-        offer(5);
-        assert_eq!(bucket.get(5), None);
-        offer(5);
-        assert_eq!(bucket.get(5), Some(5));
+        offer(&bucket, 5, 5, 5 << 3 | 1);
+        assert_eq!(get(&bucket, 5), None);
+        offer(&bucket, 5, 5, 5 << 3 | 1);
+        assert_eq!(get(&bucket, 5), Some(5));
         assert_eq!(bucket.len(), 3);
         // The others have lost their use bits.
-        offer(6);
-        assert_eq!(bucket.get(6), Some(6));
+        offer(&bucket, 6, 6, 6 << 3 | 1);
+        assert_eq!(get(&bucket, 6), Some(6));
     }
 }

@@ -1,27 +1,25 @@
 //! A cache of pairs of 64-bit numbers in front of an ordered index, for any number of threads.
 //!
 //! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line. A lookup reads
-//! that line and, before it, a [mark](crate::write_marks) that stays in the core's caches. It stores at most
-//! a use count. A [gate](crate::gate) keeps lookups away while they do not pay.
+//! that line, and stores at most a use bit. A [gate](crate::gate) keeps lookups away while they do not pay.
 //!
 //! # Why reads are linearizable
-//! The index is linearizable by itself. A write of a key (1) marks the key, (2) changes the index, (3)
-//! removes the copy of the key or, if no other write of the mark began since (1), replaces it, (4) takes the
-//! mark back. A lookup (a) reads the mark and goes to the index if a write is in progress, (b) reads the
-//! copy. After a miss it (c) searches the index and (d) stores the result as a copy only if, with the bucket
-//! locked, the mark is the same as in (a).
+//! The index is linearizable by itself. A write of a key (1) locks the bucket, (2) changes the index, (3)
+//! replaces or removes the copy of the key and unlocks the bucket with another version. A lookup (a) goes to
+//! the index if the bucket is locked, else reads the copy, which counts if the bucket has not changed
+//! meanwhile. After a miss it (b) searches the index and (c) stores the result as a copy only if it can lock
+//! the bucket in the version of (a).
 //!
-//! *A copy differs from the index only while a write of its key is marked.* A write changes the index after
-//! (1) and has the copy removed or set to its own value before (4); (3) sets it only if no other write, which
-//! could have changed the index later, has begun. In (d) a mark that is unchanged means that no write began
-//! before that check. One that begins later finds in (3) either the lock of the bucket, and waits, or the
-//! copy: lock and check, begin and search in the bucket are sequentially consistent.
+//! *A copy differs from the index only while its bucket is locked.* Only a write changes the index, within
+//! the lock, and at its end the copy is removed or has the new value. In (c) the version is that of (a), so
+//! no write of the bucket was in progress at any time between, and the index has not changed.
 //!
-//! So if the copy read in (b) differs from the index at that moment, the write that is marked then began
-//! after (a), as the mark was quiet there. Its copy was the value of the index at that beginning, or at the
-//! end of another write after (a): at a moment of the lookup. A lookup that begins after another one, or a
-//! scan, has returned the new value of the index sees the mark of (1), which precedes that value, or the copy
-//! of (3).
+//! A hit returns a copy at a moment when the bucket was not locked, so the value was that of the index. A
+//! lookup that begins after another one, or a scan, has returned the new value of the index finds the bucket
+//! still locked, or the copy of (3).
+//!
+//! A writer keeps no lock of another bucket, so writers do not wait in a circle. They wait while another one
+//! writes a key of the same bucket, lookups never do.
 
 mod bucket;
 #[cfg(test)]
@@ -31,9 +29,8 @@ use crate::CacheError;
 use crate::draw;
 use crate::gate::{LookupGate, PairTimes};
 use crate::hash_index::{mix, scale};
-use crate::write_marks::{QuietMark, WriteMarks};
 use crate::zeroed_array::ZeroedArray;
-use bucket::{PAIRS, PairBucket};
+use bucket::{BucketVersion, Found, LockedBucket, PAIRS, PairBucket};
 use halocline_media::prefetch_value;
 use std::time::Duration;
 
@@ -41,7 +38,6 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct PairCache {
     buckets: ZeroedArray<PairBucket>,
-    marks: WriteMarks,
     gate: LookupGate,
 }
 
@@ -58,16 +54,14 @@ pub enum PairLookup {
 
 /// Permission to [offer](PairCache::offer) a value that is read after the lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PairTicket(QuietMark);
+pub struct PairTicket(BucketVersion);
 
 /// A write in progress. Dropping it removes the copy of the key.
 #[derive(Debug)]
 #[must_use = "a write ends when this is dropped"]
 pub struct PairWrite<'a> {
-    cache: &'a PairCache,
+    bucket: LockedBucket<'a>,
     key: u64,
-    hash: u64,
-    begun: Option<QuietMark>,
     value: Option<u64>,
 }
 
@@ -96,7 +90,7 @@ impl PairCache {
     /// [`CacheError::BudgetTooSmall`] if not even one bucket fits, [`CacheError::OutOfMemory`] if the
     /// allocation fails.
     pub fn new(budget_bytes: usize) -> Result<Self, CacheError> {
-        let fixed = size_of::<Self>() + WriteMarks::bytes();
+        let fixed = size_of::<Self>();
         let mut buckets = budget_bytes.saturating_sub(fixed) / size_of::<PairBucket>();
         while fixed + ZeroedArray::<PairBucket>::bytes_for(buckets) > budget_bytes && buckets > 0 {
             buckets -= 1;
@@ -109,7 +103,6 @@ impl PairCache {
         }
         Ok(Self {
             buckets: ZeroedArray::zeroed(buckets)?,
-            marks: WriteMarks::new(),
             gate: LookupGate::new((buckets * PAIRS) as u64),
         })
     }
@@ -163,31 +156,28 @@ impl PairCache {
     #[inline]
     #[must_use]
     pub fn get_timed(&self, hash: u64, key: u64) -> PairLookup {
-        let Some(quiet) = self.marks.quiet(hash) else {
-            return PairLookup::Busy;
-        };
-        let found = self.bucket(hash).get(key);
-        found.map_or(PairLookup::Miss(PairTicket(quiet)), PairLookup::Hit)
+        match self.bucket(hash).get(key) {
+            Found::Value(value) => PairLookup::Hit(value),
+            Found::Absent(version) => PairLookup::Miss(PairTicket(version)),
+            Found::Busy => PairLookup::Busy,
+        }
     }
 
     /// Offers a value that was read from the index after the lookup that gave the ticket. The cache decides
     /// whether to keep it.
     #[inline]
     pub fn offer(&self, hash: u64, key: u64, value: u64, ticket: PairTicket) {
-        let is_current = || self.marks.is_still(hash, ticket.0);
         let chance = draw::next() as usize;
-        self.bucket(hash).offer(key, value, hash, chance, is_current);
+        self.bucket(hash).offer(key, value, hash, chance, ticket.0);
     }
 
-    /// Begins a write of a key, before the index is changed.
+    /// Begins a write of a key, before the index is changed. Waits while another thread writes a key of the
+    /// same bucket, so a thread must end one write before it begins another.
     #[inline]
     pub fn write(&self, hash: u64, key: u64) -> PairWrite<'_> {
-        self.prefetch(hash);
         PairWrite {
-            cache: self,
+            bucket: self.bucket(hash).lock(),
             key,
-            hash,
-            begun: self.marks.begin(hash),
             value: None,
         }
     }
@@ -226,7 +216,7 @@ impl PairCache {
     /// Returns the DRAM of the cache in bytes, all of which is allocated at creation.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        (size_of::<Self>() + WriteMarks::bytes() + self.buckets.bytes()) as u64
+        (size_of::<Self>() + self.buckets.bytes()) as u64
     }
 }
 
@@ -241,11 +231,6 @@ impl PairWrite<'_> {
 impl Drop for PairWrite<'_> {
     #[inline]
     fn drop(&mut self) {
-        let marks = &self.cache.marks;
-        self.cache.bucket(self.hash).replace(self.key, || {
-            let begun = self.begun?;
-            self.value.filter(|_| marks.is_only(self.hash, begun))
-        });
-        marks.end(self.hash);
+        self.bucket.replace(self.key, self.value);
     }
 }

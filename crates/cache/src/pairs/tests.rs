@@ -1,12 +1,12 @@
 use super::*;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread;
 
 /// A cache with one bucket.
 fn small() -> PairCache {
-    PairCache::new(size_of::<PairCache>() + WriteMarks::bytes() + size_of::<PairBucket>()).unwrap()
+    PairCache::new(size_of::<PairCache>() + size_of::<PairBucket>()).unwrap()
 }
 
 fn get(cache: &PairCache, key: u64) -> PairLookup {
@@ -22,7 +22,7 @@ fn fill(cache: &PairCache, key: u64, value: u64) {
 
 #[test]
 fn budgets_are_kept() {
-    let least = size_of::<PairCache>() + WriteMarks::bytes() + size_of::<PairBucket>();
+    let least = size_of::<PairCache>() + size_of::<PairBucket>();
     assert!(matches!(
         PairCache::new(least - 1),
         Err(CacheError::BudgetTooSmall { .. })
@@ -48,16 +48,25 @@ fn a_write_replaces_or_removes_the_copy() {
     assert!(matches!(get(&cache, 1), PairLookup::Miss(_)));
 }
 
+/// Writes of a bucket wait for each other, so the copy is that of the last one in the index.
 #[test]
-fn writes_that_overlap_remove_the_copy() {
-    let cache = small();
-    fill(&cache, 1, 10);
-    let hash = PairCache::hash(1);
-    let first = cache.write(hash, 1);
-    let second = cache.write(hash, 1);
-    second.replace(12);
-    first.replace(11);
-    assert!(matches!(get(&cache, 1), PairLookup::Miss(_)));
+fn writes_of_a_bucket_follow_one_another() {
+    let (cache, index) = (small(), AtomicU64::new(0));
+    fill(&cache, 1, 0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    let write = cache.write(PairCache::hash(1), 1);
+                    let before = index.load(Relaxed);
+                    assert_eq!(get(&cache, 1), PairLookup::Busy);
+                    index.store(before + 1, Relaxed);
+                    write.replace(before + 1);
+                }
+            });
+        }
+    });
+    assert_eq!(get(&cache, 1), PairLookup::Hit(8000));
 }
 
 #[test]
@@ -102,7 +111,7 @@ fn hot_keys_stay_beside_cold_ones() {
 fn reads_of_other_threads_never_go_back() {
     const KEYS: u64 = 8;
     const WRITES: u64 = 20_000;
-    let cache = PairCache::new(4096 + WriteMarks::bytes()).unwrap();
+    let cache = PairCache::new(4096).unwrap();
     let index: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let read = |key: u64| match get(&cache, key) {
         PairLookup::Hit(value) => value,

@@ -10,8 +10,9 @@ use crate::codec::dispatch::KeyCodec;
 use crate::codec::reads::{ChunkReads, blocks_of};
 use crate::error::damaged;
 use crate::format::{ALIGN, BLOCK, ChunkEntry, KeysHeader};
-use crate::kernel::{AlignedBlock, BlockMask, Code, Lane, width_of};
+use crate::kernel::{self, AlignedBlock, BlockMask, Code, Lane, width_of};
 use crate::read::bitset::Bitset;
+use crate::read::row_selection::{SelectedBlock, SelectedBlocks};
 use crate::{ColumnsError, Result};
 use halocline_media::Bytes;
 use halocline_pool::ExtentBytes;
@@ -186,29 +187,99 @@ impl<'a> KeyChunk<'a> {
         }
     }
 
-    /// Calls `each` with the offsets of single rows of this chunk. `rows` are offset by `first`, the number
-    /// of the chunk's first row. A block with many of them is read as a whole.
-    pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(L)) {
-        let mut values = AlignedBlock::<L>::default();
-        let mut rest = rows;
-        while let Some(&row) = rest.first() {
-            let block = (row as usize - first) / BLOCK;
-            let run = rest
-                .iter()
-                .take_while(|&&row| (row as usize - first) / BLOCK == block)
-                .count();
-            self.report(block..block + 1);
-            if run >= self.codec.whole_block_rows() {
-                self.codec.unpack(block, &mut values.0);
-                rest[..run]
-                    .iter()
-                    .for_each(|&row| each(values.0[(row as usize - first) % BLOCK]));
-            } else {
-                rest[..run]
-                    .iter()
-                    .for_each(|&row| each(self.codec.get(row as usize - first)));
+    /// Calls `each` with the offsets of the selected rows, in order, up to a block at a time. A block is decoded
+    /// once, or if few of its rows are selected, each of them.
+    pub(crate) fn for_each_selected<L: Lane>(
+        &self,
+        selected: SelectedBlocks<'_>,
+        mut each: impl FnMut(&[L]),
+    ) {
+        let (mut values, mut kept) = (AlignedBlock::<L>::default(), AlignedBlock::<L>::default());
+        let mut few = FewOffsets::default();
+        for SelectedBlock { number, mask, rows } in selected.iter() {
+            self.report(number..number + 1);
+            let is_whole = rows == self.rows_of(number);
+            if !is_whole && rows < self.codec.whole_block_rows().min(MOST_SINGLE_ROWS) {
+                let offsets = kernel::set_bits(mask).map(|row| self.codec.get(number * BLOCK + row));
+                few.extend(offsets, &mut each);
+                continue;
             }
-            rest = &rest[run..];
+            few.flush(&mut each);
+            let offsets = match self.codec.stored_block(number) {
+                Some(stored) => stored,
+                None => {
+                    self.codec.unpack(number, &mut values.0);
+                    &values.0
+                }
+            };
+            if is_whole {
+                each(&offsets[..rows]);
+            } else {
+                let rows = kernel::compact(offsets, mask, &mut kept.0);
+                each(&kept.0[..rows]);
+            }
+        }
+        few.flush(&mut each);
+    }
+
+    /// Calls `each` with the offsets of single rows of this chunk, in the order given, up to a block at a time.
+    /// `rows` are offset by `first`, the number of the chunk's first row. A block with many of them is read as
+    /// a whole.
+    pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(&[L])) {
+        let mut values = AlignedBlock::<L>::default();
+        let mut few = FewOffsets::default();
+        let block_of = |row: u32| (row as usize - first) / BLOCK;
+        for run in rows.chunk_by(|a, b| block_of(*a) == block_of(*b)) {
+            let block = block_of(run[0]);
+            self.report(block..block + 1);
+            let rows = run.iter().map(|&row| row as usize - first);
+            if run.len() >= self.codec.whole_block_rows() {
+                self.codec.unpack(block, &mut values.0);
+                few.extend(rows.map(|row| values.0[row % BLOCK]), &mut each);
+            } else {
+                few.extend(rows.map(|row| self.codec.get(row)), &mut each);
+            }
+        }
+        few.flush(&mut each);
+    }
+}
+
+/// Rows of a block from which the block is always decoded as a whole if they are a selection.
+const MOST_SINGLE_ROWS: usize = 48;
+
+/// Offsets that were decoded one by one and not passed on yet.
+struct FewOffsets<L> {
+    offsets: [L; MOST_FEW],
+    len: usize,
+}
+
+/// Offsets that are passed on together.
+const MOST_FEW: usize = 128;
+
+impl<L: Lane> Default for FewOffsets<L> {
+    fn default() -> Self {
+        Self {
+            offsets: [L::default(); MOST_FEW],
+            len: 0,
+        }
+    }
+}
+
+impl<L: Lane> FewOffsets<L> {
+    fn extend(&mut self, offsets: impl Iterator<Item = L>, each: &mut impl FnMut(&[L])) {
+        for offset in offsets {
+            if self.len == MOST_FEW {
+                self.flush(each);
+            }
+            self.offsets[self.len] = offset;
+            self.len += 1;
+        }
+    }
+
+    fn flush(&mut self, each: &mut impl FnMut(&[L])) {
+        if self.len > 0 {
+            each(&self.offsets[..self.len]);
+            self.len = 0;
         }
     }
 }

@@ -206,7 +206,7 @@ mod tests {
         let rows: Vec<u32> = range.map(|row| row as u32 + 77).collect();
         let mut single = Vec::new();
         with_lane!(chunk.width(), L => {
-            chunk.for_each_row::<L>(&rows, 77, |value| single.push(value.widen()));
+            chunk.for_each_row::<L>(&rows, 77, |values| single.extend(values.iter().map(|value| value.widen())));
         });
         for (row, value) in rows.iter().zip(single) {
             let key = (Some(value) != chunk.null()).then(|| chunk.key_base().wrapping_add(value));

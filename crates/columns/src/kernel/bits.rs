@@ -162,6 +162,15 @@ fn runs_of_popcnt(marks: &BlockMask, rows: &[u16], runs: &mut [u16]) {
     runs_of_body(marks, rows, runs);
 }
 
+/// The positions of the bits that are set, in order.
+pub(crate) fn set_bits(mask: &BlockMask) -> impl Iterator<Item = usize> + '_ {
+    (0..).step_by(64).zip(mask).flat_map(|(first, word)| {
+        let left = |word: u64| (word != 0).then_some(word);
+        let words = std::iter::successors(left(*word), move |word| left(word & (word - 1)));
+        words.map(move |word| first + word.trailing_zeros() as usize)
+    })
+}
+
 /// The bits that are set; with one instruction a word where the machine has it.
 pub fn rows_in(mask: &BlockMask) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -197,6 +206,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn set_bits_are_found() {
+        for part in [1, 2, 63, 64, 65, 1000] {
+            let mut mask = [0; BLOCK / 64];
+            let rows: Vec<usize> = (0..BLOCK).step_by(part).collect();
+            rows.iter().for_each(|row| mask[row / 64] |= 1 << (row % 64));
+            assert!(set_bits(&mask).eq(rows));
+        }
+        assert_eq!(set_bits(&[0; BLOCK / 64]).count(), 0);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 )]
 
 mod bits;
+mod compact;
 mod filter;
 #[cfg(target_arch = "x86_64")]
 mod filter_avx2;
@@ -22,14 +23,17 @@ mod shift;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 mod strings;
+mod widen;
 
 pub use bits::rows_in;
-pub(crate) use bits::{runs_of, spread_bits, to_bits};
+pub(crate) use bits::{runs_of, set_bits, spread_bits, to_bits};
+pub(crate) use compact::compact;
 pub(crate) use filter::{Values, lookup, within};
 pub(crate) use rows::{places_of, unpack_rows};
 pub(crate) use selection::{ROOM, keep_rows, rows_of};
 pub(crate) use shift::shift;
 pub(crate) use strings::{SafeDecompressor, fsst_decode, string_views, view};
+pub(crate) use widen::{append, append_wide};
 
 use crate::format::BLOCK;
 use fastlanes::BitPacking;

@@ -73,7 +73,7 @@ fn keep_each(rows: &mut [u16], from: usize, mut kept: usize, places: &[u32], bit
 
 /// The positions of the bits of every byte.
 #[cfg(target_arch = "x86_64")]
-static POSITIONS: [[u16; 8]; 256] = {
+pub(super) static POSITIONS: [[u16; 8]; 256] = {
     let mut positions = [[0; 8]; 256];
     let mut byte = 0;
     while byte < 256 {

@@ -1,73 +1,79 @@
-//! Reading the values of a column as Arrow arrays: ranges of rows, and single rows.
+//! Reading the values of a column as Arrow arrays: ranges of rows, selected rows of blocks, and single rows.
+//!
+//! Whatever rows are wanted, they come as slices of offsets of up to a block, in the lanes of their chunk. One
+//! loop for each type makes values of them.
 
 use crate::codec::chunk::KeyChunk;
 use crate::error::damaged;
 use crate::format::BLOCK;
-use crate::kernel::{Lane, with_lane};
+use crate::kernel::{self, Lane, Values, rows_in, with_lane};
 use crate::read::bytes_array::BytesBuilder;
 use crate::read::column::Column;
 use crate::read::dictionary::Dictionary;
+use crate::read::row_selection::{RowSelection, SelectedBlocks};
 use crate::read::segment::check_rows;
+use crate::read::validity::{ValidityBuilder, append_words};
 use crate::write::physical::{Native, Physical, boolean_array, primitive_array, with_native};
 use crate::{ColumnsError, Result, RowId};
 use arrow_array::{ArrayRef, UInt32Array};
-use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder};
+use arrow_buffer::BooleanBufferBuilder;
 use arrow_select::take::take;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Which rows of a chunk are wanted.
+/// The wanted rows of a chunk.
 enum Wanted<'a> {
     Range(Range<usize>),
+    Selected(SelectedBlocks<'a>),
     /// Single rows, counted from the given first row of the chunk.
     Rows(&'a [RowId], usize),
 }
 
 impl Wanted<'_> {
-    /// Calls `each` with the packed value of every wanted row, in order.
-    #[inline(always)]
-    fn for_each(&self, chunk: &KeyChunk<'_>, mut each: impl FnMut(u64)) {
-        with_lane!(chunk.width(), L => match self {
-            Self::Range(rows) => chunk.for_each_block::<L>(rows.clone(), |values| {
-                values.iter().for_each(|&value| each(value.widen()));
-            }),
-            Self::Rows(rows, first) => chunk.for_each_row::<L>(rows, *first, |value| each(value.widen())),
-        });
-    }
-
-    fn len(&self) -> usize {
+    /// Calls `each` with the offsets of the wanted rows, in order, up to a block at a time.
+    #[inline]
+    fn for_each<L: Lane>(&self, chunk: &KeyChunk<'_>, each: impl FnMut(&[L])) {
         match self {
-            Self::Range(rows) => rows.len(),
-            Self::Rows(rows, _) => rows.len(),
+            Self::Range(rows) => chunk.for_each_block(rows.clone(), each),
+            Self::Selected(blocks) => chunk.for_each_selected(*blocks, each),
+            Self::Rows(rows, first) => chunk.for_each_row(rows, *first, each),
         }
     }
 }
 
 impl Column {
-    /// The values of `rows`, an array of the column's type. Decodes about one value per nanosecond.
+    /// Returns the values of `rows`, an array of the column's type.
     ///
     /// # Errors
     /// [`ColumnsError::RowsOutOfRange`](crate::ColumnsError::RowsOutOfRange),
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged),
     /// [`ColumnsError::TooLarge`](crate::ColumnsError::TooLarge) for more than 2 GiB of strings in one array.
     pub fn scan(&self, rows: Range<usize>) -> Result<ArrayRef> {
-        self.scan_ranges(&[rows])
+        check_rows(&rows, self.rows())?;
+        let len = rows.len();
+        let wanted = self.chunk_ranges(rows);
+        self.read(len, wanted.map(|(chunk, within)| (chunk, Wanted::Range(within))))
     }
 
-    /// The values of several ranges of rows, in the order given. Each is decoded from front to back, so that
-    /// long ones cost as much as a [`scan`](Self::scan); for many short ones [`gather`](Self::gather) is
-    /// quicker.
+    /// Returns the values of the selected rows, in order. Each block is decoded once, or if few of its rows are
+    /// selected, each of them.
     ///
     /// # Errors
     /// As [`scan`](Self::scan).
-    pub fn scan_ranges(&self, ranges: &[Range<usize>]) -> Result<ArrayRef> {
-        ranges.iter().try_for_each(|rows| check_rows(rows, self.rows()))?;
-        let wanted = ranges.iter().flat_map(|rows| self.chunk_ranges(rows.clone()));
-        let wanted = wanted.map(|(chunk, within)| (chunk, Wanted::Range(within)));
-        self.read(ranges.iter().map(Range::len).sum(), wanted)
+    pub fn decode(&self, selection: &RowSelection) -> Result<ArrayRef> {
+        check_rows(&(0..selection.end()), self.rows())?;
+        if selection.len() * BLOCK <= self.rows() {
+            let rows: Vec<RowId> = selection.rows().collect();
+            self.read_ahead(&rows);
+        }
+        let wanted = selection.chunks(self.chunk_rows() / BLOCK);
+        self.read(
+            selection.len(),
+            wanted.map(|(chunk, blocks)| (chunk, Wanted::Selected(blocks))),
+        )
     }
 
-    /// The values of single rows, in the order given; they may repeat. Quickest when sorted: a block with
+    /// Returns the values of single rows, in the order given; they may repeat. Fastest when sorted: a block with
     /// many of them is unpacked once.
     ///
     /// # Errors
@@ -125,32 +131,19 @@ impl Column {
         wanted: impl Iterator<Item = (usize, Wanted<'a>)>,
     ) -> Result<ArrayRef> {
         let mut values: Vec<N> = Vec::with_capacity(len);
-        let mut nulls = NullBufferBuilder::new(len);
+        let mut validity = ValidityBuilder::new(len);
         for (number, wanted) in wanted {
             let chunk = self.packed(number)?;
-            let base = chunk.key_base();
-            let Some(null) = chunk.null() else {
-                nulls.append_n_non_nulls(wanted.len());
-                with_lane!(chunk.width(), L => match &wanted {
-                    Wanted::Range(rows) => chunk.for_each_block::<L>(rows.clone(), |block| {
-                        values.extend(block.iter().map(|&value| N::value(base.wrapping_add(value.widen()))));
-                    }),
-                    Wanted::Rows(rows, first) => chunk.for_each_row::<L>(rows, *first, |value| {
-                        values.push(N::value(base.wrapping_add(value.widen())));
-                    }),
-                });
-                continue;
-            };
-            wanted.for_each(&chunk, |value| {
-                nulls.append(value != null);
-                values.push(if value == null {
-                    N::default()
-                } else {
-                    N::value(base.wrapping_add(value))
-                });
-            });
+            let (base, null) = (chunk.key_base(), chunk.null());
+            with_lane!(chunk.width(), L => wanted.for_each::<L>(&chunk, |offsets| {
+                let start = values.len();
+                N::append(offsets, base, &mut values);
+                if let Some(nulls) = validity.append(offsets, null) {
+                    kernel::set_bits(&nulls).for_each(|row| values[start + row] = N::default());
+                }
+            }));
         }
-        primitive_array(self.data_type(), values, nulls.finish())
+        primitive_array(self.data_type(), values, validity.finish())
     }
 
     fn read_booleans<'a>(
@@ -159,17 +152,21 @@ impl Column {
         wanted: impl Iterator<Item = (usize, Wanted<'a>)>,
     ) -> Result<ArrayRef> {
         let mut values = BooleanBufferBuilder::new(len);
-        let mut nulls = NullBufferBuilder::new(len);
+        let mut validity = ValidityBuilder::new(len);
         for (number, wanted) in wanted {
             let chunk = self.packed(number)?;
-            let (base, null) = (chunk.key_base(), chunk.null());
-            wanted.for_each(&chunk, |value| {
-                let is_null = Some(value) == null;
-                nulls.append(!is_null);
-                values.append(!is_null && base.wrapping_add(value) != 0);
-            });
+            // The keys are 0 and 1.
+            let (is_true, null) = (1_u64.wrapping_sub(chunk.key_base()), chunk.null());
+            with_lane!(chunk.width(), L => wanted.for_each::<L>(&chunk, |offsets| {
+                let lanes = Values::Lanes(offsets);
+                let mut bits = kernel::within(lanes, L::truncate(is_true), L::default());
+                if let Some(nulls) = validity.append(offsets, null) {
+                    bits.iter_mut().zip(nulls).for_each(|(bits, nulls)| *bits &= !nulls);
+                }
+                append_words(&mut values, bits, offsets.len());
+            }));
         }
-        Ok(boolean_array(values.finish(), nulls.finish()))
+        Ok(boolean_array(values.finish(), validity.finish()))
     }
 
     /// The array of strings that were read of this column.
@@ -190,31 +187,31 @@ impl Column {
         wanted: impl Iterator<Item = (usize, Wanted<'a>)>,
     ) -> Result<ArrayRef> {
         let mut ranks: Vec<u32> = Vec::with_capacity(len);
-        let mut nulls = NullBufferBuilder::new(len);
+        let mut validity = ValidityBuilder::new(len);
+        // Ranks are below the dictionary's length, which fits 32 bits; larger ones are damage.
+        let largest = (dictionary.len() as u64).clamp(1, u32::MAX.into()) as u32 - 1;
         for (number, wanted) in wanted {
             let chunk = self.packed(number)?;
-            // Ranks are below the dictionary's length, which fits 32 bits; larger ones are damage.
-            let (base, start) = (chunk.key_base(), ranks.len());
-            let rank = |value: u64| u32::try_from(base.wrapping_add(value)).unwrap_or(u32::MAX);
-            match chunk.null() {
-                None => {
-                    nulls.append_n_non_nulls(wanted.len());
-                    wanted.for_each(&chunk, |value| ranks.push(rank(value)));
+            let (base, null) = (chunk.key_base(), chunk.null());
+            let rank = |offset: u64| base.wrapping_add(offset).min(u32::MAX.into()) as u32;
+            let mut all_there = true;
+            with_lane!(chunk.width(), L => wanted.for_each::<L>(&chunk, |offsets| {
+                let start = ranks.len();
+                kernel::append(offsets, &mut ranks, rank);
+                if let Some(nulls) = validity.append(offsets, null) {
+                    kernel::set_bits(&nulls).for_each(|row| ranks[start + row] = 0);
                 }
-                Some(null) => wanted.for_each(&chunk, |value| {
-                    nulls.append(value != null);
-                    ranks.push(if value == null { 0 } else { rank(value) });
-                }),
-            }
-            let largest = ranks[start..].iter().fold(0, |largest, &rank| largest.max(rank));
-            if largest as usize >= dictionary.len().max(1) {
+                let there = kernel::within(Values::Lanes(&ranks[start..]), 0, largest);
+                all_there &= rows_in(&there) == offsets.len();
+            }));
+            if !all_there {
                 return Err(damaged(
                     self.place(number),
                     "refers to a string that its dictionary lacks",
                 ));
             }
         }
-        let nulls = nulls.finish();
+        let nulls = validity.finish();
         let Some(strings) = self.dictionary_values(dictionary, len)? else {
             let mut builder = BytesBuilder::new(self.data_type(), len);
             for (row, &rank) in ranks.iter().enumerate() {
@@ -266,6 +263,7 @@ impl Column {
             let chunk = self.strings(number)?;
             let read = match wanted {
                 Wanted::Range(rows) => chunk.read(rows, &mut builder),
+                Wanted::Selected(blocks) => chunk.read_selected(blocks, &mut builder),
                 Wanted::Rows(rows, first) => chunk.gather(rows, first, &mut builder),
             };
             read.map_err(|what| damaged(self.place(number), what))?;

@@ -80,8 +80,8 @@ impl Segment {
     }
 
     /// The deleted rows, `None` if there are none. They are left out by [`select`](Self::select),
-    /// [`count`](Self::count) and [`select_blocks`](Self::select_blocks); columns are read with them. The
-    /// first call verifies and parses them.
+    /// [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks) and [`count`](Self::count);
+    /// columns are read with them. The first call verifies and parses them.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].

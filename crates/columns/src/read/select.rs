@@ -10,6 +10,7 @@ use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::format::BLOCK;
 use crate::kernel::BlockMask;
 use crate::read::column::Column;
+use crate::read::row_selection::RowSelection;
 use crate::read::segment::Segment;
 use crate::table::live::Live;
 use crate::{CodePredicate, Result};
@@ -46,6 +47,48 @@ impl Segment {
             Found::Some(first, mask) => collector.add_block(first, mask),
         })?;
         Ok(collector.finish())
+    }
+
+    /// Adds the rows within `rows` that match all of `predicates` and are not deleted to `selection`.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select).
+    ///
+    /// # Panics
+    /// If `selection` has rows in blocks behind the first of these.
+    pub fn select_into(
+        &self,
+        predicates: &[(usize, CodePredicate)],
+        rows: Range<usize>,
+        selection: &mut RowSelection,
+    ) -> Result<()> {
+        self.find(predicates, rows, |found| match found {
+            Found::All(rows) => selection.add_range(rows),
+            Found::Some(first, mask) => selection.add_block(first, mask),
+        })
+    }
+
+    /// Keeps the selected rows that match all of `predicates`; deleted rows are not looked at.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select).
+    pub fn filter(&self, predicates: &[(usize, CodePredicate)], selection: &mut RowSelection) -> Result<()> {
+        self.check_rows(&(0..selection.end()))?;
+        let columns = self.conditions(predicates)?;
+        let mut room = vec![0u64; BLOCK];
+        let mut open: Option<(usize, Option<Conditions<'_>>)> = None;
+        selection.for_each_run(self.chunk_rows() / BLOCK, STRIPE, |chunk, from, masks| {
+            let conditions = match open.take() {
+                Some((number, conditions)) if number == chunk => conditions,
+                _ => localise(&columns, chunk)?,
+            };
+            match &conditions {
+                Some(conditions) => keep_all(conditions, from, masks, &mut room),
+                None => masks.fill([0; BLOCK / 64]),
+            }
+            open = Some((chunk, conditions));
+            Ok(())
+        })
     }
 
     /// Returns the number of rows within `rows` that match all of `predicates` and are not deleted.
@@ -106,15 +149,7 @@ impl Segment {
         mut each: impl FnMut(Found<'_>),
     ) -> Result<()> {
         self.check_rows(&rows)?;
-        let mut columns: Vec<(&Column, &CodePredicate)> = Vec::with_capacity(predicates.len());
-        for (column, predicate) in predicates
-            .iter()
-            .filter(|(_, predicate)| *predicate != CodePredicate::Any)
-        {
-            let column = self.column(*column);
-            column.codes()?;
-            columns.push((column, predicate));
-        }
+        let columns = self.conditions(predicates)?;
         let chunk_ranges = |rows: Range<usize>| {
             let size = self.chunk_rows();
             let chunks = if rows.is_empty() {
@@ -143,11 +178,7 @@ impl Segment {
             for from in blocks.clone().step_by(STRIPE) {
                 let mut masks = [[u64::MAX; BLOCK / 64]; STRIPE];
                 let masks = &mut masks[..STRIPE.min(blocks.end - from)];
-                for (number, (chunk, local)) in conditions.iter().enumerate() {
-                    // The first condition's next blocks come while others are compared.
-                    let next = conditions.first().filter(|_| number == 1).map(|(first, _)| first);
-                    keep(chunk, local, from, masks, next, &mut room);
-                }
+                keep_all(&conditions, from, masks, &mut room);
                 for (block, mask) in (from..).zip(masks) {
                     let first = chunk_start + block * BLOCK;
                     clip(mask, first, &rows);
@@ -158,6 +189,32 @@ impl Segment {
             }
         }
         Ok(())
+    }
+
+    /// The columns with a condition, and the conditions.
+    fn conditions<'a>(
+        &'a self,
+        predicates: &'a [(usize, CodePredicate)],
+    ) -> Result<Vec<(&'a Column, &'a CodePredicate)>> {
+        let mut columns = Vec::with_capacity(predicates.len());
+        let conditions = predicates
+            .iter()
+            .filter(|(_, predicate)| *predicate != CodePredicate::Any);
+        for (column, predicate) in conditions {
+            let column = self.column(*column);
+            column.codes()?;
+            columns.push((column, predicate));
+        }
+        Ok(columns)
+    }
+}
+
+/// Clears the bits of rows that do not match all conditions, of a stripe of blocks from one on.
+fn keep_all(conditions: &Conditions<'_>, from: usize, masks: &mut [BlockMask], room: &mut [u64]) {
+    for (number, (chunk, local)) in conditions.iter().enumerate() {
+        // The first condition's next blocks come while others are compared.
+        let next = conditions.first().filter(|_| number == 1).map(|(first, _)| first);
+        keep(chunk, local, from, masks, next, room);
     }
 }
 
@@ -192,11 +249,11 @@ fn is_empty(mask: &BlockMask) -> bool {
     mask.iter().fold(0, |all, word| all | word) == 0
 }
 
-/// The conditions that a chunk's zone maps leave open, the most selective first; `None` if no row can match.
-fn localise<'a>(
-    columns: &[(&'a Column, &CodePredicate)],
-    number: usize,
-) -> Result<Option<Vec<(KeyChunk<'a>, ChunkPredicate)>>> {
+/// The conditions on a chunk, the most selective first.
+type Conditions<'a> = Vec<(KeyChunk<'a>, ChunkPredicate)>;
+
+/// The conditions that a chunk's zone maps leave open; `None` if no row can match.
+fn localise<'a>(columns: &[(&'a Column, &CodePredicate)], number: usize) -> Result<Option<Conditions<'a>>> {
     let mut conditions = Vec::with_capacity(columns.len());
     for (column, predicate) in columns {
         let space = column.codes()?;

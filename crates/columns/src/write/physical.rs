@@ -5,6 +5,7 @@
 //! bit for bit, with one exception: all NaNs share one key, right after +inf, and come back as the standard
 //! NaN. -0.0 and 0.0 have two adjacent keys (so the sign survives storage); predicates treat them as equal.
 
+use crate::kernel::{self, Lane};
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -89,6 +90,12 @@ pub(crate) fn storage_type(data_type: &DataType) -> DataType {
 pub(crate) trait Native: ArrowNativeType {
     fn key(self) -> u64;
     fn value(key: u64) -> Self;
+
+    /// Appends the values whose keys are `base` plus an offset, wrapping.
+    #[inline]
+    fn append<L: Lane>(offsets: &[L], base: u64, out: &mut Vec<Self>) {
+        kernel::append(offsets, out, |offset| Self::value(base.wrapping_add(offset)));
+    }
 }
 
 const SIGN: u64 = 1 << 63;
@@ -105,8 +112,23 @@ macro_rules! signed {
         }
     })*};
 }
-// i128 holds decimals whose values were checked to fit an i64; `wide.rs` has the others.
-signed!(i8, i16, i32, i64, i128);
+signed!(i8, i16, i32, i64);
+
+// Decimals whose values were checked to fit an i64; `wide.rs` has the others.
+impl Native for i128 {
+    #[inline]
+    fn key(self) -> u64 {
+        (self as i64).key()
+    }
+    #[inline]
+    fn value(key: u64) -> Self {
+        i64::value(key).into()
+    }
+    #[inline]
+    fn append<L: Lane>(offsets: &[L], base: u64, out: &mut Vec<Self>) {
+        kernel::append_wide(offsets, out, |offset| i64::value(base.wrapping_add(offset)));
+    }
+}
 
 macro_rules! unsigned {
     ($($t:ty),*) => {$(impl Native for $t {

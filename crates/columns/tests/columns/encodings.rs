@@ -1,10 +1,12 @@
 //! Columns whose chunks have every encoding, compared with the numbers that they were made of.
 
-use crate::common::dram_pool;
-use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
+use crate::common::{assert_same, dram_pool};
+use arrow_array::{
+    Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array,
+};
 use halocline_columns::{
-    BLOCK_ROWS, Bitset, BlockMask, Code, CodePredicate, Column, Encoding, Segment, Table, TableEncoding,
-    TableOptions, TableProperties, TableWriter, compact, create_table, delete_rows,
+    BLOCK_ROWS, Bitset, BlockMask, Code, CodePredicate, Column, Encoding, RowSelection, Segment, Table,
+    TableEncoding, TableOptions, TableProperties, TableWriter, compact, create_table, delete_rows,
 };
 use halocline_workloads::SplitMix64;
 use proptest::prelude::*;
@@ -203,6 +205,45 @@ fn predicates(codes: &[u64], rng: &mut SplitMix64) -> Vec<CodePredicate> {
     ]
 }
 
+/// Selections that conditions add to, and filter, and the values that are decoded for them.
+fn check_selections(
+    segment: &Segment,
+    columns: &[ArrayRef],
+    conditions: &[(usize, CodePredicate)],
+    expected: &RoaringBitmap,
+    rng: &mut SplitMix64,
+) {
+    let rows = segment.rows();
+    let middle = rng.below(rows as u64) as usize / BLOCK_ROWS * BLOCK_ROWS;
+    let mut added = RowSelection::default();
+    for part in [0..middle, middle..rows] {
+        segment.select_into(conditions, part, &mut added).expect("sound");
+    }
+    assert!(added.rows().eq(expected), "{conditions:?}");
+
+    let some: RoaringBitmap = (0..rows as u32)
+        .filter(|row| row / 700 % 3 > 0 || rng.below(20) == 0)
+        .collect();
+    let mut filtered = RowSelection::default();
+    some.iter()
+        .for_each(|row| filtered.add_range(row as usize..row as usize + 1));
+    segment.filter(conditions, &mut filtered).expect("sound");
+    let raw = segment.with_deleted_rows();
+    let expected = some & raw.select(conditions, 0..rows).expect("sound");
+    assert!(filtered.rows().eq(&expected), "{conditions:?}");
+
+    for selection in [added, filtered] {
+        let rows = UInt32Array::from_iter_values(selection.rows());
+        for (number, column) in columns.iter().enumerate() {
+            let read = segment.column(number).decode(&selection).expect("sound");
+            assert_same(
+                &read,
+                &arrow_select::take::take(column, &rows, None).expect("rows exist"),
+            );
+        }
+    }
+}
+
 pub(crate) fn table_of(columns: &[ArrayRef], chunk_rows: usize) -> (halocline_pool::Pool, Table) {
     table_of_encoding(columns, chunk_rows, TableEncoding::Chosen)
 }
@@ -280,7 +321,8 @@ proptest! {
                 .filter(|&row| conditions.iter().all(|(i, predicate)| predicate.matches(codes[*i][row as usize])))
                 .collect();
             let found = segment.select(&conditions, 0..rows).expect("sound");
-            prop_assert_eq!(found, expected, "{:?}", conditions);
+            prop_assert_eq!(&found, &expected, "{:?}", conditions);
+            check_selections(segment, &columns, &conditions, &expected, &mut rng);
         }
     }
 }

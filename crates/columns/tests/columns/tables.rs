@@ -4,7 +4,7 @@
 use crate::common::{Shape, Value, assert_same, batch, dram_pool, types, values, write};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::DataType;
-use halocline_columns::{CodePredicate, CodeSpace, Column, Segment, TableOptions};
+use halocline_columns::{CodePredicate, CodeSpace, Column, RowSelection, Segment, TableOptions};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
@@ -64,14 +64,19 @@ fn check_segment(segment: &Segment, all: &RecordBatch, first: usize, pick: u64) 
             &column.scan(range.clone()).expect("sound"),
             &expected.slice(range.start, range.len()),
         );
-        let ranges = [0..range.start, range.clone(), range.end..rows];
-        assert_same(&column.scan_ranges(&ranges).expect("sound"), &expected);
-        let ends = [0..1, rows - 1..rows];
-        let both = UInt32Array::from(vec![0, rows as u32 - 1]);
-        assert_same(
-            &column.scan_ranges(&ends).expect("sound"),
-            &arrow_select::take::take(&expected, &both, None).expect("rows exist"),
-        );
+        for share in [1, 2, 40, 700] {
+            let mut selection = RowSelection::default();
+            let chosen = (0..rows).filter(|row| row.wrapping_mul(pick as usize | 1) / 8 % share == 0);
+            chosen.for_each(|row| selection.add_range(row..row + 1));
+            let chosen = UInt32Array::from_iter_values(selection.rows());
+            assert_same(
+                &column.decode(&selection).expect("sound"),
+                &arrow_select::take::take(&expected, &chosen, None).expect("rows exist"),
+            );
+        }
+        let mut beyond = RowSelection::default();
+        beyond.add_range(rows - 1..rows + 1);
+        assert!(column.decode(&beyond).is_err());
         let mut wanted: Vec<u32> = (0..rows as u32)
             .filter(|row| row.wrapping_mul(pick as u32 | 1) % 7 == 0)
             .collect();

@@ -59,6 +59,11 @@ impl MorselQueue {
         self.morsels.get(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Returns true if the execution stops after some number of rows.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.missing_rows.load(Ordering::Relaxed) != usize::MAX
+    }
+
     /// Claims up to `rows` of the rows that are still needed, and returns their number.
     pub(crate) fn claim(&self, rows: usize) -> usize {
         let mut claimed = 0;

@@ -1,9 +1,9 @@
-//! Selections through a clustered index: ranges of rows, so that other columns are read from front to back.
+//! Selections through a clustered index: ranges of rows, which are read block by block if they are long.
 
 use std::ops::Range;
 
 use datafusion::error::Result;
-use halocline_columns::{CodePredicate, RowId, Segment};
+use halocline_columns::{RowId, RowSelection};
 use halocline_elf::Selection;
 use halocline_pool::ExtentBytes;
 use roaring::RoaringBitmap;
@@ -11,9 +11,8 @@ use roaring::RoaringBitmap;
 use super::spec::{ScanSpec, external};
 use super::worker::{PendingRows, keep, span};
 
-/// Average number of rows per range from which ranges are scanned rather than their rows fetched. A scan
-/// unpacks the blocks of codes of each range anew: with 5 rows per range it takes three times as long as a
-/// fetch, with 22 as long.
+/// Average number of rows per range from which blocks of rows are read rather than their rows fetched: ranges
+/// of less than this share few blocks.
 const WIDE: usize = 32;
 
 /// Locates the rows of a segment that a selection through a clustered index yields and that match the
@@ -32,36 +31,26 @@ pub(super) fn select_ranges(
         ranges = without(&ranges, deleted);
     }
     let count: usize = ranges.iter().map(Range::len).sum();
-    let wide = count >= ranges.len() * WIDE;
     if kernels.is_empty() && spec.counts_only() {
         return Ok(PendingRows::Counted(count));
     }
-    if kernels.is_empty() && wide {
-        return Ok(PendingRows::Ranges(number, ranges, 0));
+    if count < ranges.len() * WIDE {
+        let mut rows = rows_of(&ranges);
+        if !kernels.is_empty() {
+            rows = keep(segment, kernels, rows)?;
+        }
+        return Ok(match spec.counts_only() {
+            true => PendingRows::Counted(rows.len()),
+            false => PendingRows::Rows(number, rows, 0),
+        });
     }
-    let rows = match kernels.as_slice() {
-        [] => rows_of(&ranges),
-        _ if wide => scan_each(segment, kernels, ranges)?,
-        _ => keep(segment, kernels, rows_of(&ranges))?,
-    };
-    Ok(if spec.counts_only() {
-        PendingRows::Counted(rows.len())
-    } else {
-        PendingRows::Rows(number, rows, 0)
+    let mut selected = RowSelection::default();
+    ranges.into_iter().for_each(|rows| selected.add_range(rows));
+    segment.filter(kernels, &mut selected).map_err(external)?;
+    Ok(match spec.counts_only() {
+        true => PendingRows::Counted(selected.len()),
+        false => PendingRows::Selected(number, selected),
     })
-}
-
-/// Returns the rows of ascending ranges that match all conditions.
-fn scan_each(
-    segment: &Segment,
-    kernels: &[(usize, CodePredicate)],
-    ranges: Vec<Range<usize>>,
-) -> Result<Vec<RowId>> {
-    let mut rows = Vec::new();
-    for range in ranges {
-        rows.extend(segment.select(kernels, range).map_err(external)?);
-    }
-    Ok(rows)
 }
 
 /// Returns the ranges without the deleted rows.
@@ -80,22 +69,8 @@ fn without(ranges: &[Range<usize>], deleted: &RoaringBitmap) -> Vec<Range<usize>
 }
 
 /// Returns all rows of the ranges.
-pub(super) fn rows_of(ranges: &[Range<usize>]) -> Vec<RowId> {
+fn rows_of(ranges: &[Range<usize>]) -> Vec<RowId> {
     ranges.iter().flat_map(span).collect()
-}
-
-/// Takes up to `rows` rows from the ranges that start at `from`, and moves `from` and the start of that range
-/// behind them.
-pub(super) fn take_rows(ranges: &mut [Range<usize>], from: &mut usize, rows: usize) -> Vec<Range<usize>> {
-    let (mut taken, mut missing) = (Vec::new(), rows);
-    while let Some(range) = ranges.get_mut(*from).filter(|_| missing > 0) {
-        let end = range.end.min(range.start + missing);
-        taken.push(range.start..end);
-        missing -= end - range.start;
-        range.start = end;
-        *from += usize::from(range.start == range.end);
-    }
-    taken
 }
 
 #[cfg(test)]
@@ -108,19 +83,5 @@ mod tests {
         let left = without(&[0..1, 3..10, 12..14, 15..18, 20..22], &deleted);
         assert_eq!(left, [3..5, 7..9, 13..14, 15..18]);
         assert_eq!(rows_of(&left), [3, 4, 7, 8, 13, 15, 16, 17]);
-    }
-
-    #[test]
-    fn ranges_are_taken_batch_by_batch() {
-        for size in 1..12 {
-            let mut ranges = vec![2..5, 7..8, 10..17];
-            let (mut from, mut rows) = (0, Vec::new());
-            while from < ranges.len() {
-                let taken = rows_of(&take_rows(&mut ranges, &mut from, size));
-                assert!(taken.len() == size || from == ranges.len());
-                rows.extend(taken);
-            }
-            assert_eq!(rows, [2, 3, 4, 7, 10, 11, 12, 13, 14, 15, 16]);
-        }
     }
 }

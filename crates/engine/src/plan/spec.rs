@@ -1,6 +1,5 @@
 //! The specification of a table scan, independent of its access path: output columns, filters, estimates.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -14,7 +13,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::{Partitioning, PlanProperties};
-use halocline_columns::{CodePredicate, RowId, Segment};
+use halocline_columns::{CodePredicate, ColumnsError, RowId, RowSelection, Segment};
 
 use crate::EngineError;
 use crate::catalog::OpenTable;
@@ -70,13 +69,12 @@ impl ScanSpec {
         })
     }
 
-    /// Returns the output columns of ranges of rows of a segment.
-    pub(crate) fn read(&self, number: usize, ranges: &[Range<usize>]) -> Result<RecordBatch> {
+    /// Returns the output columns of selected rows of a segment.
+    pub(crate) fn decode(&self, number: usize, selection: &RowSelection) -> Result<RecordBatch> {
         let segment = &self.open.table.segments()[number];
-        let rows = ranges.iter().map(Range::len).sum();
-        self.batch(rows, |column| match segment.columns().get(column) {
-            Some(column) => column.scan_ranges(ranges).map_err(external),
-            None => Ok(addresses(number, ranges.iter().cloned().flatten())),
+        self.batch(selection.len(), |column| match segment.columns().get(column) {
+            Some(column) => column.decode(selection).map_err(external),
+            None => Ok(addresses(number, selection.rows().map(|row| row as usize))),
         })
     }
 
@@ -198,15 +196,31 @@ impl ResidualFilter {
 
     /// Returns the rows of a segment for which the condition is true.
     pub(crate) fn keep(&self, segment: &Segment, rows: &[RowId]) -> Result<Vec<RowId>> {
-        let columns = self
-            .columns
-            .iter()
-            .map(|column| segment.column(*column).gather(rows));
-        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
-        let batch = batch_of(&self.schema, columns, rows.len())?;
-        let answer = self.evaluate(&batch)?;
+        let answer = self.of_columns(rows.len(), |column| segment.column(column).gather(rows))?;
         let kept = |(at, row): (usize, &RowId)| (answer.is_valid(at) && answer.value(at)).then_some(*row);
         Ok(rows.iter().enumerate().filter_map(kept).collect())
+    }
+
+    /// Keeps the selected rows of a segment for which the condition is true.
+    pub(crate) fn keep_selected(&self, segment: &Segment, selection: &mut RowSelection) -> Result<()> {
+        let of_column = |column: usize| segment.column(column).decode(selection);
+        let answer = self.of_columns(selection.len(), of_column)?;
+        selection.keep(&match answer.nulls() {
+            None => answer.values().clone(),
+            Some(valid) => answer.values() & valid.inner(),
+        });
+        Ok(())
+    }
+
+    /// Evaluates the condition on `rows` rows of its columns.
+    fn of_columns(
+        &self,
+        rows: usize,
+        column: impl Fn(usize) -> Result<ArrayRef, ColumnsError>,
+    ) -> Result<BooleanArray> {
+        let columns = self.columns.iter().map(|number| column(*number));
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(external)?;
+        self.evaluate(&batch_of(&self.schema, columns, rows)?)
     }
 
     /// Evaluates the condition on a batch with all columns of the table.

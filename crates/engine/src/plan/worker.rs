@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
-use halocline_columns::{CodePredicate, RowId, Segment};
+use halocline_columns::{CodePredicate, RowId, RowSelection, Segment};
 
 use super::delta_rows::read_delta_rows;
 use super::index_search::IndexSearch;
 use super::morsels::{MorselQueue, ScanMorsel};
-use super::ranges::{rows_of, select_ranges, take_rows};
+use super::ranges::select_ranges;
 use super::spec::{ScanSpec, external};
 
 /// The span of the candidate rows is scanned instead of testing single rows if at least one row in this many
@@ -21,12 +21,16 @@ const DENSE: usize = 16;
 /// Row numbers are sorted by comparison if fewer than one row of the segment in this many is among them.
 const SPARSE: usize = 256;
 
+/// Number of morsels whose rows fill a batch together if few of them match. It bounds the time until a scan
+/// returns, and so until it can be cancelled.
+const MERGED_MORSELS: usize = 16;
+
 /// Matching rows that have been located but not yet emitted.
 pub(super) enum PendingRows {
     /// The number of rows, where only that matters.
     Counted(usize),
-    /// Non-empty ranges of rows of a segment; those before the position have been emitted.
-    Ranges(usize, Vec<Range<usize>>, usize),
+    /// Rows of a segment, by block.
+    Selected(usize, RowSelection),
     /// Sorted rows of a segment; those before the position have been emitted.
     Rows(usize, Vec<RowId>, usize),
     /// Rows of the delta.
@@ -39,6 +43,8 @@ pub(crate) struct ScanWorker {
     search: Option<IndexSearch>,
     queue: Arc<MorselQueue>,
     batch_rows: usize,
+    /// A morsel that was taken too early.
+    next: Option<ScanMorsel>,
     pending: Option<PendingRows>,
     metrics: BaselineMetrics,
     /// Number of rows that the index or the kernels located, before the residual filter.
@@ -60,6 +66,7 @@ impl ScanWorker {
             search,
             queue,
             batch_rows: batch_rows.max(1),
+            next: None,
             pending: None,
             metrics,
             candidates,
@@ -75,9 +82,10 @@ impl ScanWorker {
         loop {
             let batch = match self.pending.take() {
                 Some(pending) => self.emit(pending)?,
-                None => match self.queue.take().cloned() {
+                None => match self.take_morsel() {
                     Some(morsel) => {
-                        self.pending = Some(self.rows_of(&morsel)?);
+                        let located = self.rows_of(&morsel)?;
+                        self.pending = Some(self.with_more(located)?);
                         None
                     }
                     None => return Ok(None),
@@ -88,6 +96,34 @@ impl ScanWorker {
                 return Ok((claimed > 0).then(|| batch.slice(0, claimed)));
             }
         }
+    }
+
+    fn take_morsel(&mut self) -> Option<ScanMorsel> {
+        self.next.take().or_else(|| self.queue.take().cloned())
+    }
+
+    /// Adds rows of the next morsels to those of a scan that do not fill a batch.
+    fn with_more(&mut self, located: PendingRows) -> Result<PendingRows> {
+        let PendingRows::Selected(number, mut selection) = located else {
+            return Ok(located);
+        };
+        for _ in 1..MERGED_MORSELS {
+            if selection.len() >= self.batch_rows || self.queue.is_limited() {
+                break;
+            }
+            match self.take_morsel() {
+                Some(ScanMorsel::Rows { segment, rows }) if segment == number => {
+                    let before = selection.len();
+                    self.select_rows(number, rows, &mut selection)?;
+                    self.candidates.add(selection.len() - before);
+                }
+                other => {
+                    self.next = other;
+                    break;
+                }
+            }
+        }
+        Ok(PendingRows::Selected(number, selection))
     }
 
     /// Locates the matching rows of a morsel.
@@ -101,7 +137,7 @@ impl ScanWorker {
         };
         self.candidates.add(match &found {
             PendingRows::Counted(rows) => *rows,
-            PendingRows::Ranges(_, ranges, _) => ranges.iter().map(Range::len).sum(),
+            PendingRows::Selected(_, selection) => selection.len(),
             PendingRows::Rows(_, rows, _) => rows.len(),
             PendingRows::Batch(batch) => batch.num_rows(),
         });
@@ -110,25 +146,20 @@ impl ScanWorker {
 
     fn scan_rows(&self, number: usize, rows: Range<usize>) -> Result<PendingRows> {
         let (segment, kernels) = (self.segment(number), &self.spec.kernels[number]);
-        let deleted = segment.deletions().map_err(external)?;
-        let any_deleted = deleted.is_some_and(|deleted| deleted.range_cardinality(span(&rows)) > 0);
-        if kernels.is_empty() && !any_deleted {
-            return Ok(if self.spec.counts_only() {
-                PendingRows::Counted(rows.len())
-            } else {
-                PendingRows::Ranges(number, vec![rows], 0)
-            });
-        }
         if self.spec.counts_only() {
-            return Ok(PendingRows::Counted(
-                segment.count(kernels, rows).map_err(external)? as usize,
-            ));
+            let rows = segment.count(kernels, rows).map_err(external)?;
+            return Ok(PendingRows::Counted(rows as usize));
         }
-        let matching = segment.select(kernels, rows.clone()).map_err(external)?;
-        if matching.len() as usize == rows.len() {
-            return Ok(PendingRows::Ranges(number, vec![rows], 0));
-        }
-        Ok(PendingRows::Rows(number, matching.iter().collect(), 0))
+        let mut selection = RowSelection::default();
+        self.select_rows(number, rows, &mut selection)?;
+        Ok(PendingRows::Selected(number, selection))
+    }
+
+    /// Adds the rows of a range that match the kernels' predicates.
+    fn select_rows(&self, number: usize, rows: Range<usize>, selection: &mut RowSelection) -> Result<()> {
+        let kernels = &self.spec.kernels[number];
+        let selected = self.segment(number).select_into(kernels, rows, selection);
+        selected.map_err(external)
     }
 
     fn select(&self, number: usize, predicates: &[CodePredicate]) -> Result<PendingRows> {
@@ -170,18 +201,7 @@ impl ScanWorker {
                 }
                 self.spec.counted(now).map(Some)
             }
-            PendingRows::Ranges(segment, mut ranges, mut from) if self.spec.residual.is_none() => {
-                let now = take_rows(&mut ranges, &mut from, self.batch_rows);
-                if from < ranges.len() {
-                    self.pending = Some(PendingRows::Ranges(segment, ranges, from));
-                }
-                self.spec.read(segment, &now).map(Some)
-            }
-            PendingRows::Ranges(segment, ranges, _) => {
-                let rows = rows_of(&ranges);
-                self.pending = Some(PendingRows::Rows(segment, rows, 0));
-                Ok(None)
-            }
+            PendingRows::Selected(segment, selection) => self.emit_selected(segment, selection),
             PendingRows::Rows(segment, rows, from) => self.emit_rows(segment, rows, from),
             PendingRows::Batch(batch) => {
                 let now = batch.num_rows().min(self.batch_rows);
@@ -191,6 +211,31 @@ impl ScanWorker {
                 Ok(Some(batch.slice(0, now)))
             }
         }
+    }
+
+    fn emit_selected(&mut self, segment: usize, mut selection: RowSelection) -> Result<Option<RecordBatch>> {
+        let batch = match &self.spec.residual {
+            None => selection.take_batch(self.batch_rows),
+            Some(residual) => {
+                // Rows that pass the filter are collected until they fill half of a batch.
+                let half = self.batch_rows.div_ceil(2);
+                let mut kept = RowSelection::default();
+                while !selection.is_empty() && kept.len() + half <= self.batch_rows {
+                    let mut part = selection.take_batch(half);
+                    residual.keep_selected(self.segment(segment), &mut part)?;
+                    kept.append(&part);
+                }
+                kept
+            }
+        };
+        if !selection.is_empty() {
+            self.pending = Some(PendingRows::Selected(segment, selection));
+        }
+        Ok(match batch.len() {
+            0 => None,
+            rows if self.spec.projection.is_empty() => Some(self.spec.counted(rows)?),
+            _ => Some(self.spec.decode(segment, &batch)?),
+        })
     }
 
     fn emit_rows(

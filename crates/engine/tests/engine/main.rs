@@ -26,6 +26,7 @@ mod parameters;
 mod providers;
 mod random;
 mod reference;
+mod scans;
 mod star;
 mod star_random;
 mod statements;

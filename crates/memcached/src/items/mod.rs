@@ -16,7 +16,13 @@ mod crash;
 mod flush;
 mod hot;
 mod lookup;
+#[cfg(test)]
+mod power_loss;
 mod remove;
+mod staged;
+mod together;
+#[cfg(test)]
+mod workload;
 mod write;
 
 use std::sync::atomic::AtomicU64;
@@ -33,7 +39,7 @@ use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
 use crate::item::Item;
 use crate::stats::Counters;
-use crate::storage::{ItemChange, ItemGeneration, ItemStorage, StorageNumber};
+use crate::storage::{ItemGeneration, ItemStorage, StorageNumber};
 use access::AccessTable;
 
 pub(crate) use access::Access;
@@ -110,7 +116,10 @@ impl Items {
     }
 
     fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
-        let shard = xxh3_64(key) as usize % SHARDS;
+        self.lock_shard(shard(key))
+    }
+
+    fn lock_shard(&self, shard: usize) -> MutexGuard<'_, ()> {
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,43 +130,6 @@ impl Items {
             None => Ok(None),
             Some(stored) => Item::decode(stored.value, stored.expires).map(Some),
         }
-    }
-
-    /// Stores an item, or removes it if it has expired. The caller holds the lock of the key.
-    fn save(&self, generation: &dyn ItemGeneration, key: &[u8], item: &mut Item) -> Result<()> {
-        let expires = item.expires;
-        if has_passed(expires, self.now()) {
-            return self.delete(generation, key);
-        }
-        let value = item.encode();
-        let mut evicted = Vec::new();
-        if let Some(evictor) = &self.evictor {
-            let bytes = self.storage.footprint(key.len(), value.len());
-            evicted = evictor.stored(key, bytes, expires, self.now());
-            self.counters.evictions.add(evicted.len() as u64);
-        }
-        let put = ItemChange::Put { key, value, expires };
-        let leaving = evicted.iter().map(|key| ItemChange::Delete { key });
-        let change = self.begin_change(key);
-        let _leaving: Vec<_> = evicted.iter().map(|key| self.begin_change(key)).collect();
-        if injected(MemcachedFault::EvictApart) {
-            generation.write(&leaving.collect::<Vec<_>>())?;
-            return generation.write(&[put]);
-        }
-        let changes: Vec<_> = std::iter::once(put).chain(leaving).collect();
-        generation.write(&changes)?;
-        Items::end_change(change, item);
-        Ok(())
-    }
-
-    /// Removes an item. The caller holds the lock of the key.
-    fn delete(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<()> {
-        if let Some(evictor) = &self.evictor {
-            evictor.removed(key);
-        }
-        self.accesses.forget(key);
-        let _change = self.begin_change(key);
-        generation.write(&[ItemChange::Delete { key }])
     }
 
     /// Returns true if there is no room for an item with so many bytes of data.
@@ -174,6 +146,9 @@ impl Items {
 
     /// Makes what was acknowledged survive power loss.
     pub(crate) fn sync(&self) -> Result<()> {
+        if injected(MemcachedFault::SkipSync) {
+            return Ok(());
+        }
         self.storage.sync()
     }
 
@@ -195,12 +170,13 @@ impl Items {
             }
             let bytes = self.storage.footprint(found.key.len(), found.value_bytes);
             let evicted = evictor.stored(found.key, bytes, found.expires, self.now());
-            self.counters.evictions.add(evicted.len() as u64);
-            for key in &evicted {
-                let _change = self.begin_change(key);
-                generation.write(&[ItemChange::Delete { key }])?;
-            }
+            self.evict(&**generation, evicted)?;
             Ok(true)
         })
     }
+}
+
+/// Returns the shard of a key.
+fn shard(key: &[u8]) -> usize {
+    xxh3_64(key) as usize % SHARDS
 }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::expiry::expires_at;
 use crate::item::Item;
 use crate::protocol::StoreMode;
+use crate::storage::ItemGeneration;
 
 /// A value to store. Times are as clients send them.
 #[derive(Debug, Clone, Copy)]
@@ -41,33 +42,63 @@ pub(crate) enum WriteOutcome {
     NoRoom,
 }
 
+impl Write<'_> {
+    /// Returns true if the outcome depends on the item that is there.
+    pub(super) fn reads_old(&self) -> bool {
+        self.mode != StoreMode::Set || self.cas.is_some()
+    }
+}
+
 impl Items {
     /// Stores a value of at most `most` bytes of data.
     pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<WriteOutcome> {
         let generation = self.generation()?;
         let _lock = self.lock(write.key);
-        let now = self.now();
-        let needs_old = write.mode != StoreMode::Set || write.cas.is_some();
-        let old = match needs_old {
-            true => self.load(&**generation, write.key)?,
+        match self.decide(&**generation, write, most, 0)? {
+            Ok(mut item) => {
+                self.save(&**generation, write.key, &mut item)?;
+                Ok(self.stored(write, &item))
+            }
+            Err(refused) => Ok(refused),
+        }
+    }
+
+    /// Returns the item that a write stores, or why it stores none. Items of `waiting` bytes wait for the
+    /// same commit. The caller holds the lock of the key until then.
+    pub(super) fn decide(
+        &self,
+        generation: &dyn ItemGeneration,
+        write: &Write<'_>,
+        most: u64,
+        waiting: u64,
+    ) -> Result<std::result::Result<Item, WriteOutcome>> {
+        let old = match write.reads_old() {
+            true => self.load(generation, write.key)?,
             false => None,
         };
-        let mut item = match self.changed(write, old, now) {
+        let mut item = match self.changed(write, old, self.now()) {
             Ok(item) => item,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(Err(refused)),
         };
         let size = item.data().len() as u64;
         if size > most {
-            return Ok(WriteOutcome::TooLarge);
+            return Ok(Err(WriteOutcome::TooLarge));
         }
-        if self.is_full(&**generation, size) {
-            return Ok(WriteOutcome::NoRoom);
+        if self.is_full(generation, waiting + size) {
+            return Ok(Err(WriteOutcome::NoRoom));
         }
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.save(&**generation, write.key, &mut item)?;
-        self.accesses.stored(write.key, now);
+        Ok(Ok(item))
+    }
+
+    /// Notes that the item of a write was committed, and returns the outcome.
+    pub(super) fn stored(&self, write: &Write<'_>, item: &Item) -> WriteOutcome {
+        self.accesses.stored(write.key, self.now());
         self.counters.total_items.add(1);
-        Ok(WriteOutcome::Stored { cas: item.cas, size })
+        WriteOutcome::Stored {
+            cas: item.cas,
+            size: item.data().len() as u64,
+        }
     }
 
     /// Returns the item as it is to be stored, or why it is not.

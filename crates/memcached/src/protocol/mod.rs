@@ -63,6 +63,22 @@ pub(crate) enum Command<'a> {
     MetaNoop,
 }
 
+/// A storage command of either kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoreCommand<'a> {
+    Classic(Storage<'a>),
+    Meta(Meta<'a>),
+}
+
+impl StoreCommand<'_> {
+    pub(crate) fn key(&self) -> &[u8] {
+        match self {
+            StoreCommand::Classic(storage) => storage.key,
+            StoreCommand::Meta(meta) => &meta.key,
+        }
+    }
+}
+
 /// A mode in which a value is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoreMode {

@@ -6,15 +6,9 @@ use crate::items::{Arithmetic, Calculated, Found, Lookup, Removal, RemoveOutcome
 use crate::protocol::{Command, Retrieval, Storage, StoreMode};
 use crate::server::Shared;
 
-pub(super) fn execute(
-    shared: &Shared,
-    command: &Command<'_>,
-    data: &[u8],
-    reply: &mut Vec<u8>,
-) -> Result<Next> {
+pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8>) -> Result<Next> {
     let (text, noreply) = match command {
         Command::Get(retrieval) => return get(shared, retrieval, reply),
-        Command::Store(storage) => (store(shared, storage, data)?, storage.noreply),
         Command::Delete { key, noreply } => (delete(shared, key)?, *noreply),
         Command::Arithmetic {
             key,
@@ -94,10 +88,10 @@ fn get(shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) -> Resul
     Ok(Next::Continue)
 }
 
-fn store(shared: &Shared, storage: &Storage<'_>, data: &[u8]) -> Result<&'static str> {
-    let counters = &shared.items.counters;
-    counters.cmd_set.add(1);
-    let write = Write {
+/// Returns the write that a storage command asks for, and counts it.
+pub(super) fn write_of<'a>(shared: &Shared, storage: &Storage<'a>, data: &'a [u8]) -> Write<'a> {
+    shared.items.counters.cmd_set.add(1);
+    Write {
         key: storage.key,
         mode: storage.mode,
         client_flags: storage.flags,
@@ -107,10 +101,12 @@ fn store(shared: &Shared, storage: &Storage<'_>, data: &[u8]) -> Result<&'static
         invalidate: false,
         vivify: None,
         data,
-    };
-    let stored = shared
-        .items
-        .write(&write, shared.settings.most_data(storage.key))?;
+    }
+}
+
+/// Appends the reply to a storage command.
+pub(super) fn stored(shared: &Shared, storage: &Storage<'_>, stored: WriteOutcome, reply: &mut Vec<u8>) {
+    let counters = &shared.items.counters;
     if storage.cas.is_some() {
         match stored {
             WriteOutcome::Stored { .. } => counters.cas_hits.add(1),
@@ -118,7 +114,7 @@ fn store(shared: &Shared, storage: &Storage<'_>, data: &[u8]) -> Result<&'static
             _ => counters.cas_misses.add(1),
         }
     }
-    Ok(match stored {
+    let text = match stored {
         WriteOutcome::Stored { .. } => "STORED",
         WriteOutcome::NotStored => "NOT_STORED",
         WriteOutcome::Exists => "EXISTS",
@@ -132,7 +128,10 @@ fn store(shared: &Shared, storage: &Storage<'_>, data: &[u8]) -> Result<&'static
             counters.store_no_memory.add(1);
             "SERVER_ERROR out of memory storing object"
         }
-    })
+    };
+    if !storage.noreply {
+        line(reply, text);
+    }
 }
 
 fn delete(shared: &Shared, key: &[u8]) -> Result<&'static str> {

@@ -125,15 +125,14 @@ pub(super) fn get(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Resu
     Ok(Next::Continue)
 }
 
-/// `ms`.
-pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec<u8>) -> Result<Next> {
+/// Returns the write that `ms` asks for, and counts it.
+pub(super) fn write_of<'a>(shared: &Shared, meta: &'a Meta<'_>, data: &'a [u8]) -> Write<'a> {
     let counters = &shared.items.counters;
     counters.cmd_meta.add(1);
     counters.cmd_set.add(1);
-    let mode = meta.store_mode().unwrap_or(StoreMode::Set);
-    let write = Write {
+    Write {
         key: &meta.key,
-        mode,
+        mode: mode(meta),
         client_flags: meta.client_flags,
         exptime: meta.ttl.unwrap_or(0),
         cas: meta.cas,
@@ -141,8 +140,17 @@ pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec
         invalidate: meta.invalidate,
         vivify: meta.vivify,
         data,
-    };
-    let code = match shared.items.write(&write, shared.settings.most_data(&meta.key))? {
+    }
+}
+
+/// Returns the mode of `ms`, which was found to be valid.
+fn mode(meta: &Meta<'_>) -> StoreMode {
+    meta.store_mode().unwrap_or(StoreMode::Set)
+}
+
+/// Appends the reply to `ms`.
+pub(super) fn stored(shared: &Shared, meta: &Meta<'_>, stored: WriteOutcome, reply: &mut Vec<u8>) {
+    let code = match stored {
         WriteOutcome::Stored { cas, size } => {
             let returned = Returned {
                 cas: Some(cas),
@@ -152,18 +160,12 @@ pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec
             if !meta.quiet {
                 status("HD", meta, &returned, reply);
             }
-            return Ok(Next::Continue);
+            return;
         }
         WriteOutcome::NotStored => "NS",
-        WriteOutcome::TooLarge if matches!(mode, StoreMode::Append | StoreMode::Prepend) => "NS",
-        WriteOutcome::TooLarge => {
-            line(reply, "SERVER_ERROR object too large for cache");
-            return Ok(Next::Continue);
-        }
-        WriteOutcome::NoRoom => {
-            no_room(shared, reply);
-            return Ok(Next::Continue);
-        }
+        WriteOutcome::TooLarge if matches!(mode(meta), StoreMode::Append | StoreMode::Prepend) => "NS",
+        WriteOutcome::TooLarge => return line(reply, "SERVER_ERROR object too large for cache"),
+        WriteOutcome::NoRoom => return no_room(shared, reply),
         WriteOutcome::Exists => "EX",
         WriteOutcome::NotFound => "NF",
     };
@@ -172,7 +174,6 @@ pub(super) fn set(shared: &Shared, meta: &Meta<'_>, data: &[u8], reply: &mut Vec
         ..Returned::default()
     };
     status(code, meta, &returned, reply);
-    Ok(Next::Continue)
 }
 
 /// `md`.

@@ -9,7 +9,8 @@ mod statistics;
 use std::time::Instant;
 
 use crate::error::MemcachedError;
-use crate::protocol::Command;
+use crate::items::Write;
+use crate::protocol::{Command, StoreCommand};
 use crate::server::Shared;
 
 /// The version that clients are told. Some choose by it what they send: it begins with that of the memcached
@@ -26,14 +27,43 @@ pub(crate) enum Next {
     Shutdown,
 }
 
-/// Executes a command with its data block, if it has one, and appends the reply.
-pub(crate) fn execute(shared: &Shared, command: &Command<'_>, data: &[u8], reply: &mut Vec<u8>) -> Next {
+/// A storage command with its data block.
+#[derive(Debug)]
+pub(crate) struct StoreRequest<'a> {
+    pub(crate) command: StoreCommand<'a>,
+    pub(crate) data: &'a [u8],
+}
+
+/// Executes storage commands together, and appends their replies.
+pub(crate) fn execute_stores(shared: &Shared, requests: &[StoreRequest<'_>], reply: &mut Vec<u8>) {
+    let start = Instant::now();
+    let writes: Vec<Write<'_>> = requests
+        .iter()
+        .map(|request| match &request.command {
+            StoreCommand::Classic(storage) => classic::write_of(shared, storage, request.data),
+            StoreCommand::Meta(meta) => meta::write_of(shared, meta, request.data),
+        })
+        .collect();
+    let most = |key: &[u8]| shared.settings.most_data(key);
+    let outcomes = shared.items.write_together(&writes, &most);
+    let latency = start.elapsed();
+    for (request, outcome) in requests.iter().zip(outcomes) {
+        shared.items.counters.writes.add(latency);
+        match (outcome, &request.command) {
+            (Ok(outcome), StoreCommand::Classic(storage)) => classic::stored(shared, storage, outcome, reply),
+            (Ok(outcome), StoreCommand::Meta(meta)) => meta::stored(shared, meta, outcome, reply),
+            (Err(error), _) => failed(shared, &error, reply),
+        }
+    }
+}
+
+/// Executes any other command, and appends the reply.
+pub(crate) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8>) -> Next {
     let start = Instant::now();
     let before = reply.len();
     let counters = &shared.items.counters;
     let done = match command {
         Command::MetaGet(meta) => meta::get(shared, meta, reply),
-        Command::MetaSet(meta, _) => meta::set(shared, meta, data, reply),
         Command::MetaDelete(meta) => meta::delete(shared, meta, reply),
         Command::MetaArithmetic(meta) => meta::arithmetic(shared, meta, reply),
         Command::MetaDebug { key, is_base64 } => meta::debug(shared, key, *is_base64, reply),
@@ -42,13 +72,14 @@ pub(crate) fn execute(shared: &Shared, command: &Command<'_>, data: &[u8], reply
             Ok(Next::Continue)
         }
         Command::Stats(arguments) => statistics::write(shared, arguments, reply),
-        other => classic::execute(shared, other, data, reply),
+        other => classic::execute(shared, other, reply),
     };
     match command {
         Command::Get(_) | Command::MetaGet(_) => counters.reads.add(start.elapsed()),
-        Command::Store(_) | Command::MetaSet(..) | Command::Delete { .. } | Command::Arithmetic { .. } => {
-            counters.writes.add(start.elapsed());
-        }
+        Command::Delete { .. }
+        | Command::Arithmetic { .. }
+        | Command::MetaDelete(_)
+        | Command::MetaArithmetic(_) => counters.writes.add(start.elapsed()),
         _ => {}
     }
     done.unwrap_or_else(|error| {
@@ -60,11 +91,14 @@ pub(crate) fn execute(shared: &Shared, command: &Command<'_>, data: &[u8], reply
 
 /// Appends the reply to a command that failed. Nothing was acknowledged.
 fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
-    tracing::warn!(%error, "a command failed");
     if error.is_full() {
+        if shared.items.counters.store_no_memory.get() == 0 {
+            tracing::warn!(%error, "items cannot be stored; later commands that fail so are only counted");
+        }
         no_room(shared, reply);
         return;
     }
+    tracing::warn!(%error, "a command failed");
     // An error has several lines at times, a reply has one.
     let text = error.to_string().replace(['\r', '\n'], " ");
     reply.extend_from_slice(b"SERVER_ERROR ");

@@ -67,6 +67,10 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "slow_tier_live_bytes", stats.live_bytes);
     stat(reply, "slow_tier_log_bytes", stats.log_bytes);
     stat(reply, "slow_tier_appended_bytes", stats.appended_bytes);
+    stat(reply, "slow_tier_fences", stats.log_fences);
+    if let Some(bytes) = dram_bytes() {
+        stat(reply, "dram_bytes", bytes);
+    }
     stat(reply, "checkpoints", stats.checkpoints);
 }
 
@@ -88,6 +92,14 @@ fn tiers(shared: &Shared, reply: &mut Vec<u8>) {
         "hot_items_used",
         u8::from(hot.is_some_and(|hot| hot.is_on)),
     );
+}
+
+/// Returns the bytes of memory of the process that no file has, where the system tells.
+fn dram_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 fn settings(shared: &Shared, reply: &mut Vec<u8>) {
@@ -138,11 +150,20 @@ fn slabs(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "total_malloced", shared.items.storage.stats().pool_bytes);
 }
 
-/// Latencies of commands in the server, in powers of two of microseconds.
+/// Latencies of commands in the server: percentiles, and numbers in powers of two of microseconds.
 fn latency(shared: &Shared, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     let mut histogram = |name: &str, histogram: &Histogram| {
-        for (bound, count) in histogram.buckets().filter(|(_, count)| *count > 0) {
+        for percent in [50.0, 99.0, 99.9] {
+            if let Some(micros) = histogram.percentile(percent) {
+                stat(
+                    reply,
+                    &format!("{name}_p{percent}_us"),
+                    format_args!("{micros:.2}"),
+                );
+            }
+        }
+        for (bound, count) in histogram.powers().filter(|(_, count)| *count > 0) {
             stat(reply, &format!("{name}_below_{bound}us"), count);
         }
     };

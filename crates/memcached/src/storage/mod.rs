@@ -14,7 +14,7 @@ use crate::error::MemcachedError;
 use crate::item;
 
 pub(crate) use open::open;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use store::StoreStorage;
 #[cfg(test)]
 pub(crate) use tree::{TreeStorage, TreeStorageOptions};
@@ -63,6 +63,11 @@ pub trait ItemStorage: Send + Sync {
         item::footprint(key, value)
     }
 
+    /// Returns true if [`ItemGeneration::write`] makes all of its changes or none, also where it fails or a
+    /// crash interrupts it. Storage commands that arrive together share a call then; otherwise each one has
+    /// its own.
+    fn is_atomic(&self) -> bool;
+
     /// Returns true if stores wait for a device, such as a disk, so that other commands need other threads.
     fn waits(&self) -> bool;
 
@@ -106,11 +111,12 @@ pub trait ItemGeneration: Send + Sync {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Makes changes, each of which is durable wholly or not at all after a crash. Where a storage can, that
-    /// holds for all of them together; otherwise some of them may be missing after a crash.
+    /// Makes changes in their order, of which several may be of one key. Each is durable wholly or not at all
+    /// after a crash. If the storage is [atomic](ItemStorage::is_atomic), that holds for all of them together;
+    /// otherwise some of them may be missing.
     ///
     /// # Errors
-    /// The storage failed; some of the changes may have been made.
+    /// The storage failed. Unless it is atomic, some of the changes may have been made.
     fn write(&self, changes: &[ItemChange<'_>]) -> Result<(), MemcachedError>;
 
     /// Visits the items until `visit` returns false. Items that are changed meanwhile may be missed.
@@ -198,6 +204,8 @@ pub struct ItemStorageStats {
     pub log_bytes: u64,
     /// Bytes that were appended to the log since the start.
     pub appended_bytes: u64,
+    /// Number of fences that made them durable.
+    pub log_fences: u64,
     /// Number of checkpoints since the start.
     pub checkpoints: u64,
 }

@@ -1,54 +1,71 @@
-//! Opening the storage that a pool has, or that a new one gets.
+//! Opening a pool with the storage that it has, or that a new one gets.
 
 use std::sync::Arc;
 
+use halocline_media::MediumKind;
 use halocline_ordered::{TreeError, TreeKind, tree_kind};
-use halocline_pool::{Pool, PoolError};
+use halocline_pool::{Pool, PoolError, PoolOptions};
 use halocline_store::{Clock, Stores, StoresOptions};
 
 use super::ItemStorage;
 use super::store::StoreStorage;
 use super::tree::{NUMBERS, TreeStorage, TreeStorageOptions};
 use crate::error::{MemcachedError, Result};
+use crate::settings::{Durability, ServerSettings};
 
-/// Opens the storage of a pool. A pool without items gets one: trees of the kind `tree`, or the key-value
-/// store.
+/// Opens the pool of a server, which is created if it is not there, and its storage.
 ///
 /// # Errors
-/// [`MemcachedError::OtherStorage`] if the pool has items that are not in trees of this kind.
-pub(crate) fn open(pool: &Pool, tree: Option<TreeKind>, clock: Clock) -> Result<Arc<dyn ItemStorage>> {
-    let found = match tree_kind(pool, NUMBERS) {
+/// [`MemcachedError::OtherStorage`] if the pool has items that are not in trees of the kind that is asked for.
+pub(crate) fn open(settings: &ServerSettings, clock: Clock) -> Result<Arc<dyn ItemStorage>> {
+    // Also where commits do not wait for fences, these order what the stores write, so that power loss leaves
+    // a state that was there.
+    let pool = open_pool(settings, true)?;
+    let found = match tree_kind(&pool, NUMBERS) {
         Ok(kind) => Some(kind),
         Err(TreeError::Pool(PoolError::NoSuchObject { .. })) => None,
         Err(error) => return Err(error.into()),
     };
     let other = |found: String, asked: TreeKind| MemcachedError::OtherStorage {
-        path: pool.path().to_path_buf(),
+        path: settings.pool.clone(),
         found,
         asked: asked.name(),
     };
-    match (found, tree) {
+    let kind = match (found, settings.tree) {
         (Some(found), Some(asked)) if found != asked => {
-            Err(other(format!("in trees of kind `{found}`"), asked))
+            return Err(other(format!("in trees of kind `{found}`"), asked));
         }
-        (Some(kind), _) => Ok(Arc::new(TreeStorage::open(
-            pool,
-            kind,
-            clock,
-            TreeStorageOptions::default(),
-        )?)),
-        (None, Some(asked)) if has_store(pool)? => Err(other("in the key-value store".to_owned(), asked)),
-        (None, Some(kind)) => Ok(Arc::new(TreeStorage::open(
-            pool,
-            kind,
-            clock,
-            TreeStorageOptions::default(),
-        )?)),
+        (None, Some(asked)) if has_store(&pool)? => {
+            return Err(other("in the key-value store".to_owned(), asked));
+        }
         (None, None) => {
             let options = StoresOptions::default().with_clock(clock);
-            Ok(Arc::new(StoreStorage::open(pool, options)?))
+            let storage = StoreStorage::open(&pool, settings.durability, options)?;
+            return Ok(Arc::new(storage));
         }
-    }
+        (Some(kind), _) | (None, Some(kind)) => kind,
+    };
+    let pool = match (settings.durability, pool.kind()) {
+        // Every change of a tree waits for its fences: these must not be syncs of the file.
+        (Durability::Group | Durability::Process, MediumKind::PageCache { strict: true }) => {
+            drop(pool);
+            open_pool(settings, false)?
+        }
+        _ => pool,
+    };
+    let storage = TreeStorage::open(&pool, kind, clock, TreeStorageOptions::default())?;
+    Ok(Arc::new(storage))
+}
+
+/// Opens or creates the pool. In strict mode, the fences of a page-cache file are syncs.
+fn open_pool(settings: &ServerSettings, is_strict: bool) -> Result<Pool> {
+    let options = PoolOptions::default()
+        .with_strict(is_strict && !settings.assume_dax)
+        .with_assume_dax(settings.assume_dax);
+    Ok(match settings.pool.exists() {
+        true => Pool::open(&settings.pool, &options)?,
+        false => Pool::create(&settings.pool, &options)?,
+    })
 }
 
 /// Returns true if the pool has a store of a server.

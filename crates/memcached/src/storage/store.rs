@@ -17,6 +17,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
+use crate::settings::Durability;
 
 /// The name of the store of what the server knows of itself.
 pub(super) const META: &str = "memcached/meta";
@@ -31,6 +32,8 @@ pub(crate) struct StoreStorage {
     pool: Pool,
     stores: Stores,
     meta: Store,
+    /// Commits wait for a disk.
+    waits: bool,
     /// The number of the current store.
     current: Mutex<u64>,
 }
@@ -58,15 +61,19 @@ fn read(meta: &Store, key: &[u8]) -> Result<Option<u64>> {
 }
 
 impl StoreStorage {
-    /// Opens the stores of a pool, which are created if there are none.
-    pub(crate) fn open(pool: &Pool, options: StoresOptions) -> Result<StoreStorage> {
-        let stores = Stores::open_with(pool, options)?;
+    /// Opens the stores of a pool, which are created if there are none. Their commits wait for a fence if the
+    /// durability asks for it. Otherwise they are durable after the next [`sync`](ItemStorage::sync) or
+    /// checkpoint.
+    pub(crate) fn open(pool: &Pool, durability: Durability, options: StoresOptions) -> Result<StoreStorage> {
+        let waits = durability == Durability::Operation && !injected(MemcachedFault::DeferCommits);
+        let stores = Stores::open_with(pool, options.with_durable_commits(waits))?;
         let meta = stores.store(META)?;
         let current = read(&meta, CURRENT)?.unwrap_or(0);
         Ok(StoreStorage {
             pool: pool.clone(),
             stores,
             meta,
+            waits: waits && matches!(pool.kind(), MediumKind::PageCache { strict: true }),
             current: Mutex::new(current),
         })
     }
@@ -134,17 +141,21 @@ impl ItemStorage for StoreStorage {
         Ok(self.meta.put(key(number), value.to_le_bytes())?)
     }
 
+    fn is_atomic(&self) -> bool {
+        true
+    }
+
     fn waits(&self) -> bool {
-        matches!(self.pool.kind(), MediumKind::PageCache { strict: true })
+        self.waits
     }
 
     fn sync(&self) -> Result<()> {
-        Ok(self.pool.sync()?)
+        Ok(self.stores.flush()?)
     }
 
     fn close(&self) -> Result<()> {
         self.stores.checkpoint()?;
-        self.sync()
+        Ok(self.pool.sync()?)
     }
 
     fn name(&self) -> String {
@@ -158,6 +169,7 @@ impl ItemStorage for StoreStorage {
             live_bytes: stats.live_bytes,
             log_bytes: stats.log_bytes,
             appended_bytes: stats.appended_bytes,
+            log_fences: stats.log_fences,
             checkpoints: stats.checkpoints,
         }
     }

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::print_stdout, reason = "a random test prints its seed")]
 
+pub(crate) mod process;
+
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

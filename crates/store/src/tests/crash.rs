@@ -2,7 +2,8 @@
 
 use super::workload::{StoreStep, explore, mutants};
 use StoreStep::{
-    Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, Reclaim, Snapshot, Time, Together,
+    Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, PutAmidMoves, Reclaim, Snapshot, Time,
+    Together,
 };
 
 fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
@@ -100,6 +101,29 @@ fn segments_are_emptied_and_used_again() {
         vec![Reclaim],
         rewrite(12),
         vec![Reclaim],
+    ]
+    .concat();
+    let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 100, "{report}");
+}
+
+/// A version is superseded after it was copied: as the first of its key behind the checkpoint, as a later
+/// one, and while a snapshot sees it.
+#[test]
+fn copies_are_superseded_before_pointers_lead_to_them() {
+    let rewrite = |from: u32| {
+        (from..from + 3)
+            .map(|key| Put(key % 5, 15_000))
+            .collect::<Vec<_>>()
+    };
+    let setup = [puts(100..110), rewrite(0), rewrite(3), vec![Checkpoint]].concat();
+    let steps = [
+        rewrite(6),
+        vec![PutAmidMoves(101, 30), Put(102, 7)],
+        rewrite(9),
+        vec![PutAmidMoves(101, 30), Checkpoint, Snapshot],
+        rewrite(12),
+        vec![PutAmidMoves(103, 30), Put(103, 8), Reclaim],
     ]
     .concat();
     let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));

@@ -2,14 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::workload::{StoreStep, explore};
+use super::page_cache::strict;
+use super::workload::{MediumOf, ON_DAX, StoreStep, explore_on};
 use crate::fault::{self, StoreFault};
-use StoreStep::{Batch, Checkpoint, Delete, Put, Reclaim, Snapshot, Together};
+use StoreStep::{Batch, Checkpoint, Delete, Put, PutAmidMoves, Reclaim, Snapshot, Together};
 
 /// Returns true if the exploration of the steps fails, or the steps themselves do, while a fault is injected.
-fn is_noticed(fault: StoreFault, setup: &[StoreStep], steps: &[StoreStep]) -> bool {
+fn is_noticed(on: MediumOf, fault: StoreFault, setup: &[StoreStep], steps: &[StoreStep]) -> bool {
     fault::with(fault, || {
-        let explored = catch_unwind(AssertUnwindSafe(|| explore(setup, steps)));
+        let explored = catch_unwind(AssertUnwindSafe(|| explore_on(on, setup, steps)));
         !matches!(explored, Ok(Ok(_)))
     })
 }
@@ -95,8 +96,29 @@ fn crashes_show_broken_rules() {
     ];
     let missed: Vec<F> = cases
         .iter()
-        .filter(|(fault, setup, steps)| !is_noticed(*fault, setup, steps))
+        .filter(|(fault, setup, steps)| !is_noticed(ON_DAX, *fault, setup, steps))
         .map(|(fault, ..)| *fault)
         .collect();
     assert!(missed.is_empty(), "not noticed: {missed:?}");
+}
+
+/// Records are moved in the same order where a fence is a sync that all threads share.
+#[test]
+fn crashes_show_broken_moves_on_both_kinds_of_fences() {
+    let rewrites: Vec<StoreStep> = (0..9).map(|at| Put(at % 4, 15_000)).collect();
+    let setup = [puts(0..20), rewrites.clone(), vec![Checkpoint]].concat();
+    // Until the checkpoint, replay puts the newer version into the tree.
+    let amid = [PutAmidMoves(7, 30), Checkpoint, Put(8, 1)];
+    let unfenced = [rewrites, vec![Reclaim, Put(9, 1)]].concat();
+    if let Err(violation) = explore_on(strict, &setup, &amid) {
+        panic!("{violation}");
+    }
+    let cases: [(MediumOf, StoreFault, &[StoreStep]); 3] = [
+        (strict, StoreFault::MoveUnfenced, &unfenced),
+        (strict, StoreFault::MoveSuperseded, &amid),
+        (ON_DAX, StoreFault::MoveSuperseded, &amid),
+    ];
+    for (on, fault, steps) in cases {
+        assert!(is_noticed(on, fault, &setup, steps), "not noticed: {fault:?}");
+    }
 }

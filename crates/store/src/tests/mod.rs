@@ -2,8 +2,10 @@
 
 mod check;
 mod crash;
+mod deferred;
 mod faults;
 mod format;
+mod killed;
 mod page_cache;
 mod reclaim;
 mod rules;

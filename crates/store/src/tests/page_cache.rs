@@ -12,7 +12,7 @@ use halocline_pool::{Pool, PoolError};
 use super::workload::StoreStep::{Batch, Checkpoint, Delete, Expire, Put, Reclaim};
 use super::workload::{Running, StoreStep, Visible, explorer, mutants_on, states};
 
-fn strict(memory: &Arc<Tracked>) -> Medium {
+pub(crate) fn strict(memory: &Arc<Tracked>) -> Medium {
     Medium::from(TrackedPageCache::new(memory, true))
 }
 

@@ -9,7 +9,7 @@ use halocline_pool::Pool;
 
 use super::workload::options;
 use crate::fault::{self, StoreFault};
-use crate::{Store, Stores};
+use crate::{Store, StoreError, Stores};
 
 /// Stores in DRAM, one of them, and their clock.
 fn opened() -> (Stores, Store, Arc<AtomicU64>) {
@@ -82,6 +82,25 @@ fn keeps_what_readers_see() -> bool {
     }
     assert!(stores.stats().pool_bytes < 2 << 20, "space is used again");
     matches!(seen.get("k"), Ok(Some(value)) if value == b"old")
+}
+
+/// A reader whose writer uses space again all the time says so.
+#[test]
+fn a_reader_that_is_overtaken_gives_up() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let options = options(&Arc::default());
+    let stores = Stores::open_with(&pool, options.clone()).unwrap();
+    stores.store("s").unwrap().put("k", "v").unwrap();
+    let reader = Stores::open_reader_with(&pool, &options).unwrap();
+    let seen = reader.existing("s").unwrap();
+    let is_overtaken = |error: StoreError| matches!(error, StoreError::Overtaken { .. });
+    fault::with(StoreFault::MoveOn, || {
+        assert!(is_overtaken(seen.get("k").unwrap_err()));
+        assert!(is_overtaken(reader.refresh().unwrap_err()));
+        let other = Stores::open_reader_with(&pool, &options);
+        assert!(is_overtaken(other.unwrap_err()));
+    });
+    assert_eq!(seen.get("k").unwrap().unwrap(), b"v");
 }
 
 #[test]

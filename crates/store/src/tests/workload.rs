@@ -7,6 +7,7 @@ use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation}
 use halocline_media::{Medium, Tracked};
 use halocline_pool::{ObjectKind, Pool};
 
+use crate::moves::CopiedRecords;
 use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 
 /// A step of a workload. Keys are numbers, which several shapes of keys stand for.
@@ -24,7 +25,12 @@ pub(crate) enum StoreStep {
     Together(Vec<u32>),
     Expire(u32, u64),
     Checkpoint,
+    /// Makes deferred commits durable.
+    Flush,
     Reclaim,
+    /// As `Put`, between the copies of the records that are needed of segments and the change of their
+    /// pointers.
+    PutAmidMoves(u32, usize),
     /// Takes a snapshot, which is held until the next one is taken.
     Snapshot,
     /// Lets the time pass.
@@ -76,8 +82,16 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn open(pool: &Pool) -> Result<Running, String> {
+        Running::open_with(pool, |options| options)
+    }
+
+    /// Opens with changed options.
+    pub(crate) fn open_with(
+        pool: &Pool,
+        change: impl Fn(StoresOptions) -> StoresOptions,
+    ) -> Result<Running, String> {
         let clock = Arc::default();
-        let stores = Stores::open_with(pool, options(&clock)).map_err(|error| error.to_string())?;
+        let stores = Stores::open_with(pool, change(options(&clock))).map_err(|error| error.to_string())?;
         let open = |name| stores.store(name).map_err(|error| error.to_string());
         Ok(Running {
             pool: pool.clone(),
@@ -133,7 +147,15 @@ impl Running {
                 std::time::Duration::from_millis(*ms),
             ),
             StoreStep::Checkpoint => self.stores.checkpoint(),
+            StoreStep::Flush => self.stores.flush(),
             StoreStep::Reclaim => self.stores.reclaim(),
+            StoreStep::PutAmidMoves(number_of_key, len) => {
+                let state = &self.stores.handle.state;
+                let mut copied = CopiedRecords::default();
+                state.copy_needed(&state.segments_to_empty(u64::MAX), &mut copied)?;
+                a.put(key(*number_of_key), value(number, *len))?;
+                state.move_copied(copied).map(drop)
+            }
             StoreStep::Snapshot => {
                 self.snapshot = Some(self.stores.snapshot());
                 Ok(())
@@ -168,7 +190,7 @@ impl Running {
 /// Applies a step to the model.
 pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, step: &StoreStep) {
     match step {
-        StoreStep::Put(at, len) => {
+        StoreStep::Put(at, len) | StoreStep::PutAmidMoves(at, len) => {
             model[0].insert(key(*at), (value(number, *len), None));
         }
         StoreStep::Delete(at) => {
@@ -206,7 +228,7 @@ pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, ste
             model[0].insert(key(*at), (value(number, 20), Some(*now + ms)));
         }
         StoreStep::Time(ms) => *now += ms,
-        StoreStep::Checkpoint | StoreStep::Reclaim | StoreStep::Snapshot => {}
+        StoreStep::Checkpoint | StoreStep::Flush | StoreStep::Reclaim | StoreStep::Snapshot => {}
     }
 }
 
@@ -250,7 +272,7 @@ fn check(
         })
         .sum();
     let pool = Pool::open_on(Arc::clone(&medium)).map_err(|error| error.to_string())?;
-    let mut running = Running::open(&pool)?;
+    let running = Running::open(&pool)?;
     running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
     let found = running.contents()?;
     if found != states[first] && found != states[last] {
@@ -275,7 +297,11 @@ fn check(
     if keys != stored && !expires {
         return Err(format!("{keys:?} keys are counted, {stored:?} are there"));
     }
-    // Work goes on: what is there stays, across a checkpoint, an emptied segment, and a restart.
+    goes_on(&pool, running, now, &found)
+}
+
+/// Checks that work goes on: what is there stays, across a checkpoint, an emptied segment, and a restart.
+pub(crate) fn goes_on(pool: &Pool, mut running: Running, now: u64, found: &Visible) -> Result<(), String> {
     let text = |error: crate::StoreError| error.to_string();
     for number in 0..3 {
         running
@@ -285,7 +311,7 @@ fn check(
     running.step(0, &StoreStep::Reclaim).map_err(text)?;
     running.step(210, &StoreStep::Put(901, 7)).map_err(text)?;
     drop(running);
-    let running = Running::open(&pool)?;
+    let running = Running::open(pool)?;
     running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
     let mut again = running.contents()?;
     for number in 900..903 {
@@ -293,7 +319,7 @@ fn check(
             .remove(&key(number))
             .ok_or("a key of the second run is missing")?;
     }
-    match again == found {
+    match again == *found {
         true => Ok(()),
         false => Err(format!(
             "{} and {} keys became {} and {}",
@@ -306,7 +332,7 @@ fn check(
 }
 
 /// Tracked memory itself, with durable fences.
-const ON_DAX: MediumOf = |medium| Medium::from(medium);
+pub(crate) const ON_DAX: MediumOf = |medium| Medium::from(medium);
 
 /// The medium that a workload uses of tracked memory.
 pub(crate) type MediumOf = fn(&Arc<Tracked>) -> Medium;
@@ -344,9 +370,18 @@ pub(crate) fn explorer() -> Explorer {
 
 /// Explores the steps on stores after the steps of the setup.
 pub(crate) fn explore(setup: &[StoreStep], steps: &[StoreStep]) -> Result<Report, Box<Violation>> {
+    explore_on(ON_DAX, setup, steps)
+}
+
+/// Explores the steps on a medium, on stores after the steps of the setup.
+pub(crate) fn explore_on(
+    on: MediumOf,
+    setup: &[StoreStep],
+    steps: &[StoreStep],
+) -> Result<Report, Box<Violation>> {
     let all = [setup, steps].concat();
     let states = states(&all);
-    let (prepare, work) = (prepare(ON_DAX, setup), work(ON_DAX, setup.len(), steps));
+    let (prepare, work) = (prepare(on, setup), work(on, setup.len(), steps));
     explorer().run(prepare, work, |medium, crash| {
         check(medium, crash, &all, setup.len(), &states)
     })

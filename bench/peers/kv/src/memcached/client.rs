@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use halocline_workloads::{SplitMix64, Zipf, ycsb_value};
 
 /// The skew of YCSB.
@@ -48,12 +48,12 @@ impl Outcome {
     }
 }
 
-fn key(item: u64) -> String {
+pub(super) fn key(item: u64) -> String {
     format!("item:{item:027}")
 }
 
 impl Load {
-    fn set(&self, item: u64, version: u64, noreply: &str, request: &mut Vec<u8>) {
+    pub(super) fn set(&self, item: u64, version: u64, noreply: &str, request: &mut Vec<u8>) {
         let mut value = vec![0; self.value_bytes];
         ycsb_value(item, version, &mut value);
         request.extend_from_slice(format!("set {} 0 0 {}{noreply}\r\n", key(item), value.len()).as_bytes());
@@ -158,12 +158,12 @@ impl Load {
 }
 
 /// Spreads ranks over the items, so that frequent ones are not neighbours.
-fn scattered(rank: u64, items: u64) -> u64 {
+pub(super) fn scattered(rank: u64, items: u64) -> u64 {
     rank.wrapping_mul(0x9E37_79B9_7F4A_7C15) % items
 }
 
 /// A connection with what was received.
-struct Connection {
+pub(super) struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
     /// The request under way: whether it is a set, and when it was sent.
@@ -171,7 +171,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(address: SocketAddr) -> Result<Connection> {
+    pub(super) fn open(address: SocketAddr) -> Result<Connection> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         Ok(Connection {
@@ -181,7 +181,7 @@ impl Connection {
         })
     }
 
-    fn send(&mut self, request: &[u8]) -> Result<()> {
+    pub(super) fn send(&mut self, request: &[u8]) -> Result<()> {
         Ok(self.stream.write_all(request)?)
     }
 
@@ -194,7 +194,7 @@ impl Connection {
     }
 
     /// Returns the next line with its end.
-    fn line(&mut self) -> Result<Vec<u8>> {
+    pub(super) fn line(&mut self) -> Result<Vec<u8>> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 return Ok(self.received.drain(..=end).collect());
@@ -208,6 +208,11 @@ impl Connection {
         if self.line()?.starts_with(b"END") {
             return Ok(false);
         }
+        self.rest_of_value(bytes).map(|_| true)
+    }
+
+    /// Reads a value of so many bytes behind its line, and the end of the reply.
+    fn rest_of_value(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let rest = bytes + b"\r\nEND\r\n".len();
         while self.received.len() < rest {
             self.receive()?;
@@ -216,7 +221,22 @@ impl Connection {
             self.received[..rest].ends_with(b"\r\nEND\r\n"),
             "a value does not end where it should"
         );
-        self.received.drain(..rest);
-        Ok(true)
+        let mut value: Vec<u8> = self.received.drain(..rest).collect();
+        value.truncate(bytes);
+        Ok(value)
+    }
+
+    /// Returns the value of an item, which has so many bytes, with its cas value. `None` if there is none.
+    pub(super) fn gets(&mut self, item: u64, bytes: usize) -> Result<Option<(Vec<u8>, u64)>> {
+        self.send(format!("gets {}\r\n", key(item)).as_bytes())?;
+        let line = String::from_utf8(self.line()?)?;
+        if line.starts_with("END") {
+            return Ok(None);
+        }
+        let cas = line.split_whitespace().last().unwrap_or_default();
+        let cas = cas
+            .parse()
+            .with_context(|| format!("the reply to gets is {line}"))?;
+        Ok(Some((self.rest_of_value(bytes)?, cas)))
     }
 }

@@ -6,6 +6,7 @@
 
 mod client;
 mod redb;
+pub(crate) mod restart;
 mod server;
 
 use anyhow::{Result, ensure};
@@ -15,8 +16,8 @@ use crate::cli::{Arguments, MemcachedOptions};
 use crate::disk::ScratchDirectory;
 use crate::report::{Config, Report};
 use client::{Load, Outcome};
-use server::Server;
 pub(crate) use server::serve_redb;
+use server::{Server, Start};
 
 /// A configuration of a measurement.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +28,7 @@ struct Case {
 }
 
 pub(crate) fn run(arguments: &Arguments, options: &MemcachedOptions) -> Result<()> {
-    let servers = options.servers(&arguments.dir)?;
+    let servers = options.servers.servers(&arguments.dir)?;
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     let columns = ["value B", "sets %", "connections"];
     let mut report = Report::new("memcached", arguments, &columns, &names)?;
@@ -93,8 +94,8 @@ fn config(case: Case, options: &MemcachedOptions) -> Config {
         ("sets_percent", json!(case.sets_percent)),
         ("connections", json!(case.connections)),
         ("operations", json!(options.operations)),
-        ("threads", json!(options.server_threads)),
-        ("hot_items_mib", json!(options.hot_items)),
+        ("threads", json!(options.servers.server_threads)),
+        ("hot_items_mib", json!(options.servers.hot_items)),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into_iter()
@@ -108,7 +109,7 @@ fn measure(
     case: Case,
 ) -> Result<Outcome> {
     let directory = ScratchDirectory::create(&arguments.dir)?;
-    let running = server.start(directory.path(), options)?;
+    let running = server.start(directory.path(), &Start::new(&options.servers))?;
     let load = Load {
         address: running.address(),
         items: arguments.records,

@@ -139,6 +139,10 @@ impl ItemStorage for RedbStorage {
         })
     }
 
+    fn is_atomic(&self) -> bool {
+        true
+    }
+
     fn waits(&self) -> bool {
         self.waits
     }

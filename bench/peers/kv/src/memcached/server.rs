@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use halocline_memcached::ServerSettings;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::redb::RedbStorage;
-use crate::cli::{MemcachedOptions, RedbServerOptions, ServerKind};
+use crate::cli::{RedbServerOptions, ServerKind, ServerOptions};
 use crate::disk;
 use crate::systems::System;
 
 /// Most connections of a server.
 const MOST_CONNECTIONS: usize = 4096;
 /// Longest time until a server must answer.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(600);
 
 /// A server that can be started.
 #[derive(Debug)]
@@ -37,7 +38,44 @@ pub(crate) struct RunningServer {
     address: SocketAddr,
 }
 
-impl MemcachedOptions {
+/// Settings of a start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    threads: usize,
+    /// DRAM for copies of hot items in MiB.
+    hot_items: u64,
+    /// memcached keeps its items in a file, so that a restart finds them.
+    is_warm: bool,
+    /// Bytes of memory for items of memcached, in MiB.
+    memory: u64,
+    /// Time to wait between two attempts to connect.
+    pause: Duration,
+}
+
+impl Start {
+    /// Returns the settings for a server that is not started again.
+    pub(super) fn new(options: &ServerOptions) -> Start {
+        Start {
+            threads: options.server_threads,
+            hot_items: options.hot_items,
+            is_warm: false,
+            memory: 8192,
+            pause: Duration::from_millis(5),
+        }
+    }
+
+    /// Returns the settings for a server that is started again with its items.
+    pub(super) fn warm(options: &ServerOptions, memory: u64) -> Start {
+        Start {
+            is_warm: true,
+            memory,
+            pause: Duration::from_micros(50),
+            ..Start::new(options)
+        }
+    }
+}
+
+impl ServerOptions {
     /// Returns the servers that are compared.
     pub(super) fn servers(&self, directory: &Path) -> Result<Vec<Server>> {
         let is_dax = disk::is_tmpfs(directory)?;
@@ -84,10 +122,15 @@ pub(crate) fn serve_redb(options: &RedbServerOptions) -> Result<()> {
 }
 
 impl Server {
-    /// Starts the server with a pool in an empty directory, and waits until it accepts connections.
-    pub(super) fn start(&self, directory: &Path, options: &MemcachedOptions) -> Result<RunningServer> {
+    /// Returns true if the server keeps its items when it is killed.
+    pub(super) fn survives_kill(&self) -> bool {
+        self.kind != ServerKind::Memcached
+    }
+
+    /// Starts the server with a pool in a directory, and waits until it accepts connections.
+    pub(super) fn start(&self, directory: &Path, start: &Start) -> Result<RunningServer> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let (threads, hot_items) = (options.server_threads.to_string(), options.hot_items.to_string());
+        let (threads, hot_items) = (start.threads.to_string(), start.hot_items.to_string());
         let mut command = Command::new(&self.program);
         if self.kind == ServerKind::Redb {
             command.args([
@@ -108,7 +151,12 @@ impl Server {
         match self.kind {
             ServerKind::Redb => {}
             // Enough for all items: none is evicted.
-            ServerKind::Memcached => _ = command.args(["-m", "8192", "-u", "root"]),
+            ServerKind::Memcached => {
+                command.args(["-m", &start.memory.to_string(), "-u", "root"]);
+                if start.is_warm {
+                    command.arg("-e").arg(directory.join("items.memory"));
+                }
+            }
             kind => {
                 command
                     .arg(directory.join("items.pool"))
@@ -134,7 +182,7 @@ impl Server {
             if begun.elapsed() > START {
                 bail!("{} does not accept connections on {address}", self.name);
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(start.pause);
         }
         Ok(running)
     }
@@ -143,6 +191,16 @@ impl Server {
 impl RunningServer {
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Ends the server: by SIGKILL, or by SIGUSR1, on which memcached writes down what a restart needs.
+    pub(super) fn end(&mut self, by_kill: bool) -> Result<()> {
+        match by_kill {
+            true => self.child.kill()?,
+            false => kill_process(Pid::from_child(&self.child), Signal::USR1)?,
+        }
+        self.child.wait()?;
+        Ok(())
     }
 }
 

@@ -7,12 +7,15 @@
 
 use super::{Defect, StringsCodec, StringsDecoder};
 use crate::format::{ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, ChunkEntry, StringsHeader};
-use crate::kernel::{Lane, unpack, unpack_one, with_lane};
+use crate::kernel::{self, Lane, unpack, unpack_one, with_lane};
 use crate::read::bytes_array::BytesBuilder;
+use crate::read::row_selection::{SelectedBlock, SelectedBlocks};
 use std::ops::Range;
 use zerocopy::FromBytes;
 
 const HEADER: usize = size_of::<StringsHeader>();
+/// Selected rows of a block from which the starts of all of its strings are unpacked.
+const WHOLE_BLOCK_ROWS: usize = 24;
 pub(super) const LENGTH: Defect = "a section of the chunk lies outside of it";
 
 /// A chunk of strings, checked and ready to be read.
@@ -90,41 +93,36 @@ impl<'a> StringsChunk<'a> {
         <[L]>::ref_from_bytes(&self.offsets[block * len..(block + 1) * len]).expect("sections are aligned")
     }
 
-    /// Calls `each` with the stored bytes of every one of `rows`, `None` for NULL.
-    fn for_each_stored(
+    /// Calls `each` with the stored bytes of some rows of a block, `None` for NULL. All starts of the block are
+    /// unpacked.
+    fn for_each_of_block(
         &self,
-        rows: Range<usize>,
-        mut each: impl FnMut(Option<&'a [u8]>) -> Result<(), Defect>,
+        block: usize,
+        mut rows: impl Iterator<Item = usize>,
+        each: &mut impl FnMut(Option<&'a [u8]>) -> Result<(), Defect>,
     ) -> Result<(), Defect> {
         if self.bases.is_empty() {
-            return rows.into_iter().try_for_each(|_| each(None));
+            return rows.try_for_each(|_| each(None));
         }
         let mut starts = [0u64; BLOCK + 1];
-        let mut row = rows.start;
-        while row < rows.end {
-            let (block, first) = (row / BLOCK, row % BLOCK);
-            let last = (rows.end - block * BLOCK).min(BLOCK);
-            with_lane!(self.width, L => {
-                let mut lanes = [L::default(); BLOCK];
-                unpack(self.width, self.lanes::<L>(block), &mut lanes);
-                starts.iter_mut().zip(lanes).for_each(|(start, lane)| *start = lane.widen());
-            });
-            let (base, in_block) = (
-                self.bases[block],
-                (self.entry.rows as usize - block * BLOCK).min(BLOCK),
-            );
-            starts[in_block] = self.bases[block + 1].wrapping_sub(base);
-            for i in first..last {
-                if self.is_null(block * BLOCK + i) {
-                    each(None)?;
-                } else {
-                    each(Some(self.stored(
-                        base.wrapping_add(starts[i]),
-                        base.wrapping_add(starts[i + 1]),
-                    )?))?;
-                }
-            }
-            row = block * BLOCK + last;
+        with_lane!(self.width, L => {
+            let mut lanes = [L::default(); BLOCK];
+            unpack(self.width, self.lanes::<L>(block), &mut lanes);
+            starts.iter_mut().zip(lanes).for_each(|(start, lane)| *start = lane.widen());
+        });
+        let (base, in_block) = (
+            self.bases[block],
+            (self.entry.rows as usize - block * BLOCK).min(BLOCK),
+        );
+        starts[in_block] = self.bases[block + 1].wrapping_sub(base);
+        for row in rows {
+            let stored = if self.is_null(block * BLOCK + row) {
+                None
+            } else {
+                let (start, end) = (base.wrapping_add(starts[row]), base.wrapping_add(starts[row + 1]));
+                Some(self.stored(start, end)?)
+            };
+            each(stored)?;
         }
         Ok(())
     }
@@ -153,7 +151,37 @@ impl<'a> StringsChunk<'a> {
     /// A text that says what is wrong with the chunk.
     pub(crate) fn read(&self, rows: Range<usize>, out: &mut BytesBuilder) -> Result<(), Defect> {
         let decoder = self.decoder()?;
-        self.for_each_stored(rows, |stored| push(decoder.as_ref(), stored, out))
+        let mut each = |stored: Option<&'a [u8]>| push(decoder.as_ref(), stored, out);
+        let mut row = rows.start;
+        while row < rows.end {
+            let (block, first) = (row / BLOCK, row % BLOCK);
+            let last = (rows.end - block * BLOCK).min(BLOCK);
+            self.for_each_of_block(block, first..last, &mut each)?;
+            row = block * BLOCK + last;
+        }
+        Ok(())
+    }
+
+    /// Appends the strings of selected rows to `out`.
+    ///
+    /// # Errors
+    /// A text that says what is wrong with the chunk.
+    pub(crate) fn read_selected(
+        &self,
+        selected: SelectedBlocks<'_>,
+        out: &mut BytesBuilder,
+    ) -> Result<(), Defect> {
+        let decoder = self.decoder()?;
+        let mut each = |stored: Option<&'a [u8]>| push(decoder.as_ref(), stored, out);
+        for SelectedBlock { number, mask, rows } in selected.iter() {
+            let mut of_block = kernel::set_bits(mask);
+            if rows < WHOLE_BLOCK_ROWS {
+                of_block.try_for_each(|row| each(self.stored_one(number * BLOCK + row)?))?;
+            } else {
+                self.for_each_of_block(number, of_block, &mut each)?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends the strings of single rows to `out`; `rows` are offset by `first`.

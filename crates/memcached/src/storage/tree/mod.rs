@@ -282,6 +282,10 @@ impl ItemStorage for TreeStorage {
         RecordSize::of(key, value).bytes()
     }
 
+    fn is_atomic(&self) -> bool {
+        false
+    }
+
     fn waits(&self) -> bool {
         matches!(self.shared.pool.kind(), MediumKind::PageCache { strict: true })
     }
