@@ -95,7 +95,9 @@ fn copies_of_hot_items_follow_groups() {
     let values = "VALUE a 0 1\r\n7\r\nEND\r\n".repeat(2);
     assert_eq!((replies, fences), ("STORED\r\n".repeat(4) + &values, 1));
     let (stats, _) = talk(&mut session, &medium, b"stats\r\n");
-    let hits = stats.lines().find_map(|line| line.strip_prefix("STAT get_hits_dram "));
+    let hits = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("STAT get_hits_dram "));
     assert!(hits.unwrap().parse::<u64>().unwrap() >= 4, "{stats}");
 }
 

@@ -112,8 +112,8 @@ pub trait ItemGeneration: Send + Sync {
     }
 
     /// Makes changes in their order, of which several may be of one key. Each is durable wholly or not at all
-    /// after a crash. If the storage is [atomic](ItemStorage::is_atomic), that holds for all of them together;
-    /// otherwise some of them may be missing.
+    /// after a crash. If the storage is [atomic](ItemStorage::is_atomic), that holds for all of them
+    /// together; otherwise some of them may be missing.
     ///
     /// # Errors
     /// The storage failed. Unless it is atomic, some of the changes may have been made.

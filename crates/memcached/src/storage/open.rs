@@ -16,7 +16,8 @@ use crate::settings::{Durability, ServerSettings};
 /// Opens the pool of a server, which is created if it is not there, and its storage.
 ///
 /// # Errors
-/// [`MemcachedError::OtherStorage`] if the pool has items that are not in trees of the kind that is asked for.
+/// [`MemcachedError::OtherStorage`] if the pool has items that are not in trees of the kind that is asked
+/// for.
 pub(crate) fn open(settings: &ServerSettings, clock: Clock) -> Result<Arc<dyn ItemStorage>> {
     // Also where commits do not wait for fences, these order what the stores write, so that power loss leaves
     // a state that was there.
