@@ -20,10 +20,16 @@ struct MemoryStorage {
     current: Mutex<Arc<MemoryGeneration>>,
     numbers: Mutex<HashMap<StorageNumber, u64>>,
     closed: AtomicU64,
+    is_divisible: bool,
 }
 
+/// Items, of which one with the key `broken` cannot be read, and values that end with `!` cannot be stored.
 #[derive(Default)]
 struct MemoryGeneration(RwLock<BTreeMap<Vec<u8>, StoredItem>>);
+
+fn broken() -> MemcachedError {
+    MemcachedError::Storage("the map is broken".into())
+}
 
 impl ItemStorage for MemoryStorage {
     fn current(&self) -> Result<Arc<dyn ItemGeneration>> {
@@ -51,7 +57,7 @@ impl ItemStorage for MemoryStorage {
     }
 
     fn is_atomic(&self) -> bool {
-        true
+        !self.is_divisible
     }
 
     fn waits(&self) -> bool {
@@ -79,13 +85,17 @@ impl ItemStorage for MemoryStorage {
 impl ItemGeneration for MemoryGeneration {
     fn get(&self, key: &[u8]) -> Result<Option<StoredItem>> {
         if key == b"broken" {
-            return Err(MemcachedError::Storage("the map is broken".into()));
+            return Err(broken());
         }
         Ok(self.0.read().unwrap().get(key).cloned())
     }
 
     fn write(&self, changes: &[ItemChange<'_>]) -> Result<()> {
         let mut items = self.0.write().unwrap();
+        let fails = |change: &ItemChange<'_>| matches!(change, ItemChange::Put { value, .. } if value.ends_with(b"!"));
+        if changes.iter().any(fails) {
+            return Err(broken());
+        }
         for change in changes {
             match *change {
                 ItemChange::Put { key, value, expires } => {
@@ -130,6 +140,7 @@ fn start(storage: &Arc<MemoryStorage>) -> (Server, Client<TcpStream>) {
     let mut settings = ServerSettings::new("no pool");
     settings.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
     settings.memory_limit = Some(1 << 20);
+    settings.hot_items_always = true;
     let storage: Arc<MemoryStorage> = Arc::clone(storage);
     let server = Server::with_storage(settings, storage).unwrap();
     let stream = TcpStream::connect(server.addresses()[0]).unwrap();
@@ -166,4 +177,34 @@ fn a_program_brings_its_own_storage() {
     client.talk("flush_all\r\nget a\r\n", "OK\r\nEND\r\n");
     server.stop();
     server.wait().unwrap();
+}
+
+#[test]
+fn a_group_that_fails_is_stored_as_far_as_it_can_be() {
+    for is_divisible in [false, true] {
+        let storage = Arc::new(MemoryStorage {
+            is_divisible,
+            ..MemoryStorage::default()
+        });
+        let (server, mut client) = start(&storage);
+        client.talk("set a 0 0 1\r\n1\r\nset b 0 0 1\r\n2\r\n", "STORED\r\nSTORED\r\n");
+        // They have copies.
+        for _ in 0..2 {
+            client.talk("get a b\r\n", "VALUE a 0 1\r\n1\r\nVALUE b 0 1\r\n2\r\nEND\r\n");
+        }
+        client.talk(
+            "append a 0 0 1\r\n3\r\nset b 0 0 1\r\n!\r\nadd c 0 0 1\r\n5\r\n",
+            "STORED\r\nSERVER_ERROR the storage of the items failed: the map is \
+             broken\r\nSTORED\r\n",
+        );
+        for _ in 0..2 {
+            client.talk(
+                "get a b c\r\n",
+                "VALUE a 0 2\r\n13\r\nVALUE b 0 1\r\n2\r\nVALUE c 0 1\r\n5\r\nEND\r\n",
+            );
+        }
+        assert_ne!(client.stats("stats\r\n")["hot_hits"], "0");
+        server.stop();
+        server.wait().unwrap();
+    }
 }
