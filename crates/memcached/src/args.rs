@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use halocline_cache::PolicyKind;
+use halocline_ordered::TreeKind;
 
 use crate::error::{MemcachedError, Result};
 use crate::server::{Server, Stopper};
@@ -38,6 +39,10 @@ pub struct MemcachedArgs {
     /// later on) or `process` (the death of the process).
     #[arg(long, default_value_t)]
     durability: Durability,
+    /// Keep the items of a new pool in trees of this kind (lb, fp, wb, fast-fair) instead of the key-value
+    /// store.
+    #[arg(long, value_name = "KIND")]
+    tree: Option<TreeKind>,
     /// Treat the file as persistent memory although it is none, for measurements.
     #[arg(long)]
     assume_dax: bool,
@@ -50,6 +55,12 @@ pub struct MemcachedArgs {
     /// Policy of eviction.
     #[arg(long, default_value = "s3-fifo", value_parser = policy)]
     eviction: PolicyKind,
+    /// DRAM for copies of hot items in MiB; 0 for none.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    hot_items: u64,
+    /// Use the copies of hot items also where they do not pay, for measurements.
+    #[arg(long)]
+    hot_items_always: bool,
     /// Largest size of an item, with a suffix k or m; at most 1m.
     #[arg(short = 'I', long = "max-item-size", default_value = "1m", value_parser = item_size)]
     max_item: u64,
@@ -174,11 +185,14 @@ impl MemcachedArgs {
         settings.listen = self.addresses()?;
         settings.socket.clone_from(&self.socket);
         settings.durability = self.durability;
+        settings.tree = self.tree;
         settings.assume_dax = self.assume_dax;
         // In memcached 0 stands for no limit as well.
         settings.memory_limit = self.memory_limit.filter(|mib| *mib > 0).map(|mib| mib * MEBI);
         settings.evicts = !self.disable_evictions;
         settings.eviction = self.eviction;
+        settings.hot_items = self.hot_items.saturating_mul(MEBI);
+        settings.hot_items_always = self.hot_items_always;
         settings.max_item = self.max_item;
         settings.threads = self.threads;
         settings.max_connections = self.max_connections;
@@ -299,6 +313,10 @@ mod tests {
             "-A",
             "-o",
             "idle_timeout=3,modern",
+            "--tree",
+            "fast-fair",
+            "--hot-items",
+            "3",
         ]);
         let found = found.unwrap();
         assert_eq!(found.listen, [SocketAddr::from(([127, 0, 0, 1], 0))]);
@@ -308,6 +326,7 @@ mod tests {
         );
         assert_eq!((found.max_item, found.allows_shutdown), (2048, true));
         assert_eq!(found.idle_timeout, Duration::from_secs(3));
+        assert_eq!((found.tree, found.hot_items), (Some(TreeKind::FastFair), 3 << 20));
     }
 
     #[test]
@@ -318,6 +337,7 @@ mod tests {
             (&["-I", "2m"], "between 1k and 1m"),
             (&["-Z"], "ssl_chain_cert"),
             (&["--eviction", "best"], "unknown policy"),
+            (&["--tree", "oak"], "unknown kind of tree"),
             (&["-o", "idle_timeout=x"], "number of seconds"),
         ] {
             let error = settings(words).unwrap_err();

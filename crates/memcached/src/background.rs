@@ -1,5 +1,5 @@
-//! Work beside the connections: emptying what was flushed, syncing for group durability, and telling the
-//! eviction policy of the items that were there before.
+//! Work beside the connections: freeing what was flushed or has expired, syncing for group durability, and
+//! telling the eviction policy of the items that were there before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,13 @@ use tokio::runtime::Runtime;
 use crate::server::Shared;
 use crate::settings::{Durability, GROUP};
 
-/// Time between two looks for flushed items that a former server has left, or whose flush is due.
+/// Time between two looks for flushed items that a former server has left, whose flush is due, or that have
+/// expired.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Starts the work that the settings need.
 pub(crate) fn start(runtime: &Runtime, shared: &Arc<Shared>) {
-    runtime.spawn(empty(Arc::clone(shared)));
+    runtime.spawn(reclaim(Arc::clone(shared)));
     if shared.settings.durability == Durability::Group {
         runtime.spawn(sync(Arc::clone(shared)));
     }
@@ -29,11 +30,11 @@ pub(crate) fn start(runtime: &Runtime, shared: &Arc<Shared>) {
     }
 }
 
-async fn empty(shared: Arc<Shared>) {
+async fn reclaim(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     loop {
         let of_step = Arc::clone(&shared);
-        let step = tokio::task::spawn_blocking(move || of_step.items.empty_flushed());
+        let step = tokio::task::spawn_blocking(move || of_step.items.reclaim());
         match step.await {
             Ok(Ok(true)) => {
                 if *stop.borrow() {
@@ -43,7 +44,7 @@ async fn empty(shared: Arc<Shared>) {
             }
             Ok(Ok(false)) | Err(_) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "flushed items could not be removed, which is tried again")
+                tracing::warn!(%error, "the space of items could not be freed, which is tried again")
             }
         }
         tokio::select! {

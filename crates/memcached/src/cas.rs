@@ -5,38 +5,33 @@
 //! [`Durability`](crate::Durability)), the clock helps: a start begins at least at the present time, and
 //! numbers are taken more slowly than it advances.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-use halocline_store::Store;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
+use crate::storage::{ItemStorage, StorageNumber};
 
 /// Numbers that are reserved at a time.
 const BLOCK: u64 = 1 << 20;
 /// Numbers for each millisecond of the clock: more than are taken.
 const EACH_MILLISECOND: u64 = 1 << 20;
-/// The key of the end of the reserved block.
-const KEY: &[u8] = b"cas";
 
 /// The source of cas values.
 #[derive(Debug)]
 pub(crate) struct CasValues {
     next: AtomicU64,
     reserved: AtomicU64,
-    meta: Store,
+    storage: Arc<dyn ItemStorage>,
     reserving: Mutex<()>,
 }
 
 impl CasValues {
-    /// Starts with a new block of the numbers whose end is in `meta`, at a time in milliseconds since 1970.
-    pub(crate) fn start(meta: Store, now: u64) -> Result<CasValues> {
-        let stored = meta
-            .get(KEY)?
-            .and_then(|stored| Some(u64::from_le_bytes(stored.try_into().ok()?)));
+    /// Starts with a new block of the numbers whose end is in a storage, at a time in milliseconds since
+    /// 1970.
+    pub(crate) fn start(storage: Arc<dyn ItemStorage>, now: u64) -> Result<CasValues> {
+        let stored = storage.number(StorageNumber::CasEnd)?;
         let at_present = match injected(MemcachedFault::IgnoreClock) {
             true => 0,
             false => now.saturating_mul(EACH_MILLISECOND),
@@ -45,7 +40,7 @@ impl CasValues {
         let values = CasValues {
             next: AtomicU64::new(first),
             reserved: AtomicU64::new(first),
-            meta,
+            storage,
             reserving: Mutex::new(()),
         };
         values.reserve(first)?;
@@ -69,7 +64,7 @@ impl CasValues {
         }
         let end = value + BLOCK;
         if !injected(MemcachedFault::ReserveNothing) {
-            self.meta.put(KEY, end.to_le_bytes())?;
+            self.storage.set_number(StorageNumber::CasEnd, end)?;
         }
         self.reserved.store(end, Release);
         Ok(())

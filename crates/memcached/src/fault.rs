@@ -9,6 +9,16 @@ halocline_faults::faults! {
         EvictApart,
         /// A flush does not store which store is the current one.
         ForgetFlush,
+        /// Copies of hot items are not replaced when the items are.
+        StaleCopy,
+        /// A link leads to a record that is not durable.
+        LinkUnfenced,
+        /// The nodes of a record are used again while a link leads to it.
+        FreeBeforeLink,
+        /// Nodes that no link leads to after a crash are not freed.
+        ForgetLeaked,
+        /// Nodes are freed after an opening although links lead to them.
+        FreeUnconfirmed,
         /// Writes that a client has sent together are committed one after the other.
         CommitApart,
         /// Commits are deferred whatever the durability is.

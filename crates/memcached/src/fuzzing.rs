@@ -7,17 +7,22 @@ use std::sync::Arc;
 
 use halocline_media::{Dram, Medium};
 use halocline_pool::Pool;
+use halocline_store::{Clock, StoresOptions};
 
-use crate::items::Items;
+use crate::MemcachedError;
+use crate::items::{HotItems, Items};
 use crate::protocol;
 use crate::replies::Next;
 use crate::server::Shared;
 use crate::session::{Served, Session};
-use crate::settings::ServerSettings;
+use crate::settings::{Durability, ServerSettings};
+use crate::storage::{ItemStorage, StoreStorage};
 use crate::workers::Workers;
 
 /// The time at which the clock stands, in ms since 1970.
 const NOW: u64 = 1_800_000_000_000;
+/// Bytes of the copies of hot items.
+const HOT_ITEMS: u64 = 1 << 20;
 
 /// Parses a line. It must not panic.
 pub fn parse(line: &[u8]) {
@@ -25,22 +30,30 @@ pub fn parse(line: &[u8]) {
     let _ = protocol::parse(line);
 }
 
-/// Returns the state of a server that listens nowhere, over a new pool on a medium.
+/// Returns the state of a server that listens nowhere, over a key-value store in a new pool on a medium.
 pub(crate) fn shared_on(medium: impl Into<Medium>) -> Arc<Shared> {
     let opened = Pool::create_on(medium).map_err(Into::into).and_then(|pool| {
-        let items = Items::open_quietly(&pool, Arc::new(|| NOW))?;
-        Ok::<_, crate::MemcachedError>((pool, items))
+        // Without a thread of its own, the stores do the same in each run.
+        let options = StoresOptions::default().with_background(false);
+        StoreStorage::open(&pool, Durability::Operation, options.with_clock(clock()))
     });
-    let (pool, items) = opened.unwrap_or_else(|error| panic!("{error}"));
-    let settings = ServerSettings::new("pool");
-    Arc::new(Shared::new(
-        pool,
-        items,
-        settings,
-        None,
-        Workers::default(),
-        false,
-    ))
+    let storage = opened.unwrap_or_else(|error: MemcachedError| panic!("{error}"));
+    shared_over(Arc::new(storage))
+}
+
+/// Returns the state of a server that listens nowhere, over a storage. Copies of hot items are always used.
+pub(crate) fn shared_over(storage: Arc<dyn ItemStorage>) -> Arc<Shared> {
+    let items = HotItems::new(HOT_ITEMS)
+        .map_err(Into::into)
+        .and_then(|hot| Items::open(storage, clock(), None, None, Some(hot.always_on())));
+    let items = items.unwrap_or_else(|error: MemcachedError| panic!("{error}"));
+    let (settings, workers) = (ServerSettings::new("pool"), Workers::default());
+    Arc::new(Shared::new(items, settings, None, workers, false))
+}
+
+/// Returns a clock that stands.
+pub(crate) fn clock() -> Clock {
+    Arc::new(|| NOW)
 }
 
 /// Sends bytes to a session in pieces that end at `ends`, which ascend. Returns the replies.

@@ -93,6 +93,16 @@ impl Item {
         &self.stored
     }
 
+    /// Returns the value that [`encode`](Self::encode) has made.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.stored
+    }
+
+    /// Returns the bytes of header and data.
+    pub(crate) fn bytes(&self) -> usize {
+        self.stored.len()
+    }
+
     pub(crate) fn data(&self) -> &[u8] {
         &self.stored[HEADER..]
     }
@@ -114,6 +124,11 @@ impl Item {
 /// Returns the size of an item, which `-I` and `-m` limit.
 pub(crate) fn size(key: usize, data: u64) -> u64 {
     key as u64 + data + OVERHEAD
+}
+
+/// Returns the bytes that count for an item with a key and a value, with its header, of these lengths.
+pub(crate) fn footprint(key: usize, value: usize) -> u64 {
+    size(key, value.saturating_sub(HEADER) as u64)
 }
 
 #[cfg(test)]

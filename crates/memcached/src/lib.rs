@@ -1,13 +1,13 @@
 //! A memcached server whose items survive crashes and are there again at once.
 //!
 //! It speaks the text protocol of memcached 1.6 with the meta commands, so that every client of memcached can
-//! use it unchanged, and keeps items in a key-value store of `halocline-store`. Nothing is rebuilt when it
-//! starts.
+//! use it unchanged, and keeps items in a key-value store of `halocline-store`, in trees of
+//! `halocline-ordered`, or in an [`ItemStorage`] of the program. Nothing is rebuilt when it starts.
 //!
 //! # Structure
 //! `connection` reads bytes, `session` finds requests in them, `protocol` parses lines, `replies` executes
-//! and answers, and `items` does what commands mean on the store. Only `connection`, `server` and
-//! `background` know of the runtime.
+//! and answers, `items` does what commands mean, and `storage` keeps the items. Only `connection`, `server`
+//! and `background` know of the runtime.
 
 mod args;
 mod auth;
@@ -30,6 +30,7 @@ mod session;
 mod session_tests;
 mod settings;
 mod stats;
+mod storage;
 mod tls;
 mod workers;
 
@@ -37,3 +38,6 @@ pub use args::MemcachedArgs;
 pub use error::MemcachedError;
 pub use server::{Server, Stopper};
 pub use settings::{Durability, GROUP, MOST_ITEM, ServerSettings, TlsFiles};
+pub use storage::{
+    ItemChange, ItemGeneration, ItemStorage, ItemStorageStats, ScannedItem, StorageNumber, StoredItem,
+};

@@ -5,8 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use halocline_media::MediumKind;
-use halocline_pool::{Pool, PoolOptions};
 use halocline_store::Clock;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -17,9 +15,10 @@ use crate::background;
 use crate::connection::{self, Connection};
 use crate::error::{MemcachedError, Result};
 use crate::eviction::{Evictor, items_within};
-use crate::items::{Items, system_clock};
-use crate::settings::{Durability, ServerSettings};
+use crate::items::{HotItems, Items, system_clock};
+use crate::settings::ServerSettings;
 use crate::stats::Counter;
+use crate::storage::{self, ItemStorage};
 use crate::tls;
 use crate::workers::Workers;
 
@@ -36,7 +35,6 @@ pub(crate) struct Shared {
     pub(crate) total_connections: Counter,
     /// Commands wait for the medium: other connections need threads of their own meanwhile.
     pub(crate) blocks: bool,
-    pub(crate) pool: Pool,
     pub(crate) workers: Workers,
     /// Becomes true when the server stops.
     pub(crate) stop: watch::Sender<bool>,
@@ -46,7 +44,6 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(
-        pool: Pool,
         items: Items,
         settings: ServerSettings,
         users: Option<Users>,
@@ -61,7 +58,6 @@ impl Shared {
             started: Instant::now(),
             connections: Counter::default(),
             total_connections: Counter::default(),
-            pool,
             stop: watch::Sender::new(false),
             flushed: tokio::sync::Notify::new(),
             settings,
@@ -130,17 +126,34 @@ impl Server {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with_clock(settings: ServerSettings, clock: Clock) -> Result<Server> {
+        let storage = storage::open(&settings, Arc::clone(&clock))?;
+        Server::begin(settings, storage, clock)
+    }
+
+    /// Starts with a storage of the program. The pool of the settings and its options have no meaning.
+    ///
+    /// # Errors
+    /// The storage failed, an address cannot be listened on, or a file of users or keys not be read.
+    pub fn with_storage(settings: ServerSettings, storage: Arc<dyn ItemStorage>) -> Result<Server> {
+        Server::begin(settings, storage, Arc::new(system_clock))
+    }
+
+    /// Begins to listen.
+    fn begin(settings: ServerSettings, storage: Arc<dyn ItemStorage>, clock: Clock) -> Result<Server> {
         let users = settings.auth_file.as_deref().map(Users::read).transpose()?;
         let acceptor = settings.tls.as_ref().map(tls::acceptor).transpose()?;
-        let pool = open(&settings)?;
         let bounded = settings.memory_limit.filter(|_| settings.evicts);
         let evictor = bounded.map(|bytes| Evictor::new(settings.eviction, bytes));
         let limit = settings
             .memory_limit
             .filter(|_| !settings.evicts)
             .map(items_within);
-        let waits = settings.durability == Durability::Operation;
-        let blocks = waits && matches!(pool.kind(), MediumKind::PageCache { strict: true });
+        let hot = (settings.hot_items > 0).then(|| HotItems::new(settings.hot_items));
+        let hot = hot.transpose()?.map(|hot| match settings.hot_items_always {
+            true => hot.always_on(),
+            false => hot,
+        });
+        let blocks = storage.waits();
         let runtime = Builder::new_multi_thread()
             .worker_threads(if blocks { settings.threads.max(1) } else { 1 })
             .thread_name("memcached")
@@ -153,8 +166,8 @@ impl Server {
             true => Workers::shared(runtime.handle()),
             false => Workers::start(settings.threads).map_err(failed)?,
         };
-        let items = Items::open(&pool, settings.durability, clock, evictor, limit)?;
-        let shared = Arc::new(Shared::new(pool, items, settings, users, workers, blocks));
+        let items = Items::open(storage, clock, evictor, limit, hot)?;
+        let shared = Arc::new(Shared::new(items, settings, users, workers, blocks));
         let addresses = runtime.block_on(listen(&shared, acceptor))?;
         background::start(&runtime, &shared);
         Ok(Server {
@@ -199,22 +212,8 @@ impl Server {
             // A socket that is gone already needs no removal.
             let _ = std::fs::remove_file(path);
         }
-        self.shared.items.stores.checkpoint()?;
-        self.shared.pool.sync()?;
-        Ok(())
+        self.shared.items.storage.close()
     }
-}
-
-fn open(settings: &ServerSettings) -> Result<Pool> {
-    // Also where commands do not wait for fences, these order what the stores write, so that power loss
-    // leaves a state that was there.
-    let options = PoolOptions::default()
-        .with_strict(!settings.assume_dax)
-        .with_assume_dax(settings.assume_dax);
-    Ok(match settings.pool.exists() {
-        true => Pool::open(&settings.pool, &options)?,
-        false => Pool::create(&settings.pool, &options)?,
-    })
 }
 
 async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result<Vec<SocketAddr>> {

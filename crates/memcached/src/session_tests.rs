@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use halocline_media::{Counting, Dram};
+use halocline_ordered::TreeKind;
+use halocline_pool::Pool;
 
-use crate::fuzzing::{compare_pieces, shared_on};
+use crate::fuzzing::{clock, compare_pieces, shared_on, shared_over};
 use crate::session::Session;
+use crate::storage::{TreeStorage, TreeStorageOptions};
 
 /// Returns a session, and the medium that counts its fences.
 fn session() -> (Session, Arc<Counting>) {
@@ -56,6 +59,46 @@ fn commands_on_one_key_see_those_before() {
     assert_eq!(replies, expected);
     // Two sets, what was appended, and each change of the number.
     assert_eq!(fences, 5);
+}
+
+#[test]
+fn groups_over_trees_are_answered_as_over_the_store() {
+    let bytes = b"set a 0 0 1\r\n1\r\nset b 0 0 1\r\n2\r\nadd a 0 0 1\r\n3\r\nappend b 0 0 1\r\n4\r\nadd c 0 0 \
+                  1\r\n5\r\nset c 0 -1 1\r\n6\r\ncas a 0 0 1 1\r\n7\r\nreplace b 0 0 2 noreply\r\n88\r\nget a b \
+                  c\r\nset a 0 0 1\r\n9\r\nappend a 0 0 1\r\n0\r\nget a\r\n";
+    let (mut over_store, medium) = session();
+    let (expected, _) = talk(&mut over_store, &medium, bytes);
+    assert!(expected.ends_with("VALUE a 0 2\r\n90\r\nEND\r\n"), "{expected}");
+    for kind in [TreeKind::Lb, TreeKind::Fp, TreeKind::Wb, TreeKind::FastFair] {
+        let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+        let storage = TreeStorage::open(&pool, kind, clock(), TreeStorageOptions::default()).unwrap();
+        let mut session = Session::new(shared_over(Arc::new(storage)));
+        let mut replies = Vec::new();
+        session.serve(bytes, &mut replies);
+        assert_eq!(String::from_utf8(replies).unwrap(), expected, "{kind}");
+    }
+}
+
+#[test]
+fn copies_of_hot_items_follow_groups() {
+    let (mut session, medium) = session();
+    let gets = "get a b\r\n".repeat(2);
+    let first = format!("set a 0 0 1\r\n1\r\nset b 0 0 1\r\n2\r\n{gets}");
+    talk(&mut session, &medium, first.as_bytes());
+    let second = format!("set a 0 0 1\r\n3\r\nappend b 0 0 1\r\n4\r\nset c 0 0 1\r\n5\r\n{gets}");
+    let (replies, fences) = talk(&mut session, &medium, second.as_bytes());
+    let values = "VALUE a 0 1\r\n3\r\nVALUE b 0 2\r\n24\r\nEND\r\n".repeat(2);
+    assert_eq!((replies, fences), ("STORED\r\n".repeat(3) + &values, 1));
+    // The newest of two values of a key is the right one, also where the first one has expired.
+    let third = "set a 0 -1 1\r\n6\r\nset a 0 0 1\r\n7\r\nset b 0 0 1\r\n8\r\nset b 0 -1 1\r\n9\r\nget a b\r\nget a b\r\n";
+    let (replies, fences) = talk(&mut session, &medium, third.as_bytes());
+    let values = "VALUE a 0 1\r\n7\r\nEND\r\n".repeat(2);
+    assert_eq!((replies, fences), ("STORED\r\n".repeat(4) + &values, 1));
+    let (stats, _) = talk(&mut session, &medium, b"stats\r\n");
+    let hits = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("STAT get_hits_dram "));
+    assert!(hits.unwrap().parse::<u64>().unwrap() >= 4, "{stats}");
 }
 
 #[test]

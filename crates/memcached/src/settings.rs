@@ -6,11 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use halocline_cache::PolicyKind;
+use halocline_ordered::TreeKind;
 
 use crate::item;
 
 /// Largest size of an item that the store can hold: key, data and header.
 pub const MOST_ITEM: u64 = 1 << 20;
+
+/// Default of [`ServerSettings::hot_items`].
+const HOT_ITEMS: u64 = 64 << 20;
 
 /// Meaning of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,6 +81,12 @@ pub struct ServerSettings {
     pub socket: Option<PathBuf>,
     /// Meaning of an acknowledgement.
     pub durability: Durability,
+    /// Keeps the items of a new pool in trees of this kind instead of the key-value store. A pool that has
+    /// items is opened as it is.
+    ///
+    /// Changes of trees wait for their fences with each durability. With [`Durability::Group`] and
+    /// [`Durability::Process`] these do not sync a page-cache file; power loss can make it unusable then.
+    pub tree: Option<TreeKind>,
     /// Treats a file that is not on persistent memory as if it were, for measurements.
     pub assume_dax: bool,
     /// Bytes that the pool may take. Without a limit, everything is kept.
@@ -85,6 +95,10 @@ pub struct ServerSettings {
     pub evicts: bool,
     /// The policy by which they do.
     pub eviction: PolicyKind,
+    /// Bytes of DRAM for copies of hot items; 0 for none.
+    pub hot_items: u64,
+    /// Uses the copies also where they do not pay, for measurements.
+    pub hot_items_always: bool,
     /// Largest size of an item in bytes, at most [`MOST_ITEM`].
     pub max_item: u64,
     /// Threads that serve connections.
@@ -111,10 +125,13 @@ impl ServerSettings {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 11211))],
             socket: None,
             durability: Durability::default(),
+            tree: None,
             assume_dax: false,
             memory_limit: None,
             evicts: true,
             eviction: PolicyKind::S3Fifo,
+            hot_items: HOT_ITEMS,
+            hot_items_always: false,
             max_item: MOST_ITEM,
             threads: 4,
             max_connections: 1024,

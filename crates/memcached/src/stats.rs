@@ -62,6 +62,7 @@ counters!(
     cmd_meta,
     get_hits,
     get_misses,
+    hot_hits,
     delete_hits,
     delete_misses,
     incr_hits,

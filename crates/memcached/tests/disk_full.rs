@@ -18,14 +18,19 @@ const ATTEMPTS: usize = 100_000;
 
 /// A server whose pool cannot grow beyond 24 MiB, with as many items as there was room for.
 struct FullServer {
+    options: &'static [&'static str],
     directory: tempfile::TempDir,
     process: ServerProcess,
     client: Client<UnixStream>,
     items: usize,
 }
 
-fn start(directory: &Path) -> ServerProcess {
-    ServerProcess::start_within("ulimit -S -f 24576", directory, &[])
+/// Options of the servers.
+const STORE: &[&str] = &[];
+const TREE: &[&str] = &["--tree", "lb"];
+
+fn start(directory: &Path, options: &[&str]) -> ServerProcess {
+    ServerProcess::start_within("ulimit -S -f 24576", directory, options)
 }
 
 /// Stores an item, and returns the reply.
@@ -36,9 +41,9 @@ fn set(client: &mut Client<UnixStream>, number: usize) -> String {
 }
 
 impl FullServer {
-    fn start() -> FullServer {
+    fn start(options: &'static [&'static str]) -> FullServer {
         let directory = tempfile::tempdir().unwrap();
-        let process = start(directory.path());
+        let process = start(directory.path(), options);
         let mut client = connect(directory.path());
         let mut items = 0;
         loop {
@@ -53,6 +58,7 @@ impl FullServer {
         }
         assert!(items > 200, "{items} items");
         FullServer {
+            options,
             directory,
             process,
             client,
@@ -63,7 +69,7 @@ impl FullServer {
     /// Kills the server and starts it again.
     fn kill(&mut self) {
         self.process.kill();
-        self.process = start(self.directory.path());
+        self.process = start(self.directory.path(), self.options);
         self.client = connect(self.directory.path());
     }
 
@@ -103,82 +109,90 @@ impl FullServer {
 
 #[test]
 fn reads_go_on_and_nothing_acknowledged_is_lost() {
-    let mut server = FullServer::start();
-    server.read(0);
-    for _ in 0..10 {
-        assert_eq!(set(&mut server.client, 5000), REFUSED);
+    for options in [STORE, TREE] {
+        let mut server = FullServer::start(options);
+        server.read(0);
+        for _ in 0..10 {
+            assert_eq!(set(&mut server.client, 5000), REFUSED);
+        }
+        assert!(
+            server.client.stats("stats\r\n")["store_no_memory"]
+                .parse::<u64>()
+                .unwrap()
+                > 10
+        );
+        server.client.talk("get k5000\r\n", "END\r\n");
+        server.kill();
+        server.read(0);
+        server.client.talk("get k5000\r\n", "END\r\n");
+        server.read(0);
     }
-    assert!(
-        server.client.stats("stats\r\n")["store_no_memory"]
-            .parse::<u64>()
-            .unwrap()
-            > 10
-    );
-    server.client.talk("get k5000\r\n", "END\r\n");
-    server.kill();
-    server.read(0);
-    server.client.talk("get k5000\r\n", "END\r\n");
-    server.read(0);
 }
 
 #[test]
 fn commands_that_arrive_together_are_stored_as_far_as_there_is_room() {
-    let mut server = FullServer::start();
-    let value = data(ITEM);
-    let mut requests = Vec::new();
-    for number in 0..20 {
-        requests.extend(format!("set large{number} 0 0 {ITEM}\r\n").bytes());
-        requests.extend([&value[..], b"\r\nset small 0 0 1\r\nx\r\n"].concat());
+    for options in [STORE, TREE] {
+        let mut server = FullServer::start(options);
+        let value = data(ITEM);
+        let mut requests = Vec::new();
+        for number in 0..20 {
+            requests.extend(format!("set large{number} 0 0 {ITEM}\r\n").bytes());
+            requests.extend([&value[..], b"\r\nset small 0 0 1\r\nx\r\n"].concat());
+        }
+        server.client.send(&requests);
+        for _ in 0..40 {
+            let reply = server.client.line();
+            assert!(reply == "STORED" || reply == REFUSED, "{reply}");
+        }
+        server.read(0);
     }
-    server.client.send(&requests);
-    for _ in 0..40 {
-        let reply = server.client.line();
-        assert!(reply == "STORED" || reply == REFUSED, "{reply}");
-    }
-    server.read(0);
 }
 
 #[test]
 fn writes_go_on_with_more_room() {
-    let mut server = FullServer::start();
-    server.make_room();
-    for _ in 0..100 {
-        server.store_at_last(server.items);
-        server.items += 1;
+    for options in [STORE, TREE] {
+        let mut server = FullServer::start(options);
+        server.make_room();
+        for _ in 0..100 {
+            server.store_at_last(server.items);
+            server.items += 1;
+        }
+        server.read(0);
+        server.process.kill();
+        server.process = ServerProcess::start(server.directory.path(), server.options);
+        server.client = connect(server.directory.path());
+        server.read(0);
     }
-    server.read(0);
-    server.process.kill();
-    server.process = ServerProcess::start(server.directory.path(), &[]);
-    server.client = connect(server.directory.path());
-    server.read(0);
 }
 
 #[test]
 fn writes_go_on_after_deletions() {
-    let mut server = FullServer::start();
-    let gone = server.items / 2;
-    for number in 0..gone {
-        let deleted = (0..ATTEMPTS).any(|_| {
-            server.client.send(format!("delete k{number}\r\n").as_bytes());
-            match server.client.line().as_str() {
-                "DELETED" => true,
-                refused => {
-                    assert_eq!(refused, REFUSED);
-                    false
+    for options in [STORE, TREE] {
+        let mut server = FullServer::start(options);
+        let gone = server.items / 2;
+        for number in 0..gone {
+            let deleted = (0..ATTEMPTS).any(|_| {
+                server.client.send(format!("delete k{number}\r\n").as_bytes());
+                match server.client.line().as_str() {
+                    "DELETED" => true,
+                    refused => {
+                        assert_eq!(refused, REFUSED);
+                        false
+                    }
                 }
-            }
-        });
-        assert!(deleted, "item {number} is not deleted");
-    }
-    for number in 0..gone / 2 {
-        server.store_at_last(5000 + number);
-    }
-    server.kill();
-    server.read(gone);
-    for number in 0..gone / 2 {
-        server.client.talk(
-            &format!("mg k{} s\r\n", 5000 + number),
-            &format!("HD s{ITEM}\r\n"),
-        );
+            });
+            assert!(deleted, "item {number} is not deleted");
+        }
+        for number in 0..gone / 2 {
+            server.store_at_last(5000 + number);
+        }
+        server.kill();
+        server.read(gone);
+        for number in 0..gone / 2 {
+            server.client.talk(
+                &format!("mg k{} s\r\n", 5000 + number),
+                &format!("HD s{ITEM}\r\n"),
+            );
+        }
     }
 }

@@ -3,11 +3,12 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use halocline_memcached::ServerSettings;
 use support::{Random, TestServer, seed};
 
 /// A command with its reply.
@@ -95,12 +96,38 @@ fn the_check_finds_histories_that_have_no_order() {
     assert!(!is_right(&[set, event(11, 12, Call::Add(5, true))]));
 }
 
+const CLIENTS: usize = 4;
+
 #[test]
 fn commands_on_one_key_are_linearizable() {
-    const CLIENTS: usize = 4;
+    histories_have_an_order(|_| {});
+}
+
+#[test]
+fn copies_of_hot_items_are_linearizable() {
+    let stats = histories_have_an_order(|settings| {
+        settings.hot_items = 1 << 20;
+        settings.hot_items_always = true;
+    });
+    assert_ne!(stats["hot_hits"], "0");
+}
+
+#[test]
+fn commands_on_items_in_trees_are_linearizable() {
+    histories_have_an_order(|settings| {
+        settings.tree = Some("lb".parse().unwrap());
+        settings.hot_items = 0;
+    });
+}
+
+/// Runs clients against a server with changed settings and checks what they received. Returns its statistics.
+fn histories_have_an_order(change: impl FnOnce(&mut ServerSettings)) -> HashMap<String, String> {
     const KEYS: u64 = 3;
     const CALLS: usize = 1500;
-    let server = TestServer::start_with(|settings| settings.threads = CLIENTS);
+    let server = TestServer::start_with(|settings| {
+        settings.threads = CLIENTS;
+        change(settings);
+    });
     let seed = seed();
     let (clock, barrier) = (AtomicU64::new(0), Barrier::new(CLIENTS));
     let mut histories: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
@@ -116,6 +143,19 @@ fn commands_on_one_key_are_linearizable() {
                     for call in 0..CALLS {
                         let key = random.below(KEYS);
                         let value = (call * CLIENTS + number) as u64 * 1000;
+                        if random.below(8) == 0 {
+                            let pairs = [(key, value), ((key + 1) % KEYS, value + 500)];
+                            let start = clock.fetch_add(1, Ordering::SeqCst);
+                            client.set_together(pairs);
+                            let end = clock.fetch_add(1, Ordering::SeqCst);
+                            let event = |value| Event {
+                                start,
+                                end,
+                                call: Call::Set(value),
+                            };
+                            events.extend(pairs.map(|(key, value)| (key, event(value))));
+                            continue;
+                        }
                         let read = match random.below(8) {
                             0 => Some(client.read(key)),
                             _ => None,
@@ -147,11 +187,13 @@ fn commands_on_one_key_are_linearizable() {
             "key {key}, HALOCLINE_SEED={seed}: no order"
         );
     }
+    server.connect().stats("stats\r\n")
 }
 
 trait Calls {
     fn read(&mut self, key: u64) -> Option<(u64, u64)>;
     fn swap(&mut self, key: u64, value: u64, cas: u64) -> Swapped;
+    fn set_together(&mut self, pairs: [(u64, u64); 2]);
     fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call;
 }
 
@@ -178,6 +220,15 @@ impl Calls for support::Client<std::net::TcpStream> {
             "NOT_FOUND" => Swapped::NotFound,
             other => panic!("{other}"),
         }
+    }
+
+    fn set_together(&mut self, pairs: [(u64, u64); 2]) {
+        let set = |(key, value): (u64, u64)| {
+            let text = value.to_string();
+            format!("set k{key} 0 0 {}\r\n{text}\r\n", text.len())
+        };
+        self.send(pairs.map(set).concat().as_bytes());
+        self.expect(b"STORED\r\nSTORED\r\n");
     }
 
     fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call {

@@ -108,9 +108,19 @@ fn without_evictions_storing_fails_at_the_limit() {
     client.talk("set small 0 0 1\r\nx\r\n", "STORED\r\n");
 }
 
-/// Kills a server under load, again and again; `HALOCLINE_KILLS` sets the number.
 #[test]
 fn what_was_acknowledged_survives_kill() {
+    survives_kill(&[]);
+}
+
+#[test]
+fn items_in_trees_survive_kill() {
+    survives_kill(&["--tree", "lb"]);
+    survives_kill(&["--tree", "fast-fair", "--hot-items", "0"]);
+}
+
+/// Kills a server under load, again and again; `HALOCLINE_KILLS` sets the number.
+fn survives_kill(options: &[&str]) {
     const KEYS: u64 = 50;
     let kills = std::env::var("HALOCLINE_KILLS").map_or(5, |kills| kills.parse().unwrap());
     let mut random = Random::new(seed());
@@ -121,7 +131,7 @@ fn what_was_acknowledged_survives_kill() {
         .collect();
     let mut all_cas = HashSet::new();
     for round in 0..kills {
-        let mut process = ServerProcess::start(directory.path(), &[]);
+        let mut process = ServerProcess::start(directory.path(), options);
         let mut client = connect(directory.path());
         for (key, (acknowledged, sent)) in values.iter().enumerate() {
             client.send(format!("mg k{key} v\r\n").as_bytes());

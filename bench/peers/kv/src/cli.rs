@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -51,8 +52,11 @@ pub(crate) enum Command {
     Space(SpaceOptions),
     /// Measure gets and sets of memcached servers over sockets
     Memcached(MemcachedOptions),
-    /// End memcached servers under load, Halocline's by SIGKILL, and measure the time until they answer again
+    /// End memcached servers under load, all but memcached by SIGKILL, and measure the time until they answer again
     MemcachedRestart(RestartOptions),
+    /// Serve items in redb: a child process of `memcached`
+    #[command(hide = true)]
+    MemcachedOverRedb(RedbServerOptions),
     /// Write until killed: the child process of `open-after-kill`
     #[command(hide = true)]
     Writer(WriterOptions),
@@ -100,9 +104,69 @@ pub(crate) struct SpaceOptions {
     pub(crate) commit: u64,
 }
 
+/// A server that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "kebab-case")]
+pub(crate) enum ServerKind {
+    /// Halocline's server, with its key-value store
+    Halocline,
+    /// memcached
+    Memcached,
+    /// Halocline's server, with redb as its storage
+    Redb,
+    /// Halocline's server, with items in LB+-Trees
+    Lb,
+    /// The same with FPTrees
+    Fp,
+    /// The same with wB+-Trees
+    Wb,
+    /// The same with FAST&FAIR trees
+    FastFair,
+}
+
+impl ServerKind {
+    /// Returns the name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Halocline => "halocline",
+            Self::Memcached => "memcached",
+            Self::Redb => "redb",
+            Self::Lb => "lb",
+            Self::Fp => "fp",
+            Self::Wb => "wb",
+            Self::FastFair => "fast-fair",
+        }
+    }
+}
+
+impl std::fmt::Display for ServerKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RedbServerOptions {
+    #[arg(long)]
+    pub(crate) directory: PathBuf,
+    #[arg(long)]
+    pub(crate) listen: SocketAddr,
+    #[arg(long)]
+    pub(crate) threads: usize,
+    /// DRAM for copies of hot items in MiB
+    #[arg(long)]
+    pub(crate) hot_items: u64,
+}
+
 /// The servers that are compared.
 #[derive(Debug, Args)]
 pub(crate) struct ServerOptions {
+    /// Servers, in the order of their first turn
+    #[arg(long, value_delimiter = ',', default_values_t = [ServerKind::Halocline, ServerKind::Memcached])]
+    pub(crate) servers: Vec<ServerKind>,
+    /// DRAM for copies of hot items in MiB, for all servers but memcached
+    #[arg(long, default_value_t = 64)]
+    pub(crate) hot_items: u64,
     /// Program of Halocline's server
     #[arg(long, default_value = "../../../target/release/halocline-memcached")]
     pub(crate) halocline: PathBuf,

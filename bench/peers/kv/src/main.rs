@@ -23,6 +23,7 @@ fn main() -> anyhow::Result<()> {
         Command::Space(options) => space::run(&arguments, options),
         Command::Memcached(options) => memcached::run(&arguments, options),
         Command::MemcachedRestart(options) => memcached::restart::run(&arguments, options),
+        Command::MemcachedOverRedb(options) => memcached::serve_redb(options),
         Command::Writer(options) => open_after_kill::write_until_killed(options),
     }
 }

@@ -1,7 +1,7 @@
 //! A cache of pairs of 64-bit numbers in front of an ordered index, for any number of threads.
 //!
 //! The cache is set-associative: a key belongs to one [`bucket`], which is one cache line. A lookup reads
-//! that line, and stores at most a use bit. A [`gate`] keeps lookups away while they do not pay.
+//! that line, and stores at most a use bit. A [gate](crate::gate) keeps lookups away while they do not pay.
 //!
 //! # Why reads are linearizable
 //! The index is linearizable by itself. A write of a key (1) locks the bucket, (2) changes the index, (3)
@@ -22,18 +22,15 @@
 //! writes a key of the same bucket, lookups never do.
 
 mod bucket;
-mod gate;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
 use crate::CacheError;
 use crate::draw;
+use crate::gate::{LookupGate, PairTimes};
 use crate::hash_index::{mix, scale};
 use crate::zeroed_array::ZeroedArray;
 use bucket::{BucketVersion, Found, LockedBucket, PAIRS, PairBucket};
-use gate::PairGate;
-pub use gate::PairTimes;
 use halocline_media::prefetch_value;
 use std::time::Duration;
 
@@ -41,7 +38,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct PairCache {
     buckets: ZeroedArray<PairBucket>,
-    gate: PairGate,
+    gate: LookupGate,
 }
 
 /// The result of [`PairCache::get`].
@@ -106,7 +103,7 @@ impl PairCache {
         }
         Ok(Self {
             buckets: ZeroedArray::zeroed(buckets)?,
-            gate: PairGate::new((buckets * PAIRS) as u64),
+            gate: LookupGate::new((buckets * PAIRS) as u64),
         })
     }
 

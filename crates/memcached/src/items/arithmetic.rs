@@ -42,10 +42,10 @@ pub(crate) enum Calculated {
 impl Items {
     /// Adds to a counter or subtracts from it, at least to 0. Sums wrap around.
     pub(crate) fn calculate(&self, key: &[u8], change: &Arithmetic) -> Result<Calculated> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let _lock = self.lock(key);
         let now = self.now();
-        let (value, mut item) = match self.load(&store, key)? {
+        let (value, mut item) = match self.load(&**generation, key)? {
             None => {
                 let Some(exptime) = change.vivify else {
                     return Ok(Calculated::NotFound);
@@ -77,7 +77,7 @@ impl Items {
             item.expires = expires_at(ttl, now);
         }
         item.cas = change.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.save(&store, key, &mut item)?;
+        self.save(&**generation, key, &mut item)?;
         Ok(Calculated::Number { value, item })
     }
 }

@@ -1,5 +1,7 @@
 //! Lookups, with what they may change: the time of expiry, and items that are created for one client to fill.
 
+use std::sync::Arc;
+
 use super::{Access, Items};
 use crate::error::Result;
 use crate::expiry::expires_at;
@@ -25,7 +27,9 @@ pub(crate) struct Lookup {
 /// An item that was found or created.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    pub(crate) item: Item,
+    pub(crate) item: Arc<Item>,
+    /// A copy in DRAM has answered.
+    pub(crate) is_copy: bool,
     /// The use before this one.
     pub(crate) access: Access,
     /// This client is to renew the item.
@@ -48,47 +52,48 @@ impl Items {
         if lookup.may_change() {
             return self.get_locked(key, lookup);
         }
-        let store = self.store()?;
-        let Some(item) = self.load(&store, key)? else {
+        let generation = self.generation()?;
+        let Some(loaded) = self.load_hot(&**generation, key)? else {
             return Ok(None);
         };
-        if item.is_stale && !item.token_sent {
-            drop(store);
+        if loaded.item.is_stale && !loaded.item.token_sent {
+            drop(generation);
             return self.get_locked(key, lookup);
         }
-        Ok(Some(self.found(key, item, lookup)))
+        let mut found = self.found(key, loaded.item, lookup);
+        found.is_copy = loaded.is_copy;
+        Ok(Some(found))
     }
 
     /// Looks an item up without any change to it, also if it is stale.
     pub(crate) fn peek(&self, key: &[u8], lookup: &Lookup) -> Result<Option<Found>> {
-        let store = self.store()?;
-        Ok(self.load(&store, key)?.map(|item| self.found(key, item, lookup)))
+        let generation = self.generation()?;
+        let item = self.load(&**generation, key)?;
+        Ok(item.map(|item| self.found(key, Arc::new(item), lookup)))
     }
 
     fn get_locked(&self, key: &[u8], lookup: &Lookup) -> Result<Option<Found>> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let _lock = self.lock(key);
         let now = self.now();
-        let Some(item) = self.load(&store, key)? else {
+        let Some(mut item) = self.load(&**generation, key)? else {
             let Some(exptime) = lookup.vivify else {
                 return Ok(None);
             };
             let mut item = Item::new(0, expires_at(exptime, now), b"");
             item.cas = lookup.new_cas.map_or_else(|| self.cas.next(), Ok)?;
             item.token_sent = true;
-            self.save(&store, key, &mut item)?;
+            self.save(&**generation, key, &mut item)?;
             self.accesses.stored(key, now);
-            let access = Access::default();
             return Ok(Some(Found {
-                item,
-                access,
+                item: Arc::new(item),
+                is_copy: false,
+                access: Access::default(),
                 won: true,
                 token_sent: false,
                 created: true,
             }));
         };
-        let mut found = self.found(key, item, lookup);
-        let item = &mut found.item;
         let (expires, token_sent) = (item.expires, item.token_sent);
         if let Some(ttl) = lookup.ttl {
             item.expires = expires_at(ttl, now);
@@ -97,16 +102,21 @@ impl Items {
             let before = expires_at(time, now).unwrap_or(0);
             item.expires.is_some_and(|expires| expires < before)
         };
-        found.won = !token_sent && (item.is_stale || lookup.recache.is_some_and(ends_before));
-        item.token_sent |= found.won;
+        let won = !token_sent && (item.is_stale || lookup.recache.is_some_and(ends_before));
+        item.token_sent |= won;
         if (expires, token_sent) != (item.expires, item.token_sent) {
-            self.save(&store, key, item)?;
+            self.save(&**generation, key, &mut item)?;
         }
-        Ok(Some(found))
+        let found = self.found(key, Arc::new(item), lookup);
+        Ok(Some(Found {
+            won,
+            token_sent,
+            ..found
+        }))
     }
 
     /// Notes the use of an item that was found.
-    fn found(&self, key: &[u8], item: Item, lookup: &Lookup) -> Found {
+    fn found(&self, key: &[u8], item: Arc<Item>, lookup: &Lookup) -> Found {
         let now = self.now();
         let access = match lookup.with_access {
             true => self.accesses.get(key, now),
@@ -121,6 +131,7 @@ impl Items {
         Found {
             token_sent: item.token_sent,
             item,
+            is_copy: false,
             access,
             won: false,
             created: false,

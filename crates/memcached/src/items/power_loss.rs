@@ -1,10 +1,9 @@
 //! Power loss with each durability: what was acknowledged is there, or the state at an earlier moment, no
 //! earlier than the last sync; and no cas value repeats, as the clock goes on.
 
-use super::crash::{Step, explore_with};
+use super::workload::{Cas, Delete, Flush, Incr, Set, Step, Store, Sync, Together, Workload};
 use crate::fault::{MemcachedFault, with};
 use crate::settings::Durability;
-use Step::{Cas, Delete, Flush, Incr, Set, Sync, Together};
 
 const SETUP: [Step; 3] = [Set(9, 9), Set(1, 100), Incr(3)];
 
@@ -25,10 +24,26 @@ const STEPS: [Step; 14] = [
     Set(2, 1),
 ];
 
+/// Returns a workload over the key-value store.
+fn workload<'a>(
+    durability: Durability,
+    setup: &'a [Step],
+    steps: &'a [Step],
+    limit: Option<u64>,
+) -> Workload<'a> {
+    Workload {
+        backend: Store,
+        durability,
+        setup,
+        steps,
+        limit,
+    }
+}
+
 #[test]
 fn each_durability_keeps_what_it_promises() {
     for durability in [Durability::Operation, Durability::Group, Durability::Process] {
-        let explored = explore_with(durability, &SETUP, &STEPS, None);
+        let explored = workload(durability, &SETUP, &STEPS, None).explore();
         let report = explored.unwrap_or_else(|violation| panic!("{durability}: {violation}"));
         assert!(report.images > 30, "{durability}: {report}");
     }
@@ -50,7 +65,7 @@ fn broken_rules_are_noticed() {
             MemcachedFault::EvictApart => (&fill[..], &evicts[..], Some(60_000)),
             _ => (&SETUP[..], &STEPS[..], None),
         };
-        let explored = with(fault, || explore_with(durability, setup, steps, limit));
+        let explored = with(fault, || workload(durability, setup, steps, limit).explore());
         assert!(explored.is_err(), "{fault:?} with {durability}");
     }
 }

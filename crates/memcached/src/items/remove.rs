@@ -30,16 +30,16 @@ pub(crate) enum RemoveOutcome {
 impl Items {
     /// Removes or invalidates an item.
     pub(crate) fn remove(&self, key: &[u8], removal: &Removal) -> Result<RemoveOutcome> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let _lock = self.lock(key);
-        let Some(mut item) = self.load(&store, key)? else {
+        let Some(mut item) = self.load(&**generation, key)? else {
             return Ok(RemoveOutcome::NotFound);
         };
         if removal.cas.is_some_and(|cas| cas != item.cas) {
             return Ok(RemoveOutcome::Exists);
         }
         if !removal.invalidate && !removal.remove_value {
-            self.delete(&store, key)?;
+            self.delete(&**generation, key)?;
             return Ok(RemoveOutcome::Removed);
         }
         if removal.remove_value {
@@ -53,7 +53,7 @@ impl Items {
             }
         }
         item.cas = removal.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.save(&store, key, &mut item)?;
+        self.save(&**generation, key, &mut item)?;
         Ok(RemoveOutcome::Removed)
     }
 }

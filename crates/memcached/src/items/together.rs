@@ -1,12 +1,13 @@
 //! Several writes in one commit: what a client has sent together becomes visible and durable together, with
-//! one fence.
+//! one fence. Where the storage is not [atomic](crate::storage::ItemStorage::is_atomic), each write has a
+//! commit of its own.
 //!
 //! Such a commit holds the locks of all its keys. Locks are taken in ascending order, and whoever holds the
 //! lock of a single key waits for no other one, so nobody waits in a circle.
 
 use std::collections::HashSet;
 
-use super::write::StagedWrites;
+use super::staged::StagedChanges;
 use super::{Items, Write, WriteOutcome, shard};
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
@@ -25,6 +26,8 @@ impl Items {
             let (run, after) = rest.split_at(independent(rest));
             let together = match run.len() {
                 1 => None,
+                // A group that fails may be there in part, and must not be executed again.
+                _ if !self.storage.is_atomic() => None,
                 _ if injected(MemcachedFault::CommitApart) => None,
                 _ => self.commit_together(run, most).ok(),
             };
@@ -47,25 +50,34 @@ impl Items {
         writes: &[Write<'_>],
         most: &dyn Fn(&[u8]) -> u64,
     ) -> Result<Vec<Result<WriteOutcome>>> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let mut shards: Vec<usize> = writes.iter().map(|write| shard(write.key)).collect();
         shards.sort_unstable();
         shards.dedup();
         let _locks: Vec<_> = shards.into_iter().map(|shard| self.lock_shard(shard)).collect();
-        let mut staged = StagedWrites::default();
-        let outcomes: Vec<_> = writes
-            .iter()
-            .map(|write| self.stage_write(&store, write, most(write.key), &mut staged))
-            .collect();
-        if !staged.batch.is_empty() {
-            self.stores.write(staged.batch)?;
+        let mut decided = Vec::with_capacity(writes.len());
+        let mut waiting = 0;
+        for write in writes {
+            let item = self.decide(&**generation, write, most(write.key), waiting);
+            if let Ok(Ok(item)) = &item {
+                waiting += self.storage.footprint(write.key.len(), item.bytes());
+            }
+            decided.push(item);
         }
-        for (write, outcome) in writes.iter().zip(&outcomes) {
-            if let Ok(WriteOutcome::Stored { .. }) = outcome {
-                self.stored(write);
+        let mut staged = StagedChanges::default();
+        for (write, item) in writes.iter().zip(&mut decided) {
+            if let Ok(Ok(item)) = item {
+                self.stage(write.key, item, &mut staged);
             }
         }
-        Ok(outcomes)
+        self.commit(&**generation, &staged)?;
+        let outcomes = writes.iter().zip(decided).map(|(write, item)| {
+            Ok(match item? {
+                Ok(item) => self.stored(write, &item),
+                Err(refused) => refused,
+            })
+        });
+        Ok(outcomes.collect())
     }
 }
 

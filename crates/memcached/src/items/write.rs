@@ -1,12 +1,11 @@
 //! Storing items.
 
-use halocline_store::{Store, WriteBatch};
-
 use super::Items;
 use crate::error::Result;
 use crate::expiry::expires_at;
-use crate::item::{Item, OVERHEAD};
+use crate::item::Item;
 use crate::protocol::StoreMode;
+use crate::storage::ItemGeneration;
 
 /// A value to store. Times are as clients send them.
 #[derive(Debug, Clone, Copy)]
@@ -50,61 +49,56 @@ impl Write<'_> {
     }
 }
 
-/// Writes that wait for their commit.
-#[derive(Debug, Default)]
-pub(super) struct StagedWrites {
-    pub(super) batch: WriteBatch,
-    /// Bytes of the staged items.
-    bytes: u64,
-}
-
 impl Items {
     /// Stores a value of at most `most` bytes of data.
     pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<WriteOutcome> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let _lock = self.lock(write.key);
-        let mut staged = StagedWrites::default();
-        let outcome = self.stage_write(&store, write, most, &mut staged)?;
-        if let WriteOutcome::Stored { .. } = outcome {
-            self.stores.write(staged.batch)?;
-            self.stored(write);
+        match self.decide(&**generation, write, most, 0)? {
+            Ok(mut item) => {
+                self.save(&**generation, write.key, &mut item)?;
+                Ok(self.stored(write, &item))
+            }
+            Err(refused) => Ok(refused),
         }
-        Ok(outcome)
     }
 
-    /// Decides on a write, and stages it. The caller holds the lock of the key until the commit.
-    pub(super) fn stage_write(
+    /// Returns the item that a write stores, or why it stores none. Items of `waiting` bytes wait for the
+    /// same commit. The caller holds the lock of the key until then.
+    pub(super) fn decide(
         &self,
-        store: &Store,
+        generation: &dyn ItemGeneration,
         write: &Write<'_>,
         most: u64,
-        staged: &mut StagedWrites,
-    ) -> Result<WriteOutcome> {
+        waiting: u64,
+    ) -> Result<std::result::Result<Item, WriteOutcome>> {
         let old = match write.reads_old() {
-            true => self.load(store, write.key)?,
+            true => self.load(generation, write.key)?,
             false => None,
         };
         let mut item = match self.changed(write, old, self.now()) {
             Ok(item) => item,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(Err(refused)),
         };
         let size = item.data().len() as u64;
         if size > most {
-            return Ok(WriteOutcome::TooLarge);
+            return Ok(Err(WriteOutcome::TooLarge));
         }
-        if self.is_full(store, staged.bytes + size) {
-            return Ok(WriteOutcome::NoRoom);
+        if self.is_full(generation, waiting + size) {
+            return Ok(Err(WriteOutcome::NoRoom));
         }
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.stage(store, write.key, &mut item, &mut staged.batch)?;
-        staged.bytes += write.key.len() as u64 + size + OVERHEAD;
-        Ok(WriteOutcome::Stored { cas: item.cas, size })
+        Ok(Ok(item))
     }
 
-    /// Notes that a write was committed.
-    pub(super) fn stored(&self, write: &Write<'_>) {
+    /// Notes that the item of a write was committed, and returns the outcome.
+    pub(super) fn stored(&self, write: &Write<'_>, item: &Item) -> WriteOutcome {
         self.accesses.stored(write.key, self.now());
         self.counters.total_items.add(1);
+        WriteOutcome::Stored {
+            cas: item.cas,
+            size: item.data().len() as u64,
+        }
     }
 
     /// Returns the item as it is to be stored, or why it is not.
@@ -154,10 +148,10 @@ impl Items {
 
     /// Removes an item whose new value could not be stored, so that no client reads the old one.
     pub(crate) fn drop_outdated(&self, key: &[u8]) -> Result<()> {
-        let store = self.store()?;
+        let generation = self.generation()?;
         let _lock = self.lock(key);
-        if store.contains_key(key)? {
-            self.delete(&store, key)?;
+        if generation.contains(key)? {
+            self.delete(&**generation, key)?;
         }
         Ok(())
     }

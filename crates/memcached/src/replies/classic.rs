@@ -54,12 +54,13 @@ fn get(shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) -> Resul
         ttl: retrieval.exptime,
         ..Lookup::default()
     };
-    let (mut hits, all) = (0, retrieval.keys.len() as u64);
+    let (mut hits, mut hot, all) = (0, 0, retrieval.keys.len() as u64);
     for key in &retrieval.keys {
-        let Some(Found { item, .. }) = shared.items.get(key, &lookup)? else {
+        let Some(Found { item, is_copy, .. }) = shared.items.get(key, &lookup)? else {
             continue;
         };
         hits += 1;
+        hot += u64::from(is_copy);
         reply.extend_from_slice(b"VALUE ");
         reply.extend_from_slice(key);
         reply.push(b' ');
@@ -77,6 +78,7 @@ fn get(shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) -> Resul
     line(reply, "END");
     counters.cmd_get.add(all);
     counters.get_hits.add(hits);
+    counters.hot_hits.add(hot);
     counters.get_misses.add(all - hits);
     if retrieval.exptime.is_some() {
         counters.cmd_touch.add(all);

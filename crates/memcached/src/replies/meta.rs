@@ -90,6 +90,7 @@ pub(super) fn get(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Resu
         return Ok(Next::Continue);
     };
     counters.get_hits.add(1);
+    counters.hot_hits.add(u64::from(found.is_copy));
     let item = &found.item;
     let size = item.data().len() as u64;
     let returned = Returned {

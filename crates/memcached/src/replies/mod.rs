@@ -8,9 +8,6 @@ mod statistics;
 
 use std::time::Instant;
 
-use halocline_pool::PoolError;
-use halocline_store::StoreError;
-
 use crate::error::MemcachedError;
 use crate::items::Write;
 use crate::protocol::{Command, StoreCommand};
@@ -94,12 +91,7 @@ pub(crate) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
 
 /// Appends the reply to a command that failed. Nothing was acknowledged.
 fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
-    let is_full = matches!(
-        error,
-        MemcachedError::Store(StoreError::Pool(PoolError::DiskFull { .. }))
-            | MemcachedError::Pool(PoolError::DiskFull { .. })
-    );
-    if is_full {
+    if error.is_full() {
         if shared.items.counters.store_no_memory.get() == 0 {
             tracing::warn!(%error, "items cannot be stored; later commands that fail so are only counted");
         }

@@ -42,7 +42,7 @@ fn stat(reply: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
 
 fn general(shared: &Shared, reply: &mut Vec<u8>) {
     let items = &shared.items;
-    let stats = items.stores.stats();
+    let stats = items.storage.stats();
     stat(reply, "pid", std::process::id());
     stat(reply, "uptime", shared.started.elapsed().as_secs());
     stat(reply, "time", items.now() / 1000);
@@ -55,6 +55,7 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     for (name, value) in items.counters.named() {
         stat(reply, name, value);
     }
+    tiers(shared, reply);
     let (count, bytes) = items.amounts();
     stat(reply, "curr_items", count);
     stat(reply, "accepting_conns", 1);
@@ -71,6 +72,26 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
         stat(reply, "dram_bytes", bytes);
     }
     stat(reply, "checkpoints", stats.checkpoints);
+}
+
+/// Hits by the tier that has answered, and the copies in DRAM.
+fn tiers(shared: &Shared, reply: &mut Vec<u8>) {
+    let items = &shared.items;
+    let dram = items.counters.hot_hits.get();
+    stat(reply, "get_hits_dram", dram);
+    stat(
+        reply,
+        "get_hits_slow_tier",
+        items.counters.get_hits.get().saturating_sub(dram),
+    );
+    let hot = items.hot.as_ref().map(|hot| hot.stats());
+    stat(reply, "hot_items", hot.map_or(0, |hot| hot.items));
+    stat(reply, "hot_bytes", hot.map_or(0, |hot| hot.bytes));
+    stat(
+        reply,
+        "hot_items_used",
+        u8::from(hot.is_some_and(|hot| hot.is_on)),
+    );
 }
 
 /// Returns the bytes of memory of the process that no file has, where the system tells.
@@ -101,6 +122,8 @@ fn settings(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "binding_protocol", "ascii");
     stat(reply, "eviction_policy", settings.eviction.name());
     stat(reply, "durability", settings.durability);
+    stat(reply, "hot_items_maxbytes", settings.hot_items);
+    stat(reply, "storage", shared.items.storage.name());
 }
 
 fn items(shared: &Shared, reply: &mut Vec<u8>) -> Result<()> {
@@ -124,7 +147,7 @@ fn slabs(shared: &Shared, reply: &mut Vec<u8>) {
         stat(reply, "1:cmd_set", counters.cmd_set.get());
     }
     stat(reply, "active_slabs", u64::from(count > 0));
-    stat(reply, "total_malloced", shared.items.stores.stats().pool_bytes);
+    stat(reply, "total_malloced", shared.items.storage.stats().pool_bytes);
 }
 
 /// Latencies of commands in the server: percentiles, and numbers in powers of two of microseconds.

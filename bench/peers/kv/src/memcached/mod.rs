@@ -1,9 +1,11 @@
-//! Halocline's memcached server beside memcached: rates and latencies of gets and sets over sockets.
+//! Halocline's memcached server beside memcached, and with other storages of its items: rates and latencies of gets and
+//! sets over sockets.
 //!
 //! Each server runs in a process of its own, one after the other, with as many threads as the clients have. Keys have 32
 //! bytes, and are drawn with the skew of YCSB. All items are loaded before the measurement, so that every get hits.
 
 mod client;
+mod redb;
 pub(crate) mod restart;
 mod server;
 
@@ -14,6 +16,7 @@ use crate::cli::{Arguments, MemcachedOptions};
 use crate::disk::ScratchDirectory;
 use crate::report::{Config, Report};
 use client::{Load, Outcome};
+pub(crate) use server::serve_redb;
 use server::{Server, Start};
 
 /// A configuration of a measurement.
@@ -92,6 +95,7 @@ fn config(case: Case, options: &MemcachedOptions) -> Config {
         ("connections", json!(case.connections)),
         ("operations", json!(options.operations)),
         ("threads", json!(options.servers.server_threads)),
+        ("hot_items_mib", json!(options.servers.hot_items)),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into_iter()

@@ -1,7 +1,7 @@
 //! Servers that are ended while a client stores items, and started again: the time until the first get and the first
 //! set are answered.
 //!
-//! Halocline's server is killed. memcached keeps its items through a restart only if it has ended in order (`-e`,
+//! Servers are killed, but for memcached, which keeps its items through a restart only if it has ended in order (`-e`,
 //! SIGUSR1). The last acknowledged writes must be there, and no cas value may come again.
 
 use std::collections::HashSet;

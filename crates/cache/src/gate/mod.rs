@@ -1,6 +1,6 @@
-//! The gate of a cache of pairs: whether lookups use it, by its measured hit rate and times.
+//! The gate of a cache in front of an index: lookups use it if that pays, by its measured hit rate and times.
 //!
-//! While the gate is closed, only keys of a fixed sample (those of the first 64th of the buckets) use the
+//! While the gate is closed, only keys of a fixed sample (those of the first 64th of the hashes) use the
 //! cache. These see all of their own lookups, so their hit rate is what the whole cache would have
 //! (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015). While it is open, all keys do.
 //! One lookup in [`TIMED`] is timed, and after a window of these the gate is judged:
@@ -13,15 +13,17 @@
 //!   them. The next attempt waits twice as long as the last one, unless the hit rate has risen.
 //! - What lookups take while it is closed is measured again from time to time, for one window.
 
-use super::verdict::GateState;
+mod verdict;
+
 use crate::draw;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+use verdict::GateState;
 
-/// The sample is one bucket in this many.
-pub(super) const SAMPLE: u64 = 64;
+/// The sample is one hash in this many.
+pub(crate) const SAMPLE: u64 = 64;
 /// One lookup in this many is timed.
 const TIMED: u64 = 128;
 /// Number of timed lookups after which the gate is judged.
@@ -37,7 +39,7 @@ pub struct PairTimes {
 
 /// The gate. Every lookup reads whether it is open, so that is on a cache line of its own.
 #[derive(Debug)]
-pub(super) struct PairGate {
+pub(crate) struct LookupGate {
     open: OpenFlag,
     stays_open: bool,
     /// Time of reading the clock, in nanoseconds.
@@ -50,37 +52,37 @@ pub(super) struct PairGate {
 #[repr(align(64))]
 struct OpenFlag(AtomicBool);
 
-impl PairGate {
-    /// Returns a closed gate of a cache with room for a number of pairs.
-    pub(super) fn new(pairs: u64) -> Self {
+impl LookupGate {
+    /// Returns a closed gate of a cache with room for a number of entries.
+    pub(crate) fn new(entries: u64) -> Self {
         Self {
             open: OpenFlag(AtomicBool::new(false)),
             stays_open: false,
             clock: clock(),
-            state: Mutex::new(GateState::new(2 * pairs / (TIMED * WINDOW) + 1)),
+            state: Mutex::new(GateState::new(2 * entries / (TIMED * WINDOW) + 1)),
         }
     }
 
     /// Opens the gate for good.
-    pub(super) fn keep_open(&mut self) {
+    pub(crate) fn keep_open(&mut self) {
         self.stays_open = true;
         self.open = OpenFlag(AtomicBool::new(true));
     }
 
     /// Returns true if the lookup of a key with this hash uses the cache.
     #[inline]
-    pub(super) fn admits(&self, hash: u64) -> bool {
+    pub(crate) fn admits(&self, hash: u64) -> bool {
         self.is_open() || is_sampled(hash)
     }
 
     #[inline]
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.open.0.load(Relaxed)
     }
 
     /// Returns true if this lookup should be timed.
     #[inline]
-    pub(super) fn is_timed(&self) -> bool {
+    pub(crate) fn is_timed(&self) -> bool {
         draw::next().is_multiple_of(TIMED)
     }
 
@@ -94,7 +96,7 @@ impl PairGate {
 
     /// Counts a lookup that was not timed. Those with an open gate need not be counted.
     #[inline]
-    pub(super) fn count(&self, is_hit: bool) {
+    pub(crate) fn count(&self, is_hit: bool) {
         if !self.is_open() {
             self.count_sampled(is_hit);
         }
@@ -108,7 +110,7 @@ impl PairGate {
     }
 
     /// Records the times of a lookup.
-    pub(super) fn record(&self, times: PairTimes) {
+    pub(crate) fn record(&self, times: PairTimes) {
         let Some(mut state) = self.try_state() else { return };
         let nanos = |time: Duration| (time.as_nanos() as f64 - self.clock).max(1.0);
         let (lookup, search) = (times.lookup.map(nanos), times.search.map(nanos));
@@ -123,7 +125,7 @@ impl PairGate {
     }
 
     /// Records the time that several lookups took together, and how many of them hit.
-    pub(super) fn record_batch(&self, time: Duration, lookups: u64, hits: u64) {
+    pub(crate) fn record_batch(&self, time: Duration, lookups: u64, hits: u64) {
         if let Some(mut state) = self.try_state() {
             if self.is_open() {
                 state.count(lookups, hits);
@@ -145,12 +147,12 @@ impl PairGate {
     }
 
     /// Returns the hit rate from which on lookups are expected to pay.
-    pub(super) fn break_even(&self) -> f64 {
+    pub(crate) fn break_even(&self) -> f64 {
         self.state().break_even()
     }
 
     /// Returns the hit rate of the last window: of the sample if the gate was closed.
-    pub(super) fn hit_rate(&self) -> Option<f64> {
+    pub(crate) fn hit_rate(&self) -> Option<f64> {
         self.state().hit_rate()
     }
 }
@@ -174,7 +176,7 @@ mod tests {
     const LOOKUP: u64 = 100;
 
     /// Records a window of lookups of which one in `of` hits, with searches of some nanoseconds.
-    fn window(gate: &PairGate, of: u64, search: u64) {
+    fn window(gate: &LookupGate, of: u64, search: u64) {
         let nanos = |nanos: u64| Some(Duration::from_nanos(nanos + gate.clock as u64));
         for lookup in 0..WINDOW {
             let is_hit = lookup.is_multiple_of(of);
@@ -195,8 +197,8 @@ mod tests {
         }
     }
 
-    fn gate() -> PairGate {
-        PairGate::new(10)
+    fn gate() -> LookupGate {
+        LookupGate::new(10)
     }
 
     #[test]

@@ -1,0 +1,170 @@
+//! Changes of items in a tree.
+//!
+//! A change writes a record, makes it durable, and then makes one link lead to it by a durable store of 8
+//! bytes, in the tree or in the record before it. The nodes of the old record are free afterwards.
+
+use super::generation::{RecordPlace, TreeGeneration};
+use super::record::{self, ItemRecordHead, RecordSize};
+use crate::error::{MemcachedError, Result};
+use crate::fault::{MemcachedFault, injected};
+
+impl TreeGeneration {
+    /// Frees the nodes of a record that nothing leads to any more. It no longer counts.
+    fn free(&self, record: &ItemRecordHead) {
+        let slabs = &self.shared.slabs;
+        match slabs.confirm(record) {
+            Ok(was_in_doubt) => {
+                // A record in doubt was not counted.
+                if !was_in_doubt {
+                    self.discount(record);
+                }
+                slabs.free_nodes(record.size().class, record.nodes());
+            }
+            Err(reason) => {
+                tracing::warn!(error = %self.shared.damaged(record.offset, reason), "its space is not freed");
+            }
+        }
+    }
+
+    /// Like [`find`](Self::find) for a change, which replaces all records of a hash if one of them is
+    /// damaged: they are lost anyway.
+    fn find_to_change(&self, hash: u64, key: &[u8]) -> Result<RecordPlace> {
+        Ok(self.find(hash, key)?.unwrap_or_else(|(offset, reason)| {
+            tracing::warn!(error = %self.shared.damaged(offset, reason), "items are replaced");
+            RecordPlace {
+                head: None,
+                before: None,
+                found: None,
+            }
+        }))
+    }
+
+    /// Stores an item.
+    pub(super) fn put(&self, key: &[u8], value: &[u8], expires: Option<u64>) -> Result<()> {
+        let shared = &*self.shared;
+        let hash = (shared.hash)(key);
+        let size = RecordSize::of(key.len(), value.len());
+        let nodes = shared.slabs.alloc(size, &|| shared.walk.complete())?;
+        let medium = shared.slabs.medium();
+        record::store(medium, &nodes, key, value, expires);
+        if !injected(MemcachedFault::LinkUnfenced) {
+            medium.fence()?;
+        }
+        let lock = shared.write(hash);
+        let place = self.find_to_change(hash, key)?;
+        if injected(MemcachedFault::FreeBeforeLink)
+            && let Some(old) = &place.found
+        {
+            self.reuse_early(old)?;
+        }
+        if let Err(error) = self.link(hash, nodes[0], &place) {
+            // Where the medium has failed, a link may lead there; the pool refuses before anything is
+            // changed.
+            if matches!(error, MemcachedError::Pool(_)) {
+                shared.slabs.free_nodes(size.class, nodes);
+            }
+            return Err(error);
+        }
+        self.count((key.len() + value.len()) as u64, size, expires);
+        drop(lock);
+        if let Some(old) = &place.found {
+            self.free(old);
+        }
+        Ok(())
+    }
+
+    /// Makes a link lead to a record that is durable, instead of to that of its key. The caller holds the
+    /// lock of its stripe.
+    fn link(&self, hash: u64, new: u64, place: &RecordPlace) -> Result<()> {
+        let medium = self.shared.slabs.medium();
+        let next = match &place.found {
+            Some(old) => old.next,
+            None => place.head,
+        };
+        if next.is_some() {
+            record::store_next(medium, new, next);
+            medium.fence()?;
+        }
+        match place.before.filter(|_| place.found.is_some()) {
+            Some(before) => {
+                record::store_next(medium, before, Some(new));
+                medium.fence()?;
+            }
+            None => _ = self.tree.upsert(hash, new)?,
+        }
+        Ok(())
+    }
+
+    /// Breaks the rule that the nodes of a record are used again only when no durable link leads to it.
+    #[cold]
+    fn reuse_early(&self, old: &ItemRecordHead) -> Result<()> {
+        let slabs = &self.shared.slabs;
+        slabs.free_nodes(old.size().class, old.nodes());
+        let nodes = slabs.alloc(old.size(), &|| Ok(()))?;
+        record::store(slabs.medium(), &nodes, b"other", b"", None);
+        Ok(slabs.medium().fence()?)
+    }
+
+    /// Removes an item, if it is there.
+    pub(super) fn delete(&self, key: &[u8]) -> Result<()> {
+        let hash = (self.shared.hash)(key);
+        let lock = self.shared.write(hash);
+        let place = self.find_to_change(hash, key)?;
+        let Some(old) = place.found else {
+            if place.head.is_none() {
+                self.tree.remove(hash)?;
+            }
+            return Ok(());
+        };
+        self.unlink(hash, place.before, &old)?;
+        drop(lock);
+        self.free(&old);
+        Ok(())
+    }
+
+    /// Removes the links to a record. The caller holds the lock of its stripe.
+    fn unlink(&self, hash: u64, before: Option<u64>, old: &ItemRecordHead) -> Result<()> {
+        match (before, old.next) {
+            (Some(before), next) => {
+                let medium = self.shared.slabs.medium();
+                record::store_next(medium, before, next);
+                medium.fence()?;
+            }
+            (None, Some(next)) => _ = self.tree.upsert(hash, next)?,
+            (None, None) => _ = self.tree.remove(hash)?,
+        }
+        Ok(())
+    }
+
+    /// Removes the items of a hash that have expired.
+    pub(super) fn expire(&self, hash: u64, now: u64) -> Result<()> {
+        let lock = self.shared.write(hash);
+        let mut gone = Vec::new();
+        let (mut before, mut next) = (None, self.tree.get(hash)?);
+        while let Some(offset) = next {
+            let Ok(record) = self.shared.head(hash, offset) else {
+                break;
+            };
+            next = record.next;
+            if record.expires.is_some_and(|expires| expires <= now) {
+                self.unlink(hash, before, &record)?;
+                gone.push(record);
+            } else {
+                before = Some(offset);
+            }
+        }
+        drop(lock);
+        gone.iter().for_each(|record| self.free(record));
+        Ok(())
+    }
+
+    /// Frees the records of a hash of a generation that is retired.
+    pub(super) fn free_all(&self, hash: u64, first: u64) {
+        let _lock = self.shared.write(hash);
+        let mut next = Some(first);
+        while let Some(record) = next.and_then(|offset| self.shared.head(hash, offset).ok()) {
+            next = record.next;
+            self.free(&record);
+        }
+    }
+}

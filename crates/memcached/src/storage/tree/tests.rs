@@ -1,0 +1,316 @@
+//! Trees of items against a model: random changes, flushes and openings, with keys that share hashes.
+
+#![allow(clippy::print_stdout, reason = "a random test prints its seed")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+
+use halocline_media::{Counting, Dram};
+
+use super::*;
+use crate::MemcachedError;
+
+const NOW: u64 = 1_000;
+
+fn pool() -> Pool {
+    Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap()
+}
+
+fn open(pool: &Pool, kind: TreeKind, hash: fn(&[u8]) -> u64) -> TreeStorage {
+    let options = TreeStorageOptions { chunk: 4096, hash };
+    TreeStorage::open(pool, kind, Arc::new(|| NOW), options).unwrap()
+}
+
+fn put(items: &dyn ItemGeneration, key: &[u8], value: &[u8], expires: Option<u64>) {
+    items.write(&[ItemChange::Put { key, value, expires }]).unwrap();
+}
+
+fn value(items: &dyn ItemGeneration, key: &[u8]) -> Option<Vec<u8>> {
+    items.get(key).unwrap().map(|item| item.value)
+}
+
+fn reclaim(storage: &TreeStorage) {
+    while storage.reclaim().unwrap() {}
+}
+
+/// Returns the bytes of the nodes that the items need.
+fn needed(storage: &TreeStorage) -> u64 {
+    let mut needed = 0;
+    let sum = &mut |item: ScannedItem<'_>| {
+        needed += storage.footprint(item.key.len(), item.value_bytes);
+        Ok(true)
+    };
+    storage.current().unwrap().scan(sum).unwrap();
+    needed
+}
+
+/// A generator of random numbers (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ mixed >> 27) % bound
+    }
+}
+
+fn seed() -> u64 {
+    let chosen = std::env::var("HALOCLINE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = chosen.unwrap_or_else(|| std::process::id().into());
+    println!("HALOCLINE_SEED={seed}");
+    seed
+}
+
+#[test]
+fn random_changes_agree_with_a_model() {
+    let mut random = Random(seed());
+    for kind in [TreeKind::Lb, TreeKind::Fp, TreeKind::Wb, TreeKind::FastFair] {
+        let pool = pool();
+        let hash = |key: &[u8]| xxh3_64(key) % 20;
+        let mut storage = open(&pool, kind, hash);
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for step in 0..1500 {
+            let items = storage.current().unwrap();
+            let key = format!("key{}", random.below(60)).into_bytes();
+            match random.below(100) {
+                0..60 => {
+                    let most = if random.below(20) == 0 { 200_000 } else { 600 };
+                    let data = vec![random.below(256) as u8; random.below(most) as usize];
+                    put(&*items, &key, &data, None);
+                    model.insert(key, data);
+                }
+                60..85 => {
+                    items.write(&[ItemChange::Delete { key: &key }]).unwrap();
+                    model.remove(&key);
+                }
+                85..94 => assert_eq!(value(&*items, &key), model.get(&key).cloned()),
+                94..96 => _ = storage.reclaim().unwrap(),
+                96 => {
+                    storage.flush().unwrap();
+                    model.clear();
+                }
+                97 => {
+                    reclaim(&storage);
+                    assert_eq!(storage.stats().live_bytes, needed(&storage), "step {step}");
+                    assert_eq!(items.footprint(), needed(&storage));
+                    let bytes: usize = model.iter().map(|(key, data)| key.len() + data.len()).sum();
+                    assert_eq!((items.len(), items.bytes()), (model.len() as u64, bytes as u64));
+                }
+                _ => {
+                    drop(items);
+                    drop(storage);
+                    storage = open(&pool, kind, hash);
+                }
+            }
+        }
+        let items = storage.current().unwrap();
+        let mut found = BTreeMap::new();
+        let visit = &mut |item: ScannedItem<'_>| {
+            found.insert(item.key.to_vec(), value(&*items, item.key).unwrap());
+            Ok(true)
+        };
+        items.scan(visit).unwrap();
+        assert_eq!(found, model, "{kind}");
+    }
+}
+
+#[test]
+fn items_that_expire_are_removed_in_the_background() {
+    let pool = pool();
+    let storage = open(&pool, TreeKind::Lb, |key| xxh3_64(key) % 3);
+    let items = storage.current().unwrap();
+    for number in 0..20_u8 {
+        put(&*items, &[number], b"x", Some(NOW + u64::from(number % 2)));
+    }
+    reclaim(&storage);
+    assert_eq!(items.len(), 10);
+    assert!((0..20).all(|number| value(&*items, &[number]).is_some() == (number % 2 == 1)));
+    assert_eq!(storage.stats().live_bytes, needed(&storage));
+}
+
+#[test]
+fn a_damaged_record_costs_its_item_alone() {
+    let pool = pool();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    for key in [b"a", b"b", b"c"] {
+        put(&*items, key, b"value", None);
+    }
+    let damage = |key: &[u8]| {
+        let offset = storage
+            .generations()
+            .current
+            .tree
+            .get(xxh3_64(key))
+            .unwrap()
+            .unwrap();
+        storage.shared.slabs.medium().store(offset + 40, &[99]);
+    };
+    damage(b"a");
+    damage(b"b");
+    assert!(matches!(
+        items.get(b"a"),
+        Err(MemcachedError::DamagedRecord { .. })
+    ));
+    put(&*items, b"a", b"new", None);
+    assert_eq!(value(&*items, b"a").unwrap(), b"new");
+    drop((items, storage));
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    reclaim(&storage);
+    let items = storage.current().unwrap();
+    assert_eq!(value(&*items, b"b"), None);
+    assert_eq!(value(&*items, b"c").unwrap(), b"value");
+    assert_eq!(storage.stats().live_bytes, needed(&storage));
+}
+
+#[test]
+fn opening_reads_no_record() {
+    let pool = pool();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    (0..200_u8).for_each(|key| put(&*items, &[key], &[key; 100], None));
+    drop((items, storage));
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    assert_eq!(items.len(), 0, "no item was counted");
+    assert_eq!(value(&*items, &[7]).unwrap(), [7; 100]);
+    put(&*items, &[7], b"new", None);
+    reclaim(&storage);
+    assert_eq!((items.len(), items.bytes()), (200, 199 * 101 + 4));
+}
+
+#[test]
+fn openings_in_a_row_take_no_ever_more_space() {
+    let pool = pool();
+    let mut sizes = Vec::new();
+    for round in 0..60 {
+        // Nothing is done in the background before the next opening.
+        let storage = open(&pool, TreeKind::Lb, xxh3_64);
+        let items = storage.current().unwrap();
+        for change in 0..40 {
+            put(&*items, &[change], &[round; 100], None);
+        }
+        sizes.push(storage.stats().pool_bytes);
+    }
+    assert_eq!(sizes[20], sizes[59], "{sizes:?}");
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    assert!((0..40).all(|key| value(&*items, &[key]).unwrap() == [59; 100]));
+}
+
+#[test]
+fn a_full_pool_keeps_what_it_has() {
+    let medium = Dram::with_reserve(0, 16 << 20).unwrap();
+    let pool = Pool::create_on(Arc::new(medium)).unwrap();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    let value_of = |number: u32| vec![number as u8; 1 + number as usize * 37 % 5000];
+    let mut stored = 0_u32;
+    let error = loop {
+        let (key, value) = (stored.to_le_bytes(), value_of(stored));
+        let put = ItemChange::Put {
+            key: &key,
+            value: &value,
+            expires: None,
+        };
+        match items.write(&[put]) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, MemcachedError::Pool(_)), "{error}");
+    assert!(stored > 1000);
+    for number in 0..stored {
+        assert_eq!(value(&*items, &number.to_le_bytes()).unwrap(), value_of(number));
+    }
+    assert_eq!(storage.stats().live_bytes, needed(&storage));
+    let key = 0_u32.to_le_bytes();
+    items.write(&[ItemChange::Delete { key: &key }]).unwrap();
+    put(&*items, &key, b"x", None);
+}
+
+#[test]
+fn readers_see_whole_items_while_others_replace_them() {
+    let pool = pool();
+    for hash in [xxh3_64 as fn(&[u8]) -> u64, |key| xxh3_64(key) % 2] {
+        let storage = open(&pool, TreeKind::Lb, hash);
+        let items = storage.current().unwrap();
+        let keys: Vec<[u8; 1]> = (0..4).map(|number| [number]).collect();
+        keys.iter().for_each(|key| put(&*items, key, &[0; 300], None));
+        drop((items, storage));
+        // The nodes in use are found out meanwhile.
+        let storage = open(&pool, TreeKind::Lb, hash);
+        let items = storage.current().unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..2_u8)
+                .map(|writer| {
+                    let (items, keys) = (&items, &keys);
+                    scope.spawn(move || {
+                        for round in 0..2000_usize {
+                            let key = &keys[(round + usize::from(writer)) % keys.len()];
+                            put(&**items, key, &vec![round as u8; 100 + round % 400], None);
+                        }
+                    })
+                })
+                .collect();
+            let reader = scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    for key in &keys {
+                        let found = value(&*items, key).unwrap();
+                        assert!(found.iter().all(|byte| *byte == found[0]));
+                    }
+                }
+            });
+            reclaim(&storage);
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            done.store(true, Relaxed);
+            reader.join().unwrap();
+        });
+        assert_eq!(items.len(), 4);
+        reclaim(&storage);
+        assert_eq!(storage.stats().live_bytes, needed(&storage));
+        storage.flush().unwrap();
+        drop(items);
+        reclaim(&storage);
+        assert_eq!(storage.stats().live_bytes, 0);
+    }
+}
+
+/// The trees differ in what a new item costs, in the order of the LB+-Tree paper. Replacing one changes a
+/// word or an entry in each of them.
+#[test]
+fn trees_rank_by_the_lines_that_a_new_item_costs() {
+    const ITEMS: u32 = 20_000;
+    let mut costs = Vec::new();
+    for kind in [TreeKind::Lb, TreeKind::Fp, TreeKind::Wb, TreeKind::FastFair] {
+        let counting = Arc::new(Counting::new(Dram::new(0).unwrap()));
+        let pool = Pool::create_on(Arc::clone(&counting)).unwrap();
+        let clock: Clock = Arc::new(|| NOW);
+        let storage = TreeStorage::open(&pool, kind, clock, TreeStorageOptions::default()).unwrap();
+        let items = storage.current().unwrap();
+        let cost = || {
+            let before = counting.counts();
+            (0..ITEMS).for_each(|number| put(&*items, &number.to_le_bytes(), &[1; 100], None));
+            let counts = counting.counts() - before;
+            [counts.lines, counts.fences].map(|count| count as f64 / f64::from(ITEMS))
+        };
+        let (new, replaced) = (cost(), cost());
+        println!("{kind}: lines and fences of a new item {new:.2?}, of a replaced one {replaced:.2?}");
+        costs.push((new, replaced));
+    }
+    let is_ascending = |at: usize| costs.is_sorted_by(|(less, _), (more, _)| less[at] < more[at]);
+    assert!(is_ascending(0) && is_ascending(1), "{costs:?}");
+    // A record of three lines and its fence, and at most as much for the link.
+    assert!(
+        costs
+            .iter()
+            .all(|(_, [lines, fences])| *lines <= 5.0 && *fences <= 3.0)
+    );
+}
