@@ -66,7 +66,7 @@ async fn selected_rows_come_in_order_and_in_even_batches() {
             v * 7919 % 1000 < 900 && v * 7919 % 1000 + v % 5000 < 4000
         }),
         ("concat(word, 'x') < 'w5'", |v| {
-            word(v).is_some_and(|word| word + "x" < "w5".to_owned())
+            word(v).is_some_and(|word| (word + "x").as_str() < "w5")
         }),
     ];
     for (condition, matches) in conditions {
