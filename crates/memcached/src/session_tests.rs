@@ -1,4 +1,4 @@
-//! What a session does with commands that have arrived together.
+//! Tests of a session with commands that have arrived together.
 
 use std::sync::Arc;
 

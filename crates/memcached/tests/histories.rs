@@ -97,8 +97,8 @@ fn step(events: &[Event], done: &[bool], first: usize, value: Option<u64>) -> Op
 }
 
 /// Returns true if the calls, sorted by their starts, have an order that agrees with their times and replies:
-/// the search of Wing and Gong ("Testing and verifying concurrent objects", 1993), which visits no state twice
-/// (Lowe, "Testing for linearizability", 2017).
+/// the search of Wing and Gong ("Testing and verifying concurrent objects", 1993), which visits no state
+/// twice (Lowe, "Testing for linearizability", 2017).
 fn can_be_ordered(events: &[Event]) -> bool {
     let mut done = vec![false; events.len()];
     let mut dead = HashSet::new();

@@ -52,7 +52,8 @@ pub(crate) enum Command {
     Space(SpaceOptions),
     /// Measure gets and sets of memcached servers over sockets
     Memcached(MemcachedOptions),
-    /// End memcached servers under load, all but memcached by SIGKILL, and measure the time until they answer again
+    /// End memcached servers under load, all but memcached by SIGKILL, and measure the time until they answer
+    /// again
     MemcachedRestart(RestartOptions),
     /// Serve items in redb: a child process of `memcached`
     #[command(hide = true)]

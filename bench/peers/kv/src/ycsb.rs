@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &Arguments, options: &YcsbOptions) -> Result<()> {
                 found.push((system.name(), [outcome.read, outcome.scanned, keys]));
             }
             if case.threads > 1 {
-                // How many records a scan returns near the last key depends on what the other thread inserted.
+                // How many records a scan returns near the last key depends on what the other thread
+                // inserted.
                 found.iter_mut().for_each(|(_, found)| found[1] = 0);
             }
             fixture::ensure_equal("reads, scanned records or keys", &found)?;

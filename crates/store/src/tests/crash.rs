@@ -86,13 +86,13 @@ fn splits_and_empty_leaves() {
     all_needed_but(7, 7, &setup, &steps);
 }
 
+/// Replaces three of five large values.
+fn rewrite(from: u32) -> Vec<StoreStep> {
+    (from..from + 3).map(|key| Put(key % 5, 15_000)).collect()
+}
+
 #[test]
 fn segments_are_emptied_and_used_again() {
-    let rewrite = |from: u32| {
-        (from..from + 3)
-            .map(|key| Put(key % 5, 15_000))
-            .collect::<Vec<_>>()
-    };
     let setup = [puts(100..110), rewrite(0), rewrite(3), vec![Checkpoint]].concat();
     let steps = [
         rewrite(6),
@@ -111,11 +111,6 @@ fn segments_are_emptied_and_used_again() {
 /// one, and while a snapshot sees it.
 #[test]
 fn copies_are_superseded_before_pointers_lead_to_them() {
-    let rewrite = |from: u32| {
-        (from..from + 3)
-            .map(|key| Put(key % 5, 15_000))
-            .collect::<Vec<_>>()
-    };
     let setup = [puts(100..110), rewrite(0), rewrite(3), vec![Checkpoint]].concat();
     let steps = [
         rewrite(6),

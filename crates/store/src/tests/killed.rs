@@ -1,5 +1,5 @@
-//! What a process that was killed has left: frames that are not durable, and stores that the next one has not
-//! settled when it is killed, too.
+//! Tests of the state that a killed process has left: frames that are not durable, and stores that the next
+//! one has not settled when it is killed, too.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

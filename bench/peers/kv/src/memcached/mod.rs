@@ -1,8 +1,9 @@
-//! Halocline's memcached server beside memcached, and with other storages of its items: rates and latencies of gets and
-//! sets over sockets.
+//! Halocline's memcached server beside memcached, and with other storages of its items: rates and latencies
+//! of gets and sets over sockets.
 //!
-//! Each server runs in a process of its own, one after the other, with as many threads as the clients have. Keys have 32
-//! bytes, and are drawn with the skew of YCSB. All items are loaded before the measurement, so that every get hits.
+//! Each server runs in a process of its own, one after the other, with as many threads as the clients have.
+//! Keys have 32 bytes, and are drawn with the skew of YCSB. All items are loaded before the measurement, so
+//! that every get hits.
 
 mod client;
 mod redb;

@@ -1,7 +1,8 @@
-//! redb as the storage of Halocline's memcached server, so that two storages are compared under the same server.
+//! redb as the storage of Halocline's memcached server, so that two storages are compared under the same
+//! server.
 //!
-//! A generation of items is a table. A value is the time of expiry (8 bytes, 0 for none) and the item. Each write is a
-//! transaction whose commit is durable; items that have expired stay until they are replaced.
+//! A generation of items is a table. A value is the time of expiry (8 bytes, 0 for none) and the item. Each
+//! write is a transaction whose commit is durable; items that have expired stay until they are replaced.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
-//! Servers that are ended while a client stores items, and started again: the time until the first get and the first
-//! set are answered.
+//! Servers that are ended while a client stores items, and started again: the time until the first get and
+//! the first set are answered.
 //!
-//! Servers are killed, but for memcached, which keeps its items through a restart only if it has ended in order (`-e`,
-//! SIGUSR1). The last acknowledged writes must be there, and no cas value may come again.
+//! Servers are killed, but for memcached, which keeps its items through a restart only if it has ended in
+//! order (`-e`, SIGUSR1). The last acknowledged writes must be there, and no cas value may come again.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -168,8 +168,8 @@ fn measure(
     })
 }
 
-/// Stores items, each write with a version of its own, until `end` has ended the server, which says so before. Returns
-/// the number of acknowledged writes.
+/// Stores items, each write with a version of its own, until `end` has ended the server, which says so
+/// before. Returns the number of acknowledged writes.
 fn write_until_end(load: &Load, end: impl FnOnce(&AtomicBool) -> Result<()>) -> Result<u64> {
     let (acknowledged, is_ending) = (AtomicU64::new(0), AtomicBool::new(false));
     let writer = || -> Result<()> {
