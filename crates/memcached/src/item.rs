@@ -138,18 +138,8 @@ mod tests {
     /// Compares the header with its table in `docs/format.md`.
     #[test]
     fn the_header_is_as_documented() {
+        use crate::documented;
         use std::mem::offset_of;
-        let document = include_str!("../../../docs/format.md");
-        let section = document
-            .split_once(&format!("### Header ({HEADER} bytes)\n"))
-            .unwrap()
-            .1;
-        let rows: Vec<String> = section
-            .lines()
-            .take_while(|line| line.starts_with('|'))
-            .skip(2)
-            .map(|row| row.split('|').take(4).collect())
-            .collect();
         let fields = [
             (offset_of!(Header, version), 1, "version"),
             (offset_of!(Header, state), 1, "state"),
@@ -157,8 +147,7 @@ mod tests {
             (offset_of!(Header, client_flags), 4, "client_flags"),
             (offset_of!(Header, cas), 8, "cas"),
         ];
-        let expected = fields.map(|(offset, size, name)| format!(" {offset}  {size}  `{name}` "));
-        assert_eq!(rows, expected);
+        documented::assert_fields(&format!("### Header ({HEADER} bytes)"), &fields);
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod auth;
 mod background;
 mod cas;
 mod connection;
+#[cfg(test)]
+mod documented;
 mod error;
 mod eviction;
 mod expiry;

@@ -257,18 +257,8 @@ mod tests {
     /// Compares the header with its table in `docs/format.md`.
     #[test]
     fn the_header_is_as_documented() {
+        use crate::documented;
         use std::mem::offset_of;
-        let document = include_str!("../../../../../docs/format.md");
-        let section = document
-            .split_once(&format!("### Record of an item ({HEADER} bytes)\n"))
-            .unwrap()
-            .1;
-        let rows: Vec<String> = section
-            .lines()
-            .take_while(|line| line.starts_with('|'))
-            .skip(2)
-            .map(|row| row.split('|').take(4).collect())
-            .collect();
         let fields = [
             (offset_of!(ItemRecordHeader, head_sum), 8, "head_sum"),
             (offset_of!(ItemRecordHeader, next), 8, "next"),
@@ -280,10 +270,9 @@ mod tests {
             (offset_of!(ItemRecordHeader, version), 1, "version"),
             (offset_of!(ItemRecordHeader, reserved), 7, "reserved"),
         ];
-        let expected = fields.map(|(offset, size, name)| format!(" {offset}  {size}  `{name}` "));
-        assert_eq!(rows, expected);
+        documented::assert_fields(&format!("### Record of an item ({HEADER} bytes)"), &fields);
         let sizes = CLASSES.map(|size| size.to_string()).join(", ");
-        assert!(document.contains(&sizes), "the sizes of nodes {sizes}");
+        assert!(documented::FORMAT.contains(&sizes), "the sizes of nodes {sizes}");
     }
 
     #[test]

@@ -12,6 +12,10 @@ use halocline_media::{Counting, Dram};
 
 use super::*;
 use crate::MemcachedError;
+use random::{Random, seed};
+
+#[path = "../../../tests/support/random.rs"]
+mod random;
 
 const NOW: u64 = 1_000;
 
@@ -47,29 +51,9 @@ fn needed(storage: &TreeStorage) -> u64 {
     needed
 }
 
-/// A generator of random numbers (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed ^ mixed >> 27) % bound
-    }
-}
-
-fn seed() -> u64 {
-    let chosen = std::env::var("HALOCLINE_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = chosen.unwrap_or_else(|| std::process::id().into());
-    println!("HALOCLINE_SEED={seed}");
-    seed
-}
-
 #[test]
 fn random_changes_agree_with_a_model() {
-    let mut random = Random(seed());
+    let mut random = Random::new(seed());
     for kind in [TreeKind::Lb, TreeKind::Fp, TreeKind::Wb, TreeKind::FastFair] {
         let pool = pool();
         let hash = |key: &[u8]| xxh3_64(key) % 20;
