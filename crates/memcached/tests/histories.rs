@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use halocline_memcached::ServerSettings;
-use support::{Random, TestServer, seed};
+use support::TestServer;
+use support::random::{Random, seed};
 
 /// A command with its reply.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,8 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use support::{Random, TestServer, seed};
+use support::TestServer;
+use support::random::{Random, seed};
 
 /// Panics of any thread, also of those that serve connections.
 static PANICS: AtomicUsize = AtomicUsize::new(0);

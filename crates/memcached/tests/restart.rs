@@ -8,7 +8,8 @@ use std::thread;
 
 use halocline_memcached::Durability;
 use support::process::{ServerProcess, connect};
-use support::{Random, TestServer, data, seed};
+use support::random::{Random, seed};
+use support::{TestServer, data};
 
 #[test]
 fn items_are_there_after_a_restart() {

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a random test prints its seed")]
 
 pub(crate) mod process;
-mod random;
+pub(crate) mod random;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -16,8 +16,6 @@ use std::time::Duration;
 
 use halocline_memcached::{Server, ServerSettings};
 use tempfile::TempDir;
-
-pub(crate) use random::{Random, seed};
 
 /// The time at which the clock begins, in ms since 1970.
 const START: u64 = 1_800_000_000_000;
