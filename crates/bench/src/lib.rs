@@ -15,6 +15,7 @@
 pub mod answer;
 mod backing;
 mod chart;
+mod comparisons;
 mod error;
 mod experiments;
 pub mod kv;

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::comparisons::COMPARISONS;
 use crate::report::Measurement;
 use crate::view::Grid;
-use crate::{BenchError, TableView, experiments};
+use crate::{BenchError, Chart, TableView, experiments};
 
 const HEAD: &str = "\
 # Results
@@ -44,6 +45,35 @@ pub struct Page {
     pub figures: Vec<(String, String)>,
 }
 
+/// An experiment on the page.
+struct Section {
+    name: &'static str,
+    about: &'static str,
+    /// The command that records it.
+    command: String,
+    views: &'static [TableView],
+    charts: &'static [Chart],
+}
+
+/// Returns the experiments of this program, then those of others.
+fn sections() -> impl Iterator<Item = Section> {
+    let own = experiments().iter().map(|experiment| Section {
+        name: experiment.name,
+        about: experiment.about,
+        command: format!("halocline bench {} --json FILE", experiment.name),
+        views: experiment.views,
+        charts: experiment.charts,
+    });
+    let others = COMPARISONS.iter().map(|comparison| Section {
+        name: comparison.name,
+        about: comparison.about,
+        command: comparison.command.to_owned(),
+        views: comparison.views,
+        charts: comparison.charts,
+    });
+    own.chain(others)
+}
+
 /// Returns the page of the recordings in a directory: files `*.jsonl`, written with `--json`. A file
 /// `EXPERIMENT.md` beside them is the text of that experiment's section. Values with a `source` in their
 /// configuration are not measured here; they get tables of their own. Figures are linked as files in the
@@ -59,12 +89,12 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
     }
     let mut page = HEAD.to_owned();
     let mut drawn = Vec::new();
-    for experiment in experiments() {
-        let name = experiment.name;
+    for section in sections() {
+        let name = section.name;
         let of_experiment = recorded.iter().filter(|value| value.experiment == name).cloned();
         let (published, values): (Vec<Measurement>, Vec<Measurement>) =
             of_experiment.partition(|value| value.config.contains_key("source"));
-        let _ = write!(page, "\n## {name}\n\n{}.\n", sentence(experiment.about));
+        let _ = write!(page, "\n## {name}\n\n{}.\n", sentence(section.about));
         if let Some(text) = optional(&directory.join(format!("{name}.md")))? {
             let _ = write!(page, "\n{}\n", text.trim());
         }
@@ -72,10 +102,7 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
             add(&grid, &mut page);
         }
         if values.is_empty() {
-            let _ = write!(
-                page,
-                "\nNot recorded. `halocline bench {name} --json FILE` records it.\n"
-            );
+            let _ = write!(page, "\nNot recorded. `{}` records it.\n", section.command);
             continue;
         }
         let runs = runs(values);
@@ -85,17 +112,17 @@ pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
                 let _ = write!(page, "\n### {name}, run {}\n", at + 1);
             }
             describe(values, &mut page);
-            for grid in experiment.views.iter().flat_map(|view| view.grids(values)) {
+            for grid in section.views.iter().flat_map(|view| view.grids(values)) {
                 add(&grid, &mut page);
             }
-            for chart in experiment.charts {
-                for (mut name, svg) in chart.figures(experiment.name, values)? {
+            for chart in section.charts {
+                for (mut figure, svg) in chart.figures(name, values)? {
                     if is_one_of_several {
-                        let _ = write!(name, "-run-{}", at + 1);
+                        let _ = write!(figure, "-run-{}", at + 1);
                     }
-                    let path = figures.join(format!("{name}.svg"));
+                    let path = figures.join(format!("{figure}.svg"));
                     let _ = write!(page, "\n![{}]({})\n", sentence(chart.title), path.display());
-                    drawn.push((name, svg));
+                    drawn.push((figure, svg));
                 }
             }
         }
@@ -227,6 +254,8 @@ mod tests {
             "| 1000       | warm  | 1.50 ms |",
             "## verify\n",
             "Not recorded. `halocline bench verify --json FILE` records it.",
+            "## tpch\n",
+            "Not recorded. `python3 bench/peers/queries.py tpch DIR/sf3 --json FILE` records it.",
         ] {
             assert!(page.contains(text), "`{text}` is not in\n{page}");
         }

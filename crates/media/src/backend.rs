@@ -65,6 +65,12 @@ pub trait MediumAccess: Send + Sync + 'static {
     /// whole and, in stores of less than 16 KiB, in ascending order.
     fn store(&self, offset: u64, bytes: &[u8]);
 
+    /// Copies `bytes` to `offset`, where nobody looks before a later store publishes them: like
+    /// [`store`](Self::store), but words may arrive in any order.
+    fn store_unread(&self, offset: u64, bytes: &[u8]) {
+        self.store(offset, bytes);
+    }
+
     /// Stores the aligned little-endian word at `offset` with release order.
     fn store_u64(&self, offset: u64, value: u64);
 

@@ -8,7 +8,7 @@
 //! `MAP_SYNC` is tried first. Where the file system grants it, a flush is a CPU instruction and a fence is
 //! `sfence`. Otherwise a fence orders stores, which then survive the process but not power loss. In strict
 //! mode a fence is an `msync` of the pages that were flushed since the previous fence, or one `fdatasync` if
-//! they form several ranges.
+//! they form several ranges, and what is appended to a log is written by system calls.
 //!
 //! On ext4 (Linux 6.16 and later) a file that is written through its mapping gets huge pages, which halves
 //! the time of random reads; a file written by `write` does not. On tmpfs, `gather` collapses existing pages
@@ -16,7 +16,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +29,10 @@ use crate::error_latch::ErrorLatch;
 use crate::flush::{FlushInstruction, flush_instruction, store_fence};
 use crate::region::{self, Region, round_up};
 use crate::{HOLE, LINE, Mapped, MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words, blocks};
+
+/// Bytes from which on a store goes through the mapping in strict mode too: the write-back of many pages
+/// outweighs that of the journal, and pages that a mapping creates are larger.
+const LONG_WRITE: usize = 64 << 10;
 
 /// Options for opening a file as a medium.
 #[derive(Debug, Clone, Default)]
@@ -201,6 +205,17 @@ impl FileMedium {
         Ok(())
     }
 
+    /// Writes to the page cache, which the mapping shows. An error fails the next fence.
+    fn write(&self, offset: u64, bytes: &[u8]) {
+        self.region.check_range(offset, bytes.len() as u64);
+        self.region.check_writable();
+        let written = self.file.write_all_at(bytes, offset);
+        // A fence reports it.
+        let _ = self
+            .latch
+            .keep(written.map_err(|error| self.io("write to", error)));
+    }
+
     /// Writes back the ranges flushed since the last fence: one range by `msync`, several by one `fdatasync`,
     /// because each call waits for the disk's own cache.
     fn write_back(&self) -> Result<(), MediaError> {
@@ -272,6 +287,17 @@ impl MediumAccess for FileMedium {
     #[inline]
     fn store(&self, offset: u64, bytes: &[u8]) {
         self.region.store(offset, bytes);
+    }
+
+    /// In strict mode, writes to the page cache by a system call. A store through the mapping would be the
+    /// first one after a write-back, and so a page fault, in which ext4 begins a transaction of its journal
+    /// that the next write-back then has to wait for.
+    #[inline]
+    fn store_unread(&self, offset: u64, bytes: &[u8]) {
+        match self.kind {
+            MediumKind::PageCache { strict: true } if bytes.len() < LONG_WRITE => self.write(offset, bytes),
+            _ => self.region.store(offset, bytes),
+        }
     }
 
     #[inline]
@@ -490,5 +516,25 @@ mod tests {
             assert!(error.to_string().contains(&first.to_string()), "{error}");
         }
         assert_eq!(medium.load_u64(0), 1);
+    }
+
+    #[test]
+    fn a_failed_write_of_unread_bytes_fails_the_fence() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = FileOptions {
+            create: true,
+            strict: true,
+            ..FileOptions::default()
+        };
+        let mut medium = FileMedium::open(folder.path().join("medium"), &options).unwrap();
+        medium.grow(PAGE).unwrap();
+        let Ok(full) = File::options().read(true).write(true).open("/dev/full") else {
+            return;
+        };
+        let whole = std::mem::replace(&mut medium.file, full);
+        medium.store_unread(64, b"lost");
+        medium.file = whole;
+        let error = medium.persist(64, 4).unwrap_err().to_string();
+        assert!(error.contains("write to"), "{error}");
     }
 }

@@ -306,7 +306,7 @@ impl Region {
     }
 
     #[inline]
-    fn check_writable(&self) {
+    pub(crate) fn check_writable(&self) {
         assert!(self.writable, "store to a medium that was opened read-only");
     }
 

@@ -114,16 +114,18 @@ fn what_is_stored_is_loaded_at_every_alignment_and_length() {
         ]) {
             let wanted = bytes(len);
             for offset in [8192, 8193, 8197, 8199, 8192 + 57] {
-                medium.store(offset - 16, &vec![0xAA; len + 32]);
-                medium.store(offset, &wanted);
-                assert_eq!(
-                    loaded(medium, offset, len),
-                    wanted,
-                    "{} len {len} at {offset}",
-                    backing.name
-                );
-                assert_eq!(loaded(medium, offset - 16, 16), [0xAA; 16]);
-                assert_eq!(loaded(medium, offset + len as u64, 16), [0xAA; 16]);
+                for store in [Medium::store, Medium::store_unread] {
+                    medium.store(offset - 16, &vec![0xAA; len + 32]);
+                    store(medium, offset, &wanted);
+                    assert_eq!(
+                        loaded(medium, offset, len),
+                        wanted,
+                        "{} len {len} at {offset}",
+                        backing.name
+                    );
+                    assert_eq!(loaded(medium, offset - 16, 16), [0xAA; 16]);
+                    assert_eq!(loaded(medium, offset + len as u64, 16), [0xAA; 16]);
+                }
             }
         }
     });

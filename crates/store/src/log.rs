@@ -241,8 +241,8 @@ impl LogWriter {
             checksum: U64::ZERO,
         };
         head.checksum = U64::new(checksum(self.secret, self.position.offset, &head, sums));
-        medium.store(self.position.offset, head.as_bytes());
-        medium.store(self.position.offset + FRAME_HEAD, records);
+        medium.store_unread(self.position.offset, head.as_bytes());
+        medium.store_unread(self.position.offset + FRAME_HEAD, records);
         match self.deferring {
             true => self.defer(self.position.offset..self.position.offset + len),
             false => medium.flush(self.position.offset, len),

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Queries that are no star joins, in DuckDB, Hyper and Polars beside halocline: same rows, same queries, same moments.
+
+    python3 bench/peers/queries.py tpch DIR/sf3 --halocline target/release/halocline
+
+Experiments:
+    tpch       the 22 queries of TPC-H
+    filters    sums over lineitem with filters that keep more or fewer rows, the greatest rows, counts
+    strings    conditions on strings of orders, customer and part: prefixes, ranges, parts
+    group-by   the ten questions of the db-benchmark over one table (--rows)
+
+Data is made where it is missing: DIR/sf3 has TPC-H at scale factor 3, and a pool of its tables. Packages come from PyPI
+into a virtual environment (--venv), once. All systems are loaded from the Parquet files, get the same CPUs (--threads) by
+affinity, and are asked each query in turn: one round to warm up and to compare the answers, then --runs rounds of which
+the median counts. Results are fetched; planning is included.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import data
+import run
+from engines import in_environment
+
+TPCH = Path(__file__).resolve().parents[2] / "crates" / "workloads" / "src" / "tpch_queries"
+
+SUMS = "SELECT sum(l_quantity), sum(l_extendedprice), sum(l_discount), sum(l_tax) FROM lineitem"
+
+FILTERS = [
+    ("four sums", SUMS),
+    ("98 % by date", f"{SUMS} WHERE l_shipdate <= DATE '1998-09-02'"),
+    ("50 % by date", f"{SUMS} WHERE l_shipdate <= DATE '1995-06-17'"),
+    ("10 % by date", f"{SUMS} WHERE l_shipdate < DATE '1992-11-15'"),
+    ("50 % by quantity", f"{SUMS} WHERE l_quantity <= 25"),
+    ("10 % by quantity", f"{SUMS} WHERE l_quantity <= 5"),
+    ("1 % by part", f"{SUMS} WHERE l_partkey % 100 = 7"),
+    ("count", "SELECT count(*) FROM lineitem"),
+    ("top 5", "SELECT * FROM lineitem ORDER BY l_extendedprice DESC, l_orderkey, l_linenumber LIMIT 5"),
+    (
+        "top 5 behind 100,000",
+        "SELECT * FROM lineitem ORDER BY l_extendedprice DESC, l_orderkey, l_linenumber LIMIT 5 OFFSET 100000",
+    ),
+    ("top 5 of orders behind 1 M", "SELECT * FROM orders ORDER BY o_orderkey DESC LIMIT 5 OFFSET 1000000"),
+    ("sum by order", "SELECT count(*) FROM (SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey) t WHERE q > 300"),
+    ("sum by part", "SELECT max(q) FROM (SELECT l_partkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_partkey) t"),
+]
+
+STRINGS = [
+    ("prefix of names", "SELECT count(*) FROM customer WHERE c_name LIKE 'Customer#00012%'"),
+    ("range of names", "SELECT count(*) FROM customer WHERE c_name > 'Customer#00012' AND c_name < 'Customer#00013'"),
+    ("one name", "SELECT c_custkey FROM customer WHERE c_name = 'Customer#000012345'"),
+    ("prefix of comments", "SELECT count(*) FROM orders WHERE o_comment LIKE 'sl%'"),
+    ("range of comments", "SELECT count(*) FROM orders WHERE o_comment > 's' AND o_comment < 'sm'"),
+    ("two parts of comments", "SELECT count(*) FROM orders WHERE o_comment NOT LIKE '%special%requests%'"),
+    ("part of comments", "SELECT count(*) FROM orders WHERE o_comment LIKE '%pending%'"),
+    ("part of names of parts", "SELECT count(*) FROM part WHERE p_name LIKE '%green%'"),
+    ("prefix of names of parts", "SELECT count(*) FROM part WHERE p_name LIKE 'forest%'"),
+    ("clerks", "SELECT count(*), max(o_totalprice) FROM orders WHERE o_clerk BETWEEN 'Clerk#000000100' AND 'Clerk#000000199'"),
+    ("end of comments", "SELECT count(*) FROM orders WHERE o_comment LIKE '%deposits'"),
+]
+
+# The questions of https://duckdblabs.github.io/db-benchmark/, as SQL; 6 and 8 ask for a median with a deviation, and for
+# the two greatest values.
+GROUP_BY = [
+    ("1", "SELECT id1, sum(v1) AS v1 FROM x GROUP BY id1"),
+    ("2", "SELECT id1, id2, sum(v1) AS v1 FROM x GROUP BY id1, id2"),
+    ("3", "SELECT id3, sum(v1) AS v1, avg(v3) AS v3 FROM x GROUP BY id3"),
+    ("4", "SELECT id4, avg(v1) AS v1, avg(v2) AS v2, avg(v3) AS v3 FROM x GROUP BY id4"),
+    ("5", "SELECT id6, sum(v1) AS v1, sum(v2) AS v2, sum(v3) AS v3 FROM x GROUP BY id6"),
+    ("6", "SELECT id4, id5, median(v3) AS median_v3, stddev(v3) AS sd_v3 FROM x GROUP BY id4, id5"),
+    ("7", "SELECT id3, max(v1) - min(v2) AS range_v1_v2 FROM x GROUP BY id3"),
+    (
+        "8",
+        "SELECT id6, v3 FROM (SELECT id6, v3, row_number() OVER (PARTITION BY id6 ORDER BY v3 DESC) AS place FROM x) t "
+        "WHERE place <= 2",
+    ),
+    ("9", "SELECT id2, id4, power(corr(v1, v2), 2) AS r2 FROM x GROUP BY id2, id4"),
+    (
+        "10",
+        "SELECT id1, id2, id3, id4, id5, id6, sum(v3) AS v3, count(*) AS count FROM x GROUP BY id1, id2, id3, id4, id5, id6",
+    ),
+]
+
+
+def tpch(scale_factor):
+    files = sorted(TPCH.glob("q*.sql"))
+    if len(files) != 22:
+        sys.exit(f"{TPCH} has {len(files)} queries instead of 22")
+    fraction = f"{0.0001 / scale_factor:.10f}"
+    return [(str(int(file.stem[1:])), file.read_text().strip().replace(":fraction", fraction)) for file in files]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment", choices=["tpch", "filters", "strings", "group-by"])
+    parser.add_argument("data", type=Path, help="directory of the data; its name is that of the scale factor, as in sf3")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the table of group-by [default: 10000000]")
+    parser.add_argument("--only", help="names of queries, separated by commas")
+    run.add_options(parser, "halocline,duckdb,hyper")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    in_environment(options.venv)
+    if options.experiment == "group-by":
+        tables, options.pool = data.group_by(options.halocline, options.data, options.rows)
+        queries, largest = GROUP_BY, "x"
+    else:
+        found = re.fullmatch(r"sf([0-9.]+)", options.data.resolve().name)
+        if not found:
+            sys.exit(f"{options.data} does not name a scale factor; name the directory sf1 or the like")
+        tables, options.pool = data.tpch(options.halocline, options.data, float(found[1]))
+        queries = {"tpch": tpch(float(found[1])), "filters": FILTERS, "strings": STRINGS}[options.experiment]
+        largest = "lineitem"
+    if options.only:
+        queries = [(name, sql) for name, sql in queries if name in options.only.split(",")]
+    run.compare(options.experiment, options, tables, queries, largest)
+
+
+if __name__ == "__main__":
+    main()
