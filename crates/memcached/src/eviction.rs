@@ -6,7 +6,7 @@
 //!
 //! An item leaves without the lock of its key: a command that has read it by then may store it again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -17,8 +17,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const POOL_PER_ITEM: f64 = 1.5;
 /// Least size that items have on average: there are slots for so many.
 const LEAST_ITEM: u64 = 128;
-/// Expired items that leave with each item that is stored.
-const EXPIRED_AT_ONCE: usize = 16;
+/// Expired items that leave with each item that is stored, and items that could not leave before.
+const AT_ONCE: usize = 16;
 
 /// The items that a bounded server has.
 pub(crate) struct Evictor {
@@ -35,6 +35,8 @@ struct State {
     /// Times of expiry with slots.
     expiring: BTreeSet<(u64, u32)>,
     bytes: u64,
+    /// Keys of items that were to leave in a commit that has failed.
+    late: HashSet<Box<[u8]>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -62,7 +64,23 @@ impl State {
             free: (0..=capacity.items).rev().collect(),
             expiring: BTreeSet::new(),
             bytes: 0,
+            late: HashSet::new(),
         }
+    }
+
+    /// Takes keys of items that are late. Those that are known again stay.
+    fn take_late(&mut self) -> Vec<Box<[u8]>> {
+        if self.late.is_empty() {
+            return Vec::new();
+        }
+        let (slots, late) = (&self.slots, &mut self.late);
+        late.retain(|key| !slots.contains_key(key));
+        let mut taken = 0;
+        let few = late.extract_if(|_| {
+            taken += 1;
+            taken <= AT_ONCE
+        });
+        few.collect()
     }
 
     /// Forgets the item in a slot, and returns its key.
@@ -79,7 +97,7 @@ impl State {
 
     /// Lets items that have expired leave.
     fn expire(&mut self, now: u64, evicted: &mut Vec<Box<[u8]>>) {
-        for _ in 0..EXPIRED_AT_ONCE {
+        for _ in 0..AT_ONCE {
             let Some(&(_, slot)) = self.expiring.first().filter(|(expires, _)| *expires <= now) else {
                 return;
             };
@@ -138,6 +156,8 @@ impl Evictor {
             state.policy.remove(slot);
             state.release(slot);
         }
+        state.late.remove(key);
+        evicted.append(&mut state.take_late());
         state.expire(now, &mut evicted);
         let Some(slot) = state.free.pop() else {
             return evicted;
@@ -176,10 +196,32 @@ impl Evictor {
     /// Notes that an item was removed.
     pub(crate) fn removed(&self, key: &[u8]) {
         let mut state = self.state();
+        state.late.remove(key);
         if let Some(&slot) = state.slots.get(key) {
             state.policy.remove(slot);
             state.release(slot);
         }
+    }
+
+    /// Notes that items which the policy has let leave are still there. They leave with an item that is
+    /// stored later, unless they are known again by then.
+    pub(crate) fn leaves_later(&self, keys: Vec<Box<[u8]>>) {
+        let mut state = self.state();
+        for key in keys {
+            if !state.slots.contains_key(&key) {
+                state.late.insert(key);
+            }
+        }
+    }
+
+    /// Takes the keys of some of the items that were to leave before.
+    pub(crate) fn late(&self) -> Vec<Box<[u8]>> {
+        self.state().take_late()
+    }
+
+    /// Returns true if there are items that were to leave before.
+    pub(crate) fn has_late(&self) -> bool {
+        !self.state().late.is_empty()
     }
 
     /// Forgets all items.
@@ -222,6 +264,23 @@ mod tests {
         let gone = evictor.stored(&[9], 1000, None, 100);
         assert_eq!(gone, [Box::from(&[4][..])]);
         assert!(evictor.stored(&[10], 1000, None, 100).is_empty());
+    }
+
+    #[test]
+    fn items_that_could_not_leave_do_so_later() {
+        let evictor = evictor(15_000);
+        let key = |number: u8| Box::from(&[number][..]);
+        evictor.leaves_later(vec![key(1), key(2), key(3), key(4)]);
+        // It is known again, and so is the next one before it is asked for.
+        assert_eq!(evictor.stored(&[1], 100, None, 0).len(), 3);
+        evictor.leaves_later(vec![key(1), key(2), key(3)]);
+        evictor.stored(&[2], 100, None, 0);
+        assert!(!evictor.has_late());
+        evictor.leaves_later((100..=u8::MAX).map(key).collect());
+        assert_eq!(evictor.late().len(), AT_ONCE);
+        assert!(evictor.has_late());
+        evictor.clear();
+        assert!(!evictor.has_late() && evictor.late().is_empty());
     }
 
     #[test]

@@ -7,6 +7,8 @@ halocline_faults::faults! {
         ReserveNothing,
         /// Items leave in a commit of their own, before the one that needs their place.
         EvictApart,
+        /// The eviction policy forgets items whose eviction has failed.
+        ForgetLeaving,
         /// A flush does not store which store is the current one.
         ForgetFlush,
         /// Copies of hot items are not replaced when the items are.
@@ -25,6 +27,8 @@ halocline_faults::faults! {
         DeferCommits,
         /// A sync for group durability does nothing.
         SkipSync,
+        /// Trees are opened whatever power loss may have left where fences are not durable.
+        TrustUnsynced,
         /// Cas values do not follow the clock.
         IgnoreClock,
     }

@@ -113,10 +113,13 @@ impl Item {
     }
 
     pub(crate) fn append(&mut self, data: &[u8]) {
+        // The buffer may be kept as a copy of a hot item.
+        self.stored.reserve_exact(data.len());
         self.stored.extend_from_slice(data);
     }
 
     pub(crate) fn prepend(&mut self, data: &[u8]) {
+        self.stored.reserve_exact(data.len());
         self.stored.splice(HEADER..HEADER, data.iter().copied());
     }
 }

@@ -25,6 +25,10 @@ pub mod fuzzing;
 mod item;
 mod items;
 mod protocol;
+#[cfg(test)]
+#[path = "../tests/support/random.rs"]
+#[allow(clippy::print_stdout, reason = "a random test prints its seed")]
+mod random;
 mod replies;
 mod server;
 mod session;

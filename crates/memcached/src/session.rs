@@ -1,17 +1,17 @@
 //! The requests of a connection, one after the other, from the bytes that have arrived.
 //!
 //! A session knows nothing of sockets: [`Session::serve`] gets what was received and not yet consumed.
-//! Neither a line nor a block is executed before it is complete. Storage commands that follow each other are
-//! executed together, so that one fence makes them durable. Nothing else is executed or answered between
-//! them.
+//! Neither a line nor a block is executed before it is complete. Commands that change items and follow each
+//! other are executed together, so that one fence makes them durable. Nothing else is executed or answered
+//! between them.
 
 use std::sync::Arc;
 
 use memchr::memchr;
 
 use crate::auth::Users;
-use crate::protocol::{BadCommand, Command, StoreCommand, StoreMode, parse};
-use crate::replies::{Next, StoreRequest, execute, execute_stores};
+use crate::protocol::{BadCommand, Command, DataBlock, StoreMode, parse};
+use crate::replies::{ChangeRequest, Next, execute, execute_changes};
 use crate::server::Shared;
 
 /// Longest line that is no retrieval of many keys, as in memcached.
@@ -24,9 +24,12 @@ const BINARY: u8 = 0x80;
 const MOST_AUTH: u64 = 128;
 /// Bytes of replies after which they are sent although more requests have arrived.
 const REPLIES: usize = 256 << 10;
-/// Most storage commands that are executed together, and bytes of their data from which on no other one is.
+/// Most commands that are executed together, and bytes of data, stored and returned, from which on no other
+/// one is.
 const MOST_TOGETHER: usize = 128;
 const BYTES_TOGETHER: usize = 256 << 10;
+/// Bytes that count for a value that is returned, whose size is not known yet.
+const VALUE: usize = 16 << 10;
 
 /// The result of executing what has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +51,21 @@ enum Step {
     Needs(usize),
 }
 
-/// Storage commands that wait to be executed together.
+/// Changes that wait to be executed together.
 #[derive(Debug, Default)]
-struct WaitingStores<'a> {
-    requests: Vec<StoreRequest<'a>>,
+struct WaitingChanges<'a> {
+    requests: Vec<ChangeRequest<'a>>,
     bytes: usize,
 }
 
-impl<'a> WaitingStores<'a> {
-    fn push(&mut self, request: StoreRequest<'a>) {
+impl<'a> WaitingChanges<'a> {
+    fn push(&mut self, request: ChangeRequest<'a>) {
         self.bytes += request.data.len();
+        if let Command::Get(retrieval) = &request.command {
+            self.bytes += VALUE * retrieval.keys.len();
+        } else if request.command.returns_values() {
+            self.bytes += VALUE;
+        }
         self.requests.push(request);
     }
 
@@ -68,7 +76,7 @@ impl<'a> WaitingStores<'a> {
     /// Executes the commands, and appends their replies.
     fn execute(&mut self, shared: &Shared, reply: &mut Vec<u8>) {
         if !self.requests.is_empty() {
-            execute_stores(shared, &self.requests, reply);
+            execute_changes(shared, &self.requests, reply);
             self.requests.clear();
             self.bytes = 0;
         }
@@ -95,13 +103,13 @@ impl Session {
 
     /// Executes all complete requests of `input`, and appends their replies.
     pub(crate) fn serve(&mut self, input: &[u8], reply: &mut Vec<u8>) -> Served {
-        let mut stores = WaitingStores::default();
+        let mut changes = WaitingChanges::default();
         let mut consumed = 0;
         let (next, needs) = loop {
             if reply.len() >= REPLIES {
                 break (Next::Continue, None);
             }
-            match self.step(&input[consumed..], &mut stores, reply) {
+            match self.step(&input[consumed..], &mut changes, reply) {
                 Step::Needs(bytes) => break (Next::Continue, Some(bytes)),
                 Step::Done { consumed: more, next } => {
                     consumed += more;
@@ -110,11 +118,11 @@ impl Session {
                     }
                 }
             }
-            if stores.is_full() {
-                stores.execute(&self.shared, reply);
+            if changes.is_full() {
+                changes.execute(&self.shared, reply);
             }
         };
-        stores.execute(&self.shared, reply);
+        changes.execute(&self.shared, reply);
         Served {
             consumed,
             next,
@@ -122,9 +130,9 @@ impl Session {
         }
     }
 
-    /// Executes the first request of `input`, and appends its reply. Storage commands are added to `stores`
-    /// instead.
-    fn step<'a>(&mut self, input: &'a [u8], stores: &mut WaitingStores<'a>, reply: &mut Vec<u8>) -> Step {
+    /// Executes the first request of `input`, and appends its reply. A command that changes items is added to
+    /// `changes` instead.
+    fn step<'a>(&mut self, input: &'a [u8], changes: &mut WaitingChanges<'a>, reply: &mut Vec<u8>) -> Step {
         if self.skip > 0 {
             let consumed = self.skip.min(input.len() as u64);
             self.skip -= consumed;
@@ -134,7 +142,7 @@ impl Session {
             };
         }
         if input.first() == Some(&BINARY) {
-            stores.execute(&self.shared, reply);
+            changes.execute(&self.shared, reply);
             reply.extend_from_slice(
                 b"CLIENT_ERROR the binary protocol is not supported, use the text protocol\r\n",
             );
@@ -155,10 +163,10 @@ impl Session {
         let rest = &input[end + 1..];
         match parse(line) {
             Ok(command) if !self.is_authenticated => self.authenticate(&command, end + 1, rest, reply),
-            Ok(command) => self.run(command, end + 1, rest, stores, reply),
+            Ok(command) => self.run(command, end + 1, rest, changes, reply),
             Err(BadCommand::UNKNOWN) if is_http(line) => quit(input.len()),
             Err(bad) => {
-                stores.execute(&self.shared, reply);
+                changes.execute(&self.shared, reply);
                 self.refuse(bad, bad.is_silent, end + 1, reply)
             }
         }
@@ -179,63 +187,50 @@ impl Session {
         command: Command<'a>,
         consumed: usize,
         rest: &'a [u8],
-        stores: &mut WaitingStores<'a>,
+        changes: &mut WaitingChanges<'a>,
         reply: &mut Vec<u8>,
     ) -> Step {
-        let (command, len) = match command {
-            Command::Store(storage) => {
-                let len = storage.len;
-                (StoreCommand::Classic(storage), len)
+        let Some(block) = command.block() else {
+            if command.changes_items() {
+                changes.push(ChangeRequest { command, data: b"" });
+                return done(consumed);
             }
-            Command::MetaSet(meta, len) => (StoreCommand::Meta(meta), len),
-            other => {
-                stores.execute(&self.shared, reply);
-                let next = execute(&self.shared, &other, reply);
-                return Step::Done { consumed, next };
-            }
+            changes.execute(&self.shared, reply);
+            let next = execute(&self.shared, &command, reply);
+            return Step::Done { consumed, next };
         };
-        if len > self.shared.settings.most_data(command.key()) {
-            stores.execute(&self.shared, reply);
-            return self.too_large(&command, len, consumed, reply);
+        if block.len > self.shared.settings.most_data(block.key) {
+            changes.execute(&self.shared, reply);
+            return self.too_large(block, consumed, reply);
         }
-        let len = len as usize;
+        let len = block.len as usize;
         let Some(block) = rest.get(..len + 2) else {
             return Step::Needs(consumed + len + 2);
         };
         let (data, end) = block.split_at(len);
         match end {
-            b"\r\n" => stores.push(StoreRequest { command, data }),
+            b"\r\n" => changes.push(ChangeRequest { command, data }),
             _ => {
-                stores.execute(&self.shared, reply);
+                changes.execute(&self.shared, reply);
                 reply.extend_from_slice(b"CLIENT_ERROR bad data chunk\r\n");
             }
         }
         done(consumed + len + 2)
     }
 
-    fn too_large(
-        &mut self,
-        command: &StoreCommand<'_>,
-        len: u64,
-        consumed: usize,
-        reply: &mut Vec<u8>,
-    ) -> Step {
-        let (key, mode, noreply) = match command {
-            StoreCommand::Classic(storage) => (storage.key, storage.mode, storage.noreply),
-            StoreCommand::Meta(meta) => (&meta.key[..], StoreMode::Set, false),
-        };
+    fn too_large(&mut self, block: DataBlock<'_>, consumed: usize, reply: &mut Vec<u8>) -> Step {
         self.shared.items.counters.store_too_large.add(1);
         // A value that could not be replaced is not what a client should read.
-        if mode == StoreMode::Set
-            && let Err(error) = self.shared.items.drop_outdated(key)
+        if block.is_set
+            && let Err(error) = self.shared.items.drop_outdated(block.key)
         {
             tracing::warn!(%error, "an outdated item could not be removed");
         }
         let bad = BadCommand {
-            skip: Some(len),
+            skip: Some(block.len),
             ..BadCommand::new("SERVER_ERROR object too large for cache")
         };
-        self.refuse(bad, noreply, consumed, reply)
+        self.refuse(bad, block.noreply, consumed, reply)
     }
 
     /// The first command of a connection to a server with users: `set`, whose data is a name and a password.

@@ -192,6 +192,15 @@ fn histories_have_an_order(change: impl FnOnce(&mut ServerSettings)) -> HashMap<
                         let key = random.below(KEYS);
                         let value = (call * CLIENTS + number) as u64 * 1000;
                         if random.below(8) == 0 {
+                            let keys = [key, (key + 1) % KEYS];
+                            let start = clock.fetch_add(1, Ordering::SeqCst);
+                            let calls = client.call_together(keys, value, &mut random);
+                            let end = clock.fetch_add(1, Ordering::SeqCst);
+                            let events_of = keys.into_iter().zip(calls);
+                            events.extend(events_of.map(|(key, call)| (key, Event { start, end, call })));
+                            continue;
+                        }
+                        if random.below(8) == 0 {
                             let pairs = [(key, value), ((key + 1) % KEYS, value + 500)];
                             let start = clock.fetch_add(1, Ordering::SeqCst);
                             client.set_together(pairs);
@@ -241,6 +250,7 @@ trait Calls {
     fn read(&mut self, key: u64) -> Option<(u64, u64)>;
     fn swap(&mut self, key: u64, value: u64, cas: u64) -> Swapped;
     fn set_together(&mut self, pairs: [(u64, u64); 2]);
+    fn call_together(&mut self, keys: [u64; 2], value: u64, random: &mut Random) -> [Call; 2];
     fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call;
 }
 
@@ -276,6 +286,35 @@ impl Calls for support::Client<std::net::TcpStream> {
         };
         self.send(pairs.map(set).concat().as_bytes());
         self.expect(b"STORED\r\nSTORED\r\n");
+    }
+
+    /// Sends commands of different kinds in one piece.
+    fn call_together(&mut self, keys: [u64; 2], value: u64, random: &mut Random) -> [Call; 2] {
+        let kinds = keys.map(|_| random.below(4));
+        let requests = [0, 1].map(|at| {
+            let (key, text) = (keys[at], (value + at as u64).to_string());
+            match kinds[at] {
+                0 => format!("set k{key} 0 0 {}\r\n{text}\r\n", text.len()),
+                1 => format!("delete k{key}\r\n"),
+                2 => format!("incr k{key} 1\r\n"),
+                _ => format!("gat 0 k{key}\r\n"),
+            }
+        });
+        self.send(requests.concat().as_bytes());
+        [0, 1].map(|at| {
+            let line = self.line();
+            match kinds[at] {
+                0 => Call::Set(value + at as u64),
+                1 => Call::Delete(line == "DELETED"),
+                2 => Call::Incr(line.trim_end().parse().ok()),
+                _ if line == "END" => Call::Get(None),
+                _ => {
+                    let value = self.line().trim_end().parse().unwrap();
+                    assert_eq!(self.line(), "END");
+                    Call::Get(Some(value))
+                }
+            }
+        })
     }
 
     fn call(&mut self, key: u64, value: u64, random: &mut Random) -> Call {

@@ -1,9 +1,11 @@
 //! Items that are counters.
 
 use super::Items;
+use super::change::{ChangeOutcome, Decision};
 use crate::error::Result;
 use crate::expiry::expires_at;
 use crate::item::Item;
+use crate::storage::ItemGeneration;
 
 /// Most digits of a counter.
 const DIGITS: usize = 20;
@@ -25,12 +27,14 @@ pub(crate) struct Arithmetic {
 }
 
 /// The result of a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Calculated {
     /// The counter has this value now.
     Number {
         value: u64,
-        item: Item,
+        cas: u64,
+        /// Time of expiry in milliseconds since 1970.
+        expires: Option<u64>,
     },
     NotFound,
     /// The item has another cas value.
@@ -40,15 +44,19 @@ pub(crate) enum Calculated {
 }
 
 impl Items {
-    /// Adds to a counter or subtracts from it, at least to 0. Sums wrap around.
-    pub(crate) fn calculate(&self, key: &[u8], change: &Arithmetic) -> Result<Calculated> {
-        let generation = self.generation()?;
-        let _lock = self.lock(key);
+    /// Decides on an addition to a counter, or a subtraction from it, at least to 0. Sums wrap around.
+    pub(super) fn decide_arithmetic(
+        &self,
+        generation: &dyn ItemGeneration,
+        key: &[u8],
+        change: &Arithmetic,
+    ) -> Result<Decision> {
+        let refused = |outcome| Ok(Decision::keep(ChangeOutcome::Calculate(outcome)));
         let now = self.now();
-        let (value, mut item) = match self.load(&**generation, key)? {
+        let (value, mut item) = match self.load(generation, key)? {
             None => {
                 let Some(exptime) = change.vivify else {
-                    return Ok(Calculated::NotFound);
+                    return refused(Calculated::NotFound);
                 };
                 let text = change.initial.to_string();
                 (
@@ -58,10 +66,10 @@ impl Items {
             }
             Some(mut item) => {
                 if change.cas.is_some_and(|cas| cas != item.cas) {
-                    return Ok(Calculated::Exists);
+                    return refused(Calculated::Exists);
                 }
                 let Some(old) = number(item.data()) else {
-                    return Ok(Calculated::NotNumeric);
+                    return refused(Calculated::NotNumeric);
                 };
                 let value = match change.decrement {
                     true => old.saturating_sub(change.delta),
@@ -77,8 +85,12 @@ impl Items {
             item.expires = expires_at(ttl, now);
         }
         item.cas = change.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.save(&**generation, key, &mut item)?;
-        Ok(Calculated::Number { value, item })
+        let calculated = Calculated::Number {
+            value,
+            cas: item.cas,
+            expires: item.expires,
+        };
+        Ok(Decision::put(item, ChangeOutcome::Calculate(calculated)))
     }
 }
 

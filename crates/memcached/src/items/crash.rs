@@ -1,7 +1,8 @@
 //! Every crash of small workloads with durable commands.
 
+use super::exploration::{Workload, dax};
 use super::workload::{
-    Backend, Cas, Collisions, Delete, Flush, Incr, Pass, Set, Step, Store, Together, Touch, Tree, Workload,
+    Backend, Cas, Collisions, Delete, Flush, Incr, Pass, Pipeline, Set, Step, Store, Together, Touch, Tree,
 };
 use crate::fault::{MemcachedFault, with};
 use crate::settings::Durability;
@@ -12,6 +13,7 @@ fn workload<'a>(backend: Backend, setup: &'a [Step], steps: &'a [Step], limit: O
     Workload {
         backend,
         durability: Durability::Operation,
+        medium: dax,
         setup,
         steps,
         limit,
@@ -62,6 +64,24 @@ fn items_that_are_stored_together_are_there_together() {
 }
 
 #[test]
+fn commands_that_are_sent_together_are_there_together() {
+    let steps = [
+        Pipeline(&[Set(1, 10), Incr(3), Delete(5), Touch(6, 100)]),
+        Set(5, 50),
+        Pipeline(&[Delete(1), Incr(4), Set(2, 4000), Incr(3)]),
+        // Some depend on others before them.
+        Pipeline(&[Set(7, 7), Incr(3), Delete(7), Set(7, 70), Incr(3), Touch(2, 50)]),
+        Pipeline(&[Delete(2), Delete(4)]),
+    ];
+    for backend in BACKENDS {
+        workload(backend, &[Set(5, 5), Set(6, 6)], &steps, None).passes(40);
+    }
+    // Others leave for them.
+    let steps = [Pipeline(&[Set(12, 4000), Delete(11), Set(13, 3000), Incr(14)])];
+    workload(Store, &filling(0..12), &steps, LIMIT).passes(5);
+}
+
+#[test]
 fn items_expire_and_are_flushed() {
     let steps = [
         Touch(1, 10),
@@ -91,7 +111,10 @@ fn items_leave_together_with_the_one_that_needs_their_place() {
     for backend in [Store, Tree(TreeKind::Lb)] {
         let workload = workload(backend, &fill, &more, LIMIT);
         let states = workload.states();
-        assert!(states[20].len() < states[12].len() + 8, "some must have left");
+        assert!(
+            states[20].after.len() < states[12].after.len() + 8,
+            "some must have left"
+        );
         workload.passes(20);
     }
 }
@@ -99,7 +122,7 @@ fn items_leave_together_with_the_one_that_needs_their_place() {
 #[test]
 fn broken_rules_are_noticed() {
     let fill = filling(0..12);
-    let cases: [(_, _, &[Step], &[Step], _); 10] = [
+    let cases: [(_, _, &[Step], &[Step], _); 12] = [
         (
             MemcachedFault::ReserveNothing,
             Store,
@@ -119,6 +142,13 @@ fn broken_rules_are_noticed() {
             Store,
             &[Set(1, 1)],
             &[Together(1, 4, 2), Set(2, 2)],
+            None,
+        ),
+        (
+            MemcachedFault::CommitApart,
+            Store,
+            &[Set(1, 1)],
+            &[Pipeline(&[Set(2, 2), Incr(3), Delete(1)]), Set(2, 3)],
             None,
         ),
         (
@@ -148,6 +178,13 @@ fn broken_rules_are_noticed() {
             Tree(TreeKind::Lb),
             &[Set(1, 1)],
             &[Set(1, 900), Set(1, 800)],
+            None,
+        ),
+        (
+            MemcachedFault::LinkUnfenced,
+            Tree(TreeKind::FastFair),
+            &[Set(1, 1), Set(2, 2)],
+            &[Set(1, 900), Set(2, 900), Pipeline(&[Set(1, 800), Set(2, 800)])],
             None,
         ),
         (

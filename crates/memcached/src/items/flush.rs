@@ -52,8 +52,10 @@ impl Items {
         Ok(())
     }
 
-    /// Does a step of what the storage has left to do. Returns true if there is more.
+    /// Does a step of what the storage has left to do, and removes items that could not leave before. Returns
+    /// true if there is more.
     pub(crate) fn reclaim(&self) -> Result<bool> {
-        self.storage.reclaim()
+        let has_more = self.storage.reclaim()?;
+        Ok(self.evict_late()? || has_more)
     }
 }

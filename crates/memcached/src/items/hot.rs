@@ -83,9 +83,9 @@ impl Items {
     }
 
     /// Ends the change of an item that was stored: its copy is replaced, if there is one.
-    pub(super) fn end_change(change: Option<ItemWrite<'_, Item>>, item: &Item) {
+    pub(super) fn end_change(change: Option<ItemWrite<'_, Item>>, item: &Arc<Item>) {
         if let Some(change) = change {
-            change.replace(|| (Arc::new(item.clone()), item.bytes()));
+            change.replace(|| (Arc::clone(item), item.bytes()));
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::change::{Change, ChangeOutcome, Decision, Effect};
 use super::{Access, Items};
 use crate::error::Result;
 use crate::expiry::expires_at;
 use crate::item::Item;
+use crate::storage::ItemGeneration;
 
 /// Options of a lookup. Times are as clients send them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +42,20 @@ pub(crate) struct Found {
     pub(crate) created: bool,
 }
 
+impl Found {
+    /// Returns an item that was there.
+    fn new(item: Arc<Item>) -> Found {
+        Found {
+            token_sent: item.token_sent,
+            item,
+            is_copy: false,
+            access: Access::default(),
+            won: false,
+            created: false,
+        }
+    }
+}
+
 impl Lookup {
     fn may_change(&self) -> bool {
         self.ttl.is_some() || self.vivify.is_some() || self.recache.is_some()
@@ -50,7 +66,7 @@ impl Items {
     /// Looks an item up.
     pub(crate) fn get(&self, key: &[u8], lookup: &Lookup) -> Result<Option<Found>> {
         if lookup.may_change() {
-            return self.get_locked(key, lookup);
+            return self.get_alone(key, lookup);
         }
         let generation = self.generation()?;
         let Some(loaded) = self.load_hot(&**generation, key)? else {
@@ -58,10 +74,11 @@ impl Items {
         };
         if loaded.item.is_stale && !loaded.item.token_sent {
             drop(generation);
-            return self.get_locked(key, lookup);
+            return self.get_alone(key, lookup);
         }
-        let mut found = self.found(key, loaded.item, lookup);
+        let mut found = Found::new(loaded.item);
         found.is_copy = loaded.is_copy;
+        self.note_use(key, lookup, &mut found);
         Ok(Some(found))
     }
 
@@ -69,30 +86,52 @@ impl Items {
     pub(crate) fn peek(&self, key: &[u8], lookup: &Lookup) -> Result<Option<Found>> {
         let generation = self.generation()?;
         let item = self.load(&**generation, key)?;
-        Ok(item.map(|item| self.found(key, Arc::new(item), lookup)))
+        Ok(item.map(|item| {
+            let mut found = Found::new(Arc::new(item));
+            self.note_use(key, lookup, &mut found);
+            found
+        }))
     }
 
-    fn get_locked(&self, key: &[u8], lookup: &Lookup) -> Result<Option<Found>> {
-        let generation = self.generation()?;
-        let _lock = self.lock(key);
+    /// Looks an item up that may change.
+    fn get_alone(&self, key: &[u8], lookup: &Lookup) -> Result<Option<Found>> {
+        let lookup = *lookup;
+        let mut found = None;
+        for outcome in self.commit_alone(&Change::Find { key, lookup }) {
+            if let ChangeOutcome::Find(item) = outcome? {
+                found = item;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Decides on a lookup that may change the item.
+    pub(super) fn decide_lookup(
+        &self,
+        generation: &dyn ItemGeneration,
+        key: &[u8],
+        lookup: &Lookup,
+    ) -> Result<Decision> {
         let now = self.now();
-        let Some(mut item) = self.load(&**generation, key)? else {
+        let Some(mut item) = self.load(generation, key)? else {
             let Some(exptime) = lookup.vivify else {
-                return Ok(None);
+                return Ok(Decision::keep(ChangeOutcome::Find(None)));
             };
             let mut item = Item::new(0, expires_at(exptime, now), b"");
             item.cas = lookup.new_cas.map_or_else(|| self.cas.next(), Ok)?;
             item.token_sent = true;
-            self.save(&**generation, key, &mut item)?;
-            self.accesses.stored(key, now);
-            return Ok(Some(Found {
-                item: Arc::new(item),
-                is_copy: false,
-                access: Access::default(),
+            item.encode();
+            let item = Arc::new(item);
+            let found = Found {
                 won: true,
                 token_sent: false,
                 created: true,
-            }));
+                ..Found::new(Arc::clone(&item))
+            };
+            return Ok(Decision {
+                effect: Effect::Put(item),
+                outcome: ChangeOutcome::Find(Some(found)),
+            });
         };
         let (expires, token_sent) = (item.expires, item.token_sent);
         if let Some(ttl) = lookup.ttl {
@@ -104,46 +143,37 @@ impl Items {
         };
         let won = !token_sent && (item.is_stale || lookup.recache.is_some_and(ends_before));
         item.token_sent |= won;
-        if (expires, token_sent) != (item.expires, item.token_sent) {
-            self.save(&**generation, key, &mut item)?;
-        }
-        let found = self.found(key, Arc::new(item), lookup);
-        Ok(Some(Found {
+        let is_changed = (expires, token_sent) != (item.expires, item.token_sent);
+        item.encode();
+        let item = Arc::new(item);
+        let found = Found {
             won,
             token_sent,
-            ..found
-        }))
+            ..Found::new(Arc::clone(&item))
+        };
+        Ok(Decision {
+            effect: match is_changed {
+                true => Effect::Put(item),
+                false => Effect::None,
+            },
+            outcome: ChangeOutcome::Find(Some(found)),
+        })
     }
 
-    /// Notes the use of an item that was found.
-    fn found(&self, key: &[u8], item: Arc<Item>, lookup: &Lookup) -> Found {
+    /// Notes the use of an item that was found or created.
+    pub(super) fn note_use(&self, key: &[u8], lookup: &Lookup, found: &mut Found) {
         let now = self.now();
-        let access = match lookup.with_access {
-            true => self.accesses.get(key, now),
-            false => Access::default(),
-        };
+        if found.created {
+            return self.accesses.stored(key, now);
+        }
+        if lookup.with_access {
+            found.access = self.accesses.get(key, now);
+        }
         if !lookup.no_bump {
             self.accesses.hit(key, now);
             if let Some(evictor) = &self.evictor {
                 evictor.used(key);
             }
         }
-        Found {
-            token_sent: item.token_sent,
-            item,
-            is_copy: false,
-            access,
-            won: false,
-            created: false,
-        }
-    }
-
-    /// Sets the time of expiry of an item. Returns false if there is none.
-    pub(crate) fn touch(&self, key: &[u8], exptime: i64) -> Result<bool> {
-        let lookup = Lookup {
-            ttl: Some(exptime),
-            ..Lookup::default()
-        };
-        Ok(self.get_locked(key, &lookup)?.is_some())
     }
 }

@@ -8,16 +8,24 @@
 //!   linearizable. Plain lookups read the storage, whose reads are linearizable by themselves, or the copies
 //!   of [hot items](hot).
 //! - The current generation does not change while a command holds it for reading.
+//! - The eviction policy knows each item, or is to let it leave, but for items that [were there
+//!   before](Items::admit_present) and that it has not met yet.
 
 mod access;
 mod arithmetic;
+mod change;
 #[cfg(test)]
 mod crash;
+#[cfg(test)]
+mod exploration;
+#[cfg(test)]
+mod failures;
 mod flush;
 mod hot;
 mod lookup;
 #[cfg(test)]
 mod power_loss;
+mod reconcile;
 mod remove;
 mod staged;
 mod together;
@@ -44,6 +52,7 @@ use access::AccessTable;
 
 pub(crate) use access::Access;
 pub(crate) use arithmetic::{Arithmetic, Calculated};
+pub(crate) use change::{Change, ChangeOutcome};
 pub(crate) use hot::HotItems;
 pub(crate) use lookup::{Found, Lookup};
 pub(crate) use remove::{Removal, RemoveOutcome};
@@ -115,6 +124,7 @@ impl Items {
         self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the shard of a key.
     fn lock(&self, key: &[u8]) -> MutexGuard<'_, ()> {
         self.lock_shard(shard(key))
     }
@@ -170,7 +180,9 @@ impl Items {
             }
             let bytes = self.storage.footprint(found.key.len(), found.value_bytes);
             let evicted = evictor.stored(found.key, bytes, found.expires, self.now());
-            self.evict(&**generation, evicted)?;
+            if let Err(error) = self.evict(&**generation, evicted) {
+                tracing::debug!(%error, "items leave later");
+            }
             Ok(true)
         })
     }

@@ -1,8 +1,10 @@
 //! Removing items, or marking them as out of date.
 
 use super::Items;
+use super::change::{ChangeOutcome, Decision, Effect};
 use crate::error::Result;
 use crate::expiry::expires_at;
+use crate::storage::ItemGeneration;
 
 /// How an item is removed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,19 +30,25 @@ pub(crate) enum RemoveOutcome {
 }
 
 impl Items {
-    /// Removes or invalidates an item.
-    pub(crate) fn remove(&self, key: &[u8], removal: &Removal) -> Result<RemoveOutcome> {
-        let generation = self.generation()?;
-        let _lock = self.lock(key);
-        let Some(mut item) = self.load(&**generation, key)? else {
-            return Ok(RemoveOutcome::NotFound);
+    /// Decides on the removal or invalidation of an item.
+    pub(super) fn decide_removal(
+        &self,
+        generation: &dyn ItemGeneration,
+        key: &[u8],
+        removal: &Removal,
+    ) -> Result<Decision> {
+        let Some(mut item) = self.load(generation, key)? else {
+            return Ok(Decision::keep(ChangeOutcome::Remove(RemoveOutcome::NotFound)));
         };
         if removal.cas.is_some_and(|cas| cas != item.cas) {
-            return Ok(RemoveOutcome::Exists);
+            return Ok(Decision::keep(ChangeOutcome::Remove(RemoveOutcome::Exists)));
         }
+        let outcome = ChangeOutcome::Remove(RemoveOutcome::Removed);
         if !removal.invalidate && !removal.remove_value {
-            self.delete(&**generation, key)?;
-            return Ok(RemoveOutcome::Removed);
+            return Ok(Decision {
+                effect: Effect::Delete,
+                outcome,
+            });
         }
         if removal.remove_value {
             item.set_data(b"");
@@ -53,7 +61,6 @@ impl Items {
             }
         }
         item.cas = removal.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        self.save(&**generation, key, &mut item)?;
-        Ok(RemoveOutcome::Removed)
+        Ok(Decision::put(item, outcome))
     }
 }

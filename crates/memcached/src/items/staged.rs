@@ -1,14 +1,19 @@
 //! Changes of items that wait for their commit.
 //!
-//! A commit is one call of the storage: with an item go those that leave for it, and the items that a client
-//! has sent together with it.
+//! With an item go those that leave for it, and the changes that a client has sent together with it. If the
+//! storage is atomic, a commit is one call of it that makes all changes or none; otherwise they are made in
+//! their order, and one that fails fails its command alone.
 //!
 //! Invariant: each key is marked as being changed in the [hot items](super::hot) from before the commit until
 //! after it, when its copy is replaced or removed. The caller holds the locks of all keys but those that
 //! leave.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::Items;
-use crate::error::Result;
+use super::change::Effect;
+use crate::error::{MemcachedError, Result};
 use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
 use crate::item::Item;
@@ -19,11 +24,18 @@ use crate::storage::{ItemChange, ItemGeneration};
 pub(super) struct StagedChanges<'a>(Vec<StagedChange<'a>>);
 
 #[derive(Debug)]
-enum StagedChange<'a> {
+pub(super) struct StagedChange<'a> {
+    /// The number of its command in the commit.
+    command: usize,
+    effect: StagedEffect<'a>,
+}
+
+#[derive(Debug)]
+enum StagedEffect<'a> {
     Put {
         key: &'a [u8],
         /// The item, which was encoded.
-        item: &'a Item,
+        item: &'a Arc<Item>,
     },
     Delete {
         key: &'a [u8],
@@ -34,17 +46,24 @@ enum StagedChange<'a> {
     },
 }
 
+/// The commands of a commit that have failed, with their errors.
+pub(super) type CommitFailures = BTreeMap<usize, MemcachedError>;
+
 impl StagedChange<'_> {
-    fn key(&self) -> &[u8] {
-        match self {
-            StagedChange::Put { key, .. } | StagedChange::Delete { key } => key,
-            StagedChange::Evict { key } => key,
+    pub(super) fn key(&self) -> &[u8] {
+        match &self.effect {
+            StagedEffect::Put { key, .. } | StagedEffect::Delete { key } => key,
+            StagedEffect::Evict { key } => key,
         }
     }
 
+    pub(super) fn is_eviction(&self) -> bool {
+        matches!(self.effect, StagedEffect::Evict { .. })
+    }
+
     fn in_storage(&self) -> ItemChange<'_> {
-        match self {
-            StagedChange::Put { key, item } => ItemChange::Put {
+        match &self.effect {
+            StagedEffect::Put { key, item } => ItemChange::Put {
                 key,
                 value: item.encoded(),
                 expires: item.expires,
@@ -54,80 +73,137 @@ impl StagedChange<'_> {
     }
 }
 
+impl StagedChanges<'_> {
+    /// Returns changes by which items leave.
+    pub(super) fn of_evictions(keys: Vec<Box<[u8]>>) -> StagedChanges<'static> {
+        StagedChanges(evictions(0, keys).collect())
+    }
+}
+
+fn evictions<'a>(command: usize, keys: Vec<Box<[u8]>>) -> impl Iterator<Item = StagedChange<'a>> {
+    keys.into_iter().map(move |key| StagedChange {
+        command,
+        effect: StagedEffect::Evict { key },
+    })
+}
+
 impl Items {
-    /// Stores an item, or removes it if it has expired. The caller holds the lock of the key.
-    pub(super) fn save(&self, generation: &dyn ItemGeneration, key: &[u8], item: &mut Item) -> Result<()> {
-        let mut staged = StagedChanges::default();
-        self.stage(key, item, &mut staged);
-        self.commit(generation, &staged)
-    }
-
-    /// Removes an item. The caller holds the lock of the key.
-    pub(super) fn delete(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<()> {
-        let mut staged = StagedChanges::default();
-        self.stage_delete(key, &mut staged);
-        self.commit(generation, &staged)
-    }
-
-    /// Adds what [`save`](Self::save) changes. The caller holds the lock of the key until the commit.
-    pub(super) fn stage<'a>(&self, key: &'a [u8], item: &'a mut Item, staged: &mut StagedChanges<'a>) {
-        if has_passed(item.expires, self.now()) {
-            return self.stage_delete(key, staged);
-        }
-        item.encode();
-        staged.0.push(StagedChange::Put { key, item });
+    /// Adds the changes for an effect of a command. An item that has expired is removed instead of being
+    /// stored. The caller holds the lock of the key until the commit.
+    pub(super) fn stage<'a>(
+        &self,
+        command: usize,
+        key: &'a [u8],
+        effect: &'a Effect,
+        staged: &mut StagedChanges<'a>,
+    ) {
+        let item = match effect {
+            Effect::None => return,
+            Effect::Put(item) if !has_passed(item.expires, self.now()) => item,
+            Effect::Put(_) | Effect::Delete => {
+                if let Some(evictor) = &self.evictor {
+                    evictor.removed(key);
+                }
+                let effect = StagedEffect::Delete { key };
+                staged.0.push(StagedChange { command, effect });
+                return;
+            }
+        };
+        let effect = StagedEffect::Put { key, item };
+        staged.0.push(StagedChange { command, effect });
         if let Some(evictor) = &self.evictor {
             let bytes = self.storage.footprint(key.len(), item.bytes());
-            let evicted = evictor.stored(key, bytes, item.expires, self.now());
-            self.counters.evictions.add(evicted.len() as u64);
-            let leaving = evicted.into_iter().map(|key| StagedChange::Evict { key });
-            staged.0.extend(leaving);
+            let leaving = evictor.stored(key, bytes, item.expires, self.now());
+            staged.0.extend(evictions(command, leaving));
         }
     }
 
-    fn stage_delete<'a>(&self, key: &'a [u8], staged: &mut StagedChanges<'a>) {
-        if let Some(evictor) = &self.evictor {
-            evictor.removed(key);
-        }
-        self.accesses.forget(key);
-        staged.0.push(StagedChange::Delete { key });
-    }
-
-    /// Removes items that the eviction policy has chosen apart from a store.
-    pub(super) fn evict(&self, generation: &dyn ItemGeneration, evicted: Vec<Box<[u8]>>) -> Result<()> {
-        self.counters.evictions.add(evicted.len() as u64);
-        let leaving = evicted.into_iter().map(|key| StagedChange::Evict { key });
-        self.commit(generation, &StagedChanges(leaving.collect()))
-    }
-
-    /// Makes the changes in one call of the storage. Copies of hot items follow.
+    /// Makes the changes. Copies of hot items follow. Returns the commands that have failed.
     ///
     /// # Errors
-    /// That of the storage. Copies of the keys are gone then.
-    pub(super) fn commit(&self, generation: &dyn ItemGeneration, staged: &StagedChanges<'_>) -> Result<()> {
+    /// That of an atomic storage: nothing was changed. Copies of the keys are gone then.
+    pub(super) fn commit(
+        &self,
+        generation: &dyn ItemGeneration,
+        staged: &StagedChanges<'_>,
+    ) -> Result<CommitFailures> {
         let StagedChanges(changes) = staged;
         if changes.is_empty() {
-            return Ok(());
+            return Ok(CommitFailures::new());
         }
         let marks: Vec<_> = changes
             .iter()
             .map(|change| self.begin_change(change.key()))
             .collect();
-        let write = |changes: &mut dyn Iterator<Item = &StagedChange<'_>>| {
-            generation.write(&changes.map(StagedChange::in_storage).collect::<Vec<_>>())
-        };
-        if injected(MemcachedFault::EvictApart) {
-            let leaves = |change: &&StagedChange<'_>| matches!(change, StagedChange::Evict { .. });
-            write(&mut changes.iter().filter(leaves))?;
-            write(&mut changes.iter().filter(|change| !leaves(change)))?;
-        } else {
-            write(&mut changes.iter())?;
+        let (mut failures, mut missing) = (CommitFailures::new(), Vec::new());
+        if !self.storage.is_atomic() {
+            (failures, missing) = commit_in_order(generation, changes);
+        } else if let Err(error) = commit_at_once(generation, changes) {
+            self.reconcile(generation, &changes.iter().collect::<Vec<_>>());
+            return Err(error);
         }
-        for (change, mark) in changes.iter().zip(marks) {
-            if let StagedChange::Put { item, .. } = change {
-                Items::end_change(mark, item);
+        let mut evicted = 0;
+        let mut not_made = missing.iter().copied().peekable();
+        for (at, (change, mark)) in changes.iter().zip(marks).enumerate() {
+            if not_made.next_if_eq(&at).is_some() {
+                continue;
+            }
+            match &change.effect {
+                StagedEffect::Put { item, .. } => Items::end_change(mark, item),
+                StagedEffect::Evict { .. } => evicted += 1,
+                StagedEffect::Delete { .. } => {}
             }
         }
-        Ok(())
+        self.counters.evictions.add(evicted);
+        if !missing.is_empty() {
+            let missing: Vec<_> = missing.iter().map(|at| &changes[*at]).collect();
+            self.reconcile(generation, &missing);
+        }
+        Ok(failures)
     }
+}
+
+/// Makes all changes or none.
+fn commit_at_once(generation: &dyn ItemGeneration, changes: &[StagedChange<'_>]) -> Result<()> {
+    let write = |changes: &mut dyn Iterator<Item = &StagedChange<'_>>| {
+        generation.write(&changes.map(StagedChange::in_storage).collect::<Vec<_>>())
+    };
+    if injected(MemcachedFault::EvictApart) {
+        write(&mut changes.iter().filter(|change| change.is_eviction()))?;
+        return write(&mut changes.iter().filter(|change| !change.is_eviction()));
+    }
+    write(&mut changes.iter())
+}
+
+/// Makes changes in their order. Returns the commands that have failed, and in ascending order the positions
+/// of the changes that were not made: those of such commands from the first failure on, and evictions that
+/// have failed.
+fn commit_in_order(
+    generation: &dyn ItemGeneration,
+    changes: &[StagedChange<'_>],
+) -> (CommitFailures, Vec<usize>) {
+    let in_storage: Vec<_> = changes.iter().map(StagedChange::in_storage).collect();
+    let (mut failures, mut missing) = (CommitFailures::new(), Vec::new());
+    let mut at = 0;
+    while at < changes.len() {
+        let (made, result) = generation.write_in_order(&in_storage[at..]);
+        at += made;
+        let (Err(error), Some(failed)) = (result, changes.get(at)) else {
+            break;
+        };
+        if failed.is_eviction() {
+            tracing::debug!(%error, "an item leaves later");
+            missing.push(at);
+            at += 1;
+            continue;
+        }
+        let behind = changes[at..]
+            .iter()
+            .position(|change| change.command != failed.command);
+        let next = behind.map_or(changes.len(), |behind| at + behind);
+        missing.extend(at..next);
+        failures.insert(failed.command, error);
+        at = next;
+    }
+    (failures, missing)
 }

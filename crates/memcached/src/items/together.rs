@@ -1,91 +1,112 @@
-//! Several writes in one commit: what a client has sent together becomes visible and durable together, with
-//! one fence. Where the storage is not [atomic](crate::storage::ItemStorage::is_atomic), each write has a
-//! commit of its own.
+//! Several changes in one commit: what a client has sent together becomes visible and durable together, with
+//! one fence. Where the storage is not [atomic](crate::storage::ItemStorage::is_atomic), the changes of a
+//! commit are made one after another, and share what the storage lets them share.
 //!
 //! Such a commit holds the locks of all its keys. Locks are taken in ascending order, and whoever holds the
 //! lock of a single key waits for no other one, so nobody waits in a circle.
 
 use std::collections::HashSet;
+use std::slice;
+use std::sync::MutexGuard;
 
+use super::change::{Change, ChangeOutcome, Decision, Effect};
 use super::staged::StagedChanges;
-use super::{Items, Write, WriteOutcome, shard};
+use super::{Items, shard};
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
 
+/// Most changes of a commit, and bytes of items from which on it gets no other one. Their keys are locked.
+const MOST_CHANGES: usize = 128;
+const MOST_BYTES: u64 = 256 << 10;
+
 impl Items {
-    /// Stores values as [`write`](Self::write) would one after the other. `most` returns the most bytes of
-    /// data for a key.
-    pub(crate) fn write_together(
-        &self,
-        writes: &[Write<'_>],
-        most: &dyn Fn(&[u8]) -> u64,
-    ) -> Vec<Result<WriteOutcome>> {
-        let mut outcomes = Vec::with_capacity(writes.len());
-        let mut rest = writes;
-        while !rest.is_empty() {
-            let (run, after) = rest.split_at(independent(rest));
-            let together = match run.len() {
-                1 => None,
-                // A group that fails may be there in part, and must not be executed again.
-                _ if !self.storage.is_atomic() => None,
-                _ if injected(MemcachedFault::CommitApart) => None,
-                _ => self.commit_together(run, most).ok(),
+    /// Makes changes as if one after the other. Those of which none depends on one before it share a commit.
+    pub(crate) fn apply(&self, changes: &[Change<'_>]) -> Vec<Result<ChangeOutcome>> {
+        let mut outcomes = Vec::with_capacity(changes.len());
+        while let Some(rest) = changes.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
+            let run = match injected(MemcachedFault::CommitApart) {
+                true => &rest[..1],
+                false => &rest[..independent(&rest[..rest.len().min(MOST_CHANGES)])],
             };
-            match together {
-                Some(together) => outcomes.extend(together),
+            match self.commit_together(run) {
+                Ok(done) => outcomes.extend(done),
+                Err(error) if run.len() == 1 => outcomes.push(Err(error)),
                 // Where there is no room for all, there may be for some.
-                None => outcomes.extend(run.iter().map(|write| self.write(write, most(write.key)))),
+                Err(_) => outcomes.extend(run.iter().flat_map(|change| self.commit_alone(change))),
             }
-            rest = after;
         }
         outcomes
     }
 
-    /// Stores values in one commit.
+    /// Makes one change.
+    pub(super) fn commit_alone(&self, change: &Change<'_>) -> Vec<Result<ChangeOutcome>> {
+        self.commit_together(slice::from_ref(change))
+            .unwrap_or_else(|error| vec![Err(error)])
+    }
+
+    /// Makes changes in one commit, of which none depends on one before it. Returns the outcomes of one or
+    /// more of them: those behind were not begun.
     ///
     /// # Errors
-    /// That of the commit: nothing is stored.
-    fn commit_together(
-        &self,
-        writes: &[Write<'_>],
-        most: &dyn Fn(&[u8]) -> u64,
-    ) -> Result<Vec<Result<WriteOutcome>>> {
+    /// That of the commit: nothing was changed.
+    fn commit_together(&self, changes: &[Change<'_>]) -> Result<Vec<Result<ChangeOutcome>>> {
         let generation = self.generation()?;
-        let mut shards: Vec<usize> = writes.iter().map(|write| shard(write.key)).collect();
-        shards.sort_unstable();
-        shards.dedup();
-        let _locks: Vec<_> = shards.into_iter().map(|shard| self.lock_shard(shard)).collect();
-        let mut decided = Vec::with_capacity(writes.len());
+        let _locks = self.lock_keys(changes);
+        let mut decisions = Vec::with_capacity(changes.len());
         let mut waiting = 0;
-        for write in writes {
-            let item = self.decide(&**generation, write, most(write.key), waiting);
-            if let Ok(Ok(item)) = &item {
-                waiting += self.storage.footprint(write.key.len(), item.bytes());
+        for change in changes {
+            if waiting >= MOST_BYTES {
+                break;
             }
-            decided.push(item);
+            let decision = self.decide(&**generation, change, waiting);
+            if let Ok(Decision {
+                effect: Effect::Put(item),
+                ..
+            }) = &decision
+            {
+                waiting += self.storage.footprint(change.key().len(), item.bytes());
+            }
+            decisions.push(decision);
         }
         let mut staged = StagedChanges::default();
-        for (write, item) in writes.iter().zip(&mut decided) {
-            if let Ok(Ok(item)) = item {
-                self.stage(write.key, item, &mut staged);
+        for (command, (change, decision)) in changes.iter().zip(&decisions).enumerate() {
+            if let Ok(decision) = decision {
+                self.stage(command, change.key(), &decision.effect, &mut staged);
             }
         }
-        self.commit(&**generation, &staged)?;
-        let outcomes = writes.iter().zip(decided).map(|(write, item)| {
-            Ok(match item? {
-                Ok(item) => self.stored(write, &item),
-                Err(refused) => refused,
-            })
+        let mut failures = self.commit(&**generation, &staged)?;
+        let outcomes = changes.iter().zip(decisions).enumerate();
+        let outcomes = outcomes.map(|(command, (change, decision))| {
+            if let Some(error) = failures.remove(&command) {
+                return Err(error);
+            }
+            let Decision { effect, mut outcome } = decision?;
+            self.conclude(change, &effect, &mut outcome);
+            Ok(outcome)
         });
         Ok(outcomes.collect())
     }
+
+    /// Locks the shards of the keys of changes.
+    fn lock_keys(&self, changes: &[Change<'_>]) -> Vec<MutexGuard<'_, ()>> {
+        if let [change] = changes {
+            return vec![self.lock(change.key())];
+        }
+        let mut shards: Vec<usize> = changes.iter().map(|change| shard(change.key())).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        shards.into_iter().map(|shard| self.lock_shard(shard)).collect()
+    }
 }
 
-/// Returns the number of writes at the beginning of which none depends on one before it.
-fn independent(writes: &[Write<'_>]) -> usize {
-    let mut written = HashSet::new();
-    let dependent = writes
+/// Returns the number of changes at the beginning of which none depends on one before it.
+fn independent(changes: &[Change<'_>]) -> usize {
+    if changes.len() == 1 {
+        return 1;
+    }
+    let mut changed = HashSet::new();
+    let dependent = changes
         .iter()
-        .position(|write| !written.insert(write.key) && write.reads_old());
-    dependent.unwrap_or(writes.len())
+        .position(|change| !changed.insert(change.key()) && change.reads_old());
+    dependent.unwrap_or(changes.len())
 }

@@ -1,6 +1,7 @@
 //! Storing items.
 
-use super::Items;
+use super::change::{Change, ChangeOutcome, Decision};
+use super::{Items, Removal};
 use crate::error::Result;
 use crate::expiry::expires_at;
 use crate::item::Item;
@@ -23,6 +24,8 @@ pub(crate) struct Write<'a> {
     /// Creates the item to which data is appended or prepended, with this time of expiry.
     pub(crate) vivify: Option<i64>,
     pub(crate) data: &'a [u8],
+    /// Most bytes of data that the item may have.
+    pub(crate) most: u64,
 }
 
 /// The outcome of a write.
@@ -50,55 +53,32 @@ impl Write<'_> {
 }
 
 impl Items {
-    /// Stores a value of at most `most` bytes of data.
-    pub(crate) fn write(&self, write: &Write<'_>, most: u64) -> Result<WriteOutcome> {
-        let generation = self.generation()?;
-        let _lock = self.lock(write.key);
-        match self.decide(&**generation, write, most, 0)? {
-            Ok(mut item) => {
-                self.save(&**generation, write.key, &mut item)?;
-                Ok(self.stored(write, &item))
-            }
-            Err(refused) => Ok(refused),
-        }
-    }
-
-    /// Returns the item that a write stores, or why it stores none. Items of `waiting` bytes wait for the
-    /// same commit. The caller holds the lock of the key until then.
-    pub(super) fn decide(
+    /// Decides on a write. Items of `waiting` bytes wait for the same commit.
+    pub(super) fn decide_write(
         &self,
         generation: &dyn ItemGeneration,
         write: &Write<'_>,
-        most: u64,
         waiting: u64,
-    ) -> Result<std::result::Result<Item, WriteOutcome>> {
+    ) -> Result<Decision> {
+        let refused = |outcome| Ok(Decision::keep(ChangeOutcome::Write(outcome)));
         let old = match write.reads_old() {
             true => self.load(generation, write.key)?,
             false => None,
         };
         let mut item = match self.changed(write, old, self.now()) {
             Ok(item) => item,
-            Err(refused) => return Ok(Err(refused)),
+            Err(outcome) => return refused(outcome),
         };
         let size = item.data().len() as u64;
-        if size > most {
-            return Ok(Err(WriteOutcome::TooLarge));
+        if size > write.most {
+            return refused(WriteOutcome::TooLarge);
         }
         if self.is_full(generation, waiting + size) {
-            return Ok(Err(WriteOutcome::NoRoom));
+            return refused(WriteOutcome::NoRoom);
         }
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
-        Ok(Ok(item))
-    }
-
-    /// Notes that the item of a write was committed, and returns the outcome.
-    pub(super) fn stored(&self, write: &Write<'_>, item: &Item) -> WriteOutcome {
-        self.accesses.stored(write.key, self.now());
-        self.counters.total_items.add(1);
-        WriteOutcome::Stored {
-            cas: item.cas,
-            size: item.data().len() as u64,
-        }
+        let stored = WriteOutcome::Stored { cas: item.cas, size };
+        Ok(Decision::put(item, ChangeOutcome::Write(stored)))
     }
 
     /// Returns the item as it is to be stored, or why it is not.
@@ -148,11 +128,8 @@ impl Items {
 
     /// Removes an item whose new value could not be stored, so that no client reads the old one.
     pub(crate) fn drop_outdated(&self, key: &[u8]) -> Result<()> {
-        let generation = self.generation()?;
-        let _lock = self.lock(key);
-        if generation.contains(key)? {
-            self.delete(&**generation, key)?;
-        }
-        Ok(())
+        let removal = Removal::default();
+        let outcomes = self.commit_alone(&Change::Remove { key, removal });
+        outcomes.into_iter().try_for_each(|outcome| outcome.map(drop))
     }
 }

@@ -63,19 +63,56 @@ pub(crate) enum Command<'a> {
     MetaNoop,
 }
 
-/// A storage command of either kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum StoreCommand<'a> {
-    Classic(Storage<'a>),
-    Meta(Meta<'a>),
+/// The block of data behind the line of a storage command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DataBlock<'a> {
+    pub(crate) key: &'a [u8],
+    /// Its length without the line end.
+    pub(crate) len: u64,
+    /// The command stores it whatever is there.
+    pub(crate) is_set: bool,
+    pub(crate) noreply: bool,
 }
 
-impl StoreCommand<'_> {
-    pub(crate) fn key(&self) -> &[u8] {
+impl Command<'_> {
+    /// Returns the block of data that follows, if the command stores one.
+    pub(crate) fn block(&self) -> Option<DataBlock<'_>> {
         match self {
-            StoreCommand::Classic(storage) => storage.key,
-            StoreCommand::Meta(meta) => &meta.key,
+            Command::Store(storage) => Some(DataBlock {
+                key: storage.key,
+                len: storage.len,
+                is_set: storage.mode == StoreMode::Set,
+                noreply: storage.noreply,
+            }),
+            Command::MetaSet(meta, len) => Some(DataBlock {
+                key: &meta.key,
+                len: *len,
+                is_set: true,
+                noreply: false,
+            }),
+            _ => None,
         }
+    }
+
+    /// Returns true if the command may change items, of which it names the keys.
+    pub(crate) fn changes_items(&self) -> bool {
+        match self {
+            Command::Get(retrieval) => retrieval.exptime.is_some(),
+            Command::MetaGet(meta) => meta.ttl.is_some() || meta.vivify.is_some() || meta.recache.is_some(),
+            Command::Store(_)
+            | Command::Delete { .. }
+            | Command::Arithmetic { .. }
+            | Command::Touch { .. }
+            | Command::MetaSet(..)
+            | Command::MetaDelete(_)
+            | Command::MetaArithmetic(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns true if the reply has values of items.
+    pub(crate) fn returns_values(&self) -> bool {
+        matches!(self, Command::Get(_) | Command::MetaGet(_))
     }
 }
 

@@ -2,25 +2,15 @@
 
 use super::{Next, VERSION, line, number};
 use crate::error::Result;
-use crate::items::{Arithmetic, Calculated, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome};
+use crate::items::{
+    Arithmetic, Calculated, Change, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome,
+};
 use crate::protocol::{Command, Retrieval, Storage, StoreMode};
 use crate::server::Shared;
 
 pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8>) -> Result<Next> {
     let (text, noreply) = match command {
         Command::Get(retrieval) => return get(shared, retrieval, reply),
-        Command::Delete { key, noreply } => (delete(shared, key)?, *noreply),
-        Command::Arithmetic {
-            key,
-            delta,
-            decrement,
-            noreply,
-        } => return arithmetic(shared, key, *delta, *decrement, *noreply, reply),
-        Command::Touch {
-            key,
-            exptime,
-            noreply,
-        } => (touch(shared, key, *exptime)?, *noreply),
         Command::FlushAll { delay, noreply } => {
             shared.items.counters.cmd_flush.add(1);
             match shared.settings.allows_flush {
@@ -48,26 +38,70 @@ pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
     Ok(Next::Continue)
 }
 
+/// `get` and `gets`.
 fn get(shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) -> Result<Next> {
-    let counters = &shared.items.counters;
+    let mut counts = Retrieved::default();
+    for key in &retrieval.keys {
+        if let Some(found) = shared.items.get(key, &Lookup::default())? {
+            counts.value(key, &found, retrieval.with_cas, reply);
+        }
+    }
+    counts.end(shared, retrieval, reply);
+    Ok(Next::Continue)
+}
+
+/// Returns the lookups of `gat` and `gats`.
+pub(super) fn lookups<'a>(retrieval: &'a Retrieval<'_>) -> impl Iterator<Item = Change<'a>> {
+    let keys = retrieval.keys.iter();
+    keys.map(|key| lookup(key, retrieval.exptime))
+}
+
+/// Returns a lookup that sets a time of expiry.
+pub(super) fn lookup(key: &[u8], ttl: Option<i64>) -> Change<'_> {
     let lookup = Lookup {
-        ttl: retrieval.exptime,
+        ttl,
         ..Lookup::default()
     };
-    let (mut hits, mut hot, all) = (0, 0, retrieval.keys.len() as u64);
-    for key in &retrieval.keys {
-        let Some(Found { item, is_copy, .. }) = shared.items.get(key, &lookup)? else {
-            continue;
-        };
-        hits += 1;
-        hot += u64::from(is_copy);
+    Change::Find { key, lookup }
+}
+
+/// Appends the reply to `gat` and `gats`.
+pub(super) fn found(
+    shared: &Shared,
+    retrieval: &Retrieval<'_>,
+    items: impl Iterator<Item = Option<Found>>,
+    reply: &mut Vec<u8>,
+) {
+    let mut counts = Retrieved::default();
+    for (key, found) in retrieval.keys.iter().zip(items) {
+        if let Some(found) = found {
+            counts.value(key, &found, retrieval.with_cas, reply);
+        }
+    }
+    counts.end(shared, retrieval, reply);
+}
+
+/// Counts of the items of a retrieval.
+#[derive(Debug, Default)]
+struct Retrieved {
+    hits: u64,
+    /// Hits that copies in DRAM have answered.
+    hot: u64,
+}
+
+impl Retrieved {
+    /// Appends an item to the reply.
+    fn value(&mut self, key: &[u8], found: &Found, with_cas: bool, reply: &mut Vec<u8>) {
+        let item = &found.item;
+        self.hits += 1;
+        self.hot += u64::from(found.is_copy);
         reply.extend_from_slice(b"VALUE ");
         reply.extend_from_slice(key);
         reply.push(b' ');
         number(reply, u64::from(item.client_flags));
         reply.push(b' ');
         number(reply, item.data().len() as u64);
-        if retrieval.with_cas {
+        if with_cas {
             reply.push(b' ');
             number(reply, item.cas);
         }
@@ -75,17 +109,22 @@ fn get(shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) -> Resul
         reply.extend_from_slice(item.data());
         reply.extend_from_slice(b"\r\n");
     }
-    line(reply, "END");
-    counters.cmd_get.add(all);
-    counters.get_hits.add(hits);
-    counters.hot_hits.add(hot);
-    counters.get_misses.add(all - hits);
-    if retrieval.exptime.is_some() {
-        counters.cmd_touch.add(all);
-        counters.touch_hits.add(hits);
-        counters.touch_misses.add(all - hits);
+
+    /// Ends the reply, and adds to the statistics.
+    fn end(self, shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) {
+        line(reply, "END");
+        let counters = &shared.items.counters;
+        let (Retrieved { hits, hot }, all) = (self, retrieval.keys.len() as u64);
+        counters.cmd_get.add(all);
+        counters.get_hits.add(hits);
+        counters.hot_hits.add(hot);
+        counters.get_misses.add(all - hits);
+        if retrieval.exptime.is_some() {
+            counters.cmd_touch.add(all);
+            counters.touch_hits.add(hits);
+            counters.touch_misses.add(all - hits);
+        }
     }
-    Ok(Next::Continue)
 }
 
 /// Returns the write that a storage command asks for, and counts it.
@@ -101,6 +140,7 @@ pub(super) fn write_of<'a>(shared: &Shared, storage: &Storage<'a>, data: &'a [u8
         invalidate: false,
         vivify: None,
         data,
+        most: shared.settings.most_data(storage.key),
     }
 }
 
@@ -134,9 +174,16 @@ pub(super) fn stored(shared: &Shared, storage: &Storage<'_>, stored: WriteOutcom
     }
 }
 
-fn delete(shared: &Shared, key: &[u8]) -> Result<&'static str> {
+/// Returns the change of `delete`.
+pub(super) fn removal(key: &[u8]) -> Change<'_> {
+    let removal = Removal::default();
+    Change::Remove { key, removal }
+}
+
+/// Appends the reply to `delete`.
+pub(super) fn deleted(shared: &Shared, outcome: RemoveOutcome, noreply: bool, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
-    Ok(match shared.items.remove(key, &Removal::default())? {
+    let text = match outcome {
         RemoveOutcome::Removed => {
             counters.delete_hits.add(1);
             "DELETED"
@@ -145,13 +192,17 @@ fn delete(shared: &Shared, key: &[u8]) -> Result<&'static str> {
             counters.delete_misses.add(1);
             "NOT_FOUND"
         }
-    })
+    };
+    if !noreply {
+        line(reply, text);
+    }
 }
 
-fn touch(shared: &Shared, key: &[u8], exptime: i64) -> Result<&'static str> {
+/// Appends the reply to `touch`.
+pub(super) fn touched(shared: &Shared, is_there: bool, noreply: bool, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     counters.cmd_touch.add(1);
-    Ok(match shared.items.touch(key, exptime)? {
+    let text = match is_there {
         true => {
             counters.touch_hits.add(1);
             "TOUCHED"
@@ -160,23 +211,15 @@ fn touch(shared: &Shared, key: &[u8], exptime: i64) -> Result<&'static str> {
             counters.touch_misses.add(1);
             "NOT_FOUND"
         }
-    })
+    };
+    if !noreply {
+        line(reply, text);
+    }
 }
 
-fn arithmetic(
-    shared: &Shared,
-    key: &[u8],
-    delta: u64,
-    decrement: bool,
-    noreply: bool,
-    reply: &mut Vec<u8>,
-) -> Result<Next> {
-    let counters = &shared.items.counters;
-    let (hits, misses) = match decrement {
-        true => (&counters.decr_hits, &counters.decr_misses),
-        false => (&counters.incr_hits, &counters.incr_misses),
-    };
-    let change = Arithmetic {
+/// Returns the change of `incr` and `decr`.
+pub(super) fn calculation(key: &[u8], delta: u64, decrement: bool) -> Change<'_> {
+    let arithmetic = Arithmetic {
         delta,
         decrement,
         cas: None,
@@ -185,7 +228,22 @@ fn arithmetic(
         vivify: None,
         initial: 0,
     };
-    let calculated = shared.items.calculate(key, &change)?;
+    Change::Calculate { key, arithmetic }
+}
+
+/// Appends the reply to `incr` and `decr`.
+pub(super) fn calculated(
+    shared: &Shared,
+    decrement: bool,
+    calculated: Calculated,
+    noreply: bool,
+    reply: &mut Vec<u8>,
+) {
+    let counters = &shared.items.counters;
+    let (hits, misses) = match decrement {
+        true => (&counters.decr_hits, &counters.decr_misses),
+        false => (&counters.incr_hits, &counters.incr_misses),
+    };
     let before = reply.len();
     match calculated {
         Calculated::Number { value, .. } => {
@@ -202,7 +260,6 @@ fn arithmetic(
     if noreply {
         reply.truncate(before);
     }
-    Ok(Next::Continue)
 }
 
 pub(super) const NOT_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";

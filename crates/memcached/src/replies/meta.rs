@@ -7,7 +7,9 @@ use super::classic::NOT_NUMERIC;
 use super::{Next, line, no_room, number};
 use crate::error::Result;
 use crate::expiry::remaining;
-use crate::items::{Access, Arithmetic, Calculated, Lookup, Removal, RemoveOutcome, Write, WriteOutcome};
+use crate::items::{
+    Access, Arithmetic, Calculated, Change, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome,
+};
 use crate::protocol::{Meta, MetaFlag, StoreMode};
 use crate::server::Shared;
 
@@ -68,26 +70,37 @@ fn status(code: &str, meta: &Meta<'_>, returned: &Returned, reply: &mut Vec<u8>)
     reply.extend_from_slice(b"\r\n");
 }
 
-/// `mg`.
+/// `mg` that changes no item.
 pub(super) fn get(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Result<Next> {
-    let counters = &shared.items.counters;
-    let wants = |wanted: &dyn Fn(&MetaFlag<'_>) -> bool| meta.returned.iter().any(wanted);
-    let lookup = Lookup {
+    let item = shared.items.get(&meta.key, &lookup(meta))?;
+    found(shared, meta, item, reply);
+    Ok(Next::Continue)
+}
+
+/// Returns the lookup that `mg` asks for.
+pub(super) fn lookup(meta: &Meta<'_>) -> Lookup {
+    let is_of_access = |flag: &MetaFlag<'_>| matches!(flag, MetaFlag::Hit | MetaFlag::LastAccess);
+    Lookup {
         no_bump: meta.no_bump,
-        with_access: wants(&|flag| matches!(flag, MetaFlag::Hit | MetaFlag::LastAccess)),
+        with_access: meta.returned.iter().any(is_of_access),
         ttl: meta.ttl,
         vivify: meta.vivify,
         recache: meta.recache,
         new_cas: meta.new_cas,
-    };
+    }
+}
+
+/// Appends the reply to `mg`.
+pub(super) fn found(shared: &Shared, meta: &Meta<'_>, found: Option<Found>, reply: &mut Vec<u8>) {
+    let counters = &shared.items.counters;
     counters.cmd_meta.add(1);
     counters.cmd_get.add(1);
-    let Some(found) = shared.items.get(&meta.key, &lookup)? else {
+    let Some(found) = found else {
         counters.get_misses.add(1);
         if !meta.quiet {
             status("EN", meta, &Returned::default(), reply);
         }
-        return Ok(Next::Continue);
+        return;
     };
     counters.get_hits.add(1);
     counters.hot_hits.add(u64::from(found.is_copy));
@@ -122,7 +135,6 @@ pub(super) fn get(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Resu
         reply.extend_from_slice(item.data());
         reply.extend_from_slice(b"\r\n");
     }
-    Ok(Next::Continue)
 }
 
 /// Returns the write that `ms` asks for, and counts it.
@@ -140,6 +152,7 @@ pub(super) fn write_of<'a>(shared: &Shared, meta: &'a Meta<'_>, data: &'a [u8]) 
         invalidate: meta.invalidate,
         vivify: meta.vivify,
         data,
+        most: shared.settings.most_data(&meta.key),
     }
 }
 
@@ -176,10 +189,8 @@ pub(super) fn stored(shared: &Shared, meta: &Meta<'_>, stored: WriteOutcome, rep
     status(code, meta, &returned, reply);
 }
 
-/// `md`.
-pub(super) fn delete(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Result<Next> {
-    let counters = &shared.items.counters;
-    counters.cmd_meta.add(1);
+/// Returns the change that `md` asks for.
+pub(super) fn removal<'a>(meta: &'a Meta<'_>) -> Change<'a> {
     let removal = Removal {
         cas: meta.cas,
         new_cas: meta.new_cas,
@@ -187,7 +198,17 @@ pub(super) fn delete(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> R
         ttl: meta.ttl,
         remove_value: meta.remove_value,
     };
-    let code = match shared.items.remove(&meta.key, &removal)? {
+    Change::Remove {
+        key: &meta.key,
+        removal,
+    }
+}
+
+/// Appends the reply to `md`.
+pub(super) fn deleted(shared: &Shared, meta: &Meta<'_>, outcome: RemoveOutcome, reply: &mut Vec<u8>) {
+    let counters = &shared.items.counters;
+    counters.cmd_meta.add(1);
+    let code = match outcome {
         RemoveOutcome::Removed => {
             counters.delete_hits.add(1);
             "HD"
@@ -201,18 +222,11 @@ pub(super) fn delete(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> R
     if !(meta.quiet && code == "HD") {
         status(code, meta, &Returned::default(), reply);
     }
-    Ok(Next::Continue)
 }
 
-/// `ma`.
-pub(super) fn arithmetic(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Result<Next> {
-    let counters = &shared.items.counters;
-    counters.cmd_meta.add(1);
-    let (hits, misses) = match meta.decrements() {
-        true => (&counters.decr_hits, &counters.decr_misses),
-        false => (&counters.incr_hits, &counters.incr_misses),
-    };
-    let change = Arithmetic {
+/// Returns the change that `ma` asks for.
+pub(super) fn calculation<'a>(meta: &'a Meta<'_>) -> Change<'a> {
+    let arithmetic = Arithmetic {
         delta: meta.delta.unwrap_or(1),
         decrement: meta.decrements(),
         cas: meta.cas,
@@ -221,15 +235,29 @@ pub(super) fn arithmetic(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) 
         vivify: meta.vivify,
         initial: meta.initial,
     };
-    match shared.items.calculate(&meta.key, &change)? {
-        Calculated::Number { value, item } => {
+    Change::Calculate {
+        key: &meta.key,
+        arithmetic,
+    }
+}
+
+/// Appends the reply to `ma`.
+pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculated, reply: &mut Vec<u8>) {
+    let counters = &shared.items.counters;
+    counters.cmd_meta.add(1);
+    let (hits, misses) = match meta.decrements() {
+        true => (&counters.decr_hits, &counters.decr_misses),
+        false => (&counters.incr_hits, &counters.incr_misses),
+    };
+    match calculated {
+        Calculated::Number { value, cas, expires } => {
             hits.add(1);
             if meta.quiet {
-                return Ok(Next::Continue);
+                return;
             }
             let returned = Returned {
-                cas: Some(item.cas),
-                ttl: Some(remaining(item.expires, shared.items.now())),
+                cas: Some(cas),
+                ttl: Some(remaining(expires, shared.items.now())),
                 ..Returned::default()
             };
             let text = value.to_string();
@@ -252,7 +280,6 @@ pub(super) fn arithmetic(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) 
         Calculated::Exists => status("EX", meta, &Returned::default(), reply),
         Calculated::NotNumeric => line(reply, NOT_NUMERIC),
     }
-    Ok(Next::Continue)
 }
 
 /// `me`.

@@ -2,6 +2,7 @@
 //!
 //! Replies are appended to a buffer that the connection sends when no further complete request has arrived.
 
+mod changes;
 mod classic;
 mod meta;
 mod statistics;
@@ -9,9 +10,10 @@ mod statistics;
 use std::time::Instant;
 
 use crate::error::MemcachedError;
-use crate::items::Write;
-use crate::protocol::{Command, StoreCommand};
+use crate::protocol::Command;
 use crate::server::Shared;
+
+pub(crate) use changes::{ChangeRequest, execute_changes};
 
 /// The version that clients are told. Some choose by it what they send: it begins with that of the memcached
 /// whose protocol this is.
@@ -27,45 +29,12 @@ pub(crate) enum Next {
     Shutdown,
 }
 
-/// A storage command with its data block.
-#[derive(Debug)]
-pub(crate) struct StoreRequest<'a> {
-    pub(crate) command: StoreCommand<'a>,
-    pub(crate) data: &'a [u8],
-}
-
-/// Executes storage commands together, and appends their replies.
-pub(crate) fn execute_stores(shared: &Shared, requests: &[StoreRequest<'_>], reply: &mut Vec<u8>) {
-    let start = Instant::now();
-    let writes: Vec<Write<'_>> = requests
-        .iter()
-        .map(|request| match &request.command {
-            StoreCommand::Classic(storage) => classic::write_of(shared, storage, request.data),
-            StoreCommand::Meta(meta) => meta::write_of(shared, meta, request.data),
-        })
-        .collect();
-    let most = |key: &[u8]| shared.settings.most_data(key);
-    let outcomes = shared.items.write_together(&writes, &most);
-    let latency = start.elapsed();
-    for (request, outcome) in requests.iter().zip(outcomes) {
-        shared.items.counters.writes.add(latency);
-        match (outcome, &request.command) {
-            (Ok(outcome), StoreCommand::Classic(storage)) => classic::stored(shared, storage, outcome, reply),
-            (Ok(outcome), StoreCommand::Meta(meta)) => meta::stored(shared, meta, outcome, reply),
-            (Err(error), _) => failed(shared, &error, reply),
-        }
-    }
-}
-
-/// Executes any other command, and appends the reply.
+/// Executes a command that changes no item of which it names the key, and appends the reply.
 pub(crate) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8>) -> Next {
     let start = Instant::now();
     let before = reply.len();
-    let counters = &shared.items.counters;
     let done = match command {
         Command::MetaGet(meta) => meta::get(shared, meta, reply),
-        Command::MetaDelete(meta) => meta::delete(shared, meta, reply),
-        Command::MetaArithmetic(meta) => meta::arithmetic(shared, meta, reply),
         Command::MetaDebug { key, is_base64 } => meta::debug(shared, key, *is_base64, reply),
         Command::MetaNoop => {
             reply.extend_from_slice(b"MN\r\n");
@@ -74,13 +43,8 @@ pub(crate) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
         Command::Stats(arguments) => statistics::write(shared, arguments, reply),
         other => classic::execute(shared, other, reply),
     };
-    match command {
-        Command::Get(_) | Command::MetaGet(_) => counters.reads.add(start.elapsed()),
-        Command::Delete { .. }
-        | Command::Arithmetic { .. }
-        | Command::MetaDelete(_)
-        | Command::MetaArithmetic(_) => counters.writes.add(start.elapsed()),
-        _ => {}
+    if command.returns_values() {
+        shared.items.counters.reads.add(start.elapsed());
     }
     done.unwrap_or_else(|error| {
         reply.truncate(before);

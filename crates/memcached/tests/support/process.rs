@@ -3,8 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Client;
 
@@ -40,6 +42,12 @@ impl ServerProcess {
 
     pub(crate) fn id(&self) -> i32 {
         self.0.id().try_into().unwrap()
+    }
+
+    /// Sends a signal, and waits for the end.
+    pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+        self.0.wait().unwrap()
     }
 
     pub(crate) fn kill(&mut self) {

@@ -1,12 +1,23 @@
 //! Changes of items in a tree.
 //!
 //! A change writes a record, makes it durable, and then makes one link lead to it by a durable store of 8
-//! bytes, in the tree or in the record before it. The nodes of the old record are free afterwards.
+//! bytes, in the tree or in the record before it. The nodes of the old record are free afterwards. Changes
+//! that are made together share the fence that makes their records durable.
 
+use super::ItemChange;
 use super::generation::{RecordPlace, TreeGeneration};
 use super::record::{self, ItemRecordHead, RecordSize};
 use crate::error::{MemcachedError, Result};
 use crate::fault::{MemcachedFault, injected};
+
+/// A record to which nothing leads yet.
+struct UnlinkedRecord {
+    nodes: Vec<u64>,
+    size: RecordSize,
+    /// Bytes of key and value.
+    bytes: u64,
+    expires: Option<u64>,
+}
 
 impl TreeGeneration {
     /// Frees the nodes of a record that nothing leads to any more. It no longer counts.
@@ -39,17 +50,77 @@ impl TreeGeneration {
         }))
     }
 
-    /// Stores an item.
-    pub(super) fn put(&self, key: &[u8], value: &[u8], expires: Option<u64>) -> Result<()> {
+    /// Makes changes in their order: at least the first one, and as many behind it as there are free nodes
+    /// for. The new records are durable with one fence before the first change is made. Returns the number of
+    /// changes that were made, and the error of the next one.
+    pub(super) fn write_group(&self, changes: &[ItemChange<'_>]) -> (usize, Result<()>) {
+        let mut records = match self.store_records(changes) {
+            Ok(records) => records.into_iter(),
+            Err(error) => return (0, Err(error)),
+        };
+        let mut made = 0;
+        while let Some(record) = records.next() {
+            let result = match (&changes[made], record) {
+                (ItemChange::Put { key, .. }, Some(record)) => self.put(key, record),
+                (change, _) => self.delete(change.key()),
+            };
+            if let Err(error) = result {
+                // Nothing leads to the records of the changes behind.
+                for UnlinkedRecord { nodes, size, .. } in records.flatten() {
+                    self.shared.slabs.free_nodes(size.class, nodes);
+                }
+                return (made, Err(error));
+            }
+            made += 1;
+        }
+        (made, Ok(()))
+    }
+
+    /// Stores the records of changes and makes them durable. Returns one for each change, `None` for those
+    /// that need none. They end where there is no free node, because changes before that may free some.
+    ///
+    /// # Errors
+    /// There is no free node for the first change, or the medium has failed: nothing leads to the records.
+    fn store_records(&self, changes: &[ItemChange<'_>]) -> Result<Vec<Option<UnlinkedRecord>>> {
         let shared = &*self.shared;
-        let hash = (shared.hash)(key);
-        let size = RecordSize::of(key.len(), value.len());
-        let nodes = shared.slabs.alloc(size, &|| shared.walk.complete())?;
         let medium = shared.slabs.medium();
-        record::store(medium, &nodes, key, value, expires);
-        if !injected(MemcachedFault::LinkUnfenced) {
+        let (mut records, mut is_fence_due) = (Vec::with_capacity(changes.len()), false);
+        for change in changes {
+            let ItemChange::Put { key, value, expires } = *change else {
+                records.push(None);
+                continue;
+            };
+            let size = RecordSize::of(key.len(), value.len());
+            let nodes = match shared.slabs.alloc(size, &|| shared.walk.complete()) {
+                Ok(nodes) => nodes,
+                Err(error) if records.is_empty() => return Err(error),
+                Err(_) => break,
+            };
+            record::store(medium, &nodes, key, value, expires);
+            is_fence_due = true;
+            records.push(Some(UnlinkedRecord {
+                nodes,
+                size,
+                bytes: (key.len() + value.len()) as u64,
+                expires,
+            }));
+        }
+        if is_fence_due && !injected(MemcachedFault::LinkUnfenced) {
             medium.fence()?;
         }
+        Ok(records)
+    }
+
+    /// Makes a record that is durable that of its key.
+    fn put(&self, key: &[u8], record: UnlinkedRecord) -> Result<()> {
+        let UnlinkedRecord {
+            nodes,
+            size,
+            bytes,
+            expires,
+        } = record;
+        let shared = &*self.shared;
+        let hash = (shared.hash)(key);
         let lock = shared.write(hash);
         let place = self.find_to_change(hash, key)?;
         if injected(MemcachedFault::FreeBeforeLink)
@@ -65,7 +136,7 @@ impl TreeGeneration {
             }
             return Err(error);
         }
-        self.count((key.len() + value.len()) as u64, size, expires);
+        self.count(bytes, size, expires);
         drop(lock);
         if let Some(old) = &place.found {
             self.free(old);
@@ -106,7 +177,7 @@ impl TreeGeneration {
     }
 
     /// Removes an item, if it is there.
-    pub(super) fn delete(&self, key: &[u8]) -> Result<()> {
+    fn delete(&self, key: &[u8]) -> Result<()> {
         let hash = (self.shared.hash)(key);
         let lock = self.shared.write(hash);
         let place = self.find_to_change(hash, key)?;

@@ -142,10 +142,19 @@ impl ItemGeneration for TreeGeneration {
     }
 
     fn write(&self, changes: &[ItemChange<'_>]) -> Result<()> {
-        changes.iter().try_for_each(|change| match *change {
-            ItemChange::Put { key, value, expires } => self.put(key, value, expires),
-            ItemChange::Delete { key } => self.delete(key),
-        })
+        self.write_in_order(changes).1
+    }
+
+    fn write_in_order(&self, changes: &[ItemChange<'_>]) -> (usize, Result<()>) {
+        let mut made = 0;
+        while made < changes.len() {
+            let (more, result) = self.write_group(&changes[made..]);
+            made += more;
+            if result.is_err() {
+                return (made, result);
+            }
+        }
+        (made, Ok(()))
     }
 
     fn scan(&self, visit: &mut dyn FnMut(ScannedItem<'_>) -> Result<bool>) -> Result<()> {

@@ -26,7 +26,11 @@ impl RecordSlabs {
         for node_size in CLASSES {
             let name = format!("{PREFIX}{node_size}");
             let mut is_new = false;
-            let mut recovery = match pool.open_slab(&name, OWNER) {
+            let opened = match injected(MemcachedFault::TrustUnsynced) {
+                true => pool.open_slab_unsynced(&name, OWNER),
+                false => pool.open_slab(&name, OWNER),
+            };
+            let mut recovery = match opened {
                 Err(PoolError::NoSuchObject { .. }) => {
                     let options = SlabOptions {
                         node_size,

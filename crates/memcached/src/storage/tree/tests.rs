@@ -12,10 +12,7 @@ use halocline_media::{Counting, Dram};
 
 use super::*;
 use crate::MemcachedError;
-use random::{Random, seed};
-
-#[path = "../../../tests/support/random.rs"]
-mod random;
+use crate::random::{Random, seed};
 
 const NOW: u64 = 1_000;
 
@@ -63,7 +60,35 @@ fn random_changes_agree_with_a_model() {
             let items = storage.current().unwrap();
             let key = format!("key{}", random.below(60)).into_bytes();
             match random.below(100) {
-                0..60 => {
+                0..10 => {
+                    let keys: Vec<_> = (0..random.below(8))
+                        .map(|_| format!("key{}", random.below(60)).into_bytes())
+                        .collect();
+                    let data = vec![random.below(256) as u8; random.below(2000) as usize];
+                    let changes: Vec<_> = keys
+                        .iter()
+                        .map(|key| match random.below(3) {
+                            0 => ItemChange::Delete { key },
+                            _ => ItemChange::Put {
+                                key,
+                                value: &data,
+                                expires: None,
+                            },
+                        })
+                        .collect();
+                    assert!(
+                        matches!(items.write_in_order(&changes), (made, Ok(())) if made == changes.len())
+                    );
+                    for change in changes {
+                        match change {
+                            ItemChange::Put { key, value, .. } => {
+                                _ = model.insert(key.to_vec(), value.to_vec())
+                            }
+                            ItemChange::Delete { key } => _ = model.remove(key),
+                        }
+                    }
+                }
+                10..60 => {
                     let most = if random.below(20) == 0 { 200_000 } else { 600 };
                     let data = vec![random.below(256) as u8; random.below(most) as usize];
                     put(&*items, &key, &data, None);
@@ -217,6 +242,41 @@ fn a_full_pool_keeps_what_it_has() {
     let key = 0_u32.to_le_bytes();
     items.write(&[ItemChange::Delete { key: &key }]).unwrap();
     put(&*items, &key, b"x", None);
+}
+
+#[test]
+fn a_group_in_a_full_pool_is_stored_as_far_as_there_is_room() {
+    let medium = Dram::with_reserve(0, 16 << 20).unwrap();
+    let pool = Pool::create_on(Arc::new(medium)).unwrap();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    let (old, new) = ([1; 4000], [2; 4000]);
+    let put_of = |key, value| ItemChange::Put {
+        key,
+        value,
+        expires: None,
+    };
+    let keys: Vec<[u8; 4]> = (0..5000_u32).map(u32::to_le_bytes).collect();
+    let all: Vec<_> = keys.iter().map(|key| put_of(key, &old)).collect();
+    let (stored, result) = items.write_in_order(&all);
+    assert!(matches!(result, Err(MemcachedError::Pool(_))));
+    assert!((1000..keys.len()).contains(&stored), "{stored} items");
+    assert_eq!(items.len(), stored as u64);
+    // The one that leaves makes room for that which follows it.
+    let changes = [
+        ItemChange::Delete { key: &keys[0] },
+        put_of(&keys[1], &new),
+        put_of(&keys[2], &new),
+        put_of(&keys[0], &new),
+        put_of(&keys[3], &new),
+    ];
+    let (made, result) = items.write_in_order(&changes);
+    assert_eq!(made, 4, "{result:?}");
+    assert!(matches!(result, Err(MemcachedError::Pool(_))));
+    for (key, expected) in [(0, new), (1, new), (2, new), (3, old)] {
+        assert_eq!(value(&*items, &keys[key]).unwrap(), expected);
+    }
+    assert_eq!(storage.stats().live_bytes, needed(&storage));
 }
 
 #[test]
