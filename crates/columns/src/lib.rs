@@ -59,11 +59,13 @@ pub use read::codes::{BLOCK_ROWS, ChunkInfo, CodeReader};
 pub use read::column::Column;
 pub use read::dictionary::Dictionary;
 pub use read::filter::CodeFilter;
+pub use read::like::LikePattern;
 pub use read::predicate::CodePredicate;
 pub use read::row_selection::RowSelection;
 pub use read::segment::Segment;
 pub use read::selection::SelectionVector;
 pub use read::space::CodeSpace;
+pub use read::string_predicate::StringPredicate;
 pub use table::add_column::add_column;
 pub use table::alter::{
     TableProperties, create_table, delete_rows, rename_column, rename_table, set_cluster, truncate,

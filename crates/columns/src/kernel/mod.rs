@@ -32,7 +32,7 @@ pub(crate) use filter::{Values, lookup, within};
 pub(crate) use rows::{places_of, unpack_rows};
 pub(crate) use selection::{ROOM, keep_rows, rows_of};
 pub(crate) use shift::shift;
-pub(crate) use strings::{SafeDecompressor, fsst_decode, string_views, view};
+pub(crate) use strings::{FSST_INSIDE, SafeDecompressor, fsst_decode, fsst_decode_all, string_views, view};
 pub(crate) use widen::{append, append_wide};
 
 use crate::format::BLOCK;

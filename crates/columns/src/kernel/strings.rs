@@ -25,24 +25,87 @@ pub(crate) fn fsst_decode(decompressor: &SafeDecompressor<'_>, codes: &[u8], out
     if escapes % 2 == 1 {
         return false;
     }
-    out.reserve(decompressor.0.max_decompression_capacity(codes));
+    out.reserve(decompressor.all.max_decompression_capacity(codes));
     let spare: &mut [MaybeUninit<u8>] = out.spare_capacity_mut();
-    let len = decompressor.0.decompress_into(codes, spare);
+    let len = decompressor.all.decompress_into(codes, spare);
     // SAFETY: the decompressor initialised `len` bytes of the spare capacity.
     unsafe { out.set_len(out.len() + len) };
     true
 }
 
+/// The place of a byte behind an escape: no string starts or ends there.
+pub(crate) const FSST_INSIDE: u32 = u32::MAX;
+
+/// Decodes codes to the front of `out`, which grows as needed, and returns the number of decoded bytes.
+/// `places` gets the place in `out` where each code was decoded to, [`FSST_INSIDE`] for a byte behind an
+/// escape, and the number of decoded bytes for the end of the codes. `None` if the codes end within an escape.
+///
+/// # Panics
+/// From 512 MiB of codes on.
+pub(crate) fn fsst_decode_all(
+    decompressor: &SafeDecompressor<'_>,
+    codes: &[u8],
+    out: &mut Vec<u8>,
+    places: &mut Vec<u32>,
+) -> Option<usize> {
+    assert!(
+        codes.len() < FSST_INSIDE as usize / SYMBOL,
+        "places count in 32 bits"
+    );
+    if out.len() < (codes.len() + 1) * SYMBOL {
+        out.resize((codes.len() + 1) * SYMBOL, 0);
+    }
+    if places.len() <= codes.len() {
+        places.resize(codes.len() + 1, 0);
+    }
+    let (mut next, mut len) = (0, 0);
+    while let Some(&code) = codes.get(next) {
+        places[next] = len as u32;
+        next += 1;
+        match decompressor.symbol(code) {
+            Some((symbol, bytes)) => {
+                // The bytes behind the symbol are overwritten by the next one.
+                out[len..len + SYMBOL].copy_from_slice(&symbol.to_le_bytes());
+                len += bytes;
+            }
+            None => {
+                out[len] = *codes.get(next)?;
+                places[next] = FSST_INSIDE;
+                next += 1;
+                len += 1;
+            }
+        }
+    }
+    places[next] = len as u32;
+    Some(len)
+}
+
+/// Bytes of the longest symbol.
+const SYMBOL: usize = size_of::<fsst::Symbol>();
+
 /// A decompressor whose symbol lengths are known to be at most 8, which `decompress_into` relies on.
-pub(crate) struct SafeDecompressor<'a>(Decompressor<'a>);
+pub(crate) struct SafeDecompressor<'a> {
+    all: Decompressor<'a>,
+    symbols: &'a [fsst::Symbol; 255],
+    lengths: &'a [u8; 255],
+}
 
 impl<'a> SafeDecompressor<'a> {
     /// `None` if a length exceeds 8.
     pub(crate) fn new(symbols: &'a [fsst::Symbol; 255], lengths: &'a [u8; 255]) -> Option<Self> {
-        lengths
-            .iter()
-            .all(|&len| len <= 8)
-            .then(|| Self(Decompressor::new(symbols, lengths)))
+        lengths.iter().all(|&len| len <= 8).then(|| Self {
+            all: Decompressor::new(symbols, lengths),
+            symbols,
+            lengths,
+        })
+    }
+
+    /// Returns the symbol of a code as a little-endian number, and its length, at most 8. `None` for an
+    /// escape.
+    #[inline(always)]
+    pub(crate) fn symbol(&self, code: u8) -> Option<(u64, usize)> {
+        let code = usize::from(code);
+        Some((self.symbols.get(code)?.to_u64(), usize::from(self.lengths[code])))
     }
 }
 
@@ -119,5 +182,16 @@ mod tests {
             assert_eq!(decoded.then(|| &out[1..]), expected, "{codes:?}");
         }
         assert!(SafeDecompressor::new(&symbols, &[9; 255]).is_none());
+        let (mut out, mut places) = (Vec::new(), Vec::new());
+        let mut decode = |codes: &[u8]| {
+            let len = fsst_decode_all(&decompressor, codes, &mut out, &mut places)?;
+            Some((out[..len].to_vec(), places[..=codes.len()].to_vec()))
+        };
+        assert_eq!(
+            decode(&[0, 255, 7, 0]),
+            Some((b"x\x07x".to_vec(), vec![0, 1, FSST_INSIDE, 2, 3]))
+        );
+        assert_eq!(decode(&[]), Some((Vec::new(), vec![0])));
+        assert_eq!(decode(&[0, 255]), None);
     }
 }

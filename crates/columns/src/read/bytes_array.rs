@@ -5,7 +5,7 @@
 //! end, so that UTF-8 is verified once for all bytes instead of string by string.
 
 use crate::format::wide;
-use crate::kernel::{string_views, view};
+use crate::kernel::{BlockMask, string_views, view};
 use crate::{ColumnsError, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
@@ -42,6 +42,20 @@ impl BytesBuilder {
         self.bytes.extend_from_slice(value);
         self.ends.push(self.bytes.len() as i64);
         self.nulls.append_non_null();
+    }
+
+    /// Pushes values that lie one behind the other in `bytes`, up to their ends. A value is NULL unless its
+    /// bit, counted from `first` on, is set.
+    pub(crate) fn push_all(&mut self, bytes: &[u8], ends: &[u32], valid: &BlockMask, first: usize) {
+        let start = self.bytes.len() as i64;
+        self.bytes.extend_from_slice(bytes);
+        self.ends.extend(ends.iter().map(|end| start + i64::from(*end)));
+        if valid.iter().all(|word| *word == u64::MAX) {
+            return self.nulls.append_n_non_nulls(ends.len());
+        }
+        for row in first..first + ends.len() {
+            self.nulls.append(valid[row / 64] >> (row % 64) & 1 == 1);
+        }
     }
 
     pub(crate) fn push_null(&mut self) {

@@ -1,11 +1,14 @@
 //! Reads of tables: columns and segments, codes in blocks, selections, strings, and the space of codes.
 
 pub(crate) mod bitset;
+pub(crate) mod byte_range;
 pub(crate) mod bytes_array;
 pub(crate) mod codes;
 pub(crate) mod column;
 pub(crate) mod dictionary;
 pub(crate) mod filter;
+pub(crate) mod filter_strings;
+pub(crate) mod like;
 pub(crate) mod predicate;
 pub(crate) mod row_selection;
 pub(crate) mod scan;
@@ -13,5 +16,6 @@ pub(crate) mod segment;
 pub(crate) mod select;
 pub(crate) mod selection;
 pub(crate) mod space;
+pub(crate) mod string_predicate;
 pub(crate) mod validity;
 pub(crate) mod verified;

@@ -5,6 +5,8 @@ use crate::format::ColumnHeader;
 use crate::format::directory::headers;
 use crate::format::meta::SegmentMeta;
 use crate::read::column::{Column, ColumnParts};
+use crate::read::filter_strings::StringConditions;
+use crate::read::string_predicate::StringPredicate;
 use crate::table::deletions::Deletions;
 use crate::{ColumnsError, Result};
 use arrow_schema::{Field, SchemaRef};
@@ -21,6 +23,7 @@ pub struct Segment {
     chunk_rows: usize,
     columns: Arc<[Column]>,
     deletions: Option<Deletions>,
+    string_conditions: Option<Arc<StringConditions>>,
 }
 
 impl Segment {
@@ -61,6 +64,7 @@ impl Segment {
             chunk_rows,
             columns: columns.collect::<Result<_>>()?,
             deletions,
+            string_conditions: None,
         })
     }
 
@@ -122,6 +126,38 @@ impl Segment {
             deletions: (!all.is_empty()).then(|| Deletions::of(all)),
             ..self.clone()
         })
+    }
+
+    /// This segment with conditions on strings, pairs of column and condition: [`select`](Self::select),
+    /// [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks), [`filter`](Self::filter) and
+    /// [`count`](Self::count) leave out the rows that do not match all of them. They are evaluated after
+    /// conditions on codes, on the stored bytes: no string is decoded further than its condition needs.
+    ///
+    /// # Errors
+    /// [`ColumnsError::TypeMismatch`] for a condition on a column that holds no strings or binary values,
+    /// [`ColumnsError::Damaged`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn with_string_conditions(&self, predicates: &[(usize, StringPredicate)]) -> Result<Self> {
+        if predicates.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut conditions = self.string_conditions.as_deref().cloned().unwrap_or_default();
+        conditions.add(self, predicates)?;
+        Ok(Self {
+            string_conditions: Some(Arc::new(conditions)),
+            ..self.clone()
+        })
+    }
+
+    /// Returns true if there are conditions on strings that rows must match to be selected.
+    pub fn has_string_conditions(&self) -> bool {
+        self.string_conditions.is_some()
+    }
+
+    pub(crate) fn string_conditions(&self) -> Option<&StringConditions> {
+        self.string_conditions.as_deref()
     }
 
     /// Rows per chunk: good bounds for morsels of a parallel scan are multiples of this.

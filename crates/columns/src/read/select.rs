@@ -2,7 +2,7 @@
 //!
 //! Per chunk, zone maps decide what they can; the rest goes by stripes of some blocks, the most selective
 //! condition first, and a block is left as soon as no row of it is kept. What a column's condition reads at
-//! once is long enough to come while the one before is compared. Invariant: rows outside of the range asked
+//! once is long enough to come while the one before is compared. Conditions on strings come last. Invariant: rows outside of the range asked
 //! for and deleted rows are never kept.
 
 use crate::codec::chunk::KeyChunk;
@@ -74,6 +74,18 @@ impl Segment {
     /// As [`select`](Self::select).
     pub fn filter(&self, predicates: &[(usize, CodePredicate)], selection: &mut RowSelection) -> Result<()> {
         self.check_rows(&(0..selection.end()))?;
+        let Some(conditions) = self.string_conditions() else {
+            return self.filter_codes(predicates, selection);
+        };
+        self.filter_codes(&[predicates, &conditions.codes].concat(), selection)?;
+        conditions.evaluation(self).filter(selection)
+    }
+
+    fn filter_codes(
+        &self,
+        predicates: &[(usize, CodePredicate)],
+        selection: &mut RowSelection,
+    ) -> Result<()> {
         let columns = self.conditions(predicates)?;
         let mut room = vec![0u64; BLOCK];
         let mut open: Option<(usize, Option<Conditions<'_>>)> = None;
@@ -128,8 +140,29 @@ impl Segment {
         })
     }
 
-    /// Calls `each` with the rows that match and are not deleted, in order.
+    /// Calls `each` with the rows that match, also the segment's conditions on strings, and are not deleted,
+    /// in order.
     fn find(
+        &self,
+        predicates: &[(usize, CodePredicate)],
+        rows: Range<usize>,
+        mut each: impl FnMut(Found<'_>),
+    ) -> Result<()> {
+        let Some(conditions) = self.string_conditions() else {
+            return self.find_live(predicates, rows, each);
+        };
+        let (mut evaluation, mut result) = (conditions.evaluation(self), Ok(()));
+        let predicates = [predicates, &conditions.codes].concat();
+        self.find_live(&predicates, rows, |found| {
+            if result.is_ok() {
+                result = evaluation.pass(&found, &mut each);
+            }
+        })?;
+        result
+    }
+
+    /// Calls `each` with the rows that match `predicates` and are not deleted, in order.
+    fn find_live(
         &self,
         predicates: &[(usize, CodePredicate)],
         rows: Range<usize>,
@@ -244,7 +277,7 @@ fn keep(
 }
 
 /// Returns true if no row is kept.
-fn is_empty(mask: &BlockMask) -> bool {
+pub(crate) fn is_empty(mask: &BlockMask) -> bool {
     // In one go: no branch for each word.
     mask.iter().fold(0, |all, word| all | word) == 0
 }

@@ -3,7 +3,7 @@
 
 use crate::common::{Shape, batch, types, values};
 use arrow_schema::DataType;
-use halocline_columns::{CodePredicate, Table, TableOptions, TableWriter};
+use halocline_columns::{CodePredicate, LikePattern, StringPredicate, Table, TableOptions, TableWriter};
 use halocline_media::{Dram, MediumAccess};
 use halocline_pool::Pool;
 use halocline_workloads::SplitMix64;
@@ -26,6 +26,15 @@ fn read_everything(table: &Table, expected: &arrow_array::RecordBatch, seed: u64
                 values(&array).into_iter().zip(values(expected)).all(same)
             });
             sound &= column.gather(&some).is_ok();
+            for predicate in [
+                StringPredicate::prefix(b"a"),
+                StringPredicate::like(LikePattern::containing("a")),
+                StringPredicate::null().not(),
+            ] {
+                if let Ok(selected) = segment.with_string_conditions(&[(i, predicate)]) {
+                    let _ = selected.count(&[], 0..rows);
+                }
+            }
             let mut codes = Vec::new();
             if let Some(space) = column.code_space() {
                 if column.read_codes(0..rows, &mut codes).is_ok() {

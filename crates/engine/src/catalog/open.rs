@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
-use halocline_columns::{ColumnsError, Segment, Table};
+use halocline_columns::{ColumnsError, Segment, StringPredicate, Table};
 use halocline_elf::TableIndex;
 
 use super::statistics::table_statistics;
@@ -141,6 +141,24 @@ impl OpenTable {
             table,
             indexes: Arc::clone(&self.indexes),
             delta: Some(Arc::clone(delta)),
+            statistics: Arc::clone(&self.statistics),
+        })
+    }
+
+    /// Adds conditions on strings to the segments, of each its own.
+    ///
+    /// # Errors
+    /// A segment is damaged.
+    pub(crate) fn with_string_conditions(
+        &self,
+        conditions: &[Vec<(usize, StringPredicate)>],
+    ) -> Result<Self, EngineError> {
+        let segments = self.table.segments().iter().zip(conditions);
+        let segments = segments.map(|(segment, conditions)| segment.with_string_conditions(conditions));
+        Ok(Self {
+            table: self.table.with_segments(segments.collect::<Result<_, _>>()?),
+            indexes: Arc::clone(&self.indexes),
+            delta: self.delta.clone(),
             statistics: Arc::clone(&self.statistics),
         })
     }

@@ -9,12 +9,20 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::codes::CodeDomain;
 use super::probe;
+use super::strings;
 use super::truth::{self, Truth};
 use crate::semantics::without_sign_of_zero;
 
 /// Evaluates the truth of a condition other than AND, OR and NOT.
 pub(crate) fn of(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
-    direct(expr, codes).or_else(|| probe::every_code(expr, codes))
+    let probed = || every_string(expr, codes).or_else(|| probe::every_code(expr, codes));
+    direct(expr, codes).or_else(probed)
+}
+
+/// Evaluates a condition that is NULL for NULL on every string of a dictionary.
+fn every_string(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {
+    let predicate = strings::read_strict(expr, codes.space.data_type())?;
+    Some(Truth::strict(codes.matching(&predicate)?, codes))
 }
 
 fn direct(expr: &Expr, codes: &CodeDomain<'_>) -> Option<Truth> {

@@ -3,7 +3,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::Field;
 use datafusion::common::ScalarValue;
-use halocline_columns::{CodePredicate, CodeSpace};
+use halocline_columns::{CodePredicate, CodeSpace, StringPredicate};
 
 use super::intervals::Intervals;
 
@@ -17,7 +17,12 @@ pub(crate) struct CodeDomain<'a> {
     pub(crate) values: Intervals,
     /// The code of NULL, if there are NULLs.
     pub(crate) nulls: Intervals,
+    /// True if a condition may be evaluated on every string of the dictionary.
+    every_string: bool,
 }
+
+/// Most strings of a dictionary on which a condition is evaluated one by one.
+const MAX_STRINGS: usize = 1 << 16;
 
 impl<'a> CodeDomain<'a> {
     pub(crate) fn new(field: &'a Field, space: &'a CodeSpace) -> Self {
@@ -31,7 +36,25 @@ impl<'a> CodeDomain<'a> {
             space,
             values,
             nulls,
+            every_string: false,
         }
+    }
+
+    /// Lets conditions be evaluated on every string of the dictionary, if there are not too many.
+    pub(crate) fn with_every_string(self) -> Self {
+        let dictionary = self.space.dictionary();
+        Self {
+            every_string: dictionary.is_some_and(|dictionary| dictionary.len() <= MAX_STRINGS),
+            ..self
+        }
+    }
+
+    /// Returns the codes of the strings that match; none unless every string may be compared.
+    pub(crate) fn matching(&self, predicate: &StringPredicate) -> Option<Intervals> {
+        if !self.every_string {
+            return None;
+        }
+        self.space.matching(predicate).ok().map(|codes| self.set(&codes))
     }
 
     /// Returns the set of codes that match `predicate`.

@@ -3,6 +3,9 @@
 //! A filter on one column whose truth depends only on the value is translated to the set of
 //! codes for which it is true, exactly, in the three-valued logic of SQL. Other filters remain expressions.
 //!
+//! Strings without codes have predicates on their bytes instead, and a dictionary of up to 65,536 strings is
+//! compared with a pattern string by string.
+//!
 //! Sets of codes are sorted ranges. A set of one range, or of at most 65,536 codes, becomes a `CodePredicate`
 //! and is reported to DataFusion as exact. Expressions that are neither comparisons nor monotone are
 //! evaluated on every code if the column has at most 1,024.
@@ -11,13 +14,14 @@ mod atom;
 mod codes;
 mod intervals;
 mod probe;
+mod strings;
 mod truth;
 
 use arrow_schema::{Field, Schema};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::Expr;
-use halocline_columns::{CodePredicate, CodeSpace};
+use halocline_columns::{CodePredicate, CodeSpace, StringPredicate};
 
 pub(crate) use intervals::both;
 
@@ -50,8 +54,24 @@ impl ColumnCondition {
 
     /// Returns the codes of `space` for which the condition is true; `None` if there is no exact translation.
     pub(crate) fn translate(&self, field: &Field, space: &CodeSpace) -> Option<CodePredicate> {
-        let codes = CodeDomain::new(field, space);
-        truth::of(&self.expr, &codes)?.yes.to_predicate(space.max_code())
+        self.translate_in(&CodeDomain::new(field, space))
+    }
+
+    /// As [`translate`](Self::translate), for the column's own codes: if there is a dictionary, its strings may
+    /// be compared one by one.
+    pub(crate) fn translate_own(&self, field: &Field, space: &CodeSpace) -> Option<CodePredicate> {
+        self.translate_in(&CodeDomain::new(field, space).with_every_string())
+    }
+
+    fn translate_in(&self, codes: &CodeDomain<'_>) -> Option<CodePredicate> {
+        truth::of(&self.expr, codes)?
+            .yes
+            .to_predicate(codes.space.max_code())
+    }
+
+    /// Returns the strings for which the condition is true; `None` if there is no exact translation.
+    pub(crate) fn on_strings(&self, field: &Field) -> Option<StringPredicate> {
+        strings::read(&self.expr, field.data_type())
     }
 }
 

@@ -140,7 +140,15 @@ fn evaluate(
             estimate.rows,
             adjacent,
         );
-        let selectivity = cost::kernel_selectivity(segment, &remaining.kernels[at]);
+        let strings = &remaining.strings[at];
+        cost += cost::fetch(
+            segment,
+            strings.iter().map(|(column, _)| *column),
+            estimate.rows,
+            adjacent,
+        );
+        let selectivity = cost::kernel_selectivity(segment, &remaining.kernels[at])
+            * cost::string_selectivity(segment, strings);
         let kept = estimate.rows * selectivity;
         let columns = fetched_columns(open, request, &remaining).into_iter();
         cost += cost::fetch(segment, columns, kept, adjacent * selectivity);
@@ -160,7 +168,10 @@ fn scan_cost(open: &OpenTable, remaining: &RemainingFilters, request: &ScanReque
     let total = open.table.rows().max(1) as f64;
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
         let own = rows * segment.rows() as f64 / total;
-        cost::scan_rows(segment, &remaining.kernels[number])
+        let (kernels, strings) = (&remaining.kernels[number], &remaining.strings[number]);
+        let compared = segment.rows() as f64 * cost::kernel_selectivity(segment, kernels);
+        cost::scan_rows(segment, kernels)
+            + compared * strings.len() as f64 * cost::nanoseconds::SCAN_STRING
             + cost::fetch(
                 segment,
                 fetched_columns(open, request, remaining).into_iter(),
@@ -193,10 +204,12 @@ fn fetched_columns(open: &OpenTable, request: &ScanRequest<'_>, remaining: &Rema
     columns
 }
 
-/// Estimates the number of rows that pass the kernels.
+/// Estimates the number of rows that pass the predicates on codes and strings.
 fn estimated_rows(open: &OpenTable, remaining: &RemainingFilters) -> f64 {
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
-        segment.rows() as f64 * cost::kernel_selectivity(segment, &remaining.kernels[number])
+        segment.rows() as f64
+            * cost::kernel_selectivity(segment, &remaining.kernels[number])
+            * cost::string_selectivity(segment, &remaining.strings[number])
     };
     open.table.segments().iter().enumerate().map(of_segment).sum()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::logical_expr::Expr;
-use halocline_columns::{CodePredicate, CodeSpace};
+use halocline_columns::{CodePredicate, CodeSpace, Segment, StringPredicate};
 use halocline_elf::TableIndex;
 
 use crate::advise::selections::IndexSelection;
@@ -14,11 +14,23 @@ use crate::filter::{ColumnCondition, both, unqualified};
 /// A predicate on the codes of each segment.
 pub(crate) type PerSegment = Vec<CodePredicate>;
 
-/// A condition translated to predicates on codes, as far as that is exact.
+/// A predicate for the scan of a segment.
+#[derive(Debug, Clone)]
+pub(crate) enum ScanPredicate {
+    /// On the codes of the column.
+    Codes(CodePredicate),
+    /// On its strings, if it has no codes.
+    Strings(StringPredicate),
+}
+
+/// Predicates on columns of a segment, by position of the column.
+pub(crate) type OnColumns<P> = Vec<(usize, P)>;
+
+/// A condition translated to predicates on codes or strings, as far as that is exact.
 #[derive(Debug)]
 pub(crate) struct Translation {
-    /// On the column of the table; none if the column of a segment has no codes or no set of codes is exact.
-    pub(crate) scan: Option<PerSegment>,
+    /// On the column of the table in each segment; none if a segment has no exact predicate.
+    pub(crate) scan: Option<Vec<ScanPredicate>>,
     /// On the dimension of each index of the table, by position among its indexes; none where the column is
     /// no dimension.
     pub(crate) indexes: Vec<Option<PerSegment>>,
@@ -54,24 +66,32 @@ impl Translation {
 
 fn translate(condition: &ColumnCondition, open: &OpenTable) -> Translation {
     let field = open.table.schema().field(condition.column);
-    let one = |space: Option<&CodeSpace>| condition.translate(field, space?);
     let segments = open.table.segments();
-    let scan: Option<PerSegment> = segments
-        .iter()
-        .map(|segment| one(segment.column(condition.column).code_space()))
-        .collect();
+    let on_strings = condition.on_strings(field);
+    let of_segment = |segment: &Segment| match segment.column(condition.column).code_space() {
+        Some(space) => condition.translate_own(field, space).map(ScanPredicate::Codes),
+        None => on_strings.clone().map(ScanPredicate::Strings),
+    };
+    let scan: Option<Vec<ScanPredicate>> = segments.iter().map(of_segment).collect();
+    let codes: Option<PerSegment> = scan.as_ref().and_then(|scan| {
+        let codes = scan.iter().map(|predicate| match predicate {
+            ScanPredicate::Codes(codes) => Some(codes.clone()),
+            ScanPredicate::Strings(_) => None,
+        });
+        codes.collect()
+    });
     let indexes = open.indexes.iter().map(|index| {
         let index = index.now()?;
         let dimension = index
             .columns()
             .iter()
             .position(|column| *column == condition.column)?;
-        if scan.is_some() {
+        if codes.is_some() {
             // A dimension has the codes of its column, if the column has any.
-            return scan.clone();
+            return codes.clone();
         }
         (0..segments.len())
-            .map(|segment| one(Some(dimension_space(&index, segment, dimension))))
+            .map(|segment| condition.translate(field, dimension_space(&index, segment, dimension)))
             .collect()
     });
     let pending = |index: &OpenIndex| index.now().is_none() && index.is_to_be_built(condition.column);
@@ -165,9 +185,10 @@ impl Filters {
         }
     }
 
-    /// Splits the conditions that are not `answered` into predicates for the scan kernels and expressions.
+    /// Splits the conditions that are not `answered` into predicates for the scan and expressions.
     pub(crate) fn remaining(&self, answered: &[bool], segments: usize) -> RemainingFilters {
-        let mut kernels: Vec<Vec<(usize, CodePredicate)>> = vec![Vec::new(); segments];
+        let mut kernels: Vec<OnColumns<CodePredicate>> = vec![Vec::new(); segments];
+        let mut strings: Vec<OnColumns<StringPredicate>> = vec![Vec::new(); segments];
         let mut expressions = self.others.clone();
         let mut described = Vec::new();
         for ((condition, translation), answered) in self.conditions.iter().zip(answered) {
@@ -175,11 +196,17 @@ impl Filters {
                 continue;
             }
             match &translation.scan {
-                Some(codes) => {
+                Some(scan) => {
                     described.push(condition.expr.to_string());
-                    for (kernel, code) in kernels.iter_mut().zip(codes) {
-                        if *code != CodePredicate::Any {
-                            kernel.push((condition.column, code.clone()));
+                    for (segment, predicate) in scan.iter().enumerate() {
+                        match predicate {
+                            ScanPredicate::Codes(CodePredicate::Any) => {}
+                            ScanPredicate::Codes(codes) => {
+                                kernels[segment].push((condition.column, codes.clone()));
+                            }
+                            ScanPredicate::Strings(predicate) => {
+                                add_strings(&mut strings[segment], condition.column, predicate);
+                            }
                         }
                     }
                 }
@@ -188,10 +215,24 @@ impl Filters {
         }
         RemainingFilters {
             kernels,
+            strings,
             described,
             expressions,
         }
     }
+}
+
+/// Adds a predicate on strings, to one on the same column if both are ranges.
+fn add_strings(predicates: &mut OnColumns<StringPredicate>, column: usize, predicate: &StringPredicate) {
+    for (other, present) in predicates.iter_mut() {
+        if *other == column
+            && let Some(both) = present.and(predicate)
+        {
+            *present = both;
+            return;
+        }
+    }
+    predicates.push((column, predicate.clone()));
 }
 
 /// The filters that an index answers.
@@ -207,8 +248,10 @@ pub(crate) struct IndexPushdown {
 /// The filters that no index answers.
 pub(crate) struct RemainingFilters {
     /// Predicates for the scan kernels, per segment.
-    pub(crate) kernels: Vec<Vec<(usize, CodePredicate)>>,
-    /// The same predicates as SQL, for EXPLAIN.
+    pub(crate) kernels: Vec<OnColumns<CodePredicate>>,
+    /// Predicates on strings without codes, per segment.
+    pub(crate) strings: Vec<OnColumns<StringPredicate>>,
+    /// All of these predicates as SQL, for EXPLAIN.
     pub(crate) described: Vec<String>,
     /// Filters that must be evaluated as expressions.
     pub(crate) expressions: Vec<Expr>,

@@ -1,6 +1,6 @@
 //! The cost model of the access paths, with all of its constants.
 
-use halocline_columns::{CodePredicate, CodeSpace, Segment};
+use halocline_columns::{CodePredicate, CodeSpace, Segment, StringPredicate};
 use halocline_elf::Estimate;
 
 /// Costs in nanoseconds on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. `halocline
@@ -13,6 +13,8 @@ pub(crate) mod nanoseconds {
     pub(crate) const ZONE: f64 = 20.0;
     /// Per value of adjacent rows: packed, and as compressed bytes.
     pub(crate) const SCAN_VALUE: (f64, f64) = (1.0, 35.0);
+    /// Per string without a code that is compared with a condition.
+    pub(crate) const SCAN_STRING: f64 = 6.0;
     /// Per value of distant rows: packed, and as compressed bytes.
     pub(crate) const FETCH_VALUE: (f64, f64) = (12.0, 75.0);
     /// Per list that a selection visits.
@@ -51,6 +53,13 @@ pub(crate) fn kernel_selectivity(segment: &Segment, predicates: &[(usize, CodePr
             .code_space()
             .map_or(1.0, |space| selectivity(predicate, space))
     };
+    predicates.iter().map(of_column).product()
+}
+
+/// Estimates the share of the rows of a segment whose strings match, assuming independent columns.
+pub(crate) fn string_selectivity(segment: &Segment, predicates: &[(usize, StringPredicate)]) -> f64 {
+    let of_column =
+        |(column, predicate): &(usize, StringPredicate)| segment.column(*column).estimated_share(predicate);
     predicates.iter().map(of_column).product()
 }
 

@@ -31,12 +31,13 @@ pub(super) fn select_ranges(
         ranges = without(&ranges, deleted);
     }
     let count: usize = ranges.iter().map(Range::len).sum();
-    if kernels.is_empty() && spec.counts_only() {
+    let all_match = kernels.is_empty() && !segment.has_string_conditions();
+    if all_match && spec.counts_only() {
         return Ok(PendingRows::Counted(count));
     }
     if count < ranges.len() * WIDE {
         let mut rows = rows_of(&ranges);
-        if !kernels.is_empty() {
+        if !all_match {
             rows = keep(segment, kernels, rows)?;
         }
         return Ok(match spec.counts_only() {

@@ -27,6 +27,7 @@ pub(crate) fn external(error: impl Into<EngineError>) -> DataFusionError {
 /// The output of a scan and the filters that it evaluates.
 #[derive(Debug)]
 pub(crate) struct ScanSpec {
+    /// The table, whose segments have the conditions on strings without codes.
     pub(crate) open: Arc<OpenTable>,
     /// Columns of the output; an index beyond the columns of the table stands for the address of the row.
     pub(crate) projection: Vec<usize>,
@@ -34,7 +35,7 @@ pub(crate) struct ScanSpec {
     pub(crate) schema: SchemaRef,
     /// Predicates for the scan kernels, per segment.
     pub(crate) kernels: Vec<Vec<(usize, CodePredicate)>>,
-    /// The same predicates as SQL, for EXPLAIN.
+    /// These predicates and the conditions on strings as SQL, for EXPLAIN.
     pub(crate) described: Vec<String>,
     /// The condition that must be evaluated on values.
     pub(crate) residual: Option<ResidualFilter>,

@@ -9,15 +9,16 @@ use datafusion::common::Statistics;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use halocline_columns::{CodePredicate, Table};
+use halocline_columns::{CodePredicate, StringPredicate, Table};
 use halocline_elf::TableIndex;
 
 use super::access_path::{AccessPath, ScanRequest, choose_access_path};
-use super::conditions::{Filters, TranslationCache, dimension_space};
+use super::conditions::{Filters, OnColumns, TranslationCache, dimension_space};
 use super::leaf::LeafExec;
 use super::morsels::{ScanMorsel, split};
 use super::scan_node::{IndexLookup, PoolScan};
 use super::spec::{ResidualFilter, ScanSpec, external, with_address};
+use crate::EngineError;
 use crate::advise::selections::SelectionRecorder;
 use crate::cancel::CancelOnDrop;
 use crate::catalog::{OpenIndex, OpenTable};
@@ -69,12 +70,21 @@ impl PoolTable {
         (!self.has_addresses()).then(|| Arc::clone(&self.open))
     }
 
-    /// Translates filters to predicates on codes, per segment; none if one of them has no exact translation.
-    pub(crate) fn conditions(open: &OpenTable, filters: &[Expr]) -> Option<Vec<Vec<(usize, CodePredicate)>>> {
+    /// Translates filters to predicates on codes, per segment, and conditions on strings without codes, which
+    /// the segments of the returned table have; none if one of them has no exact translation, or the table is
+    /// damaged.
+    pub(crate) fn selection(
+        open: &Arc<OpenTable>,
+        filters: &[Expr],
+    ) -> Option<(Arc<OpenTable>, Vec<OnColumns<CodePredicate>>)> {
         let segments = open.table.segments().len();
         let filters = Filters::read(filters, open, &TranslationCache::default());
         let remaining = filters.remaining(&vec![false; filters.conditions.len()], segments);
-        remaining.expressions.is_empty().then_some(remaining.kernels)
+        let open = with_strings(open, &remaining.strings).ok()?;
+        remaining
+            .expressions
+            .is_empty()
+            .then_some((open, remaining.kernels))
     }
 
     fn has_addresses(&self) -> bool {
@@ -244,7 +254,7 @@ impl PoolTable {
             None => None,
         };
         Ok(ScanSpec {
-            open: Arc::clone(open),
+            open: with_strings(open, &remaining.strings).map_err(external)?,
             schema: Arc::new(self.schema.project(&projection)?),
             projection,
             kernels: remaining.kernels,
@@ -291,6 +301,20 @@ impl PoolTable {
             shared_selections,
         };
         PoolScan::new(spec, Some(lookup), reason, limit, morsels, partitions)
+    }
+}
+
+/// Returns the table, whose segments have these conditions on strings.
+///
+/// # Errors
+/// A segment is damaged.
+fn with_strings(
+    open: &Arc<OpenTable>,
+    strings: &[OnColumns<StringPredicate>],
+) -> Result<Arc<OpenTable>, EngineError> {
+    match strings.iter().all(Vec::is_empty) {
+        true => Ok(Arc::clone(open)),
+        false => Ok(Arc::new(open.with_string_conditions(strings)?)),
     }
 }
 

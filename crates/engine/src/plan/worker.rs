@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
-use halocline_columns::{CodePredicate, RowId, RowSelection, Segment};
+use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, RowId, RowSelection, Segment};
 
 use super::delta_rows::read_delta_rows;
 use super::index_search::IndexSearch;
@@ -170,7 +170,8 @@ impl ScanWorker {
         let selection = elf.select(predicates).map_err(external)?;
         let kernels = &self.spec.kernels[number];
         let deleted = self.segment(number).deletions().map_err(external)?;
-        if kernels.is_empty() && deleted.is_none() && self.spec.counts_only() {
+        let all_match = kernels.is_empty() && !self.segment(number).has_string_conditions();
+        if all_match && deleted.is_none() && self.spec.counts_only() {
             return Ok(PendingRows::Counted(search.count(&selection)?));
         }
         if elf.is_clustered() {
@@ -181,7 +182,7 @@ impl ScanWorker {
         if let Some(deleted) = deleted {
             rows.retain(|row| !deleted.contains(*row));
         }
-        if !kernels.is_empty() {
+        if !all_match {
             rows = keep(self.segment(number), kernels, rows)?;
         }
         Ok(if self.spec.counts_only() {
@@ -319,8 +320,8 @@ fn sort(rows: &mut Vec<RowId>, of: usize) {
     }
 }
 
-/// Returns the sorted rows that match all conditions: scans their span if they are dense in it, else tests
-/// them one by one.
+/// Returns the sorted rows that match all conditions, also those of the segment on strings: scans their span
+/// if they are dense in it, else tests them one by one.
 pub(super) fn keep(
     segment: &Segment,
     kernels: &[(usize, CodePredicate)],
@@ -346,5 +347,25 @@ pub(super) fn keep(
         let mut codes = codes.iter();
         rows.retain(|_| codes.next().is_some_and(|code| predicate.matches(*code)));
     }
-    Ok(rows)
+    if !segment.has_string_conditions() {
+        return Ok(rows);
+    }
+    let mut selection = selection_of(&rows);
+    segment.filter(&[], &mut selection).map_err(external)?;
+    Ok(selection.rows().collect())
+}
+
+/// Returns sorted rows as a selection.
+fn selection_of(rows: &[RowId]) -> RowSelection {
+    let first = |row: &RowId| *row as usize / BLOCK_ROWS * BLOCK_ROWS;
+    let mut selection = RowSelection::default();
+    for of_block in rows.chunk_by(|left, right| first(left) == first(right)) {
+        let mut mask = BlockMask::default();
+        for row in of_block {
+            let bit = *row as usize % BLOCK_ROWS;
+            mask[bit / 64] |= 1 << (bit % 64);
+        }
+        selection.add_block(first(&of_block[0]), &mask);
+    }
+    selection
 }

@@ -27,7 +27,7 @@ const DENSE: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct DimensionScan {
     open: Arc<OpenTable>,
-    /// Predicates on codes, per segment.
+    /// Predicates on codes, per segment; those on strings without codes are part of the segments.
     conditions: Vec<Vec<(usize, CodePredicate)>>,
     filter: String,
     keys: Vec<usize>,
@@ -91,9 +91,10 @@ impl DimensionScan {
         if !(whole && coded) {
             return None;
         }
+        let (selected, conditions) = PoolTable::selection(&open, &filters)?;
         let statistics = StatisticsContext::new().compute(values.as_ref(), &StatisticsArgs::new());
         Some(DimensionScan {
-            conditions: PoolTable::conditions(&open, &filters)?,
+            conditions,
             filter: filters
                 .iter()
                 .map(ToString::to_string)
@@ -103,7 +104,7 @@ impl DimensionScan {
             attributes,
             statistics: statistics.unwrap_or_else(|_| Arc::new(Statistics::new_unknown(&fields))),
             values: Arc::clone(values),
-            open,
+            open: selected,
             metrics: ExecutionPlanMetricsSet::new(),
         })
     }

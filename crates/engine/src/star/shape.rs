@@ -19,7 +19,8 @@ pub(super) struct StarShape {
     pub(super) fact: Arc<OpenTable>,
     /// The fact table's own conditions.
     pub(super) filters: Vec<Expr>,
-    /// The same conditions as predicates on codes, per segment.
+    /// The same conditions as predicates on codes, per segment; those on strings without codes are part of the
+    /// segments.
     pub(super) conditions: Vec<Vec<(usize, CodePredicate)>>,
     pub(super) branches: Vec<Branch>,
     /// For each grouping expression, the branch and the attribute of the branch.
@@ -54,9 +55,10 @@ impl StarShape {
         if branches.is_empty() || !fact.is_readable(&branches, &aggregates) {
             return None;
         }
+        let (fact, conditions) = PoolTable::selection(&fact.open, &filters)?;
         Some(StarShape {
-            conditions: PoolTable::conditions(&fact.open, &filters)?,
-            fact: fact.open,
+            conditions,
+            fact,
             filters,
             branches,
             groups,

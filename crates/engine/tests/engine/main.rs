@@ -30,6 +30,7 @@ mod scans;
 mod star;
 mod star_random;
 mod statements;
+mod string_conditions;
 mod support;
 mod tpch;
 mod transactions;

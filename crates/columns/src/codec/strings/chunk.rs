@@ -5,17 +5,22 @@
 //! counted from the base of its block), validity bitmap, bytes. A NULL takes no bytes. Damaged sections give
 //! errors or wrong strings, never a read outside of the chunk.
 
-use super::{Defect, StringsCodec, StringsDecoder};
+use super::block::{BlockStrings, DecodedStrings};
+use super::{Defect, StringsCodec, StringsDecoder, StringsRoom};
 use crate::format::{ALIGN, BLOCK, BLOCK_BYTES_PER_BIT, ChunkEntry, StringsHeader};
-use crate::kernel::{self, Lane, unpack, unpack_one, with_lane};
+use crate::kernel::{self, BlockMask, Lane, unpack, unpack_one, with_lane};
 use crate::read::bytes_array::BytesBuilder;
 use crate::read::row_selection::{SelectedBlock, SelectedBlocks};
 use std::ops::Range;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 const HEADER: usize = size_of::<StringsHeader>();
 /// Selected rows of a block from which the starts of all of its strings are unpacked.
 const WHOLE_BLOCK_ROWS: usize = 24;
+/// Selected rows of a block from which all of its strings are decoded.
+const DECODED_BLOCK_ROWS: usize = BLOCK * 3 / 8;
+/// Stored bytes of a block up to which its strings are looked at together.
+const WHOLE_BLOCK_BYTES: usize = 1 << 20;
 pub(super) const LENGTH: Defect = "a section of the chunk lies outside of it";
 
 /// A chunk of strings, checked and ready to be read.
@@ -93,6 +98,41 @@ impl<'a> StringsChunk<'a> {
         <[L]>::ref_from_bytes(&self.offsets[block * len..(block + 1) * len]).expect("sections are aligned")
     }
 
+    /// Returns the rows of a block that are not NULL. Bits behind the last row are unspecified.
+    pub(crate) fn validity_of(&self, block: usize) -> BlockMask {
+        let Some(validity) = self.validity else {
+            return [if self.entry.nulls > 0 { 0 } else { u64::MAX }; BLOCK / 64];
+        };
+        let mut mask = BlockMask::default();
+        let bytes = &validity[block * BLOCK / 8..];
+        let bytes = &bytes[..bytes.len().min(BLOCK / 8)];
+        mask.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+        mask
+    }
+
+    /// Returns the stored strings of a block; `None` if they are so long that they are better looked at one by
+    /// one, or all rows of the chunk are NULL.
+    ///
+    /// # Errors
+    /// A text that says what is wrong with the chunk.
+    pub(crate) fn strings_of(&self, block: usize) -> Result<Option<BlockStrings<'a>>, Defect> {
+        let Some(&[base, end]) = self.bases.get(block..block + 2) else {
+            return Ok(None);
+        };
+        let bytes = self.stored(base, end)?;
+        if bytes.len() > WHOLE_BLOCK_BYTES {
+            return Ok(None);
+        }
+        let mut starts = [0; BLOCK + 1];
+        with_lane!(self.width, L => {
+            let mut lanes = [L::default(); BLOCK];
+            unpack(self.width, self.lanes::<L>(block), &mut lanes);
+            starts.iter_mut().zip(lanes).for_each(|(start, lane)| *start = lane.widen() as u32);
+        });
+        let rows = (self.entry.rows as usize - block * BLOCK).min(BLOCK);
+        BlockStrings::new(bytes, starts, rows).map(Some)
+    }
+
     /// Calls `each` with the stored bytes of some rows of a block, `None` for NULL. All starts of the block
     /// are unpacked.
     fn for_each_of_block(
@@ -128,7 +168,7 @@ impl<'a> StringsChunk<'a> {
     }
 
     /// The stored bytes of one row. O(1).
-    fn stored_one(&self, row: usize) -> Result<Option<&'a [u8]>, Defect> {
+    pub(crate) fn stored_one(&self, row: usize) -> Result<Option<&'a [u8]>, Defect> {
         if self.bases.is_empty() || self.is_null(row) {
             return Ok(None);
         }
@@ -150,13 +190,23 @@ impl<'a> StringsChunk<'a> {
     /// # Errors
     /// A text that says what is wrong with the chunk.
     pub(crate) fn read(&self, rows: Range<usize>, out: &mut BytesBuilder) -> Result<(), Defect> {
-        let decoder = self.decoder()?;
-        let mut each = |stored: Option<&'a [u8]>| push(decoder.as_ref(), stored, out);
+        let (decoder, mut room) = (self.decoder()?, StringsRoom::default());
         let mut row = rows.start;
         while row < rows.end {
             let (block, first) = (row / BLOCK, row % BLOCK);
             let last = (rows.end - block * BLOCK).min(BLOCK);
-            self.for_each_of_block(block, first..last, &mut each)?;
+            match decoder.as_ref().zip(self.strings_of(block)?) {
+                Some((decoder, strings)) => {
+                    let valid = self.validity_of(block);
+                    strings.for_each_part(first..last, decoder, &mut room, |first, part| {
+                        out.push_all(part.bytes, part.ends(), &valid, first);
+                    })?;
+                }
+                None => {
+                    let mut each = |stored: Option<&'a [u8]>| push(decoder.as_ref(), stored, out);
+                    self.for_each_of_block(block, first..last, &mut each)?;
+                }
+            }
             row = block * BLOCK + last;
         }
         Ok(())
@@ -171,9 +221,24 @@ impl<'a> StringsChunk<'a> {
         selected: SelectedBlocks<'_>,
         out: &mut BytesBuilder,
     ) -> Result<(), Defect> {
-        let decoder = self.decoder()?;
-        let mut each = |stored: Option<&'a [u8]>| push(decoder.as_ref(), stored, out);
+        let (decoder, mut room) = (self.decoder()?, StringsRoom::default());
         for SelectedBlock { number, mask, rows } in selected.iter() {
+            if rows >= DECODED_BLOCK_ROWS
+                && let Some((decoder, strings)) = decoder.as_ref().zip(self.strings_of(number)?)
+            {
+                let (valid, is_whole) = (self.validity_of(number), rows == strings.rows());
+                strings.for_each_part(
+                    0..strings.rows(),
+                    decoder,
+                    &mut room,
+                    |first, part| match is_whole {
+                        true => out.push_all(part.bytes, part.ends(), &valid, first),
+                        false => push_selected(&part, first, mask, &valid, out),
+                    },
+                )?;
+                continue;
+            }
+            let mut each = |stored: Option<&'a [u8]>| push(decoder.as_ref(), stored, out);
             let mut of_block = kernel::set_bits(mask);
             if rows < WHOLE_BLOCK_ROWS {
                 of_block.try_for_each(|row| each(self.stored_one(number * BLOCK + row)?))?;
@@ -194,8 +259,25 @@ impl<'a> StringsChunk<'a> {
             .try_for_each(|&row| push(decoder.as_ref(), self.stored_one(row as usize - first)?, out))
     }
 
-    fn decoder(&self) -> Result<Option<StringsDecoder<'_>>, Defect> {
+    pub(crate) fn decoder(&self) -> Result<Option<StringsDecoder<'_>>, Defect> {
         self.codec.as_ref().map(StringsCodec::decoder).transpose()
+    }
+}
+
+/// Pushes the selected ones of some decoded strings, the first of which is row `first` of the block.
+fn push_selected(
+    strings: &DecodedStrings<'_>,
+    first: usize,
+    selected: &BlockMask,
+    valid: &BlockMask,
+    out: &mut BytesBuilder,
+) {
+    let is_set = |mask: &BlockMask, row: usize| mask[row / 64] >> (row % 64) & 1 == 1;
+    for row in (first..first + strings.rows).filter(|row| is_set(selected, *row)) {
+        match is_set(valid, row) {
+            true => out.push(strings.get(row - first)),
+            false => out.push_null(),
+        }
     }
 }
 
@@ -222,7 +304,6 @@ mod tests {
     use arrow_array::cast::AsArray;
     use arrow_schema::DataType;
     use proptest::prelude::*;
-    use zerocopy::IntoBytes;
 
     fn encode(strings: &[Option<Vec<u8>>]) -> Encoded {
         let mut pending = PendingStrings::default();

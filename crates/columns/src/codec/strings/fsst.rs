@@ -1,16 +1,20 @@
 //! Strings compressed by FSST (Boncz, Neumann and Leis, PVLDB 13(11), 2020) with a table of symbols of their
 //! chunk.
 
-use super::{Defect, StoredStrings, StringCodec, StringList};
+use super::constant::Constant;
+use super::{Defect, Head, StoredStrings, StringCodec, StringList, StringsRoom};
 use crate::format::CODEC_FSST;
-use crate::kernel::{SafeDecompressor, fsst_decode};
+use crate::kernel::{FSST_INSIDE, SafeDecompressor, fsst_decode, fsst_decode_all};
 use crate::read::bytes_array::BytesBuilder;
 use fsst::{Compressor, Symbol};
+use std::cmp::Ordering;
 
 /// Chunks with fewer bytes than this are not compressed: the symbol table would outweigh what it saves.
 const WORTH_COMPRESSING: usize = 4096;
 /// Bytes of a symbol and its length in the table: all symbols come first, then all lengths.
 const SYMBOL_BYTES: usize = 9;
+
+const DANGLING: Defect = "a compressed string ends within an escape";
 
 /// The symbol table of a chunk.
 #[derive(Debug)]
@@ -68,7 +72,68 @@ impl StringCodec for Fsst {
     fn decode(decoder: &SafeDecompressor<'_>, codes: &[u8], out: &mut BytesBuilder) -> Result<(), Defect> {
         match out.push_with(|bytes| fsst_decode(decoder, codes, bytes)) {
             true => Ok(()),
-            false => Err("a compressed string ends within an escape"),
+            false => Err(DANGLING),
         }
+    }
+
+    fn head(decoder: &SafeDecompressor<'_>, first: u8) -> Option<Head> {
+        let (symbol, len) = decoder.symbol(first)?;
+        let bytes = symbol.to_le_bytes();
+        Some(Head { bytes, len })
+    }
+
+    fn compare(
+        decoder: &SafeDecompressor<'_>,
+        stored: &[u8],
+        constant: &Constant,
+    ) -> Result<Ordering, Defect> {
+        let (mut at, mut codes) = (0, stored.iter());
+        while let Some(&code) = codes.next() {
+            let (symbol, len) = match decoder.symbol(code) {
+                Some(symbol) => symbol,
+                None => (u64::from(*codes.next().ok_or(DANGLING)?), 1),
+            };
+            let (word, left) = (constant.word(at), constant.len() - at);
+            let differing = symbol ^ word;
+            // Bytes behind the symbol, or behind the constant, are not compared.
+            let first = differing.trailing_zeros() as usize / 8;
+            if first < len.min(left) {
+                let byte = |word: u64| word.to_le_bytes()[first];
+                return Ok(byte(symbol).cmp(&byte(word)));
+            }
+            if len > left {
+                return Ok(Ordering::Greater);
+            }
+            at += len;
+        }
+        Ok(at.cmp(&constant.len()))
+    }
+
+    fn decode_all<'b>(
+        decoder: &SafeDecompressor<'_>,
+        stored: &'b [u8],
+        starts: &mut [u32],
+        room: &'b mut StringsRoom,
+    ) -> Result<&'b [u8], Defect> {
+        let StringsRoom {
+            bytes,
+            places,
+            single,
+        } = room;
+        if starts.is_empty() {
+            single.clear();
+            return match fsst_decode(decoder, stored, single) {
+                true => Ok(single.as_slice()),
+                false => Err(DANGLING),
+            };
+        }
+        let decoded = fsst_decode_all(decoder, stored, bytes, places).ok_or(DANGLING)?;
+        for start in starts {
+            *start = places[*start as usize];
+            if *start == FSST_INSIDE {
+                return Err(DANGLING);
+            }
+        }
+        Ok(&bytes[..decoded])
     }
 }

@@ -4,13 +4,21 @@
 //! and in the table that decodes them. A codec is one file that implements [`StringCodec`], and one line in
 //! the list of [`string_codecs!`] below.
 
+pub(crate) mod block;
 pub(crate) mod chunk;
+pub(crate) mod constant;
+pub(crate) mod filter;
+#[cfg(test)]
+mod filter_tests;
 mod fsst;
+mod heads;
 pub(crate) mod pending;
 mod raw;
 
 use crate::read::bytes_array::BytesBuilder;
+use constant::Constant;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// The reason why a chunk cannot be read.
 pub(crate) type Defect = &'static str;
@@ -45,6 +53,29 @@ pub(crate) struct StoredStrings<'a> {
     pub(crate) ends: Cow<'a, [u64]>,
 }
 
+/// The bytes that strings begin with, up to eight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) bytes: [u8; 8],
+    pub(crate) len: usize,
+}
+
+impl Head {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Room for decoded strings, which keeps its size from one use to the next.
+#[derive(Debug, Default)]
+pub(crate) struct StringsRoom {
+    /// Strings that are decoded together, and the places of their codes.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) places: Vec<u32>,
+    /// A string that is decoded alone.
+    pub(crate) single: Vec<u8>,
+}
+
 /// A way to store strings, each so that it is decoded without the others.
 pub(crate) trait StringCodec: Sized {
     /// The number of the codec in [`ChunkEntry::encoding`](crate::format::ChunkEntry::encoding).
@@ -73,6 +104,32 @@ pub(crate) trait StringCodec: Sized {
     /// # Errors
     /// It cannot be decoded.
     fn decode(decoder: &Self::Decoder<'_>, stored: &[u8], out: &mut BytesBuilder) -> Result<(), Defect>;
+
+    /// Returns the bytes that every string begins with whose stored bytes begin with `first`. `None` if that
+    /// byte alone says nothing.
+    fn head(decoder: &Self::Decoder<'_>, first: u8) -> Option<Head>;
+
+    /// Compares a stored string with a constant. No more of it is decoded than decides.
+    ///
+    /// # Errors
+    /// It cannot be decoded.
+    fn compare(decoder: &Self::Decoder<'_>, stored: &[u8], constant: &Constant) -> Result<Ordering, Defect>;
+
+    /// Decodes strings that are stored one behind the other, without a loop for each of them. `starts` are
+    /// their starts in `stored`, which ascend up to its length, and become their starts in the result; a
+    /// single string needs none.
+    ///
+    /// # Errors
+    /// They cannot be decoded.
+    ///
+    /// # Panics
+    /// From 512 MiB on, unless there are no starts.
+    fn decode_all<'b>(
+        decoder: &Self::Decoder<'_>,
+        stored: &'b [u8],
+        starts: &mut [u32],
+        room: &'b mut StringsRoom,
+    ) -> Result<&'b [u8], Defect>;
 }
 
 /// Generates [`StringsCodec`], [`StringsDecoder`] and [`encode`] from the list of codecs, the first of which
@@ -124,6 +181,33 @@ macro_rules! string_codecs {
             /// It cannot be decoded.
             pub(crate) fn decode(&self, stored: &[u8], out: &mut BytesBuilder) -> Result<(), Defect> {
                 match self { $(Self::$name(decoder) => <$codec>::decode(decoder, stored, out)),* }
+            }
+
+            /// As [`StringCodec::head`].
+            pub(crate) fn head(&self, first: u8) -> Option<Head> {
+                match self { $(Self::$name(decoder) => <$codec>::head(decoder, first)),* }
+            }
+
+            /// As [`StringCodec::compare`].
+            ///
+            /// # Errors
+            /// The string cannot be decoded.
+            #[inline]
+            pub(crate) fn compare(&self, stored: &[u8], constant: &Constant) -> Result<Ordering, Defect> {
+                match self { $(Self::$name(decoder) => <$codec>::compare(decoder, stored, constant)),* }
+            }
+
+            /// As [`StringCodec::decode_all`].
+            ///
+            /// # Errors
+            /// The strings cannot be decoded.
+            pub(crate) fn decode_all<'b>(
+                &self,
+                stored: &'b [u8],
+                starts: &mut [u32],
+                room: &'b mut StringsRoom,
+            ) -> Result<&'b [u8], Defect> {
+                match self { $(Self::$name(decoder) => <$codec>::decode_all(decoder, stored, starts, room)),* }
             }
         }
     };

@@ -1,9 +1,11 @@
 //! Strings as they are.
 
-use super::{Defect, StoredStrings, StringCodec, StringList};
+use super::constant::Constant;
+use super::{Defect, Head, StoredStrings, StringCodec, StringList, StringsRoom};
 use crate::format::CODEC_RAW_STRINGS;
 use crate::read::bytes_array::BytesBuilder;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// Strings that are not compressed.
 #[derive(Debug)]
@@ -34,5 +36,23 @@ impl StringCodec for Raw {
     fn decode((): &(), stored: &[u8], out: &mut BytesBuilder) -> Result<(), Defect> {
         out.push(stored);
         Ok(())
+    }
+
+    fn head((): &(), first: u8) -> Option<Head> {
+        let bytes = [first, 0, 0, 0, 0, 0, 0, 0];
+        Some(Head { bytes, len: 1 })
+    }
+
+    fn compare((): &(), stored: &[u8], constant: &Constant) -> Result<Ordering, Defect> {
+        Ok(stored.cmp(constant.as_bytes()))
+    }
+
+    fn decode_all<'b>(
+        (): &(),
+        stored: &'b [u8],
+        _: &mut [u32],
+        _: &'b mut StringsRoom,
+    ) -> Result<&'b [u8], Defect> {
+        Ok(stored)
     }
 }
