@@ -49,6 +49,7 @@ mod types;
 mod write;
 
 pub use codec::Encoding;
+pub use codec::sketch::DistinctSketch;
 pub use error::{ColumnsError, Result};
 pub use format::meta::uid_of_version_1;
 pub use format::wide::holds_wide_decimals;

@@ -169,7 +169,7 @@ impl FromStr for SwitchSetting {
             "off" | "false" => Ok(Self(false)),
             "on" | "true" => Ok(Self(true)),
             other => Err(DataFusionError::Configuration(format!(
-                "halocline.star_join is on or off, not '{other}'"
+                "the setting is on or off, not '{other}'"
             ))),
         }
     }
@@ -215,6 +215,8 @@ pub(crate) struct SessionSettings {
     pub(crate) dram_budget: Option<u64>,
     /// `halocline.star_join`.
     pub(crate) star_join: SwitchSetting,
+    /// `halocline.join_order`.
+    pub(crate) join_order: SwitchSetting,
     /// `halocline.verify`, of all sessions of the database.
     pub(crate) verify: VerifySetting,
     /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.
@@ -266,13 +268,14 @@ impl ExtensionOptions for SessionSettings {
                 self.dram_budget = read_limit(value).map_err(wrong)?;
             }
             "star_join" => self.star_join = value.parse()?,
+            "join_order" => self.join_order = value.parse()?,
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
             "lock_wait" => self.lock_wait = value.parse()?,
             _ => {
                 let text = format!(
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
-                     halocline.compaction, halocline.dram_budget, halocline.verify, halocline.scrub and \
+                     halocline.join_order, halocline.compaction, halocline.dram_budget, halocline.verify, halocline.scrub and \
                      halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
@@ -292,6 +295,11 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.star_join".into(),
                 value: Some(self.star_join.to_string()),
                 description: "Whether aggregates over star joins become one fused pipeline: on or off",
+            },
+            ConfigEntry {
+                key: "halocline.join_order".into(),
+                value: Some(self.join_order.to_string()),
+                description: "Whether joins are ordered by their estimated cost: on or off",
             },
             ConfigEntry {
                 key: "halocline.compaction".into(),

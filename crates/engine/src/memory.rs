@@ -35,6 +35,20 @@ const LEAST_ROWS: usize = 1024;
 /// Least memory of all queries together in bytes.
 const LEAST_POOL: usize = 32 << 20;
 
+/// Rows of a build side that one thread collects into a hash table for all, if there were one thread.
+const COLLECTED_ROWS: usize = 32 << 20;
+/// The same at least, whatever the number of threads.
+const LEAST_COLLECTED_ROWS: usize = 128 << 10;
+/// Bytes that a row of a build side is taken for.
+const BYTES_OF_ROW: usize = 64;
+
+/// Returns the estimated rows of a build side up to which it is collected rather than that both sides are
+/// partitioned. Partitioning copies each row of both sides once, which all threads share; collecting leaves all
+/// threads but one without work. So it pays up to a number of rows that falls with the square of the threads.
+fn collected_rows(threads: usize) -> usize {
+    (COLLECTED_ROWS / (threads * threads)).max(LEAST_COLLECTED_ROWS)
+}
+
 /// A budget of DRAM in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryBudget(usize);
@@ -66,7 +80,7 @@ impl MemoryBudget {
     }
 
     /// Sets the sizes that DataFusion does not take from the memory there is: buffers of each thread, rows of
-    /// a batch. `threads` is the most that a query may have.
+    /// a batch, rows that a hash join collects. `threads` is the most that a query may have.
     pub(crate) fn configure(self, config: SessionConfig, threads: usize) -> SessionConfig {
         let work = self.work().max(LEAST_POOL);
         let threads = threads.min(work / OF_A_THREAD).max(1);
@@ -74,6 +88,10 @@ impl MemoryBudget {
         let mut config = config
             .with_target_partitions(threads)
             .with_batch_size(rows.max(LEAST_ROWS));
+        let optimizer = &mut config.options_mut().optimizer;
+        let collected = collected_rows(threads).min(work / 4 / BYTES_OF_ROW);
+        optimizer.hash_join_single_partition_threshold_rows = collected;
+        optimizer.hash_join_single_partition_threshold = collected * BYTES_OF_ROW;
         let execution = &mut config.options_mut().execution;
         let of_sort = execution.sort_spill_reservation_bytes;
         execution.sort_spill_reservation_bytes = of_sort.min(work / threads / 8);

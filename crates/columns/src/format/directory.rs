@@ -1,5 +1,5 @@
-//! The directory extent of a segment: its header, the headers of its columns, and the chunk entries of all of
-//! them.
+//! The directory extent of a segment: its header, the headers of its columns, the chunk entries of all of them,
+//! and their sketches.
 
 use crate::Result;
 use crate::error::damaged;
@@ -10,8 +10,14 @@ use zerocopy::{FromBytes, IntoBytes};
 /// A column of a directory that is to be written; where its entries are is filled in by [`encode`].
 pub(crate) type ColumnEntries<'a> = (ColumnHeader, Cow<'a, [ChunkEntry]>);
 
-/// The bytes of a directory.
-pub(crate) fn encode(rows: u64, chunk_rows: u32, parts: u32, columns: &[ColumnEntries<'_>]) -> Vec<u8> {
+/// The bytes of a directory. `sketches` are those of all columns, encoded; empty if they are unknown.
+pub(crate) fn encode(
+    rows: u64,
+    chunk_rows: u32,
+    parts: u32,
+    columns: &[ColumnEntries<'_>],
+    sketches: &[u8],
+) -> Vec<u8> {
     let mut entries_at = size_of::<SegmentHeader>() + columns.len() * size_of::<ColumnHeader>();
     let headers: Vec<ColumnHeader> = columns
         .iter()
@@ -32,7 +38,10 @@ pub(crate) fn encode(rows: u64, chunk_rows: u32, parts: u32, columns: &[ColumnEn
         chunk_rows,
         columns: columns.len() as u32,
         parts,
-        reserved: [0; 7],
+        sketches_len: sketches.len() as u32,
+        sketches: if sketches.is_empty() { 0 } else { entries_at as u64 },
+        sketches_checksum: if sketches.is_empty() { 0 } else { checksum(sketches) },
+        reserved: [0; 2],
     };
     let mut directory = [header.as_bytes(), headers.as_bytes()].concat();
     header.checksum = checksum(&directory);
@@ -40,6 +49,7 @@ pub(crate) fn encode(rows: u64, chunk_rows: u32, parts: u32, columns: &[ColumnEn
     columns
         .iter()
         .for_each(|(_, entries)| directory.extend_from_slice(entries.as_bytes()));
+    directory.extend_from_slice(sketches);
     directory
 }
 

@@ -39,7 +39,8 @@ macro_rules! compare {
 
 #[test]
 fn structures_are_as_documented() {
-    compare!(SegmentHeader: magic, checksum, rows, chunk_rows, columns, parts, reserved);
+    compare!(SegmentHeader: magic, checksum, rows, chunk_rows, columns, parts, sketches_len, sketches,
+        sketches_checksum, reserved);
     compare!(ColumnHeader: min, max, nulls, distinct, entries, entries_checksum, bytes, dictionary_offset,
         dictionary_len, dictionary_part, chunks, kind, reserved);
     compare!(ChunkEntry: offset, len, min, max, null_marker, checksum, rows, nulls, part, encoding, width, distinct);

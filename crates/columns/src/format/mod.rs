@@ -2,7 +2,7 @@
 //! (chunks and dictionaries). docs/format.md has the same tables; a test compares them.
 //!
 //! Which fields are trusted when: opening a table checks the magic, the version, the header checksums and
-//! that the chunk entries lie within the directory extent. A chunk entry is checked when its chunk is read;
+//! that the chunk entries lie within the directory extent. Sketches are checked when they are read. A chunk entry is checked when its chunk is read;
 //! chunk bytes are covered by the pool's extent checksum and by `ChunkEntry::checksum`, which only
 //! `Table::check` verifies.
 
@@ -10,6 +10,7 @@ pub(crate) mod directory;
 #[cfg(test)]
 mod format_tests;
 pub(crate) mod meta;
+pub(crate) mod sketches;
 pub(crate) mod wide;
 
 use std::mem::{offset_of, size_of};
@@ -47,8 +48,14 @@ pub(crate) struct SegmentHeader {
     pub columns: u32,
     /// Part extents that follow the directory extent in the object.
     pub parts: u32,
+    /// Bytes of the sketches of the columns, 0 if there are none.
+    pub sketches_len: u32,
+    /// Offset of the sketches in the directory extent.
+    pub sketches: u64,
+    /// xxh3-64 of the sketches.
+    pub sketches_checksum: u64,
     /// Zero.
-    pub reserved: [u32; 7],
+    pub reserved: [u32; 2],
 }
 
 /// One per column, right after the segment header.
@@ -61,7 +68,8 @@ pub(crate) struct ColumnHeader {
     pub max: u64,
     /// NULLs.
     pub nulls: u64,
-    /// Distinct values: exact for dictionary columns, else an estimate; 0 = unknown.
+    /// Distinct values: exact for dictionary columns, else an estimate; 0 = unknown. The sketches, if there are
+    /// any, say the same in a form that can be merged.
     pub distinct: u64,
     /// Offset of the chunk entries in the directory extent.
     pub entries: u64,
@@ -211,7 +219,7 @@ pub(crate) struct DictionaryHeader {
 }
 
 const _: () = {
-    assert!(size_of::<SegmentHeader>() == 64 && offset_of!(SegmentHeader, rows) == 16);
+    assert!(size_of::<SegmentHeader>() == 64 && offset_of!(SegmentHeader, sketches) == 40);
     assert!(size_of::<ColumnHeader>() == 128 && offset_of!(ColumnHeader, kind) == 80);
     assert!(size_of::<ChunkEntry>() == 64 && offset_of!(ChunkEntry, rows) == 48);
     assert!(size_of::<KeysHeader>() == 64 && offset_of!(KeysHeader, step) == 8);

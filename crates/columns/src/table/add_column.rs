@@ -4,10 +4,11 @@
 //! for strings, a part with the dictionary. Its other parts are shared with the table of before.
 
 use crate::codec::encode::encode_packed;
+use crate::codec::sketch::DistinctSketch;
 use crate::error::damaged;
 use crate::format::directory::{ColumnEntries, encode, headers};
 use crate::format::meta::ColumnMeta;
-use crate::format::wide;
+use crate::format::{sketches, wide};
 use crate::format::{ChunkEntry, ColumnHeader, FORMAT_WIDE, KIND_DICTIONARY, KIND_KEYS, checksum};
 use crate::read::bytes_array::for_each_bytes;
 use crate::read::dictionary::Dictionary;
@@ -63,6 +64,8 @@ struct Constant {
     dictionary: Option<Vec<u8>>,
     /// True for a decimal without a key.
     wide: bool,
+    /// The sketch of its values.
+    sketch: DistinctSketch,
 }
 
 impl Constant {
@@ -80,6 +83,7 @@ impl Constant {
         );
         let default = default.filter(|array| array.is_valid(0));
         let wide = default.is_some_and(wide::holds_wide_decimals);
+        let mut sketch = DistinctSketch::default();
         if physical == Physical::Bytes || wide {
             let mut string: Option<Vec<u8>> = None;
             if let Some(array) = default {
@@ -89,22 +93,30 @@ impl Constant {
                 });
                 never.unwrap_or_else(|never| match never {});
             }
+            match &string {
+                Some(string) if wide => sketch.add_wide_decimal(string),
+                Some(string) => sketch.add_string(string),
+                None => {}
+            }
             return Ok(Self {
                 kind: KIND_DICTIONARY,
                 key: string.as_ref().map(|_| 0),
                 dictionary: Some(Dictionary::encode(string.as_deref())),
                 wide,
+                sketch,
             });
         }
         let mut keys = Vec::new();
         if let Some(array) = default {
             append_keys(array, physical, &mut keys).expect("it has a key");
         }
+        keys.iter().for_each(|key| sketch.add_key(*key));
         Ok(Self {
             kind: KIND_KEYS,
             key: keys.first().copied(),
             dictionary: None,
             wide,
+            sketch,
         })
     }
 
@@ -131,7 +143,15 @@ impl Constant {
             segment.meta.format = FORMAT_WIDE;
         }
         columns.push((own, Cow::Owned(entries)));
-        let directory = encode(header.rows, header.chunk_rows, parts, &columns);
+        // Without sketches of the other columns there is none of this one.
+        let sketches = match sketches::decode(place, &bytes, &header)? {
+            Some(mut all) => {
+                all.push(self.sketch.clone());
+                sketches::encode(&all)
+            }
+            None => Vec::new(),
+        };
+        let directory = encode(header.rows, header.chunk_rows, parts, &columns, &sketches);
         segment.extents[0] = write(txn, &directory)?;
         Ok(())
     }

@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 impl Table {
     /// Verifies all that this crate relies on: checksums of chunk entries and chunks, row and NULL counts,
     /// zone maps (exact), codes within the column's bounds, dictionaries sorted, strings decodable and
-    /// UTF-8, NOT NULL, deleted rows. Returns what is wrong, one error at most per chunk, each naming
+    /// UTF-8, NOT NULL, deleted rows, sketches. Returns what is wrong, one error at most per chunk, each naming
     /// table, segment, column and chunk; nothing means the table is sound. Reads everything, columns in
     /// parallel; the checksums of whole extents are the pool's to check.
     pub fn check(&self) -> Vec<ColumnsError> {
@@ -31,6 +31,8 @@ impl Table {
             .collect();
         let deletions = self.segments().iter().map(Segment::deletions);
         errors.extend(deletions.filter_map(Result::err));
+        let sketches = self.segments().iter().map(Segment::sketches);
+        errors.extend(sketches.filter_map(Result::err));
         errors
     }
 }

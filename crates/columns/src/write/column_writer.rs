@@ -7,8 +7,9 @@
 
 use crate::codec::chunk::KeyChunk;
 use crate::codec::encode::{Encoded, encode_keys, encode_packed, encode_plain};
-use crate::codec::sketch::Sketch;
+use crate::codec::sketch::DistinctSketch;
 use crate::codec::strings::pending::PendingStrings;
+use crate::format::wide::may_be_wide;
 use crate::format::{ChunkEntry, ColumnHeader, KIND_DICTIONARY, KIND_KEYS, KIND_STRINGS};
 use crate::kernel::{Lane, with_lane};
 use crate::read::bytes_array::for_each_bytes;
@@ -95,7 +96,9 @@ pub(crate) struct ColumnWriter {
     ready: Vec<(usize, Encoded)>,
     ready_bytes: usize,
     rows: u64,
-    sketch: Sketch,
+    /// The distinct values: of keys and of strings without a dictionary so far; the strings of a dictionary come
+    /// at the end, or when it is given up.
+    sketch: DistinctSketch,
 }
 
 impl ColumnWriter {
@@ -127,7 +130,7 @@ impl ColumnWriter {
             ready: Vec::new(),
             ready_bytes: 0,
             rows: 0,
-            sketch: Sketch::default(),
+            sketch: DistinctSketch::default(),
         }
     }
 
@@ -159,11 +162,13 @@ impl ColumnWriter {
             let appended = append_keys(array, self.physical, &mut pending.keys);
             appended.expect("a segment with such a decimal has no keys for this column");
             match array.nulls().filter(|nulls| nulls.null_count() > 0) {
-                None => pending.keys[start..].iter().for_each(|&key| self.sketch.add(key)),
+                None => pending.keys[start..]
+                    .iter()
+                    .for_each(|&key| self.sketch.add_key(key)),
                 Some(nulls) => {
                     for (i, valid) in nulls.iter().enumerate() {
                         match valid {
-                            true => self.sketch.add(pending.keys[start + i]),
+                            true => self.sketch.add_key(pending.keys[start + i]),
                             false => pending.nulls.push((start + i) as u32),
                         }
                     }
@@ -192,7 +197,10 @@ impl ColumnWriter {
                 }
             }
             (State::Interned(pending), None) => pending.push_null(),
-            (State::Strings(pending), Some(value)) => pending.push(value),
+            (State::Strings(pending), Some(value)) => {
+                pending.push(value);
+                sketch_string(&mut self.sketch, &self.field, value);
+            }
             (State::Strings(pending), None) => pending.push_null(),
             (State::Keys(_), _) => unreachable!("a string in a fixed-size column"),
         }
@@ -228,6 +236,14 @@ impl ColumnWriter {
             }
         }
         self.state = State::Strings(strings);
+        self.sketch_interned();
+    }
+
+    /// Counts the strings that may end in a dictionary.
+    fn sketch_interned(&mut self) {
+        for id in 0..self.interner.len() as u32 {
+            sketch_string(&mut self.sketch, &self.field, self.interner.get(id));
+        }
     }
 
     fn encode_pending(&mut self) {
@@ -307,6 +323,7 @@ impl ColumnWriter {
             for (rank, id) in (0u32..).zip(self.interner.sorted()) {
                 self.ranks[id as usize] = rank;
             }
+            self.sketch_interned();
         }
     }
 
@@ -371,6 +388,11 @@ impl ColumnWriter {
             .then(|| Dictionary::encode(self.interner.sorted().iter().map(|&id| self.interner.get(id))))
     }
 
+    /// Returns the sketch of the column's values, complete after [`end`](Self::end).
+    pub(crate) fn sketch(&self) -> &DistinctSketch {
+        &self.sketch
+    }
+
     /// Returns the column's part of the directory: the header (without the places of entries and dictionary)
     /// and the entries. Every chunk must have been placed.
     pub(crate) fn summary(&self) -> (ColumnHeader, &[ChunkEntry]) {
@@ -378,7 +400,7 @@ impl ColumnWriter {
         let (kind, distinct) = match self.state {
             State::Keys(_) => (KIND_KEYS, self.sketch.estimate()),
             State::Interned(_) => (KIND_DICTIONARY, self.interner.len() as u64),
-            State::Strings(_) => (KIND_STRINGS, 0),
+            State::Strings(_) => (KIND_STRINGS, self.sketch.estimate()),
         };
         let (min, max) = valued().fold((u64::MAX, 0), |(min, max), e| (min.min(e.min), max.max(e.max)));
         let header = ColumnHeader {
@@ -392,5 +414,14 @@ impl ColumnWriter {
             ..Default::default()
         };
         (header, &self.entries)
+    }
+}
+
+/// Counts a string, or a decimal that is stored as one.
+#[inline]
+fn sketch_string(sketch: &mut DistinctSketch, field: &Field, value: &[u8]) {
+    match may_be_wide(field.data_type()) {
+        true => sketch.add_wide_decimal(value),
+        false => sketch.add_string(value),
     }
 }

@@ -8,12 +8,13 @@
 //! decimals has keys in a segment only if all its values there have one.
 
 use crate::codec::encode::Encoded;
+use crate::codec::sketch::DistinctSketch;
 use crate::format::directory::{ColumnEntries, encode};
-use crate::format::wide;
 use crate::format::{
     ALIGN, CODEC_FSST, CODEC_RUN_STARTS, ChunkEntry, FORMAT_ENCODED, FORMAT_MARKED, FORMAT_PACKED,
     FORMAT_WIDE, KIND_KEYS, align_up,
 };
+use crate::format::{sketches, wide};
 use crate::table::shares::Shares;
 use crate::write::column_writer::{Backlog, ColumnWriter};
 use crate::write::physical::Physical;
@@ -308,7 +309,19 @@ impl<'t> SegmentWriter<'t> {
             _ => FORMAT_PACKED,
         };
         let chunk_rows = self.chunk_rows as u32;
-        let directory = encode(self.rows, chunk_rows, self.parts.len() as u32, &columns);
+        let of_columns: Vec<DistinctSketch> = self
+            .columns
+            .iter()
+            .map(|column| column.sketch().clone())
+            .collect();
+        let sketches = sketches::encode(&of_columns);
+        let directory = encode(
+            self.rows,
+            chunk_rows,
+            self.parts.len() as u32,
+            &columns,
+            &sketches,
+        );
         let column_bytes = columns.iter().map(|(header, _)| header.bytes).collect();
         let mut writer = self.txn.alloc(directory.len() as u64)?;
         writer.append(&directory);

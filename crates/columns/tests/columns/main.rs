@@ -13,6 +13,7 @@ mod encodings;
 mod first_read;
 mod golden;
 mod model;
+mod sketches;
 mod strings;
 mod tables;
 mod wide;

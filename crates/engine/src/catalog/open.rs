@@ -12,6 +12,7 @@ use halocline_elf::TableIndex;
 use super::statistics::table_statistics;
 use crate::EngineError;
 use crate::delta::TableDelta;
+use crate::estimate::PlanEstimate;
 use crate::placements::IndexPlacement;
 
 /// A table with its indexes.
@@ -170,7 +171,8 @@ impl OpenTable {
     }
 
     /// Returns row and value statistics. The row count is always exact. The others are exact only while no
-    /// row is deleted and none is in the log, because DataFusion answers queries from exact statistics.
+    /// row is deleted and none is in the log, because DataFusion answers queries from exact statistics. NULLs and
+    /// distinct values of a table with deleted rows are those that are probably left.
     ///
     /// # Errors
     /// The zone maps cannot be read.
@@ -183,9 +185,32 @@ impl OpenTable {
             }
         };
         let changed = self.delta.is_some() || self.table.live_rows() < self.table.rows();
-        let statistics = if changed { stored.to_inexact() } else { stored };
+        let statistics = match changed {
+            true => left(stored.to_inexact(), self.table.live_rows()),
+            false => stored,
+        };
         Ok(statistics.with_num_rows(Precision::Exact(self.live_rows() as usize)))
     }
+}
+
+/// Scales statistics to `live` of the rows, chosen at random.
+fn left(mut statistics: Statistics, live: u64) -> Statistics {
+    let mut scaled = PlanEstimate::of_statistics(&statistics);
+    let share = if scaled.rows > 0.0 {
+        live as f64 / scaled.rows
+    } else {
+        1.0
+    };
+    scaled.select(live as f64, &[]);
+    for (column, scaled) in statistics.column_statistics.iter_mut().zip(&scaled.columns) {
+        column.distinct_count = column
+            .distinct_count
+            .map(|distinct| distinct.min(scaled.distinct.round() as usize));
+        column.null_count = column
+            .null_count
+            .map(|nulls| (nulls as f64 * share).round() as usize);
+    }
+    statistics
 }
 
 fn without(table: &Table, deleted: &BTreeMap<u64, roaring::RoaringBitmap>) -> Result<Table, EngineError> {

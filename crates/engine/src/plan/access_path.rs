@@ -207,7 +207,7 @@ fn fetched_columns(open: &OpenTable, request: &ScanRequest<'_>, remaining: &Rema
 /// Estimates the number of rows that pass the predicates on codes and strings.
 fn estimated_rows(open: &OpenTable, remaining: &RemainingFilters) -> f64 {
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
-        segment.rows() as f64
+        segment.live_rows() as f64
             * cost::kernel_selectivity(segment, &remaining.kernels[number])
             * cost::string_selectivity(segment, &remaining.strings[number])
     };

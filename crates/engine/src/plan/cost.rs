@@ -3,6 +3,8 @@
 use halocline_columns::{CodePredicate, CodeSpace, Segment, StringPredicate};
 use halocline_elf::Estimate;
 
+use crate::filter::both;
+
 /// Costs in nanoseconds on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. `halocline
 /// bench elf-selections` reports the estimated number of lists next to the time a selection took. Only the
 /// ratios matter.
@@ -45,15 +47,22 @@ pub(crate) fn selectivity(predicate: &CodePredicate, space: &CodeSpace) -> f64 {
     share.min(1.0)
 }
 
-/// Estimates the share of the rows of a segment that match all predicates, assuming independent columns.
+/// Estimates the share of the rows of a segment that match all predicates, assuming independent columns. The
+/// predicates on one column are intersected: those of a range have two.
 pub(crate) fn kernel_selectivity(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> f64 {
-    let of_column = |(column, predicate): &(usize, CodePredicate)| {
-        segment
-            .column(*column)
-            .code_space()
-            .map_or(1.0, |space| selectivity(predicate, space))
+    let of_column = |(at, (column, first)): (usize, &(usize, CodePredicate))| {
+        let same = |(other, _): &&(usize, CodePredicate)| other == column;
+        let space = segment.column(*column).code_space()?;
+        if predicates[..at].iter().any(|(other, _)| other == column) {
+            return None;
+        }
+        let rest = predicates[at + 1..].iter().filter(same);
+        let merged = rest.fold(first.clone(), |merged, (_, predicate)| {
+            both(&merged, predicate, space.max_code()).unwrap_or(merged)
+        });
+        Some(selectivity(&merged, space))
     };
-    predicates.iter().map(of_column).product()
+    predicates.iter().enumerate().filter_map(of_column).product()
 }
 
 /// Estimates the share of the rows of a segment whose strings match, assuming independent columns.

@@ -10,6 +10,7 @@ mod access_path;
 mod conditions;
 mod cost;
 mod delta_rows;
+mod estimate;
 mod index_search;
 mod leaf;
 mod morsels;

@@ -67,7 +67,7 @@ impl PoolScan {
 
     /// Writes the line of EXPLAIN up to the columns.
     fn fmt_access(&self, f: &mut fmt::Formatter<'_>, table: &str) -> fmt::Result {
-        let (rows, reason) = (self.spec.rows, &self.reason);
+        let (rows, reason) = (self.spec.estimate.rows, &self.reason);
         match &self.index {
             None => write!(f, "PoolScan: table={table}, no_index=[{reason}]"),
             Some(lookup) => {
@@ -93,7 +93,7 @@ impl DisplayAs for PoolScan {
                     (true, _) => {}
                     (false, Some(_)) => write!(f, ", then=[{filter}]")?,
                     (false, None) => {
-                        write!(f, ", filter=[{filter}], estimated_rows={:.0}", self.spec.rows)?;
+                        write!(f, ", filter=[{filter}], estimated_rows={:.0}", self.spec.estimate.rows)?;
                     }
                 }
                 if let Some(fetch) = self.fetch {

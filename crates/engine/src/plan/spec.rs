@@ -15,8 +15,10 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::{Partitioning, PlanProperties};
 use halocline_columns::{CodePredicate, ColumnsError, RowId, RowSelection, Segment};
 
+use super::estimate::SelectionEstimate;
 use crate::EngineError;
 use crate::catalog::OpenTable;
+use crate::estimate::PlanEstimate;
 use crate::nesting::balanced;
 
 /// Wraps an error of the engine for its way through DataFusion.
@@ -41,8 +43,8 @@ pub(crate) struct ScanSpec {
     pub(crate) residual: Option<ResidualFilter>,
     /// All conditions, for rows of the delta.
     pub(crate) delta_filter: Option<ResidualFilter>,
-    /// Estimated number of output rows.
-    pub(crate) rows: f64,
+    /// Estimated number of output rows, and values in them.
+    pub(crate) estimate: SelectionEstimate,
 }
 
 impl ScanSpec {
@@ -107,14 +109,21 @@ impl ScanSpec {
         Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative))
     }
 
-    /// Returns statistics of the output, which are exact only if every row is output (`whole`).
+    /// Returns statistics of the output, which are exact only if every row is output (`whole`). Otherwise rows and
+    /// distinct values are those that the conditions are estimated to leave.
     pub(crate) fn statistics(&self, whole: bool, fetch: Option<usize>) -> Result<Statistics> {
-        let table = self.open.statistics().map_err(external)?;
-        let mut statistics = with_address(table).project(Some(&self.projection));
+        let mut table = self.open.statistics().map_err(external)?;
         if !whole {
-            statistics = statistics.to_inexact();
-            statistics.num_rows = Precision::Inexact(self.rows as usize);
+            let mut estimate = PlanEstimate::of_statistics(&table);
+            estimate.select(self.estimate.rows.min(estimate.rows), &self.estimate.shares);
+            table = table.to_inexact();
+            table.num_rows = Precision::Inexact(estimate.rows.round() as usize);
+            for (column, estimate) in table.column_statistics.iter_mut().zip(&estimate.columns) {
+                column.null_count = column.null_count.map(|_| (estimate.nulls * self.estimate.rows) as usize);
+                column.distinct_count = column.distinct_count.map(|_| estimate.distinct.round() as usize);
+            }
         }
+        let mut statistics = with_address(table).project(Some(&self.projection));
         if let Some(fetch) = fetch
             && statistics.num_rows.get_value().is_none_or(|rows| *rows > fetch)
         {

@@ -14,6 +14,7 @@ use halocline_elf::TableIndex;
 
 use super::access_path::{AccessPath, ScanRequest, choose_access_path};
 use super::conditions::{Filters, OnColumns, TranslationCache, dimension_space};
+use super::estimate::SelectionEstimate;
 use super::leaf::LeafExec;
 use super::morsels::{ScanMorsel, split};
 use super::scan_node::{IndexLookup, PoolScan};
@@ -85,6 +86,21 @@ impl PoolTable {
             .expressions
             .is_empty()
             .then_some((open, remaining.kernels))
+    }
+
+    /// Returns the table in the version of the statement.
+    pub(super) fn open(&self) -> &OpenTable {
+        &self.open
+    }
+
+    /// Returns the translations of the statement's conditions.
+    pub(super) fn translations(&self) -> &TranslationCache {
+        &self.translations
+    }
+
+    /// Returns the number of columns, that of the addresses included.
+    pub(super) fn fields(&self) -> usize {
+        self.schema.fields().len()
     }
 
     fn has_addresses(&self) -> bool {
@@ -244,9 +260,9 @@ impl PoolTable {
         path: &AccessPath,
     ) -> Result<ScanSpec> {
         let open = &self.open;
-        let (answered, rows) = match path {
-            AccessPath::Index { pushdown, rows, .. } => (pushdown.answered.clone(), *rows),
-            AccessPath::Scan { rows, .. } => (vec![false; filters.conditions.len()], *rows),
+        let answered = match path {
+            AccessPath::Index { pushdown, .. } => pushdown.answered.clone(),
+            AccessPath::Scan { .. } => vec![false; filters.conditions.len()],
         };
         let remaining = filters.remaining(&answered, open.table.segments().len());
         let delta_filter = match open.delta {
@@ -261,7 +277,7 @@ impl PoolTable {
             described: remaining.described,
             residual: ResidualFilter::plan(remaining.expressions, open, state)?,
             delta_filter,
-            rows: rows + open.delta.as_ref().map_or(0, |delta| delta.live_rows()) as f64,
+            estimate: SelectionEstimate::of(open, filters, path),
         })
     }
 

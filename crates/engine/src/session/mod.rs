@@ -26,6 +26,7 @@ use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::keyed::KeyedReads;
+use crate::join_order::{JoinOrderRule, physical_rules};
 use crate::semantics;
 use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
@@ -75,7 +76,9 @@ impl DatabaseSession {
             .with_runtime_env(Arc::clone(&engine.runtime))
             .with_default_features()
             .with_query_planner(Arc::new(StarQueryPlanner))
-            .with_optimizer_rule(Arc::new(StarRule));
+            .with_optimizer_rule(Arc::new(StarRule))
+            .with_optimizer_rule(Arc::new(JoinOrderRule))
+            .with_physical_optimizer_rules(physical_rules());
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.
         let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);

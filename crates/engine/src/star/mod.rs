@@ -27,4 +27,12 @@ mod planner;
 mod run;
 mod shape;
 
+use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+
 pub(crate) use planner::{StarQueryPlanner, StarRule};
+
+/// Returns the plan that a star query stands for; none for other nodes.
+pub(crate) fn replaced_plan(node: &dyn UserDefinedLogicalNode) -> Option<&LogicalPlan> {
+    let node = node.as_any().downcast_ref::<node::StarNode>()?;
+    Some(&node.replaced)
+}

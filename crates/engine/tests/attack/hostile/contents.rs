@@ -11,7 +11,7 @@ use crate::image::{Object, set_word, word};
 
 use super::{Draft, lie_in, number, seal};
 
-const SEGMENT: [(usize, usize); 5] = [(16, 8), (24, 4), (28, 4), (32, 4), (36, 4)];
+const SEGMENT: [(usize, usize); 6] = [(16, 8), (24, 4), (28, 4), (32, 4), (36, 4), (40, 8)];
 const COLUMN: [(usize, usize); 12] = [
     (0, 8),
     (8, 8),
@@ -89,12 +89,24 @@ pub(super) fn lie(draft: &mut Draft<'_>, rng: &mut SplitMix64) {
 fn segment(bytes: &mut [u8], rng: &mut SplitMix64) -> String {
     let columns = u64::from(bytes[28]);
     let column = SEGMENT_HEADER + rng.below(columns) as usize * COLUMN_HEADER;
-    match rng.below(8) {
+    match rng.below(9) {
         0..2 => "segment ".to_owned() + &lie_in(bytes, 0, &SEGMENT, rng),
         2..4 => "column ".to_owned() + &lie_in(bytes, column, &COLUMN, rng),
+        4 => {
+            let (sketches, len) = (word(bytes, 40) as usize, word(bytes, 36) as u32);
+            let at = sketches.saturating_add(rng.below(u64::from(len).max(1)) as usize);
+            let at = at.min(bytes.len() - 1);
+            bytes[at] = number(rng, u64::from(bytes[at])) as u8;
+            format!("byte {at} of the sketches = {}; ", bytes[at])
+        }
         _ => {
             let first = SEGMENT_HEADER + columns as usize * COLUMN_HEADER;
-            let chunks = (bytes.len() - first) / CHUNK_ENTRY;
+            // Sketches follow the chunk entries.
+            let end = match word(bytes, 40) as usize {
+                0 => bytes.len(),
+                sketches => sketches.clamp(first, bytes.len()),
+            };
+            let chunks = (end - first) / CHUNK_ENTRY;
             let chunk = first + rng.below(chunks.max(1) as u64) as usize * CHUNK_ENTRY;
             "chunk ".to_owned() + &lie_in(bytes, chunk, &CHUNK, rng)
         }
@@ -170,6 +182,11 @@ fn seal_segment(bytes: &mut [u8], object: &Object, directory: &Range<usize>) {
         }
         let sum = xxh3_64(&bytes[directory.start + entries..directory.start + end]);
         set_word(bytes, directory.start + column + 40, sum);
+    }
+    let (sketches, len) = (word(&own, 40) as usize, word(&own, 36) as u32 as usize);
+    if let Some(stored) = sketches.checked_add(len).and_then(|end| own.get(sketches..end)) {
+        let sum = if len > 0 { xxh3_64(stored) } else { 0 };
+        set_word(bytes, directory.start + 48, sum);
     }
     let end = directory.start.saturating_add(headers).min(directory.end);
     set_word(bytes, directory.start + 8, 0);

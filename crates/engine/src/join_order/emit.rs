@@ -1,0 +1,155 @@
+//! The plan of an order of joins.
+//!
+//! Invariants: every join has an equality for each class that both sides have members of, so that all members of
+//! a class within a plan are equal; a condition is applied by the lowest join that has all of its leaves; a column
+//! is left out as soon as nothing above needs it; the result has the columns of the query in their order.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::{Column, JoinType, NullEquality};
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, Filter, Join, JoinConstraint, LogicalPlan, Projection};
+
+use super::graph::{JoinGraph, JoinTree, Semi};
+
+/// Builds the plan of an order.
+///
+/// # Errors
+/// DataFusion cannot make an operator.
+pub(super) fn plan(graph: &JoinGraph, tree: &JoinTree) -> Result<LogicalPlan> {
+    let emitter = Emitter { graph };
+    let outputs: HashSet<Column> = graph.schema.columns().into_iter().collect();
+    let joined = emitter.tree(tree, &outputs)?;
+    let constant = graph.conditions.iter().filter(|condition| condition.leaves == 0);
+    let joined = match conjunction(constant.map(|condition| condition.expr.clone())) {
+        Some(constant) => LogicalPlan::Filter(Filter::try_new(constant, Arc::new(joined))?),
+        None => joined,
+    };
+    let columns = graph.schema.columns();
+    if joined.schema().columns() == columns {
+        return Ok(joined);
+    }
+    let columns = columns.into_iter().map(Expr::Column).collect();
+    // Qualifiers and metadata are those that the plans above expect.
+    let projection = Projection::try_new_with_schema(columns, Arc::new(joined), Arc::clone(&graph.schema))?;
+    Ok(LogicalPlan::Projection(projection))
+}
+
+struct Emitter<'g> {
+    graph: &'g JoinGraph,
+}
+
+impl Emitter<'_> {
+    /// Builds a part that has at least the columns of `needed` that it can have.
+    fn tree(&self, tree: &JoinTree, needed: &HashSet<Column>) -> Result<LogicalPlan> {
+        let (build, probe) = match tree {
+            JoinTree::Relation(number) => return self.relation(*number),
+            JoinTree::Join(build, probe) => (build, probe),
+        };
+        let (of_build, of_probe) = (build.relations(), probe.relations());
+        let (on, filter, join_type) = match (self.semi(build), self.semi(probe)) {
+            (_, Some(semi)) => {
+                let join_type = if semi.anti {
+                    JoinType::LeftAnti
+                } else {
+                    JoinType::LeftSemi
+                };
+                (semi.on.clone(), semi.filter.clone(), join_type)
+            }
+            (Some(semi), None) => {
+                let join_type = if semi.anti {
+                    JoinType::RightAnti
+                } else {
+                    JoinType::RightSemi
+                };
+                let on = semi.on.iter().cloned().map(|(outer, inner)| (inner, outer));
+                (on.collect(), semi.filter.clone(), join_type)
+            }
+            (None, None) => (
+                self.equalities(of_build, of_probe),
+                self.conditions(of_build, of_probe),
+                JoinType::Inner,
+            ),
+        };
+        let mut of_inputs = needed.clone();
+        let used = on.iter().flat_map(|(a, b)| [a, b]).chain(&filter);
+        of_inputs.extend(used.flat_map(|expr| expr.column_refs().into_iter().cloned()));
+        let joined = Join::try_new(
+            Arc::new(self.tree(build, &of_inputs)?),
+            Arc::new(self.tree(probe, &of_inputs)?),
+            on,
+            filter,
+            join_type,
+            JoinConstraint::On,
+            NullEquality::NullEqualsNothing,
+            false,
+        )?;
+        let joined = LogicalPlan::Join(joined);
+        let columns = joined.schema().columns();
+        let left: Vec<Column> = columns
+            .iter()
+            .filter(|column| needed.contains(column))
+            .cloned()
+            .collect();
+        if left.len() == columns.len() {
+            return Ok(joined);
+        }
+        let left = left.into_iter().map(Expr::Column).collect();
+        Ok(LogicalPlan::Projection(Projection::try_new(
+            left,
+            Arc::new(joined),
+        )?))
+    }
+
+    /// Builds a relation. A leaf gets the conditions that concern it alone.
+    fn relation(&self, number: usize) -> Result<LogicalPlan> {
+        let relation = &self.graph.relations[number];
+        let own = self.graph.conditions.iter();
+        let own = own.filter(|condition| condition.leaves == 1 << number);
+        let mut conditions: Vec<Expr> = own.map(|condition| condition.expr.clone()).collect();
+        for class in &self.graph.classes {
+            let mut members = class.iter().filter(|member| member.leaf == number);
+            if let Some(first) = members.next() {
+                conditions.extend(members.map(|other| first.expr.clone().eq(other.expr.clone())));
+            }
+        }
+        match conjunction(conditions) {
+            Some(condition) if relation.semi.is_none() => Ok(LogicalPlan::Filter(Filter::try_new(
+                condition,
+                Arc::new(relation.plan.clone()),
+            )?)),
+            _ => Ok(relation.plan.clone()),
+        }
+    }
+
+    fn semi(&self, tree: &JoinTree) -> Option<&Semi> {
+        match tree {
+            JoinTree::Relation(number) => self.graph.relations[*number].semi.as_ref(),
+            JoinTree::Join(..) => None,
+        }
+    }
+
+    /// Returns an equality for each class that both sides have members of.
+    fn equalities(&self, left: u64, right: u64) -> Vec<(Expr, Expr)> {
+        let classes = self.graph.classes.iter();
+        let of_class = classes.filter_map(|class| {
+            let member = |side: u64| {
+                let mut members = class.iter();
+                members.find(|member| side & 1 << member.leaf != 0)
+            };
+            Some((member(left)?.expr.clone(), member(right)?.expr.clone()))
+        });
+        of_class.collect()
+    }
+
+    /// Returns the conditions that the join of two sides is the first to have all leaves of.
+    fn conditions(&self, left: u64, right: u64) -> Option<Expr> {
+        let conditions = self.graph.conditions.iter().filter(|condition| {
+            let within = |side: u64| condition.leaves & !side == 0;
+            within(left | right) && !within(left) && !within(right)
+        });
+        conjunction(conditions.map(|condition| condition.expr.clone()))
+    }
+}

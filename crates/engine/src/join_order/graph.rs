@@ -1,0 +1,303 @@
+//! A tree of joins as a graph: relations, the equalities between them, and conditions.
+//!
+//! Relations are the inputs of inner joins (*leaves*) and the inner sides of semi and anti joins (*filters* of
+//! the leaves that their conditions refer to). Everything else, such as an outer join, is a leaf. Sets of
+//! relations are bit masks.
+//!
+//! Invariants: no two relations have a column in common; a member of a class of equal expressions refers to one
+//! leaf; all members of a class have the same type.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, DFSchemaRef, JoinType, NullEquality};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection};
+
+/// Most relations of a graph: a set of them is a `u64`.
+const MOST_RELATIONS: usize = 64;
+
+/// A relation of a graph.
+#[derive(Debug)]
+pub(super) struct Relation {
+    pub(super) plan: LogicalPlan,
+    /// None for a leaf.
+    pub(super) semi: Option<Semi>,
+}
+
+/// The condition of a semi or anti join.
+#[derive(Debug)]
+pub(super) struct Semi {
+    pub(super) anti: bool,
+    /// Equal expressions over columns of the leaves, and over columns of the relation.
+    pub(super) on: Vec<(Expr, Expr)>,
+    /// Any other condition over both.
+    pub(super) filter: Option<Expr>,
+    /// The leaves that the condition refers to.
+    pub(super) outer: u64,
+}
+
+/// An expression over one leaf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) leaf: usize,
+    pub(super) expr: Expr,
+}
+
+/// A condition over several leaves that is no equality of expressions over one leaf each.
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) expr: Expr,
+    pub(super) leaves: u64,
+}
+
+/// An order of joins. The left side of a join is its build side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum JoinTree {
+    Relation(usize),
+    Join(Box<JoinTree>, Box<JoinTree>),
+}
+
+/// A tree of joins as a graph.
+#[derive(Debug)]
+pub(super) struct JoinGraph {
+    pub(super) relations: Vec<Relation>,
+    /// Classes of expressions that are equal in every row of the result.
+    pub(super) classes: Vec<Vec<Member>>,
+    pub(super) conditions: Vec<Condition>,
+    /// The order of the query.
+    pub(super) order: JoinTree,
+    /// The schema of the result.
+    pub(super) schema: DFSchemaRef,
+}
+
+impl JoinGraph {
+    /// Reads the graph whose topmost join is `plan`; none if that is no inner, semi or anti join of the kind that
+    /// can be moved, or if the parts cannot be told apart by their columns.
+    pub(super) fn of(plan: &LogicalPlan) -> Option<JoinGraph> {
+        if !is_movable(plan) {
+            return None;
+        }
+        let mut parts = Parts::default();
+        let order = parts.flatten(plan);
+        (parts.relations.len() <= MOST_RELATIONS).then_some(())?;
+        parts.graph(order, Arc::clone(plan.schema()))
+    }
+
+    /// Returns all relations.
+    pub(super) fn all(&self) -> u64 {
+        u64::MAX >> (64 - self.relations.len())
+    }
+
+    /// Returns the leaves among the relations.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.relations.len()).filter(|number| self.relations[*number].semi.is_none())
+    }
+}
+
+impl JoinTree {
+    /// Joins two trees, the first of which is the build side.
+    pub(super) fn join(build: JoinTree, probe: JoinTree) -> Self {
+        Self::Join(Box::new(build), Box::new(probe))
+    }
+
+    /// Returns its relations.
+    pub(super) fn relations(&self) -> u64 {
+        match self {
+            Self::Relation(number) => 1 << number,
+            Self::Join(build, probe) => build.relations() | probe.relations(),
+        }
+    }
+}
+
+/// Returns true if a plan is a join that can change its place.
+fn is_movable(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Join(join) = plan else {
+        return false;
+    };
+    let kind = match join.join_type {
+        JoinType::Inner => true,
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::RightSemi | JoinType::RightAnti => {
+            !join.on.is_empty() && !join.null_aware
+        }
+        _ => false,
+    };
+    kind && join.null_equality == NullEquality::NullEqualsNothing
+        && join.on.iter().all(|(a, b)| is_plain(a) && is_plain(b))
+        && join.filter.as_ref().is_none_or(is_plain)
+}
+
+/// Returns true if an expression has the same value wherever it is evaluated.
+fn is_plain(expr: &Expr) -> bool {
+    let of_subquery = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(..)
+        )
+    };
+    !expr.is_volatile() && !expr.exists(|node| Ok(of_subquery(node))).unwrap_or(true)
+}
+
+/// Returns the movable join that a plan consists of, apart from projections that only leave columns out.
+fn movable_below(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => leaves_out(projection) && movable_below(&projection.input),
+        LogicalPlan::Filter(filter) => is_plain(&filter.predicate) && movable_below(&filter.input),
+        other => is_movable(other),
+    }
+}
+
+/// Returns true if a projection has nothing but columns.
+fn leaves_out(projection: &Projection) -> bool {
+    projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)))
+}
+
+/// What is found in a tree.
+#[derive(Default)]
+struct Parts {
+    relations: Vec<Relation>,
+    equal: Vec<(Expr, Expr)>,
+    conditions: Vec<Expr>,
+}
+
+impl Parts {
+    fn flatten(&mut self, plan: &LogicalPlan) -> JoinTree {
+        match plan {
+            LogicalPlan::Projection(projection) if movable_below(plan) => self.flatten(&projection.input),
+            LogicalPlan::Filter(Filter { predicate, input, .. }) if movable_below(plan) => {
+                self.conditions
+                    .extend(split_conjunction(predicate).into_iter().cloned());
+                self.flatten(input)
+            }
+            LogicalPlan::Join(join) if is_movable(plan) => self.join(join),
+            other => self.relation(other.clone(), None),
+        }
+    }
+
+    fn relation(&mut self, plan: LogicalPlan, semi: Option<Semi>) -> JoinTree {
+        self.relations.push(Relation { plan, semi });
+        JoinTree::Relation(self.relations.len() - 1)
+    }
+
+    fn join(&mut self, join: &Join) -> JoinTree {
+        let semi = |anti: bool, on: Vec<(Expr, Expr)>| Semi {
+            anti,
+            on,
+            filter: join.filter.clone(),
+            outer: 0,
+        };
+        let swapped = || join.on.iter().cloned().map(|(a, b)| (b, a)).collect();
+        match join.join_type {
+            JoinType::LeftSemi | JoinType::LeftAnti => {
+                let outer = self.flatten(&join.left);
+                let semi = semi(join.join_type == JoinType::LeftAnti, join.on.clone());
+                JoinTree::join(outer, self.relation((*join.right).clone(), Some(semi)))
+            }
+            JoinType::RightSemi | JoinType::RightAnti => {
+                let semi = semi(join.join_type == JoinType::RightAnti, swapped());
+                let inner = self.relation((*join.left).clone(), Some(semi));
+                JoinTree::join(inner, self.flatten(&join.right))
+            }
+            _ => {
+                let (left, right) = (self.flatten(&join.left), self.flatten(&join.right));
+                self.equal.extend(join.on.iter().cloned());
+                if let Some(filter) = &join.filter {
+                    self.conditions
+                        .extend(split_conjunction(filter).into_iter().cloned());
+                }
+                JoinTree::join(left, right)
+            }
+        }
+    }
+
+    fn graph(mut self, order: JoinTree, schema: DFSchemaRef) -> Option<JoinGraph> {
+        let mut leaf_of: HashMap<Column, usize> = HashMap::new();
+        for (number, relation) in self.relations.iter().enumerate() {
+            for column in relation.plan.schema().columns() {
+                if relation.semi.is_none() && leaf_of.insert(column, number).is_some() {
+                    return None;
+                }
+            }
+        }
+        let leaves = |expr: &Expr, but: Option<&HashSet<Column>>| {
+            let refs = expr.column_refs().into_iter();
+            let mut refs = refs.filter(|column| but.is_none_or(|own| !own.contains(*column)));
+            refs.try_fold(0u64, |all, column| Some(all | 1u64 << leaf_of.get(column)?))
+        };
+        for relation in &mut self.relations {
+            let Some(semi) = &mut relation.semi else { continue };
+            let own: HashSet<Column> = relation.plan.schema().columns().into_iter().collect();
+            if own.iter().any(|column| leaf_of.contains_key(column)) {
+                return None;
+            }
+            for (outer, _) in &semi.on {
+                semi.outer |= leaves(outer, None)?;
+            }
+            if let Some(filter) = &semi.filter {
+                semi.outer |= leaves(filter, Some(&own))?;
+            }
+            if semi.outer == 0 {
+                return None;
+            }
+        }
+        let mut classes: Vec<Vec<Member>> = Vec::new();
+        for (a, b) in &self.equal {
+            let member = |expr: &Expr| {
+                let leaves = leaves(expr, None)?;
+                let leaf = leaves.trailing_zeros() as usize;
+                (leaves.count_ones() == 1).then(|| Member {
+                    leaf,
+                    expr: expr.clone(),
+                })
+            };
+            unite(&mut classes, member(a)?, member(b)?);
+        }
+        let type_of = |member: &Member| {
+            member
+                .expr
+                .get_type(self.relations[member.leaf].plan.schema())
+                .ok()
+        };
+        for class in &classes {
+            let first = type_of(&class[0])?;
+            if !class
+                .iter()
+                .all(|member| type_of(member).as_ref() == Some(&first))
+            {
+                return None;
+            }
+        }
+        let conditions = self.conditions.into_iter().map(|expr| {
+            let leaves = leaves(&expr, None)?;
+            Some(Condition { expr, leaves })
+        });
+        Some(JoinGraph {
+            conditions: conditions.collect::<Option<_>>()?,
+            relations: self.relations,
+            classes,
+            order,
+            schema,
+        })
+    }
+}
+
+/// Notes that two expressions are equal.
+fn unite(classes: &mut Vec<Vec<Member>>, a: Member, b: Member) {
+    let find = |member: &Member| classes.iter().position(|class| class.contains(member));
+    match (find(&a), find(&b)) {
+        (Some(a), Some(b)) if a == b => {}
+        (Some(first), Some(second)) => {
+            let moved = classes.swap_remove(first.max(second));
+            classes[first.min(second)].extend(moved);
+        }
+        (Some(class), None) => classes[class].push(b),
+        (None, Some(class)) => classes[class].push(a),
+        (None, None) if a == b => {}
+        (None, None) => classes.push(vec![a, b]),
+    }
+}
