@@ -162,16 +162,24 @@ impl fmt::Display for SwitchSetting {
 }
 
 impl FromStr for SwitchSetting {
-    type Err = DataFusionError;
+    /// The text, if it is neither.
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self> {
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
         match text.trim().to_ascii_lowercase().as_str() {
             "off" | "false" => Ok(Self(false)),
             "on" | "true" => Ok(Self(true)),
-            other => Err(DataFusionError::Configuration(format!(
-                "the setting is on or off, not '{other}'"
-            ))),
+            other => Err(other.to_owned()),
         }
+    }
+}
+
+impl SwitchSetting {
+    /// Reads the value of a setting.
+    fn read(setting: &str, text: &str) -> Result<Self> {
+        let wrong = |other| format!("halocline.{setting} is on or off, not '{other}'");
+        text.parse()
+            .map_err(|other| DataFusionError::Configuration(wrong(other)))
     }
 }
 
@@ -217,6 +225,10 @@ pub(crate) struct SessionSettings {
     pub(crate) star_join: SwitchSetting,
     /// `halocline.join_order`.
     pub(crate) join_order: SwitchSetting,
+    /// `halocline.dynamic_filters`.
+    pub(crate) dynamic_filters: SwitchSetting,
+    /// `halocline.late_materialization`.
+    pub(crate) late_materialization: SwitchSetting,
     /// `halocline.verify`, of all sessions of the database.
     pub(crate) verify: VerifySetting,
     /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.
@@ -267,15 +279,18 @@ impl ExtensionOptions for SessionSettings {
                 let wrong = |error| DataFusionError::Configuration(format!("halocline.dram_budget: {error}"));
                 self.dram_budget = read_limit(value).map_err(wrong)?;
             }
-            "star_join" => self.star_join = value.parse()?,
-            "join_order" => self.join_order = value.parse()?,
+            "star_join" => self.star_join = SwitchSetting::read(key, value)?,
+            "join_order" => self.join_order = SwitchSetting::read(key, value)?,
+            "dynamic_filters" => self.dynamic_filters = SwitchSetting::read(key, value)?,
+            "late_materialization" => self.late_materialization = SwitchSetting::read(key, value)?,
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
             "lock_wait" => self.lock_wait = value.parse()?,
             _ => {
                 let text = format!(
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
-                     halocline.join_order, halocline.compaction, halocline.dram_budget, halocline.verify, halocline.scrub and \
+                     halocline.join_order, halocline.dynamic_filters, halocline.late_materialization, \
+                     halocline.compaction, halocline.dram_budget, halocline.verify, halocline.scrub and \
                      halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
@@ -300,6 +315,16 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.join_order".into(),
                 value: Some(self.join_order.to_string()),
                 description: "Whether joins are ordered by their estimated cost: on or off",
+            },
+            ConfigEntry {
+                key: "halocline.dynamic_filters".into(),
+                value: Some(self.dynamic_filters.to_string()),
+                description: "Whether scans exclude rows by what joins and ORDER BY … LIMIT above find out: on or off",
+            },
+            ConfigEntry {
+                key: "halocline.late_materialization".into(),
+                value: Some(self.late_materialization.to_string()),
+                description: "Whether ORDER BY … LIMIT fetches columns that it does not sort by for its rows only: on or off",
             },
             ConfigEntry {
                 key: "halocline.compaction".into(),

@@ -94,6 +94,22 @@ impl Bitset {
         (self.words[place / 64] >> (place % 64)) as usize & 1
     }
 
+    /// Returns true if the bit of one of the places `first..=last` is set. O(last - first).
+    pub fn any(&self, first: u32, last: u32) -> bool {
+        if first > last || first >= self.places {
+            return false;
+        }
+        let (first, last) = (first >> self.shift, last.min(self.places - 1) >> self.shift);
+        let (from, to) = (first as usize / 64, last as usize / 64);
+        let (upper, lower) = (u64::MAX << (first % 64), u64::MAX >> (63 - last % 64));
+        if from == to {
+            return self.words[from] & upper & lower != 0;
+        }
+        self.words[from] & upper != 0
+            || self.words[to] & lower != 0
+            || self.words[from + 1..to].iter().any(|word| *word != 0)
+    }
+
     /// 64 bits each, with one at least behind the last.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
@@ -117,6 +133,23 @@ mod tests {
                 (bits.has(places - 1), bits.has(places), bits.has(u32::MAX)),
                 (1, 0, 0)
             );
+        }
+    }
+
+    #[test]
+    fn ranges_of_places_have_a_bit_if_one_of_them_has() {
+        for (places, shift) in [(1, 0), (64, 0), (65, 0), (300, 0), (300, 3)] {
+            let mut bits = Bitset::new(places);
+            for place in (0..places).filter(|place| place % 71 == 3 || *place == 64) {
+                bits.set(place);
+            }
+            let bits = if shift > 0 { bits.shared(shift) } else { bits };
+            for first in 0..places + 2 {
+                for last in (0..places + 2).chain([u32::MAX]) {
+                    let any = (first..=last.min(places + 9)).any(|place| bits.has(place) == 1);
+                    assert_eq!(bits.any(first, last), any, "{first}..={last} of {places}");
+                }
+            }
         }
     }
 

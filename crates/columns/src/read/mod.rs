@@ -9,6 +9,7 @@ pub(crate) mod dictionary;
 pub(crate) mod filter;
 pub(crate) mod filter_strings;
 pub(crate) mod like;
+pub(crate) mod lookup;
 pub(crate) mod predicate;
 pub(crate) mod row_selection;
 pub(crate) mod scan;

@@ -205,6 +205,39 @@ fn predicates(codes: &[u64], rng: &mut SplitMix64) -> Vec<CodePredicate> {
     ]
 }
 
+/// Selected rows that are kept by a set of codes: of a part of the column's, or of none.
+fn check_kept_codes(segment: &Segment, number: usize, codes: &[u64], rng: &mut SplitMix64) {
+    let column = segment.column(number);
+    let has_null = column.null_count() > 0;
+    let most = codes.iter().max().map_or(0, |most| *most);
+    if most > 1 << 24 {
+        return;
+    }
+    let (from, share) = (rng.below(most + 1), rng.below(4));
+    let mut bits = Bitset::new(most as u32 + 1);
+    for code in codes.iter().filter(|code| **code >= from && **code % 4 < share) {
+        bits.set(*code as u32);
+    }
+    let some: Vec<usize> = (0..codes.len())
+        .filter(|row| row / 900 % 4 > 0 || rng.below(30) == 0)
+        .collect();
+    let mut kept = RowSelection::default();
+    some.iter().for_each(|row| kept.add_range(*row..row + 1));
+    let excluded = segment.keep_codes(number, &bits, &mut kept).expect("sound");
+    assert!(excluded + kept.len() <= some.len());
+    let expected = some.iter().filter(|row| {
+        let code = codes[**row];
+        !(has_null && code == 0) && bits.has(code as u32) == 1
+    });
+    assert!(
+        kept.rows().map(|row| row as usize).eq(expected.copied()),
+        "column {number}"
+    );
+    if bits.count() == 0 {
+        assert_eq!(excluded, some.len());
+    }
+}
+
 /// Selections that conditions add to, and filter, and the values that are decoded for them.
 fn check_selections(
     segment: &Segment,
@@ -311,6 +344,7 @@ proptest! {
         let mut codes = vec![Vec::new(); columns.len()];
         for (i, codes) in codes.iter_mut().enumerate() {
             segment.column(i).read_codes(0..rows, codes).expect("sound");
+            check_kept_codes(segment, i, codes, &mut rng);
         }
         for round in 0..7 {
             let chosen: Vec<usize> = (0..columns.len()).filter(|_| rng.below(2) == 0).collect();

@@ -99,6 +99,11 @@ impl Intervals {
         Self(gaps).intersect(within)
     }
 
+    /// Returns the smallest and the largest code; none if the set is empty.
+    pub(crate) fn bounds(&self) -> Option<(u64, u64)> {
+        Some((self.0.first()?.0, self.0.last()?.1))
+    }
+
     /// Returns the set as a predicate over `0..=max_code`, if there is an exact one.
     pub(crate) fn to_predicate(&self, max_code: u64) -> Option<CodePredicate> {
         match self.0.as_slice() {

@@ -13,6 +13,7 @@
 mod atom;
 mod codes;
 mod intervals;
+mod physical;
 mod probe;
 mod strings;
 mod truth;
@@ -24,6 +25,7 @@ use datafusion::logical_expr::Expr;
 use halocline_columns::{CodePredicate, CodeSpace, StringPredicate};
 
 pub(crate) use intervals::both;
+pub(crate) use physical::{PossibleCodes, possible_codes};
 
 use codes::CodeDomain;
 

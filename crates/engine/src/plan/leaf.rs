@@ -1,4 +1,5 @@
-//! The part of [`ExecutionPlan`] that all scans of this engine share: they are leaves without expressions.
+//! The part of [`ExecutionPlan`] that all scans of this engine share: they are leaves, whose only expressions
+//! are dynamic filters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, apply_expression_roots,
+};
 
 /// A scan that [`LeafExec`] makes a node of the physical plan.
 pub(crate) trait LeafPlan: DisplayAs + fmt::Debug + Send + Sync + Sized + 'static {
@@ -35,13 +38,18 @@ pub(crate) trait LeafPlan: DisplayAs + fmt::Debug + Send + Sync + Sized + 'stati
     /// The statistics cannot be read.
     fn statistics(&self) -> Result<Arc<Statistics>>;
 
+    /// Returns the expressions that operators above set while the scan runs.
+    fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        Vec::new()
+    }
+
     /// Returns the number of rows after which the scan stops.
     fn fetch(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the same scan without any state of earlier executions, which stops after `fetch` rows; none if
-    /// a scan of this kind keeps no such state and cannot stop early.
+    /// Returns the same scan without any state of earlier executions and without dynamic filters, which stops
+    /// after `fetch` rows; none if a scan of this kind keeps no such state and cannot stop early.
     fn fresh_execution(&self, _fetch: Option<usize>) -> Option<Self> {
         None
     }
@@ -72,9 +80,9 @@ impl<S: LeafPlan> ExecutionPlan for LeafExec<S> {
 
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        apply_expression_roots(self.0.dynamic_filters(), f)
     }
 
     fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {

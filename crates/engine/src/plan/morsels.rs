@@ -114,6 +114,11 @@ impl Executions {
         }
     }
 
+    /// Returns the morsels in the order in which they are handed out.
+    pub(crate) fn morsels(&self) -> &[ScanMorsel] {
+        &self.morsels
+    }
+
     /// Returns the queue of the execution that `partition` of `partitions` joins.
     pub(crate) fn join(
         &self,

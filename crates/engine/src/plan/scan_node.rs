@@ -4,20 +4,26 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_schema::SortOptions;
 use datafusion::common::Statistics;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, PlanProperties};
 use halocline_elf::TableIndex;
 
+use super::dynamic::{DynamicFilters, PartitionFilters};
 use super::index_search::IndexSearch;
 use super::leaf::LeafPlan;
+use super::morsel_order::promising_first;
 use super::morsels::{Executions, ScanMorsel};
 use super::spec::ScanSpec;
 use super::worker::ScanWorker;
+use crate::catalog::OpenTable;
 use crate::threads::SelectionThreads;
 
 /// A scan of a table.
@@ -29,6 +35,8 @@ pub(crate) struct PoolScan {
     /// The reason for the access path, for EXPLAIN.
     reason: Arc<str>,
     fetch: Option<usize>,
+    /// Conditions that operators above find out while the scan runs.
+    dynamic: Option<Arc<DynamicFilters>>,
     executions: Executions,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -60,9 +68,92 @@ impl PoolScan {
             index: index.map(Arc::new),
             reason: reason.into(),
             fetch,
+            dynamic: None,
             executions: Executions::new(morsels),
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// Returns true if a dynamic filter, on the output of the scan, may exclude rows here: the scan has no
+    /// limit, and the filter refers to columns of the table only.
+    pub(crate) fn takes(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let stored = self.spec.open.table.schema().fields().len();
+        let is_stored = |output: usize| {
+            self.spec
+                .projection
+                .get(output)
+                .is_some_and(|column| *column < stored)
+        };
+        self.fetch.is_none()
+            && collect_columns(filter)
+                .iter()
+                .all(|column| is_stored(column.index()))
+    }
+
+    /// Returns the scan with dynamic filters on its output. If the first rows in the order of a column of the
+    /// output are wanted, morsels that may have them come first.
+    pub(crate) fn with_dynamic_filters(
+        &self,
+        filters: DynamicFilters,
+        first: Option<(usize, SortOptions)>,
+    ) -> Self {
+        let executions = match first {
+            None => self.executions.fresh(),
+            Some((output, options)) => {
+                let column = self.spec.projection[output];
+                let morsels = self.executions.morsels();
+                Executions::new(promising_first(morsels, &self.spec.open, column, options))
+            }
+        };
+        Self {
+            executions,
+            spec: Arc::clone(&self.spec),
+            index: self.index.clone(),
+            reason: Arc::clone(&self.reason),
+            fetch: self.fetch,
+            dynamic: Some(Arc::new(filters)),
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// Returns the table.
+    pub(crate) fn table(&self) -> &Arc<OpenTable> {
+        &self.spec.open
+    }
+
+    /// Returns the estimated number of rows of the output.
+    pub(crate) fn estimated_rows(&self) -> f64 {
+        self.spec.estimate.rows
+    }
+
+    /// Returns true if the output has no addresses of rows.
+    pub(crate) fn reads_stored_columns_only(&self) -> bool {
+        let stored = self.spec.open.table.schema().fields().len();
+        self.spec.projection.iter().all(|column| *column < stored)
+    }
+
+    /// Returns the column of the table that is at a position of the output.
+    pub(crate) fn stored_column(&self, output: usize) -> usize {
+        self.spec.projection[output]
+    }
+
+    /// Returns the scan with some of its columns, followed by the addresses of the rows.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn narrowed(&self, outputs: &[usize]) -> Result<Self> {
+        let spec = self.spec.narrowed(outputs)?;
+        Ok(Self {
+            properties: spec.properties(self.properties.partitioning.partition_count()),
+            spec: Arc::new(spec),
+            index: self.index.clone(),
+            reason: Arc::clone(&self.reason),
+            fetch: self.fetch,
+            dynamic: None,
+            executions: self.executions.fresh(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
     }
 
     /// Writes the line of EXPLAIN up to the columns.
@@ -96,6 +187,9 @@ impl DisplayAs for PoolScan {
                         write!(f, ", filter=[{filter}], estimated_rows={:.0}", self.spec.estimate.rows)?;
                     }
                 }
+                if let Some(dynamic) = &self.dynamic {
+                    write!(f, ", dynamic_filters=[{}]", dynamic.describe(&self.spec))?;
+                }
                 if let Some(fetch) = self.fetch {
                     write!(f, ", fetch={fetch}")?;
                 }
@@ -114,9 +208,13 @@ impl DisplayAs for PoolScan {
             }
         }
         match (filter.is_empty(), &self.index) {
-            (true, _) => Ok(()),
-            (false, Some(_)) => writeln!(f, "then={filter}"),
-            (false, None) => writeln!(f, "filter={filter}"),
+            (true, _) => {}
+            (false, Some(_)) => writeln!(f, "then={filter}")?,
+            (false, None) => writeln!(f, "filter={filter}")?,
+        }
+        match &self.dynamic {
+            Some(dynamic) => writeln!(f, "dynamic_filters={}", dynamic.describe(&self.spec)),
+            None => Ok(()),
         }
     }
 }
@@ -155,9 +253,12 @@ impl LeafPlan for PoolScan {
             Some(_) => "rows_from_index",
             None => "rows_matched",
         });
+        let dynamic = self.dynamic.as_ref();
+        let dynamic = dynamic.map(|filters| PartitionFilters::new(filters, &counter));
         let worker = ScanWorker::new(
             Arc::clone(&self.spec),
             search,
+            dynamic,
             self.executions.join(&context, partition, partitions, self.fetch),
             context.session_config().batch_size(),
             BaselineMetrics::new(&self.metrics, partition),
@@ -173,6 +274,11 @@ impl LeafPlan for PoolScan {
         self.spec.statistics(whole, self.fetch).map(Arc::new)
     }
 
+    fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        let filters = self.dynamic.iter().flat_map(|dynamic| dynamic.expressions());
+        filters.cloned().collect()
+    }
+
     fn fetch(&self) -> Option<usize> {
         self.fetch
     }
@@ -183,6 +289,7 @@ impl LeafPlan for PoolScan {
             index: self.index.clone(),
             reason: Arc::clone(&self.reason),
             fetch,
+            dynamic: None,
             executions: self.executions.fresh(),
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, DFSchema, Statistics};
@@ -21,13 +21,16 @@ use crate::catalog::OpenTable;
 use crate::estimate::PlanEstimate;
 use crate::nesting::balanced;
 
+/// Name of the column with the addresses of the rows.
+pub(crate) const ADDRESS: &str = "row address";
+
 /// Wraps an error of the engine for its way through DataFusion.
 pub(crate) fn external(error: impl Into<EngineError>) -> DataFusionError {
     DataFusionError::External(Box::new(error.into()))
 }
 
 /// The output of a scan and the filters that it evaluates.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ScanSpec {
     /// The table, whose segments have the conditions on strings without codes.
     pub(crate) open: Arc<OpenTable>,
@@ -45,12 +48,30 @@ pub(crate) struct ScanSpec {
     pub(crate) delta_filter: Option<ResidualFilter>,
     /// Estimated number of output rows, and values in them.
     pub(crate) estimate: SelectionEstimate,
+    /// True if indexes may answer dynamic filters.
+    pub(crate) probes_indexes: bool,
 }
 
 impl ScanSpec {
     /// Returns true if only the number of rows matters.
     pub(crate) fn counts_only(&self) -> bool {
         self.projection.is_empty() && self.residual.is_none()
+    }
+
+    /// Returns the specification with some of the columns of the output, followed by the addresses of the rows.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn narrowed(&self, outputs: &[usize]) -> Result<Self> {
+        let mut fields = self.schema.project(outputs)?.fields().to_vec();
+        fields.push(Arc::new(address_field()));
+        let mut projection: Vec<usize> = outputs.iter().map(|output| self.projection[*output]).collect();
+        projection.push(self.open.table.schema().fields().len());
+        Ok(Self {
+            projection,
+            schema: Arc::new(Schema::new(fields)),
+            ..self.clone()
+        })
     }
 
     /// Returns true if every row of the table is output.
@@ -166,7 +187,7 @@ impl ScanSpec {
 }
 
 /// A condition that is evaluated on values.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ResidualFilter {
     columns: Vec<usize>,
     schema: SchemaRef,
@@ -202,6 +223,21 @@ impl ResidualFilter {
             physical,
             text,
         }))
+    }
+
+    /// Returns the condition that `physical` is on an input with this schema, whose columns are these of the
+    /// table.
+    pub(crate) fn of_physical(
+        physical: Arc<dyn PhysicalExpr>,
+        columns: Vec<usize>,
+        schema: SchemaRef,
+    ) -> Self {
+        Self {
+            text: String::new(),
+            columns,
+            schema,
+            physical,
+        }
     }
 
     /// Returns the rows of a segment for which the condition is true.
@@ -254,6 +290,11 @@ fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<R
     )?)
 }
 
+/// Returns the column with the addresses of the rows.
+pub(crate) fn address_field() -> Field {
+    Field::new(ADDRESS, DataType::UInt64, false)
+}
+
 /// Adds a column for the addresses of the rows to the statistics of a table.
 pub(crate) fn with_address(mut statistics: Statistics) -> Statistics {
     statistics.column_statistics.push(ColumnStatistics::new_unknown());
@@ -261,8 +302,13 @@ pub(crate) fn with_address(mut statistics: Statistics) -> Statistics {
 }
 
 /// Returns the addresses of rows: the position of their segment (that of the delta follows the last segment)
-/// in the upper 32 bits, the row number in the lower ones.
+/// in the upper 32 bits, the row number in the lower ones. They hold within one version of the table.
 pub(crate) fn addresses(segment: usize, rows: impl Iterator<Item = usize>) -> ArrayRef {
     let address = |row: usize| (segment as u64) << 32 | row as u64;
     Arc::new(UInt64Array::from_iter_values(rows.map(address)))
+}
+
+/// Returns the position of the segment and the row number of an address.
+pub(crate) fn segment_and_row(address: u64) -> (usize, RowId) {
+    ((address >> 32) as usize, address as RowId)
 }

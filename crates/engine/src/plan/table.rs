@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Statistics;
@@ -18,7 +18,7 @@ use super::estimate::SelectionEstimate;
 use super::leaf::LeafExec;
 use super::morsels::{ScanMorsel, split};
 use super::scan_node::{IndexLookup, PoolScan};
-use super::spec::{ResidualFilter, ScanSpec, external, with_address};
+use super::spec::{ResidualFilter, ScanSpec, address_field, external, with_address};
 use crate::EngineError;
 use crate::advise::selections::SelectionRecorder;
 use crate::cancel::CancelOnDrop;
@@ -34,9 +34,6 @@ const DELTA_ROWS: usize = 8_192;
 const SINGLE_ROWS: f64 = 20_000.0;
 /// Number of parts per partition into which a large selection through an index is split.
 const PARTS: usize = 4;
-
-/// Name of the column with the addresses of the rows.
-pub(crate) const ADDRESS: &str = "row address";
 
 /// A reference to a table in one statement.
 #[derive(Debug)]
@@ -59,7 +56,7 @@ impl PoolTable {
     /// Adds a column with the addresses of the rows, for statements that change them.
     pub(crate) fn with_addresses(open: Arc<OpenTable>) -> Self {
         let mut fields = open.table.schema().fields().to_vec();
-        fields.push(Arc::new(Field::new(ADDRESS, DataType::UInt64, false)));
+        fields.push(Arc::new(address_field()));
         Self {
             schema: Arc::new(Schema::new(fields)),
             ..Self::new(open)
@@ -265,6 +262,7 @@ impl PoolTable {
             AccessPath::Scan { .. } => vec![false; filters.conditions.len()],
         };
         let remaining = filters.remaining(&answered, open.table.segments().len());
+        let settings = state.config_options().extensions.get::<SessionSettings>();
         let delta_filter = match open.delta {
             Some(_) => ResidualFilter::plan(filters.expressions(), open, state)?,
             None => None,
@@ -278,6 +276,7 @@ impl PoolTable {
             residual: ResidualFilter::plan(remaining.expressions, open, state)?,
             delta_filter,
             estimate: SelectionEstimate::of(open, filters, path),
+            probes_indexes: settings.is_none_or(|settings| settings.index != IndexMode::Off),
         })
     }
 

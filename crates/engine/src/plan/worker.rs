@@ -9,6 +9,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
 use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, RowId, RowSelection, Segment};
 
 use super::delta_rows::read_delta_rows;
+use super::dynamic::PartitionFilters;
 use super::index_search::IndexSearch;
 use super::morsels::{MorselQueue, ScanMorsel};
 use super::ranges::select_ranges;
@@ -25,6 +26,10 @@ const SPARSE: usize = 256;
 /// returns, and so until it can be cancelled.
 const MERGED_MORSELS: usize = 16;
 
+/// Number of times that merged morsels have no row after which a scan with dynamic filters returns an empty batch, so that
+/// it can be cancelled.
+const EMPTY_MORSELS: usize = 8;
+
 /// Matching rows that have been located but not yet emitted.
 pub(super) enum PendingRows {
     /// The number of rows, where only that matters.
@@ -37,10 +42,23 @@ pub(super) enum PendingRows {
     Batch(RecordBatch),
 }
 
+impl PendingRows {
+    /// Returns the number of rows.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            PendingRows::Counted(rows) => *rows,
+            PendingRows::Selected(_, selection) => selection.len(),
+            PendingRows::Rows(_, rows, from) => rows.len() - from,
+            PendingRows::Batch(batch) => batch.num_rows(),
+        }
+    }
+}
+
 /// The worker of one partition: an iterator over its batches.
 pub(crate) struct ScanWorker {
     spec: Arc<ScanSpec>,
     search: Option<IndexSearch>,
+    dynamic: Option<PartitionFilters>,
     queue: Arc<MorselQueue>,
     batch_rows: usize,
     /// A morsel that was taken too early.
@@ -56,6 +74,7 @@ impl ScanWorker {
     pub(crate) fn new(
         spec: Arc<ScanSpec>,
         search: Option<IndexSearch>,
+        dynamic: Option<PartitionFilters>,
         queue: Arc<MorselQueue>,
         batch_rows: usize,
         metrics: BaselineMetrics,
@@ -64,6 +83,7 @@ impl ScanWorker {
         Self {
             spec,
             search,
+            dynamic,
             queue,
             batch_rows: batch_rows.max(1),
             next: None,
@@ -79,13 +99,24 @@ impl ScanWorker {
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let mut morsels = 0;
         loop {
             let batch = match self.pending.take() {
-                Some(pending) => self.emit(pending)?,
+                Some(pending) => {
+                    let pending = match &mut self.dynamic {
+                        Some(dynamic) => dynamic.passing_newer(&self.spec, pending)?,
+                        None => pending,
+                    };
+                    self.emit(pending)?
+                }
+                None if morsels >= EMPTY_MORSELS && self.dynamic.is_some() => {
+                    return Ok(Some(RecordBatch::new_empty(Arc::clone(&self.spec.schema))));
+                }
                 None => match self.take_morsel() {
                     Some(morsel) => {
+                        morsels += 1;
                         let located = self.rows_of(&morsel)?;
-                        self.pending = Some(self.with_more(located)?);
+                        self.pending = Some(self.with_more(&morsel, located)?);
                         None
                     }
                     None => return Ok(None),
@@ -102,18 +133,22 @@ impl ScanWorker {
         self.next.take().or_else(|| self.queue.take().cloned())
     }
 
-    /// Adds rows of the next morsels to those of a scan that do not fill a batch.
-    fn with_more(&mut self, located: PendingRows) -> Result<PendingRows> {
-        let PendingRows::Selected(number, mut selection) = located else {
-            return Ok(located);
+    /// Adds rows of the next morsels to those of a scan that do not fill a batch, as long as they follow them.
+    fn with_more(&mut self, morsel: &ScanMorsel, located: PendingRows) -> Result<PendingRows> {
+        let (number, mut selection, mut end) = match (located, morsel) {
+            (PendingRows::Selected(number, selection), ScanMorsel::Rows { rows, .. }) => {
+                (number, selection, rows.end)
+            }
+            (located, _) => return Ok(located),
         };
         for _ in 1..MERGED_MORSELS {
             if selection.len() >= self.batch_rows || self.queue.is_limited() {
                 break;
             }
             match self.take_morsel() {
-                Some(ScanMorsel::Rows { segment, rows }) if segment == number => {
+                Some(ScanMorsel::Rows { segment, rows }) if segment == number && rows.start >= end => {
                     let before = selection.len();
+                    end = rows.end;
                     self.select_rows(number, rows, &mut selection)?;
                     self.candidates.add(selection.len() - before);
                 }
@@ -127,24 +162,31 @@ impl ScanWorker {
     }
 
     /// Locates the matching rows of a morsel.
-    fn rows_of(&self, morsel: &ScanMorsel) -> Result<PendingRows> {
+    fn rows_of(&mut self, morsel: &ScanMorsel) -> Result<PendingRows> {
         let found = match morsel {
             ScanMorsel::Rows { segment, rows } => self.scan_rows(*segment, rows.clone())?,
-            ScanMorsel::Select { segment, predicates } => self.select(*segment, predicates)?,
+            ScanMorsel::Select { segment, predicates } => {
+                let found = self.select(*segment, predicates)?;
+                self.passing(found)?
+            }
             ScanMorsel::Delta { batch, rows } => {
-                PendingRows::Batch(read_delta_rows(&self.spec, *batch, rows.clone())?)
+                let found = PendingRows::Batch(read_delta_rows(&self.spec, *batch, rows.clone())?);
+                self.passing(found)?
             }
         };
-        self.candidates.add(match &found {
-            PendingRows::Counted(rows) => *rows,
-            PendingRows::Selected(_, selection) => selection.len(),
-            PendingRows::Rows(_, rows, _) => rows.len(),
-            PendingRows::Batch(batch) => batch.num_rows(),
-        });
+        self.candidates.add(found.len());
         Ok(found)
     }
 
-    fn scan_rows(&self, number: usize, rows: Range<usize>) -> Result<PendingRows> {
+    /// Returns the located rows that pass the dynamic filters.
+    fn passing(&mut self, located: PendingRows) -> Result<PendingRows> {
+        match &mut self.dynamic {
+            Some(dynamic) => dynamic.passing(&self.spec, located),
+            None => Ok(located),
+        }
+    }
+
+    fn scan_rows(&mut self, number: usize, rows: Range<usize>) -> Result<PendingRows> {
         let (segment, kernels) = (self.segment(number), &self.spec.kernels[number]);
         if self.spec.counts_only() {
             let rows = segment.count(kernels, rows).map_err(external)?;
@@ -155,11 +197,16 @@ impl ScanWorker {
         Ok(PendingRows::Selected(number, selection))
     }
 
-    /// Adds the rows of a range that match the kernels' predicates.
-    fn select_rows(&self, number: usize, rows: Range<usize>, selection: &mut RowSelection) -> Result<()> {
-        let kernels = &self.spec.kernels[number];
-        let selected = self.segment(number).select_into(kernels, rows, selection);
-        selected.map_err(external)
+    /// Adds the rows of a range that match the kernels' predicates and pass the dynamic filters.
+    fn select_rows(&mut self, number: usize, rows: Range<usize>, selection: &mut RowSelection) -> Result<()> {
+        match &mut self.dynamic {
+            Some(dynamic) => dynamic.select_into(&self.spec, number, rows, selection),
+            None => {
+                let kernels = &self.spec.kernels[number];
+                let selected = self.segment(number).select_into(kernels, rows, selection);
+                selected.map_err(external)
+            }
+        }
     }
 
     fn select(&self, number: usize, predicates: &[CodePredicate]) -> Result<PendingRows> {

@@ -27,6 +27,7 @@ use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::keyed::KeyedReads;
 use crate::join_order::{JoinOrderRule, physical_rules};
+use crate::plan::{DynamicFilterRule, LateMaterializationRule};
 use crate::semantics;
 use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
@@ -34,6 +35,11 @@ use crate::statement::{AFTER_LARGE, give_back};
 use crate::stores::OpenStores;
 use crate::threads::MOST_THREADS;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
+
+/// Number of keys of a join's build side up to which scans of the other side get them as a list.
+const LISTED_KEYS: usize = 8192;
+/// Bytes of these keys.
+const LISTED_BYTES: usize = 1 << 20;
 
 /// Settings, external tables and the open transaction. Statements of one session may run at the same time,
 /// those of one transaction one after the other.
@@ -67,6 +73,10 @@ impl DatabaseSession {
         let threads = engine.options.threads.unwrap_or(config.target_partitions());
         config = engine.budget().configure(config, threads.clamp(1, MOST_THREADS));
         semantics::configure(config.options_mut());
+        // Scans translate lists of keys to codes, which is cheaper than to look each row up in the hash table.
+        let optimizer = &mut config.options_mut().optimizer;
+        optimizer.hash_join_inlist_pushdown_max_distinct_values = LISTED_KEYS;
+        optimizer.hash_join_inlist_pushdown_max_size = LISTED_BYTES;
         // COPY … TO writes timestamps as SQL prints them and as an import takes them.
         let mut files = TableOptions::default_from_session_config(config.options());
         files.csv.timestamp_format = Some("%Y-%m-%d %H:%M:%S%.f".into());
@@ -78,7 +88,9 @@ impl DatabaseSession {
             .with_query_planner(Arc::new(StarQueryPlanner))
             .with_optimizer_rule(Arc::new(StarRule))
             .with_optimizer_rule(Arc::new(JoinOrderRule))
-            .with_physical_optimizer_rules(physical_rules());
+            .with_physical_optimizer_rules(physical_rules())
+            .with_physical_optimizer_rule(Arc::new(LateMaterializationRule))
+            .with_physical_optimizer_rule(Arc::new(DynamicFilterRule));
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.
         let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);

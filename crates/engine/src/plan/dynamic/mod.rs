@@ -1,0 +1,23 @@
+//! Dynamic filters: conditions that operators above a scan find out while the query runs.
+//!
+//! A hash join knows the keys of its build side before it reads the other side; `ORDER BY … LIMIT` knows how
+//! far a row must come forward to be among the first ones. DataFusion publishes both as expressions that
+//! change. [`DynamicFilterRule`] leads them to the scans, where they are translated to predicates on codes as
+//! far as possible: zone maps then exclude chunks, an index locates the rows of few keys, and columns are
+//! decoded only for rows that pass.
+//!
+//! Invariants: a filter only excludes rows that its operator would drop, so it may be ignored at any time, and
+//! is when it cannot be evaluated or excludes too little. A scan looks for a newer state of its filters before
+//! each morsel and each batch.
+
+mod columns;
+mod filters;
+mod index_probe;
+mod partition_filters;
+mod row_check;
+mod rule;
+mod segment_filter;
+
+pub(super) use filters::DynamicFilters;
+pub(super) use partition_filters::PartitionFilters;
+pub(crate) use rule::DynamicFilterRule;

@@ -1,0 +1,161 @@
+//! The rule that leads dynamic filters to scans of tables.
+
+use std::sync::Arc;
+
+use arrow_schema::SortOptions;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+use super::columns::{Sources, sources};
+use super::filters::DynamicFilters;
+use crate::config::SessionSettings;
+use crate::plan::late::TopRowsExec;
+use crate::plan::leaf::LeafExec;
+use crate::plan::scan_node::PoolScan;
+
+/// A dynamic filter on its way to a scan.
+struct Filter {
+    expr: Arc<dyn PhysicalExpr>,
+    /// The order in the first of its columns, if the first rows in it are wanted.
+    order: Option<SortOptions>,
+}
+
+/// Gives each scan the dynamic filters of the joins and sorts above it. It must run behind the rules that
+/// change the children of these.
+#[derive(Debug, Default)]
+pub(crate) struct DynamicFilterRule;
+
+impl PhysicalOptimizerRule for DynamicFilterRule {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let settings = config.extensions.get::<SessionSettings>();
+        match settings.is_some_and(|settings| settings.dynamic_filters.0) {
+            true => push(plan, Vec::new(), config),
+            false => Ok(plan),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "pool_dynamic_filters"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Leads `filters`, conditions on the output of a plan, and those of operators in it to the scans below.
+fn push(
+    plan: Arc<dyn ExecutionPlan>,
+    filters: Vec<Filter>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(LeafExec(scan)) = plan.downcast_ref::<LeafExec<PoolScan>>() {
+        let filters: Vec<Filter> = filters
+            .into_iter()
+            .filter(|filter| scan.takes(&filter.expr))
+            .collect();
+        if filters.is_empty() {
+            return Ok(plan);
+        }
+        let first = filters.iter().find_map(Filter::first_column);
+        let filters = DynamicFilters::new(filters.into_iter().map(|filter| filter.expr).collect());
+        return Ok(Arc::new(LeafExec(scan.with_dynamic_filters(filters, first))));
+    }
+    let mut produced = produced(&plan, config);
+    let mut children = Vec::new();
+    let mut changed = false;
+    for (number, child) in plan.children().into_iter().enumerate() {
+        let mut below = Vec::new();
+        if !filters.is_empty()
+            && let Some(sources) = sources(&plan, number)
+        {
+            for filter in &filters {
+                below.extend(filter.moved(&sources)?);
+            }
+        }
+        below.extend(
+            produced
+                .take_if(|(of, _)| *of == number)
+                .map(|(_, filter)| filter),
+        );
+        let pushed = push(Arc::clone(child), below, config)?;
+        changed |= !Arc::ptr_eq(&pushed, child);
+        children.push(pushed);
+    }
+    match changed {
+        true => plan.with_new_children(children),
+        false => Ok(plan),
+    }
+}
+
+/// Returns the filter that a node sets while it runs, and the number of the child whose rows it is for.
+fn produced(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Option<(usize, Filter)> {
+    let options = &config.optimizer;
+    let (child, order, is_enabled) = if plan.is::<HashJoinExec>() {
+        (1, None, options.enable_join_dynamic_filter_pushdown)
+    } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        let order = Some(sort.expr().first().options);
+        (0, order, options.enable_topk_dynamic_filter_pushdown)
+    } else {
+        let top = plan.downcast_ref::<TopRowsExec>()?;
+        (
+            0,
+            Some(top.first_order()),
+            options.enable_topk_dynamic_filter_pushdown,
+        )
+    };
+    let expr = plan.dynamic_expressions_produced().pop().filter(|_| is_enabled)?;
+    let columns = expr.children();
+    let is_usable = !columns.is_empty() && !columns.into_iter().any(is_volatile);
+    is_usable.then_some((child, Filter { expr, order }))
+}
+
+impl Filter {
+    /// Returns the filter as a condition on the columns of a child; none if one of its columns does not come
+    /// from there.
+    fn moved(&self, sources: &Sources) -> Result<Option<Self>> {
+        let source = |column: &Column| sources.get(column.index())?.clone();
+        let from_child = |expr: &Arc<dyn PhysicalExpr>| {
+            let mut columns = collect_columns(expr).into_iter();
+            columns.all(|column| source(&column).is_some_and(|source| !is_volatile(&source)))
+        };
+        let children = self.expr.children();
+        if !children.iter().all(|child| from_child(child)) {
+            return Ok(None);
+        }
+        let replaced = children.into_iter().map(|child| {
+            let replaced = Arc::clone(child).transform_up(|expr| {
+                Ok(match expr.downcast_ref::<Column>().and_then(source) {
+                    Some(source) => Transformed::yes(source),
+                    None => Transformed::no(expr),
+                })
+            });
+            replaced.data()
+        });
+        let children = replaced.collect::<Result<Vec<_>>>()?;
+        Ok(Some(Self {
+            // This keeps the identity of the filter, by which its operator finds out that a scan reads it.
+            expr: Arc::clone(&self.expr).with_new_children(children)?,
+            order: self.order,
+        }))
+    }
+
+    /// Returns the first column of the order, if it is one, and its direction.
+    fn first_column(&self) -> Option<(usize, SortOptions)> {
+        let column = self.expr.children().first()?.downcast_ref::<Column>()?.index();
+        Some((column, self.order?))
+    }
+}
