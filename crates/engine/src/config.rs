@@ -229,6 +229,8 @@ pub(crate) struct SessionSettings {
     pub(crate) dynamic_filters: SwitchSetting,
     /// `halocline.late_materialization`.
     pub(crate) late_materialization: SwitchSetting,
+    /// `halocline.fused_aggregate`.
+    pub(crate) fused_aggregate: SwitchSetting,
     /// `halocline.verify`, of all sessions of the database.
     pub(crate) verify: VerifySetting,
     /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.
@@ -283,14 +285,16 @@ impl ExtensionOptions for SessionSettings {
             "join_order" => self.join_order = SwitchSetting::read(key, value)?,
             "dynamic_filters" => self.dynamic_filters = SwitchSetting::read(key, value)?,
             "late_materialization" => self.late_materialization = SwitchSetting::read(key, value)?,
+            "fused_aggregate" => self.fused_aggregate = SwitchSetting::read(key, value)?,
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
             "lock_wait" => self.lock_wait = value.parse()?,
             _ => {
                 let text = format!(
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
-                     halocline.join_order, halocline.dynamic_filters, halocline.late_materialization, \
-                     halocline.compaction, halocline.dram_budget, halocline.verify, halocline.scrub and \
+                     halocline.fused_aggregate, halocline.join_order, halocline.dynamic_filters, \
+                     halocline.late_materialization, halocline.compaction, halocline.dram_budget, \
+                     halocline.verify, halocline.scrub and \
                      halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
@@ -325,6 +329,11 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.late_materialization".into(),
                 value: Some(self.late_materialization.to_string()),
                 description: "Whether ORDER BY … LIMIT fetches columns that it does not sort by for its rows only: on or off",
+            },
+            ConfigEntry {
+                key: "halocline.fused_aggregate".into(),
+                value: Some(self.fused_aggregate.to_string()),
+                description: "Whether aggregates over one table become one fused pipeline: on or off",
             },
             ConfigEntry {
                 key: "halocline.compaction".into(),

@@ -122,6 +122,7 @@ fn sum(measure: Measure) -> Vec<Aggregate> {
     vec![Aggregate {
         function: Function::Sum,
         measure,
+        filter: None,
     }]
 }
 

@@ -29,7 +29,15 @@ pub enum JoinError {
         /// The number of possible groups.
         groups: u128,
         /// The limit.
-        most: usize,
+        most: u64,
+    },
+    /// The memory limit leaves too little for the groups.
+    #[error(
+        "the groups of an aggregate need {bytes} bytes more than the memory limit allows; raise --memory"
+    )]
+    Memory {
+        /// Bytes that were asked for.
+        bytes: usize,
     },
     /// A value that is aggregated is outside of its type.
     #[error(

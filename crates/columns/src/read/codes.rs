@@ -10,7 +10,7 @@ use crate::codec::dispatch::KeyCodec;
 use crate::codec::selected_rows::{WHOLE_BLOCK_CODES, by_block};
 use crate::codec::{CodeMap, Encoding};
 use crate::format::BLOCK;
-use crate::kernel::{Code, width_of};
+use crate::kernel::{self, BlockMask, Code, width_of};
 use crate::read::column::Column;
 use crate::{CodePredicate, Result};
 
@@ -179,6 +179,30 @@ impl<'a, C: Code> CodeReader<'a, C> {
             .codec
             .read_codes(width, block, &self.map, &mut self.scratch, codes);
         Ok(rows)
+    }
+
+    /// Reads the codes of the rows of a block whose bits are set in `mask`, in order, and returns their
+    /// number. Elements of `codes` behind them are unspecified.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
+    ///
+    /// # Panics
+    /// If there is no such chunk or block.
+    pub fn read_masked(
+        &mut self,
+        chunk: usize,
+        block: usize,
+        mask: &BlockMask,
+        codes: &mut [C; BLOCK_ROWS],
+    ) -> Result<usize> {
+        let kept = kernel::rows_in(mask);
+        let rows = self.read(chunk, block, codes)?;
+        if kept == rows {
+            return Ok(rows);
+        }
+        let all = *codes;
+        Ok(kernel::compact(&all, mask, codes))
     }
 
     /// Reads the codes of some rows, counted from the start of a block and ascending; they may lie in blocks

@@ -84,8 +84,13 @@ fn check_reader<C: Code>(column: &Column, codes: &[u64], rng: &mut SplitMix64) {
                     .collect();
                 let mut some = vec![C::default(); rows.len()];
                 reader.read_rows(chunk, block, &rows, &mut some).expect("sound");
-                let expected = rows.iter().map(|&row| codes[usize::from(row)]);
-                assert!(some.iter().map(|code| code.number()).eq(expected));
+                let expected = || rows.iter().map(|&row| codes[usize::from(row)]);
+                assert!(some.iter().map(|code| code.number()).eq(expected()));
+                let mut mask: BlockMask = [0; BLOCK_ROWS / 64];
+                rows.iter()
+                    .for_each(|row| mask[usize::from(*row) / 64] |= 1 << (row % 64));
+                let kept = reader.read_masked(chunk, block, &mask, &mut read).expect("sound");
+                assert!(read[..kept].iter().map(|code| code.number()).eq(expected()));
             }
         }
         // Also rows of blocks that follow.

@@ -38,6 +38,29 @@ impl DeltaRows {
         })
     }
 
+    /// Returns, for each of these rows of the delta, whether a further condition is true for them.
+    ///
+    /// # Errors
+    /// The condition cannot be planned or evaluated.
+    pub(crate) fn matching(
+        open: &OpenTable,
+        condition: &Expr,
+        state: &dyn Session,
+        batches: &[RecordBatch],
+    ) -> Result<Vec<Vec<bool>>> {
+        let conditions = std::slice::from_ref(condition);
+        let conditions = Filters::read(conditions, open, &TranslationCache::default()).expressions();
+        let condition = ResidualFilter::plan(conditions, open, state)?;
+        let of_batch = |batch: &RecordBatch| match &condition {
+            Some(condition) => {
+                let matching = condition.of_batch(batch)?;
+                Ok(matching.iter().map(|matches| matches == Some(true)).collect())
+            }
+            None => Ok(vec![true; batch.num_rows()]),
+        };
+        batches.iter().map(of_batch).collect()
+    }
+
     /// Returns the number of rows if all match.
     pub(crate) fn max_rows(&self) -> usize {
         self.open.delta.as_ref().map_or(0, |delta| delta.live_rows())

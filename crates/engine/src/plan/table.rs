@@ -68,6 +68,15 @@ impl PoolTable {
         (!self.has_addresses()).then(|| Arc::clone(&self.open))
     }
 
+    /// Translates filters to predicates on codes, per segment; none if one of them has no exact translation.
+    pub(crate) fn conditions(open: &OpenTable, filters: &[Expr]) -> Option<Vec<OnColumns<CodePredicate>>> {
+        let segments = open.table.segments().len();
+        let filters = Filters::read(filters, open, &TranslationCache::default());
+        let remaining = filters.remaining(&vec![false; filters.conditions.len()], segments);
+        let is_on_codes = remaining.expressions.is_empty() && remaining.strings.iter().all(Vec::is_empty);
+        is_on_codes.then_some(remaining.kernels)
+    }
+
     /// Translates filters to predicates on codes, per segment, and conditions on strings without codes, which
     /// the segments of the returned table have; none if one of them has no exact translation, or the table is
     /// damaged.
@@ -98,6 +107,34 @@ impl PoolTable {
     /// Returns the number of columns, that of the addresses included.
     pub(super) fn fields(&self) -> usize {
         self.schema.fields().len()
+    }
+
+    /// Returns the reason why rows that match `filters` are found by a scan; none if they are found by an
+    /// index that can be used or would be built for the query. `columns` are read of them.
+    pub(crate) fn scan_reason(
+        open: &OpenTable,
+        filters: &[Expr],
+        columns: &[usize],
+        mode: IndexMode,
+    ) -> Option<String> {
+        let filters = Filters::read(filters, open, &TranslationCache::default());
+        let is_built = |index: &OpenIndex| {
+            let mut conditions = filters.conditions.iter();
+            conditions.any(|(condition, _)| index.is_to_be_built(condition.column))
+        };
+        if mode != IndexMode::Off && open.indexes.iter().any(is_built) {
+            return None;
+        }
+        let request = ScanRequest {
+            projection: columns,
+            limit: None,
+            mode,
+        };
+        match choose_access_path(open, &filters, &request) {
+            Ok(AccessPath::Scan { reason, .. }) => Some(reason),
+            // The scan reports an index that is damaged.
+            Ok(AccessPath::Index { .. }) | Err(_) => None,
+        }
     }
 
     fn has_addresses(&self) -> bool {

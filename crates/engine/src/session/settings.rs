@@ -93,7 +93,7 @@ impl DatabaseSession {
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     Some(match setting.strip_prefix(PREFIX)? {
         "index" => IndexMode::default().to_string(),
-        "star_join" | "join_order" | "dynamic_filters" | "late_materialization" => {
+        "star_join" | "fused_aggregate" | "join_order" | "dynamic_filters" | "late_materialization" => {
             SwitchSetting::default().to_string()
         }
         "compaction" => engine.options.compaction.to_string(),

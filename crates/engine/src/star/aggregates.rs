@@ -1,18 +1,23 @@
 //! Aggregates of SQL, translated to those of the star join, and their results as arrays.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::types::{Decimal128Type, DecimalType};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array};
 use arrow_schema::DataType;
+use datafusion::common::Column;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
-use halocline_joins::star::{Aggregate, Function, GroupStates, Measure};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use halocline_joins::star::{Aggregate, AggregateFilter, Function, GroupStates, Measure};
 
+use super::group_domain::from_integers;
 use super::measures::{MeasureReader, TypedMeasure};
 use crate::EngineError;
 use crate::catalog::OpenTable;
+use crate::plan::PoolTable;
 
 /// A column of the result, computed from the aggregates of the join, which are given by position.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,12 +34,21 @@ pub(super) enum AggregateOutput {
     DecimalAverage(usize, u8, i8, u32),
 }
 
+/// The condition of a `FILTER` clause.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct FilterCondition {
+    pub(super) expr: Expr,
+    pub(super) codes: AggregateFilter,
+}
+
 /// The aggregates of a query.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Aggregates {
     /// Columns of the fact table that they read.
     pub(super) measured: Vec<usize>,
     pub(super) aggregates: Vec<Aggregate>,
+    /// The conditions on the rows of single aggregates.
+    pub(super) filters: Vec<FilterCondition>,
     pub(super) outputs: Vec<AggregateOutput>,
 }
 
@@ -52,10 +66,7 @@ impl Aggregates {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else {
             return None;
         };
-        let plain = !params.distinct
-            && params.filter.is_none()
-            && params.order_by.is_empty()
-            && params.null_treatment.is_none();
+        let plain = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none();
         let [argument] = params.args.as_slice() else {
             return None;
         };
@@ -63,18 +74,28 @@ impl Aggregates {
             return None;
         }
         let name = func.name();
-        let schema = open.table.schema();
-        match argument {
-            Expr::Literal(value, _) if name == "count" => {
-                return (!value.is_null()).then_some(AggregateOutput::Rows);
-            }
-            Expr::Column(column) if name == "count" => {
-                let field = schema.field_with_name(&column.name).ok()?;
-                if !field.is_nullable() {
-                    return Some(AggregateOutput::Rows);
+        let mut condition = params.filter.as_deref().cloned();
+        let mut is_counted = name == "count" && is_never_null(argument, open);
+        if let Expr::Column(column) = argument
+            && name == "count"
+            && !is_measurable(column, open)
+        {
+            // Values that cannot be measured are counted by their codes.
+            let is_valid = argument.clone().is_not_null();
+            condition = Some(condition.into_iter().fold(is_valid, Expr::and));
+            is_counted = true;
+        }
+        let filter = match &condition {
+            Some(condition) => Some(self.filter(condition, open)?),
+            None => None,
+        };
+        if is_counted {
+            return Some(match filter {
+                None => AggregateOutput::Rows,
+                filter => {
+                    AggregateOutput::Count(self.aggregate(Function::Count, Measure::Literal(1), filter))
                 }
-            }
-            _ => {}
+            });
         }
         let mut measures = MeasureReader {
             open,
@@ -85,22 +106,22 @@ impl Aggregates {
         } = measures.read(argument)?;
         let decimal = matches!(data_type, DataType::Decimal128(..));
         Some(match (name, to) {
-            ("count", _) => AggregateOutput::Count(self.aggregate(Function::Count, measure)),
+            ("count", _) => AggregateOutput::Count(self.aggregate(Function::Count, measure, filter)),
             ("sum", DataType::Int64) if data_type == DataType::Int64 => {
-                AggregateOutput::Value(self.aggregate(Function::Sum, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Sum, measure, filter), to.clone())
             }
             ("sum", DataType::Decimal128(..)) if decimal => {
-                AggregateOutput::Value(self.aggregate(Function::Sum, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Sum, measure, filter), to.clone())
             }
             ("min", _) if *to == data_type => {
-                AggregateOutput::Value(self.aggregate(Function::Min, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Min, measure, filter), to.clone())
             }
             ("max", _) if *to == data_type => {
-                AggregateOutput::Value(self.aggregate(Function::Max, measure), to.clone())
+                AggregateOutput::Value(self.aggregate(Function::Max, measure, filter), to.clone())
             }
             // The argument is a cast to a float; sums of what 53 bits hold exactly are the same either way.
             ("avg", DataType::Float64) if data_type == DataType::Float64 => {
-                AggregateOutput::Average(self.aggregate(Function::Sum, measure))
+                AggregateOutput::Average(self.aggregate(Function::Sum, measure, filter))
             }
             ("avg", DataType::Decimal128(precision, scale)) => {
                 let DataType::Decimal128(_, of) = data_type else {
@@ -109,21 +130,68 @@ impl Aggregates {
                 // DataFusion sums those of many digits in 256 bits. Here 128 are enough, since values have
                 // 64.
                 let more = u32::try_from(scale.checked_sub(of)?).ok()?;
-                let sum = self.aggregate(Function::Sum, measure);
+                let sum = self.aggregate(Function::Sum, measure, filter);
                 AggregateOutput::DecimalAverage(sum, *precision, *scale, more)
             }
             _ => return None,
         })
     }
 
-    fn aggregate(&mut self, function: Function, measure: Measure) -> usize {
-        let aggregate = Aggregate { function, measure };
+    /// Returns true if one of them is a sum or an average.
+    pub(super) fn has_sums(&self) -> bool {
+        let mut functions = self.aggregates.iter().map(|aggregate| aggregate.function);
+        functions.any(|function| function == Function::Sum)
+    }
+
+    /// Returns the position of a condition on the rows of an aggregate; none unless it is one on codes.
+    fn filter(&mut self, expr: &Expr, open: &OpenTable) -> Option<usize> {
+        let known = self.filters.iter().position(|other| other.expr == *expr);
+        if known.is_some() {
+            return known;
+        }
+        let conditions = PoolTable::conditions(open, &split_conjunction_owned(expr.clone()))?;
+        self.filters.push(FilterCondition {
+            expr: expr.clone(),
+            codes: AggregateFilter { conditions },
+        });
+        Some(self.filters.len() - 1)
+    }
+
+    fn aggregate(&mut self, function: Function, measure: Measure, filter: Option<usize>) -> usize {
+        let aggregate = Aggregate {
+            function,
+            measure,
+            filter,
+        };
         let known = self.aggregates.iter().position(|other| *other == aggregate);
         known.unwrap_or_else(|| {
             self.aggregates.push(aggregate);
             self.aggregates.len() - 1
         })
     }
+}
+
+/// Returns true if an argument of `count` is never NULL.
+fn is_never_null(argument: &Expr, open: &OpenTable) -> bool {
+    match argument {
+        Expr::Literal(value, _) => !value.is_null(),
+        Expr::Column(column) => {
+            let field = open.table.schema().field_with_name(&column.name);
+            field.is_ok_and(|field| !field.is_nullable())
+        }
+        _ => false,
+    }
+}
+
+/// Returns true if a measure can be made of a column.
+fn is_measurable(column: &Column, open: &OpenTable) -> bool {
+    let field = open.table.schema().field_with_name(&column.name);
+    field.is_ok_and(|field| is_countable(field.data_type()))
+}
+
+/// Returns true if values of the type are numbers of 64 bits in the star join.
+pub(super) fn is_countable(data_type: &DataType) -> bool {
+    is_whole(data_type) || matches!(data_type, DataType::Decimal128(..) | DataType::Timestamp(..))
 }
 
 /// Returns true if values of the type convert to integers of the star join and back without loss.
@@ -161,49 +229,45 @@ impl AggregateOutput {
     ///
     /// # Errors
     /// A sum is outside of its type; an average of decimals has more digits than its type.
-    pub(super) fn array(&self, groups: &GroupStates, numbers: &[usize]) -> Result<ArrayRef> {
-        let value = |aggregate: usize, group: usize| groups.value(group, aggregate).map(|value| value as i64);
+    pub(super) fn array(&self, groups: &GroupStates) -> Result<ArrayRef> {
+        let positions = 0..groups.len();
         Ok(match self {
-            AggregateOutput::Rows => of(numbers, |group| Some(groups.rows(group) as i64)),
-            AggregateOutput::Count(number) => of(numbers, |group| Some(groups.count(group, *number) as i64)),
+            AggregateOutput::Rows => of(positions, |group| Some(groups.rows(group) as i64)),
+            AggregateOutput::Count(number) => {
+                of(positions, |group| Some(groups.count(group, *number) as i64))
+            }
             AggregateOutput::Value(number, DataType::Int64) => {
-                let narrow = |group: &usize| {
-                    let sum = groups.value(*group, *number);
+                let narrow = |group: usize| {
+                    let sum = groups.value(group, *number);
                     sum.map(|sum| i64::try_from(sum).map_err(|_| outside(sum)))
                         .transpose()
                 };
-                let values = numbers.iter().map(narrow).collect::<Result<Vec<Option<i64>>>>()?;
+                let values = positions.map(narrow).collect::<Result<Vec<Option<i64>>>>()?;
                 Arc::new(Int64Array::from(values))
             }
             AggregateOutput::Value(number, DataType::Decimal128(precision, scale)) => {
-                let values = numbers.iter().map(|group| groups.value(*group, *number));
+                let values = positions.map(|group| groups.value(group, *number));
                 decimals(values.collect(), *precision, *scale)?
             }
             AggregateOutput::Value(number, data_type) => {
-                let values = of(numbers, |group| value(*number, group));
-                match data_type {
-                    // Days are counted in 32 bits, from which a date is made.
-                    DataType::Date32 => {
-                        let days = arrow_cast::cast(&values, &DataType::Int32)?;
-                        arrow_cast::cast(&days, data_type)?
-                    }
-                    other => arrow_cast::cast(&values, other)?,
-                }
+                let value = |group: usize| groups.value(group, *number).map(|value| value as i64);
+                from_integers(positions.map(value).collect(), data_type)?
             }
             AggregateOutput::Average(number) => {
-                let average = |group: &usize| {
-                    let sum = groups.value(*group, *number)?;
-                    Some(sum as f64 / groups.count(*group, *number) as f64)
+                let average = |group: usize| {
+                    let sum = groups.value(group, *number)?;
+                    Some(sum as f64 / groups.count(group, *number) as f64)
                 };
-                Arc::new(numbers.iter().map(average).collect::<Float64Array>())
+                Arc::new(positions.map(average).collect::<Float64Array>())
             }
             AggregateOutput::DecimalAverage(number, precision, scale, more) => {
-                let average = |group: &usize| {
-                    let Some(sum) = groups.value(*group, *number) else {
+                let factor = 10_i128.checked_pow(*more);
+                let average = |group: usize| {
+                    let Some(sum) = groups.value(group, *number) else {
                         return Ok(None);
                     };
-                    let scaled = 10_i128.checked_pow(*more).and_then(|ten| sum.checked_mul(ten));
-                    let average = scaled.map(|scaled| scaled / i128::from(groups.count(*group, *number)));
+                    let scaled = factor.and_then(|factor| sum.checked_mul(factor));
+                    let average = scaled.map(|scaled| scaled / i128::from(groups.count(group, *number)));
                     let fits = average.filter(|average| {
                         Decimal128Type::validate_decimal_precision(*average, *precision, *scale).is_ok()
                     });
@@ -212,7 +276,7 @@ impl AggregateOutput {
                         || DataFusionError::Execution("Arithmetic Overflow in AvgAccumulator".into());
                     fits.map(Some).ok_or_else(overflow)
                 };
-                let averages = numbers.iter().map(average).collect::<Result<Vec<_>>>()?;
+                let averages = positions.map(average).collect::<Result<Vec<_>>>()?;
                 decimals(averages.into(), *precision, *scale)?
             }
         })
@@ -231,6 +295,6 @@ fn decimals(values: Decimal128Array, precision: u8, scale: i8) -> Result<ArrayRe
     Ok(Arc::new(values.with_precision_and_scale(precision, scale)?))
 }
 
-fn of(numbers: &[usize], value: impl Fn(usize) -> Option<i64>) -> ArrayRef {
-    Arc::new(numbers.iter().map(|group| value(*group)).collect::<Int64Array>())
+fn of(positions: Range<usize>, value: impl Fn(usize) -> Option<i64>) -> ArrayRef {
+    Arc::new(positions.map(value).collect::<Int64Array>())
 }

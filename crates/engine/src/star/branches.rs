@@ -6,6 +6,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, Logic
 
 use super::aggregates::is_whole;
 use super::fact::{FactTable, pool_table};
+use super::fact_group::FactGroup;
 use super::join_graph::JoinGraph;
 
 /// A dimension of a star query.
@@ -21,6 +22,15 @@ pub(super) struct Branch {
     pub(super) most_rows: Option<u64>,
     /// The join condition, for EXPLAIN.
     pub(super) on: String,
+}
+
+/// The source of the values of a grouping expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GroupSource {
+    /// A branch and one of its attributes, by position.
+    Attribute(usize, usize),
+    /// One of the grouping expressions over the fact table, by position.
+    Fact(usize),
 }
 
 /// All dimensions of a star query under construction.
@@ -121,9 +131,37 @@ impl<'a> Branches<'a> {
         roots.all(|root| root == first).then_some(first)
     }
 
+    /// Returns the source of one of the grouping expressions: an attribute of a dimension, which is added, or
+    /// a column of the fact table, which is added to `columns`.
+    pub(super) fn group(
+        &mut self,
+        expr: &Expr,
+        all: &[Expr],
+        of_fact: &mut Vec<FactGroup>,
+    ) -> Option<GroupSource> {
+        // Groups by a key together with attributes of its dimension are those of the dimension's rows.
+        let is_attribute = match self.key_like(expr) {
+            Some((root, _)) => all.iter().any(|other| self.tree_of(other) == Some(root)),
+            None => false,
+        };
+        let group = match is_attribute || self.tree_of(expr)? != self.fact.part {
+            true => None,
+            false => self.fact.group(expr),
+        };
+        let Some(group) = group else {
+            let (branch, attribute) = self.attribute(expr.clone())?;
+            return Some(GroupSource::Attribute(branch, attribute));
+        };
+        let known = of_fact.iter().position(|other| *other == group);
+        Some(GroupSource::Fact(known.unwrap_or_else(|| {
+            of_fact.push(group);
+            of_fact.len() - 1
+        })))
+    }
+
     /// Adds an expression as attribute of a dimension. Returns the positions of the dimension and of the
     /// attribute.
-    pub(super) fn attribute(&mut self, expr: Expr) -> Option<(usize, usize)> {
+    fn attribute(&mut self, expr: Expr) -> Option<(usize, usize)> {
         let root = self.tree_of(&expr)?;
         let (root, expr) = if root == self.fact.part {
             self.key_like(&expr)?

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
+use datafusion::catalog::Session;
 use datafusion::error::Result;
 use halocline_joins::star::{DecodedRows, MeasureValues};
 
@@ -15,26 +16,48 @@ use crate::plan::DeltaRows;
 /// Number of rows in a morsel.
 const ROWS: usize = 8_192;
 
-/// Returns the matching rows with the columns that `shape` needs.
+/// Returns the matching rows, a batch for each morsel.
 ///
 /// # Errors
 /// The condition cannot be evaluated.
-pub(super) fn decoded(added: &DeltaRows, shape: &StarShape) -> Result<Vec<DecodedRows>> {
+pub(super) fn added_rows(added: &DeltaRows) -> Result<Vec<RecordBatch>> {
     let mut all = Vec::new();
     added.for_each(ROWS, |batch| {
+        all.push(batch);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Returns rows with the columns that `shape` needs. `groups` has the numbers of the values of each group
+/// column, batch by batch.
+///
+/// # Errors
+/// A condition on the rows of an aggregate cannot be evaluated.
+pub(super) fn decoded(
+    added: &[RecordBatch],
+    shape: &StarShape,
+    groups: &[Vec<Vec<u64>>],
+    state: &dyn Session,
+) -> Result<Vec<DecodedRows>> {
+    let filters = shape.aggregates.filters.iter();
+    let filters = filters.map(|filter| DeltaRows::matching(&shape.fact, &filter.expr, state, added));
+    let filters = filters.collect::<Result<Vec<_>>>()?;
+    let rows = added.iter().enumerate().map(|(number, batch)| {
         let of = |columns: &[usize]| {
             let columns = columns.iter().map(|column| values(batch.column(*column)));
             columns.collect::<Result<Vec<MeasureValues>>>()
         };
         let keys = shape.branches.iter().map(|branch| of(&branch.columns));
-        all.push(DecodedRows {
+        Ok(DecodedRows {
             rows: batch.num_rows(),
             keys: keys.collect::<Result<_>>()?,
             measured: of(&shape.aggregates.measured)?,
-        });
-        Ok(())
-    })?;
-    Ok(all)
+            groups: groups.iter().map(|batches| batches[number].clone()).collect(),
+            filters: filters.iter().map(|batches| batches[number].clone()).collect(),
+        })
+    });
+    rows.collect()
 }
 
 fn values(array: &ArrayRef) -> Result<MeasureValues> {

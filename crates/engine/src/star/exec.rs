@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
@@ -16,8 +18,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 use halocline_joins::star::ProbeCost;
+use tokio::sync::OnceCell;
 
 use super::node::StarNode;
+use super::result::StarResult;
 use super::run::StarExecution;
 use super::shape::StarShape;
 use crate::plan::DeltaRows;
@@ -35,7 +39,12 @@ pub(super) struct StarExec {
     estimates: Arc<ProbeEstimates>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// The result, which the partitions of one execution share.
+    result: Arc<OnceCell<Arc<StarResult>>>,
 }
+
+/// Number of groups from which on the partitions share the work of returning them.
+const MANY_GROUPS: u64 = 1 << 16;
 
 impl StarExec {
     /// Creates the node.
@@ -49,6 +58,10 @@ impl StarExec {
     ) -> Result<Self> {
         let schema: SchemaRef = Arc::clone(node.schema.inner());
         let shape = Arc::clone(&node.shape);
+        let partitions = match shape.estimated_groups() {
+            Some(groups) if groups >= MANY_GROUPS => state.config().target_partitions().max(1),
+            _ => 1,
+        };
         Ok(Self {
             added: Arc::new(DeltaRows::new(&shape.fact, &shape.filters, state)?),
             estimates: Arc::new(ProbeEstimates::of(&shape, &dimensions)),
@@ -58,19 +71,37 @@ impl StarExec {
             state: Arc::new(state.clone()),
             properties: Arc::new(PlanProperties::new(
                 EquivalenceProperties::new(schema),
-                Partitioning::UnknownPartitioning(1),
+                Partitioning::UnknownPartitioning(partitions),
                 EmissionType::Final,
                 Boundedness::Bounded,
             )),
             metrics: ExecutionPlanMetricsSet::new(),
+            result: Arc::default(),
         })
+    }
+
+    /// Returns the result of the query, which the first partition that asks computes.
+    async fn result(&self, context: Arc<TaskContext>) -> Result<Arc<StarResult>> {
+        let compute = || async move {
+            let run = StarExecution::new(self.clone(), self.metrics.clone(), context);
+            run.result().await.map(Arc::new)
+        };
+        self.result.get_or_try_init(compute).await.map(Arc::clone)
     }
 }
 
 impl DisplayAs for StarExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StarJoin: fact={}", self.shape.fact.table.name())?;
-        write!(f, ", on=[{}]", self.estimates.describe(&self.shape))?;
+        let table = self.shape.fact.table.name();
+        match self.shape.is_single() {
+            true => write!(f, "FusedAggregate: table={table}")?,
+            false => write!(
+                f,
+                "StarJoin: fact={table}, on=[{}]",
+                self.estimates.describe(&self.shape)
+            )?,
+        }
+        self.shape.fmt_groups(f)?;
         self.shape.fmt_filter(f)?;
         match self.added.max_rows() {
             0 => Ok(()),
@@ -81,7 +112,7 @@ impl DisplayAs for StarExec {
 
 impl ExecutionPlan for StarExec {
     fn name(&self) -> &'static str {
-        "StarJoin"
+        self.shape.name()
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -110,16 +141,37 @@ impl ExecutionPlan for StarExec {
         Ok(Arc::new(Self {
             dimensions,
             metrics: ExecutionPlanMetricsSet::new(),
+            result: Arc::default(),
             ..(*self).clone()
         }))
     }
 
-    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let run = StarExecution::new(self.clone(), self.metrics.clone(), context);
-        let batches = futures::stream::once(run.batches())
-            .map_ok(|batches| futures::stream::iter(batches.into_iter().map(Ok)))
-            .try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let (exec, schema) = (self.clone(), self.schema());
+        let partitions = self.properties.output_partitioning().partition_count();
+        let batches = futures::stream::once(async move {
+            let result = exec.result(Arc::clone(&context)).await?;
+            result.batches((partition, partitions), exec.schema(), context)
+        });
+        let batches = batches.try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        if args.partition().is_none()
+            && let Some(groups) = self.shape.estimated_groups()
+        {
+            statistics.num_rows = match self.shape.groups.is_empty() {
+                true => Precision::Exact(1),
+                false => Precision::Inexact(groups as usize),
+            };
+        }
+        Ok(Arc::new(statistics))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -9,6 +9,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use super::aggregates::{Aggregates, is_whole, widens};
 use super::branches::Branch;
+use super::fact_group::FactGroup;
+use super::group_domain::estimated_groups;
 use super::join_graph::JoinGraph;
 use crate::catalog::OpenTable;
 use crate::plan::PoolTable;
@@ -50,6 +52,12 @@ impl FactTable {
             },
             _ => None,
         }
+    }
+
+    /// Reads a grouping expression over the fact table; none if rows cannot be grouped by it.
+    pub(super) fn group(&self, expr: &Expr) -> Option<FactGroup> {
+        let group = FactGroup::of(expr, &self.open)?;
+        estimated_groups(&self.open, &group).map(|_| group)
     }
 
     /// Returns true if the keys and measures of all segments can be read as integers.

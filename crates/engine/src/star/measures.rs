@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, Operator};
 use halocline_joins::star::{Measure, Width};
 
-use super::aggregates::{is_whole, widens};
+use super::aggregates::{is_countable, is_whole, widens};
 use crate::catalog::OpenTable;
 use crate::semantics::arithmetic;
 
@@ -55,8 +55,7 @@ impl MeasureReader<'_> {
         let schema = self.open.table.schema();
         let column = schema.index_of(name).ok()?;
         let data_type = schema.field(column).data_type().clone();
-        let decimal = matches!(data_type, DataType::Decimal128(..));
-        if !(decimal || is_whole(&data_type)) {
+        if !is_countable(&data_type) {
             return None;
         }
         let (low, high) = bounds(self.open, column)?;

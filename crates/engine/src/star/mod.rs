@@ -1,10 +1,11 @@
 //! Star queries: an aggregate over the joins of one fact table with its dimensions becomes one fused pipeline
-//! ([`halocline_joins::star`]), planned on the logical plan.
+//! ([`halocline_joins::star`]), planned on the logical plan. So does an aggregate over one table, unless an
+//! index finds its rows: a star query without dimensions.
 //!
 //! [`StarRule`] recognises the shape, [`StarNode`](node::StarNode) represents it in the logical plan,
 //! [`StarQueryPlanner`] makes a [`StarExec`](exec::StarExec) of it. A query with any unsupported part is left
-//! unchanged. If loading the dimensions shows that the join cannot run (a repeated key, too many groups), the
-//! query is answered by the replaced plan.
+//! unchanged. If it turns out that the join cannot run (a repeated key, too many groups, too little memory
+//! for them), the query is answered by the replaced plan.
 //!
 //! The fact table is the largest table of the pool in the query. Every other part belongs to one dimension: a
 //! part, or a tree of parts joined to each other, linked to the fact table by keys of one part. Decimals are
@@ -20,10 +21,13 @@ mod dimension;
 mod dimension_scan;
 mod exec;
 mod fact;
+mod fact_group;
+mod group_domain;
 mod join_graph;
 mod measures;
 mod node;
 mod planner;
+mod result;
 mod run;
 mod shape;
 

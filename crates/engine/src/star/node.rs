@@ -43,7 +43,7 @@ impl PartialOrd for StarNode {
 
 impl UserDefinedLogicalNodeCore for StarNode {
     fn name(&self) -> &'static str {
-        "StarJoin"
+        self.shape.name()
     }
 
     fn inputs(&self) -> Vec<&LogicalPlan> {
@@ -59,7 +59,7 @@ impl UserDefinedLogicalNodeCore for StarNode {
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StarJoin: {}", self.shape)
+        write!(f, "{}: {}", self.shape.name(), self.shape)
     }
 
     fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
@@ -78,13 +78,39 @@ impl UserDefinedLogicalNodeCore for StarNode {
 
 impl fmt::Display for StarShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on: Vec<&str> = self.branches.iter().map(|branch| branch.on.as_str()).collect();
-        write!(f, "fact={}, on=[{}]", self.fact.table.name(), on.join(", "))?;
+        let table = self.fact.table.name();
+        if self.is_single() {
+            write!(f, "table={table}")?;
+        } else {
+            let on: Vec<&str> = self.branches.iter().map(|branch| branch.on.as_str()).collect();
+            write!(f, "fact={table}, on=[{}]", on.join(", "))?;
+        }
+        self.fmt_groups(f)?;
         self.fmt_filter(f)
     }
 }
 
 impl StarShape {
+    /// Returns the name of the operation.
+    pub(super) fn name(&self) -> &'static str {
+        match self.is_single() {
+            true => "FusedAggregate",
+            false => "StarJoin",
+        }
+    }
+
+    /// Writes the reason for a scan, and the expressions over the fact table that rows are grouped by.
+    pub(super) fn fmt_groups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(reason) = &self.no_index {
+            write!(f, ", no_index=[{reason}]")?;
+        }
+        let names = self.fact_groups.iter().map(|group| group.name(&self.fact));
+        match names.collect::<Vec<_>>().as_slice() {
+            [] => Ok(()),
+            names => write!(f, ", groups=[{}]", names.join(", ")),
+        }
+    }
+
     /// Writes the conditions on the fact table.
     pub(super) fn fmt_filter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filter: Vec<String> = self.filters.iter().map(ToString::to_string).collect();

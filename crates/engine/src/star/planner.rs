@@ -69,7 +69,8 @@ impl ExtensionPlanner for StarPlanner {
     }
 }
 
-/// Replaces aggregates over star joins, unless `halocline.star_join` is off.
+/// Replaces aggregates over star joins and over one table, unless `halocline.star_join` or
+/// `halocline.fused_aggregate` is off.
 #[derive(Debug)]
 pub(crate) struct StarRule;
 
@@ -83,15 +84,12 @@ impl OptimizerRule for StarRule {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let options = config.options();
-        let wanted = options
-            .extensions
-            .get::<SessionSettings>()
-            .is_some_and(|settings| settings.star_join.0);
         let LogicalPlan::Aggregate(aggregate) = &plan else {
             return Ok(Transformed::no(plan));
         };
-        let Some(shape) = wanted.then(|| StarShape::of(aggregate)).flatten() else {
+        let options = config.options();
+        let settings = options.extensions.get::<SessionSettings>();
+        let Some(shape) = settings.and_then(|settings| StarShape::of(aggregate, settings)) else {
             return Ok(Transformed::no(plan));
         };
         let node = StarNode {

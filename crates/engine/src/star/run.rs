@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_array::RecordBatch;
+use datafusion::catalog::Session;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
-use datafusion::physical_plan::{ExecutionPlan, collect};
-use halocline_columns::{CodePredicate, Segment};
 use halocline_joins::JoinError;
-use halocline_joins::star::{GroupStates, Probe, StarJoin, StarStats};
+use halocline_joins::star::{Probe, SegmentRows, StarJoin, StarStats};
 
-use super::delta_rows::decoded;
+use super::delta_rows::{added_rows, decoded};
 use super::dimension::{LoadedDimension, read};
 use super::exec::StarExec;
+use super::group_domain::GroupDomain;
 use super::planner::StarQueryPlanner;
+use super::result::{StarGroups, StarResult};
+use super::shape::StarShape;
 use crate::cancel::CancelOnDrop;
 use crate::config::MediumUnit;
 use crate::plan::external;
@@ -41,15 +43,13 @@ impl StarExecution {
     /// Runs the query and returns its result.
     ///
     /// # Errors
-    /// A dimension or the fact table cannot be read; the memory pool has not enough left.
-    pub(super) async fn batches(self) -> Result<Vec<RecordBatch>> {
+    /// A dimension or the fact table cannot be read; the memory pool has not enough left for a dimension.
+    pub(super) async fn result(self) -> Result<StarResult> {
         let Some(dimensions) = self.dimensions().await? else {
             return self.replaced().await;
         };
-        let (shape, threads) = (
-            Arc::clone(&self.exec.shape),
-            self.context.session_config().target_partitions(),
-        );
+        let shape = Arc::clone(&self.exec.shape);
+        let threads = self.context.session_config().target_partitions();
         let (mut probes, mut attributes, mut memory) = (Vec::new(), Vec::new(), Vec::new());
         let mut peak = 0;
         for (read, branch) in dimensions.into_iter().zip(&shape.branches) {
@@ -61,41 +61,77 @@ impl StarExecution {
             attributes.push(read.attributes);
             memory.push(read.memory);
         }
-        let groups: Vec<u32> = probes
-            .iter()
-            .map(|probe| probe.dimension.groups().max(1))
-            .collect();
+        let sizes = probes.iter().map(|probe| probe.dimension.groups().max(1));
+        let branch_groups: Vec<u64> = sizes.map(u64::from).collect();
+        let added = added_rows(&self.exec.added)?;
+        let states = MemoryConsumer::new(format!("{} groups", shape.name()));
+        let states = states.register(self.context.memory_pool());
+        let Some((domains, numbers)) = domains(&shape, &added, self.exec.state.as_ref())? else {
+            drop(memory);
+            return self.replaced().await;
+        };
+        let added = decoded(&added, &shape, &numbers, self.exec.state.as_ref())?;
+        let rows: usize = added.iter().map(|rows| rows.bytes()).sum();
+        let listed: usize = domains.iter().map(GroupDomain::bytes).sum();
+        if states.try_grow(rows + listed).is_err() {
+            drop(memory);
+            return self.replaced().await;
+        }
         let aggregates = &shape.aggregates;
         let unit = self.context.session_config().get_extension::<MediumUnit>();
-        let join = match StarJoin::new(probes, aggregates.measured.clone(), aggregates.aggregates.clone()) {
-            Ok(join) => join.with_unit(unit.map_or(64, |unit| unit.0)),
+        let join = StarJoin::new(probes, aggregates.measured.clone(), aggregates.aggregates.clone())
+            .and_then(|join| join.group_by(domains.iter().map(|domain| domain.group.clone()).collect()));
+        let join = match join {
+            Ok(join) => join
+                .filter(
+                    aggregates
+                        .filters
+                        .iter()
+                        .map(|filter| filter.codes.clone())
+                        .collect(),
+                )
+                .with_unit(unit.map_or(64, |unit| unit.0)),
             Err(JoinError::TooManyGroups { .. }) => {
-                drop(memory);
+                drop((memory, states));
                 return self.replaced().await;
             }
             Err(error) => return Err(external(error)),
         };
-        let added = decoded(&self.exec.added, &shape)?;
-        let states = MemoryConsumer::new("StarJoin groups").register(self.context.memory_pool());
-        states
-            .try_grow(threads * join.group_bytes() + added.iter().map(|rows| rows.bytes()).sum::<usize>())?;
-        let held: usize = memory.iter().map(|memory| memory.size()).sum();
-        let dram_peak = peak.max(held + states.size());
         let interrupt = CancelOnDrop::default();
         let ended = interrupt.flag();
+        let of_join = Arc::clone(&shape);
         let joined = tokio::task::spawn_blocking(move || {
-            let segments = shape.fact.table.segments().iter().zip(&shape.conditions);
-            let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> = segments
+            let segments = of_join.fact.table.segments().iter().zip(&of_join.conditions);
+            let segments: Vec<SegmentRows<'_>> = segments
                 .map(|(segment, conditions)| (segment, conditions.clone()))
                 .collect();
-            join.run(&segments, &added, threads, &ended)
+            let reserve = |bytes: usize| states.try_grow(bytes).is_ok();
+            let found = join.run_within(&segments, &added, threads, &ended, &reserve);
+            (found, states)
         });
-        let (found, stats) = joined
+        let (found, states) = joined
             .await
-            .map_err(|error| DataFusionError::External(Box::new(error)))?
-            .map_err(external)?;
-        self.note(&stats, dram_peak);
-        Ok(vec![self.answer(&found, &groups, &attributes)?])
+            .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let (groups, stats) = match found {
+            Ok(found) => found,
+            // DataFusion's aggregate spills.
+            Err(JoinError::Memory { .. }) => {
+                drop((memory, states));
+                return self.replaced().await;
+            }
+            Err(error) => return Err(external(error)),
+        };
+        let held: usize = memory.iter().map(|memory| memory.size()).sum();
+        self.note(&stats, peak.max(held + states.size()));
+        memory.push(states);
+        Ok(StarResult::Groups(Arc::new(StarGroups {
+            shape,
+            groups,
+            branch_groups,
+            attributes,
+            domains,
+            memory,
+        })))
     }
 
     /// Loads the dimensions concurrently; none if the replaced plan must answer the query.
@@ -149,46 +185,30 @@ impl StarExecution {
             .set(dram_peak);
     }
 
-    /// Returns the groups that have rows, or the only group if there is no GROUP BY.
-    fn answer(
-        &self,
-        states: &GroupStates,
-        groups: &[u32],
-        attributes: &[Vec<ArrayRef>],
-    ) -> Result<RecordBatch> {
-        let shape = &self.exec.shape;
-        let whole = shape.groups.is_empty();
-        let numbers: Vec<usize> = (0..states.len())
-            .filter(|group| whole || states.rows(*group) > 0)
-            .collect();
-        let mut columns = Vec::with_capacity(shape.groups.len() + shape.aggregates.outputs.len());
-        for (branch, attribute) in &shape.groups {
-            let stride: usize = groups[..*branch].iter().map(|groups| *groups as usize).product();
-            let of_branch = |group: &usize| (group / stride % groups[*branch] as usize) as u32;
-            let rows: UInt32Array = numbers.iter().map(|group| Some(of_branch(group))).collect();
-            let values = match attributes[*branch].get(*attribute) {
-                Some(values) => arrow_select::take::take(values, &rows, None)?,
-                // The dimension is empty, and so is the result.
-                None => arrow_array::new_empty_array(self.exec.schema().field(columns.len()).data_type()),
-            };
-            columns.push(values);
-        }
-        for output in &shape.aggregates.outputs {
-            columns.push(output.array(states, &numbers)?);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(numbers.len()));
-        Ok(RecordBatch::try_new_with_options(
-            self.exec.schema(),
-            columns,
-            &options,
-        )?)
-    }
-
-    /// Runs the replaced plan.
-    async fn replaced(&self) -> Result<Vec<RecordBatch>> {
+    /// Plans what the join replaces.
+    async fn replaced(&self) -> Result<StarResult> {
         let plan = StarQueryPlanner
             .create_physical_plan(&self.exec.replaced, self.exec.state.as_ref())
             .await?;
-        collect(plan, Arc::clone(&self.context)).await
+        Ok(StarResult::Replaced(plan))
     }
+}
+
+/// The values of the group columns, and the numbers of those in added rows, for each column batch by batch.
+type Domains = (Vec<GroupDomain>, Vec<Vec<Vec<u64>>>);
+
+/// Numbers the values of the group columns; none if 64 bits cannot number those of one.
+///
+/// # Errors
+/// A dictionary cannot be read.
+fn domains(shape: &StarShape, added: &[RecordBatch], state: &dyn Session) -> Result<Option<Domains>> {
+    let (mut domains, mut numbers) = (Vec::new(), Vec::new());
+    for group in &shape.fact_groups {
+        let Some((domain, of_added)) = GroupDomain::of(&shape.fact, group, added, state)? else {
+            return Ok(None);
+        };
+        domains.push(domain);
+        numbers.push(of_added);
+    }
+    Ok(Some((domains, numbers)))
 }

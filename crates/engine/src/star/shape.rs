@@ -1,4 +1,4 @@
-//! The shape of a star query, recognised from an aggregate.
+//! The shape of a star query, or of an aggregate over one table, recognised from an aggregate.
 
 use std::sync::Arc;
 
@@ -7,13 +7,16 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use halocline_columns::CodePredicate;
 
 use super::aggregates::Aggregates;
-use super::branches::{Branch, Branches};
+use super::branches::{Branch, Branches, GroupSource};
 use super::fact::FactTable;
+use super::fact_group::FactGroup;
+use super::group_domain::estimated_groups;
 use super::join_graph::JoinGraph;
 use crate::catalog::OpenTable;
+use crate::config::SessionSettings;
 use crate::plan::PoolTable;
 
-/// The shape of a star query.
+/// The shape of a star query; without branches that of an aggregate over one table.
 #[derive(Debug)]
 pub(super) struct StarShape {
     pub(super) fact: Arc<OpenTable>,
@@ -23,23 +26,38 @@ pub(super) struct StarShape {
     /// segments.
     pub(super) conditions: Vec<Vec<(usize, CodePredicate)>>,
     pub(super) branches: Vec<Branch>,
-    /// For each grouping expression, the branch and the attribute of the branch.
-    pub(super) groups: Vec<(usize, usize)>,
+    /// The expressions over the fact table that rows are grouped by.
+    pub(super) fact_groups: Vec<FactGroup>,
+    /// The source of each grouping expression.
+    pub(super) groups: Vec<GroupSource>,
     pub(super) aggregates: Aggregates,
+    /// The reason why no index is used, if there is no dimension.
+    pub(super) no_index: Option<String>,
 }
 
 impl StarShape {
-    /// Recognises a star query; none if the query has any part that the star join cannot run.
-    pub(super) fn of(aggregate: &Aggregate) -> Option<StarShape> {
+    /// Recognises a star query, or an aggregate over one table; none if the query has any part that the join
+    /// cannot run, or the settings leave it to DataFusion.
+    pub(super) fn of(aggregate: &Aggregate, settings: &SessionSettings) -> Option<StarShape> {
         if has_subqueries(&aggregate.input) {
             return None;
         }
         let graph = JoinGraph::of(&aggregate.input);
-        let fact = FactTable::of(&graph)?;
+        let is_star = graph.parts.len() > 1 || !graph.exists.is_empty();
+        let wanted = match is_star {
+            true => settings.star_join.0,
+            // A statement that is only planned records what its scans select.
+            false => settings.fused_aggregate.0 && settings.recorder.is_none(),
+        };
+        let fact = FactTable::of(&graph).filter(|_| wanted)?;
         let mut branches = Branches::of(&graph, &fact)?;
-        let mut groups = Vec::with_capacity(aggregate.group_expr.len());
-        for expr in &aggregate.group_expr {
-            groups.push(branches.attribute(graph.resolve(expr.clone().unalias())?)?);
+        let exprs = aggregate.group_expr.iter();
+        let exprs = exprs.map(|expr| graph.resolve(expr.clone().unalias()));
+        let exprs: Vec<Expr> = exprs.collect::<Option<_>>()?;
+        let mut fact_groups = Vec::new();
+        let mut groups = Vec::with_capacity(exprs.len());
+        for expr in &exprs {
+            groups.push(branches.group(expr, &exprs, &mut fact_groups)?);
         }
         let mut aggregates = Aggregates::default();
         let fields =
@@ -52,18 +70,59 @@ impl StarShape {
             }
         }
         let (branches, filters) = branches.finish()?;
-        if branches.is_empty() || !fact.is_readable(&branches, &aggregates) {
+        if !fact.is_readable(&branches, &aggregates) {
             return None;
         }
         let (fact, conditions) = PoolTable::selection(&fact.open, &filters)?;
-        Some(StarShape {
+        let mut shape = StarShape {
+            no_index: None,
             conditions,
             fact,
             filters,
             branches,
+            fact_groups,
             groups,
             aggregates,
-        })
+        };
+        if !is_star {
+            shape.no_index = Some(shape.scan_reason(settings)?);
+        }
+        Some(shape)
+    }
+
+    /// Returns the reason for a scan of the table of an aggregate without joins; none if an index finds the
+    /// rows or statistics have the answer, so that DataFusion's plan is better.
+    fn scan_reason(&self, settings: &SessionSettings) -> Option<String> {
+        if self.groups.is_empty() && self.filters.is_empty() && !self.aggregates.has_sums() {
+            return None;
+        }
+        let of_filters = self.aggregates.filters.iter();
+        let of_filters = of_filters
+            .filter_map(|filter| filter.codes.conditions.first())
+            .flatten();
+        let grouped = self.fact_groups.iter().map(|group| group.column);
+        let columns = grouped.chain(self.aggregates.measured.iter().copied());
+        let columns: Vec<usize> = columns.chain(of_filters.map(|(column, _)| *column)).collect();
+        PoolTable::scan_reason(&self.fact, &self.filters, &columns, settings.index)
+    }
+
+    /// Returns true if there is no dimension.
+    pub(super) fn is_single(&self) -> bool {
+        self.branches.is_empty()
+    }
+
+    /// Estimates the number of groups; none if it is unknown.
+    pub(super) fn estimated_groups(&self) -> Option<u64> {
+        if self.groups.is_empty() {
+            return Some(1);
+        }
+        if !self.is_single() {
+            return None;
+        }
+        let exprs = self.fact_groups.iter();
+        let mut groups = exprs.map(|group| estimated_groups(&self.fact, group));
+        let all = groups.try_fold(1_u64, |all, groups| Some(all.saturating_mul(groups?)))?;
+        Some(all.min(self.fact.live_rows()))
     }
 }
 

@@ -13,6 +13,8 @@ mod defaults;
 mod dynamic_filters;
 mod dynamic_random;
 mod explain;
+mod fused;
+mod fused_random;
 mod imports;
 mod join_order;
 mod keyed;

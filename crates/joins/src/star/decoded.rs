@@ -1,9 +1,10 @@
 //! Decoded rows: inserted rows that are in no segment yet. They are joined like those of a
 //! segment, column by column, but without zones and packed codes.
 
-use super::aggregate::GroupStates;
+use super::group_table::{GroupNumbers, GroupTable};
 use super::measure::MeasureValues;
-use super::run::{StarJoin, StarStats};
+use super::plan::JoinPlan;
+use super::run::StarStats;
 use crate::JoinResult;
 
 /// Decoded rows of the fact table that match the conditions on it.
@@ -15,6 +16,10 @@ pub struct DecodedRows {
     pub keys: Vec<Vec<MeasureValues>>,
     /// The values of each column that measures refer to.
     pub measured: Vec<MeasureValues>,
+    /// The numbers of the values of each group column.
+    pub groups: Vec<Vec<u64>>,
+    /// For each condition on the rows of aggregates, true for the rows that match.
+    pub filters: Vec<Vec<bool>>,
 }
 
 impl DecodedRows {
@@ -25,31 +30,32 @@ impl DecodedRows {
             .flatten()
             .chain(&self.measured)
             .map(MeasureValues::bytes)
+            .chain(self.groups.iter().map(|numbers| size_of_val(&**numbers)))
+            .chain(self.filters.iter().map(Vec::len))
             .sum()
     }
 }
 
-impl StarJoin {
+impl JoinPlan<'_> {
     /// Joins decoded rows. O(rows).
     ///
     /// # Errors
-    /// [`JoinError::Overflow`](crate::JoinError::Overflow).
+    /// [`JoinError::Overflow`](crate::JoinError::Overflow), [`JoinError::Memory`](crate::JoinError::Memory).
     ///
     /// # Panics
     /// If a column is missing or has another number of values.
     pub(super) fn decoded(
         &self,
         rows: &DecodedRows,
-        order: &[usize],
-        groups: &mut GroupStates,
+        groups: &mut GroupTable<'_>,
         stats: &mut StarStats,
     ) -> JoinResult<()> {
         stats.rows += rows.rows as u64;
         stats.selected += rows.rows as u64;
         let mut left: Vec<usize> = (0..rows.rows).collect();
-        let mut numbers = vec![0; rows.rows];
-        for (&number, passed) in order.iter().zip(&mut stats.passed) {
-            let (dimension, stride) = (&self.probes[number].dimension, self.strides[number]);
+        let mut numbers = vec![0_u64; rows.rows];
+        for (&number, passed) in self.order.iter().zip(&mut stats.passed) {
+            let (dimension, stride) = (&self.join.probes[number].dimension, self.join.strides[number]);
             let keys = &rows.keys[number];
             left.retain(|&row| {
                 let mut digits = keys.iter().zip(&dimension.digits);
@@ -57,19 +63,37 @@ impl StarJoin {
                     Some(key.wrapping_add(digit.of(values.get(row)?)?))
                 });
                 let group = key.and_then(|key| dimension.group(key));
-                numbers[row] += group.unwrap_or(0) * stride;
+                numbers[row] += u64::from(group.unwrap_or(0) * stride);
                 group.is_some()
             });
             *passed += left.len() as u64;
         }
-        let numbers: Vec<u32> = left.iter().map(|row| numbers[*row]).collect();
-        groups.add_rows(&numbers);
-        let columns: Vec<MeasureValues> = rows.measured.iter().map(|column| column.of(&left)).collect();
-        let (mut values, mut room) = (MeasureValues::default(), Vec::new());
-        for (number, aggregate) in self.aggregates.iter().enumerate() {
-            (aggregate.measure).evaluate(&columns, left.len(), &mut values, &mut room)?;
-            groups.add(number, &numbers, &values);
+        for (stride, own) in self.strides.iter().zip(&rows.groups) {
+            let pairs = numbers.iter_mut().zip(own);
+            pairs.for_each(|(number, own)| *number = number.wrapping_add(own.wrapping_mul(*stride)));
         }
-        Ok(())
+        let mut of_rows = GroupNumbers::new(self.space);
+        match &mut of_rows {
+            GroupNumbers::Narrow(of_rows) => of_rows.extend(left.iter().map(|row| numbers[*row] as u32)),
+            GroupNumbers::Wide(of_rows) => of_rows.extend(left.iter().map(|row| numbers[*row])),
+        }
+        let columns: Vec<MeasureValues> = rows.measured.iter().map(|column| column.of(&left)).collect();
+        let mut values = Vec::new();
+        self.program.evaluate(&columns, left.len(), &mut values)?;
+        let arguments = self
+            .join
+            .aggregates
+            .iter()
+            .enumerate()
+            .map(|(number, aggregate)| {
+                let mut argument = self.program.values(number, &columns, &values).clone();
+                if let Some(filter) = aggregate.filter {
+                    let matches: Vec<bool> = left.iter().map(|row| rows.filters[filter][*row]).collect();
+                    argument.set_matching(&argument.clone(), &matches);
+                }
+                argument
+            });
+        let arguments: Vec<MeasureValues> = arguments.collect();
+        groups.add(&of_rows, left.len(), |aggregate| &arguments[aggregate])
     }
 }

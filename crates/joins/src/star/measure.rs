@@ -26,33 +26,33 @@ impl Width {
 
 /// An operation of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MeasureOperation {
+pub(super) enum MeasureOperation {
     Add,
     Subtract,
     Multiply,
 }
 
 impl MeasureOperation {
+    /// Returns true if a result is not a value of its type.
     #[inline(always)]
-    fn wrapping(self, a: i64, b: i64) -> i64 {
-        match self {
-            MeasureOperation::Add => a.wrapping_add(b),
-            MeasureOperation::Subtract => a.wrapping_sub(b),
-            MeasureOperation::Multiply => a.wrapping_mul(b),
-        }
-    }
-
-    /// Returns the result and true if it overflows.
-    #[inline(always)]
-    fn overflowing(self, width: Width, a: i64, b: i64) -> (i64, bool) {
+    fn is_outside(self, width: Width, a: i64, b: i64) -> bool {
         let (value, outside) = match self {
             MeasureOperation::Add => a.overflowing_add(b),
             MeasureOperation::Subtract => a.overflowing_sub(b),
             MeasureOperation::Multiply => a.overflowing_mul(b),
         };
         match width {
-            Width::W32 => (value, outside || i64::from(value as i32) != value),
-            Width::W64 | Width::Fits => (value, outside),
+            Width::W32 => outside || i64::from(value as i32) != value,
+            Width::W64 | Width::Fits => outside,
+        }
+    }
+
+    /// Returns the result for numbers of 64 bits.
+    pub(super) fn exact(self, a: i128, b: i128) -> i128 {
+        match self {
+            MeasureOperation::Add => a + b,
+            MeasureOperation::Subtract => a - b,
+            MeasureOperation::Multiply => a * b,
         }
     }
 
@@ -106,11 +106,6 @@ impl MeasureValues {
         size_of_val(&*self.values) + size_of_val(&*self.valid)
     }
 
-    fn set(&mut self, other: &MeasureValues) {
-        self.values.clone_from(&other.values);
-        self.valid.clone_from(&other.valid);
-    }
-
     /// Replaces the values by those of codes, which are offset by `base`; code 0 is NULL if `has_null`.
     pub(super) fn set_codes(&mut self, codes: impl Iterator<Item = u64> + Clone, base: i64, has_null: bool) {
         self.valid.clear();
@@ -138,116 +133,112 @@ impl MeasureValues {
     }
 }
 
-impl Measure {
-    /// Evaluates the measure for rows with these columns. `room` holds reusable buffers.
-    ///
-    /// # Errors
-    /// [`JoinError::Overflow`].
-    pub(super) fn evaluate(
-        &self,
-        columns: &[MeasureValues],
-        rows: usize,
-        out: &mut MeasureValues,
-        room: &mut Vec<MeasureValues>,
-    ) -> JoinResult<()> {
-        let (operation, width, left, right) = match self {
-            Measure::Column(number) => {
-                out.set(&columns[*number]);
-                return Ok(());
-            }
-            Measure::Literal(value) => {
-                out.values.clear();
-                out.values.resize(rows, *value);
-                out.valid.clear();
-                return Ok(());
-            }
-            Measure::Add(width, left, right) => (MeasureOperation::Add, *width, left, right),
-            Measure::Subtract(width, left, right) => (MeasureOperation::Subtract, *width, left, right),
-            Measure::Multiply(width, left, right) => (MeasureOperation::Multiply, *width, left, right),
-        };
-        left.evaluate(columns, rows, out, room)?;
-        let mut lent = room.pop().unwrap_or_default();
-        let right = match &**right {
-            Measure::Column(number) => &columns[*number],
-            other => {
-                other.evaluate(columns, rows, &mut lent, room)?;
-                &lent
-            }
-        };
-        // A separate call for each operation keeps its loop free of branches.
-        match operation {
-            MeasureOperation::Add => combine(MeasureOperation::Add, width, out, right),
-            MeasureOperation::Subtract => combine(MeasureOperation::Subtract, width, out, right),
-            MeasureOperation::Multiply => combine(MeasureOperation::Multiply, width, out, right),
-        }?;
-        room.push(lent);
-        Ok(())
+/// An operand for a batch of rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Operand<'a> {
+    /// A value for each row.
+    Values(&'a MeasureValues),
+    /// The same value for all rows.
+    All(i64),
+}
+
+impl<'a> Operand<'a> {
+    fn value(self, row: usize) -> i64 {
+        match self {
+            Operand::Values(values) => values.values[row],
+            Operand::All(value) => value,
+        }
+    }
+
+    fn valid(self) -> &'a [bool] {
+        match self {
+            Operand::Values(values) => &values.valid,
+            Operand::All(_) => &[],
+        }
     }
 }
 
-/// Replaces the left operands, in `out`, by the results.
-#[inline(always)]
-fn combine(
+/// Replaces `out` by the results of an operation for `rows` rows.
+///
+/// # Errors
+/// [`JoinError::Overflow`].
+pub(super) fn combine(
     operation: MeasureOperation,
     width: Width,
+    (left, right): (Operand<'_>, Operand<'_>),
+    rows: usize,
     out: &mut MeasureValues,
-    right: &MeasureValues,
 ) -> JoinResult<()> {
-    if out.valid.is_empty() {
-        out.valid.clone_from(&right.valid);
-    } else {
-        out.valid
-            .iter_mut()
-            .zip(&right.valid)
-            .for_each(|(left, right)| *left &= right);
+    out.valid.clear();
+    match (left.valid(), right.valid()) {
+        ([], valid) | (valid, []) => out.valid.extend_from_slice(valid),
+        (left, right) => out
+            .valid
+            .extend(left.iter().zip(right).map(|(left, right)| *left && *right)),
     }
-    let pairs = out.values.iter_mut().zip(&right.values);
+    // A separate call for each operation keeps its loop free of branches.
+    let values = &mut out.values;
+    match operation {
+        MeasureOperation::Add => fill((left, right), rows, values, i64::wrapping_add),
+        MeasureOperation::Subtract => fill((left, right), rows, values, i64::wrapping_sub),
+        MeasureOperation::Multiply => fill((left, right), rows, values, i64::wrapping_mul),
+    }
     if width == Width::Fits {
-        pairs.for_each(|(left, right)| *left = operation.wrapping(*left, *right));
         return Ok(());
     }
-    let mut any = false;
-    if out.valid.is_empty() {
-        for (left, right) in out.values.iter().zip(&right.values) {
-            any |= operation.overflowing(width, *left, *right).1;
-        }
-    } else {
+    let outside = |row: &usize| {
         // The value stored for a NULL is undefined and must not count as overflow.
-        for ((left, right), valid) in out.values.iter().zip(&right.values).zip(&out.valid) {
-            any |= *valid && operation.overflowing(width, *left, *right).1;
-        }
+        out.valid.get(*row).is_none_or(|valid| *valid)
+            && operation.is_outside(width, left.value(*row), right.value(*row))
+    };
+    match (0..rows).find(outside) {
+        Some(row) => Err(JoinError::Overflow {
+            operation: format!("{} {} {}", left.value(row), operation.sign(), right.value(row)),
+            data_type: width.data_type(),
+        }),
+        None => Ok(()),
     }
-    if any {
-        return Err(overflow(operation, width, out, right));
-    }
-    let pairs = out.values.iter_mut().zip(&right.values);
-    pairs.for_each(|(left, right)| *left = operation.wrapping(*left, *right));
-    Ok(())
 }
 
-/// Returns the error for the first row whose result overflows.
-#[cold]
-fn overflow(
-    operation: MeasureOperation,
-    width: Width,
-    left: &MeasureValues,
-    right: &MeasureValues,
-) -> JoinError {
-    let pairs = left.values.iter().zip(&right.values).enumerate();
-    let valid = |row: usize| left.valid.get(row).is_none_or(|valid| *valid);
-    let mut outside = pairs.filter(|(row, (a, b))| valid(*row) && operation.overflowing(width, **a, **b).1);
-    let text = outside
-        .next()
-        .map_or_else(String::new, |(_, (a, b))| format!("{a} {} {b}", operation.sign()));
-    JoinError::Overflow {
-        operation: text,
-        data_type: width.data_type(),
+#[inline(always)]
+fn fill(
+    operands: (Operand<'_>, Operand<'_>),
+    rows: usize,
+    out: &mut Vec<i64>,
+    apply: impl Fn(i64, i64) -> i64,
+) {
+    out.clear();
+    match operands {
+        (Operand::Values(left), Operand::Values(right)) => {
+            let pairs = left.values.iter().zip(&right.values);
+            out.extend(pairs.map(|(left, right)| apply(*left, *right)));
+        }
+        (Operand::Values(left), Operand::All(right)) => {
+            out.extend(left.values.iter().map(|left| apply(*left, right)));
+        }
+        (Operand::All(left), Operand::Values(right)) => {
+            out.extend(right.values.iter().map(|right| apply(left, *right)));
+        }
+        (Operand::All(left), Operand::All(right)) => out.resize(rows, apply(left, right)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::aggregate::{Aggregate, Function};
+    use super::super::program::Program;
     use super::*;
+
+    fn evaluated(measure: Measure, columns: &[MeasureValues]) -> JoinResult<MeasureValues> {
+        let program = Program::of(&[Aggregate {
+            function: Function::Sum,
+            measure,
+            filter: None,
+        }]);
+        let mut steps = vec![MeasureValues::new(vec![7; 9], vec![false; 9])];
+        program.evaluate(columns, columns[0].values.len(), &mut steps)?;
+        Ok(program.values(0, columns, &steps).clone())
+    }
 
     #[test]
     fn nulls_and_overflow() {
@@ -259,12 +250,7 @@ mod tests {
             column(&[1, i64::from(i32::MAX), 3], &[true, true, false]),
             column(&[4, 2, 6], &[]),
         ];
-        let of = |measure: Measure| {
-            let (mut values, mut room) = (MeasureValues::default(), vec![column(&[7; 9], &[false; 9])]);
-            measure
-                .evaluate(&columns, 3, &mut values, &mut room)
-                .map(|()| values)
-        };
+        let of = |measure: Measure| evaluated(measure, &columns);
         let pair = || (Box::new(Measure::Column(0)), Box::new(Measure::Column(1)));
         let (a, b) = pair();
         let error = of(Measure::Multiply(Width::W32, a, b)).expect_err("the second row overflows");
@@ -286,9 +272,7 @@ mod tests {
             Box::new(Measure::Column(0)),
             Box::new(Measure::Literal(1)),
         );
-        let mut values = MeasureValues::default();
-        more.evaluate(&columns, 2, &mut values, &mut Vec::new())
-            .expect("NULL does not overflow");
+        let values = evaluated(more, &columns).expect("NULL does not overflow");
         assert_eq!((values.values[0], values.valid), (2, vec![true, false]));
     }
 }

@@ -8,26 +8,47 @@
 //!
 //! Invariant: a row of the fact table takes part once, if it is live, matches the conditions, and each of its
 //! keys is in its dimension; a NULL is in none.
+//!
+//! A row is grouped by its groups in the dimensions and by columns of the fact table. The pipeline without
+//! dimensions is an aggregate over one table: blocks of which many rows match the conditions are decoded as a
+//! whole. See [`Groups`] for how groups are kept.
 
+mod accumulate;
 mod aggregate;
+mod aggregate_filter;
+mod aggregation;
 mod decoded;
 mod dense;
 mod dimension;
+mod group_column;
+mod group_table;
+mod groups;
+mod hash_index;
 mod key;
+mod layout;
 mod measure;
+mod merge;
 mod narrow;
 mod order;
 mod pipeline;
+mod plan;
+mod program;
+mod rows;
 mod run;
 mod sparse;
 mod stripe;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_groups;
 mod wide;
 
-pub use aggregate::{Aggregate, Function, GroupStates, MOST_GROUPS};
+pub use aggregate::{Aggregate, Function, MOST_GROUPS};
+pub use aggregate_filter::AggregateFilter;
 pub use decoded::DecodedRows;
 pub use dimension::{Dimension, DimensionBuilder};
+pub use group_column::{GroupCodes, GroupColumn};
+pub use groups::{GroupCursor, GroupStates, Groups};
 pub use measure::{Measure, MeasureValues, Width};
 pub use order::ProbeCost;
-pub use run::{Probe, StarJoin, StarStats};
+pub use run::{Probe, SegmentRows, StarJoin, StarStats};

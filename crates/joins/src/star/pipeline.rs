@@ -11,11 +11,13 @@
 
 use std::collections::BTreeMap;
 
-use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeReader, Column, Segment, SelectionVector};
+use halocline_columns::{BLOCK_ROWS, CodePredicate, Column, Segment, SelectionVector, rows_in};
 
-use super::aggregate::GroupStates;
-use super::measure::MeasureValues;
-use super::narrow::{NarrowProbe, in_room};
+use super::aggregation::Aggregation;
+use super::group_table::GroupTable;
+use super::narrow::NarrowProbe;
+use super::plan::JoinPlan;
+use super::rows::BatchRows;
 use super::run::{StarJoin, StarStats};
 use super::stripe::{PendingSelection, STRIPE, Stripe};
 use super::wide::WideProbe;
@@ -24,24 +26,14 @@ use crate::JoinResult;
 /// Number of rows from which a selection is processed: enough to overlap many accesses to memory.
 const ENOUGH: usize = 1024;
 
+/// Number of remaining rows of a block from which the block is aggregated by itself if there is no probe.
+const WHOLE: usize = 256;
+
 /// A probe of one segment.
 enum SegmentProbe<'a> {
     /// A single column with codes of 32 bits.
     Narrow(Box<NarrowProbe<'a>>),
     Wide(WideProbe<'a>),
-}
-
-/// A column that measures refer to.
-struct MeasuredColumn<'a> {
-    reader: ValueReader<'a>,
-    base: i64,
-    has_null: bool,
-}
-
-/// A reader by the width of the codes.
-enum ValueReader<'a> {
-    Narrow(CodeReader<'a, u32>),
-    Wide(CodeReader<'a, u64>),
 }
 
 /// The precondition that the caller ensures by [`StarJoin::can_read`].
@@ -53,19 +45,17 @@ pub(super) struct Pipeline<'a> {
     segment: &'a Segment,
     conditions: Vec<(usize, CodePredicate)>,
     probes: Vec<SegmentProbe<'a>>,
-    measured: Vec<MeasuredColumn<'a>>,
     stripe: Stripe,
     /// Remaining rows of stripes, and where they are.
     selection: SelectionVector,
     few: PendingSelection,
-    /// Codes of the remaining rows.
-    codes: (Vec<u32>, Vec<u64>),
+    /// Room for codes of the remaining rows.
+    codes: Vec<u32>,
+    /// The number of the group of each of these rows by the probes alone.
     groups: Vec<u32>,
-    columns: Vec<MeasureValues>,
+    aggregation: Aggregation<'a>,
     /// Number of blocks of the chunk that each probe has read, in order, followed by that of the measures.
     blocks_read: Vec<u64>,
-    values: MeasureValues,
-    room: Vec<MeasureValues>,
 }
 
 impl<'a> Pipeline<'a> {
@@ -74,11 +64,12 @@ impl<'a> Pipeline<'a> {
     /// # Panics
     /// If it [cannot be read](StarJoin::can_read).
     pub(super) fn of(
-        join: &'a StarJoin,
-        segment: &'a Segment,
+        plan: &'a JoinPlan<'_>,
+        (number, segment): (usize, &'a Segment),
         conditions: &[(usize, CodePredicate)],
-        order: &[usize],
     ) -> JoinResult<Option<Self>> {
+        let (join, order) = (plan.join, &plan.order);
+        let of_segment = number;
         let mut conditions = conditions.to_vec();
         if conditions
             .iter()
@@ -103,34 +94,18 @@ impl<'a> Pipeline<'a> {
                 None => return Ok(None),
             }
         }
-        let mut measured = Vec::with_capacity(join.measured.len());
-        for &column in &join.measured {
-            let column = segment.column(column);
-            let (base, has_null) = integers(column).expect(READABLE);
-            measured.push(MeasuredColumn {
-                reader: match column.code_bits()? <= u32::BITS {
-                    true => ValueReader::Narrow(column.code_reader()?),
-                    false => ValueReader::Wide(column.code_reader()?),
-                },
-                base,
-                has_null,
-            });
-        }
         Ok(Some(Pipeline {
+            aggregation: Aggregation::of(plan, (of_segment, segment))?,
             join,
             segment,
             conditions,
             probes,
-            columns: vec![MeasureValues::default(); measured.len()],
-            measured,
             stripe: Stripe::default(),
             selection: SelectionVector::default(),
             few: PendingSelection::default(),
-            codes: Default::default(),
+            codes: Vec::new(),
             groups: Vec::new(),
             blocks_read: vec![0; order.len() + 1],
-            values: MeasureValues::default(),
-            room: Vec::new(),
         }))
     }
 
@@ -138,7 +113,7 @@ impl<'a> Pipeline<'a> {
     pub(super) fn chunk(
         &mut self,
         chunk: usize,
-        groups: &mut GroupStates,
+        groups: &mut GroupTable<'_>,
         stats: &mut StarStats,
     ) -> JoinResult<()> {
         let size = self.segment.chunk_rows();
@@ -193,13 +168,26 @@ impl<'a> Pipeline<'a> {
             .order
             .iter()
             .map(|number| &self.join.probes[*number].columns);
-        for (columns, blocks) in probes.chain([&self.join.measured]).zip(&mut self.blocks_read) {
+        let mut note = |column: usize, blocks: u64| {
+            let of_column = blocks_of.entry(column).or_default();
+            *of_column = of_column.saturating_add(blocks);
+        };
+        for (columns, blocks) in probes.zip(&mut self.blocks_read) {
             let blocks = std::mem::take(blocks);
-            for column in columns {
-                let of_column = blocks_of.entry(*column).or_default();
-                *of_column = of_column.saturating_add(blocks);
-            }
+            columns.iter().for_each(|column| note(*column, blocks));
         }
+        let blocks = self.blocks_read.last_mut().map_or(0, std::mem::take);
+        let groups = self.join.group_columns.iter().map(|group| group.column);
+        let filters = self
+            .join
+            .filters
+            .iter()
+            .filter_map(|filter| filter.conditions.first());
+        let filters = filters.flatten().map(|(column, _)| *column);
+        (self.join.measured.iter().copied())
+            .chain(groups)
+            .chain(filters)
+            .for_each(|column| note(column, blocks));
         for (number, blocks) in blocks_of {
             let info = self.segment.column(number).chunk_info(chunk)?;
             let all = (info.rows as u64).div_ceil(BLOCK_ROWS as u64).max(1);
@@ -212,7 +200,7 @@ impl<'a> Pipeline<'a> {
 
     /// Processes the selected rows of the current stripe and empties it: by masks while many rows remain;
     /// then the rows that remain join the others in the selection.
-    fn stripe(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> JoinResult<()> {
+    fn stripe(&mut self, groups: &mut GroupTable<'_>, stats: &mut StarStats) -> JoinResult<()> {
         let mut left = self.stripe.rows();
         stats.selected += left as u64;
         let (chunk, block) = (self.stripe.chunk, self.stripe.block);
@@ -242,10 +230,17 @@ impl<'a> Pipeline<'a> {
             self.few(groups, stats)?;
             self.few = PendingSelection::at(chunk, block, place);
         }
-        self.few.add(present.count_ones().into(), is_rough);
         for at in (0..STRIPE).filter(|at| present >> at & 1 == 1) {
-            self.selection
-                .push(block + at - self.few.block, &self.stripe.masks[at]);
+            let mask = self.stripe.masks[at];
+            let rows = rows_in(&mask);
+            if self.probes.is_empty() && (rows >= WHOLE || self.aggregation.only_counts()) {
+                self.blocks_read[0] += 1;
+                let rows = BatchRows::Block(&mask, rows);
+                self.aggregation.add((chunk, block + at), rows, &[], groups)?;
+                continue;
+            }
+            self.few.add(1, is_rough);
+            self.selection.push(block + at - self.few.block, &mask);
         }
         match self.selection.len() >= ENOUGH {
             true => self.few(groups, stats),
@@ -254,7 +249,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Processes the rows in the selection and empties it.
-    fn few(&mut self, groups: &mut GroupStates, stats: &mut StarStats) -> JoinResult<()> {
+    fn few(&mut self, groups: &mut GroupTable<'_>, stats: &mut StarStats) -> JoinResult<()> {
         let PendingSelection {
             chunk, block, place, ..
         } = self.few;
@@ -267,7 +262,7 @@ impl<'a> Pipeline<'a> {
             self.blocks_read[number] += if number == place { unread } else { blocks };
             match probe {
                 SegmentProbe::Narrow(probe) => {
-                    probe.pass(chunk, block, &mut self.selection, &mut self.codes.0)?;
+                    probe.pass(chunk, block, &mut self.selection, &mut self.codes)?;
                 }
                 SegmentProbe::Wide(probe) => probe.pass(chunk, block, &mut self.selection)?,
             }
@@ -283,30 +278,20 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Adds the rows in the selection, which are relative to a block, to the aggregates.
-    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut GroupStates) -> JoinResult<()> {
+    fn aggregate(&mut self, chunk: usize, block: usize, groups: &mut GroupTable<'_>) -> JoinResult<()> {
         let rows = self.selection.rows();
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
         for probe in &mut self.probes {
             match probe {
                 SegmentProbe::Narrow(probe) => {
-                    probe.add_groups(chunk, block, rows, &mut self.groups, &mut self.codes.0)?;
+                    probe.add_groups(chunk, block, rows, &mut self.groups, &mut self.codes)?;
                 }
                 SegmentProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
             }
         }
-        groups.add_rows(&self.groups);
-        for (column, values) in self.measured.iter_mut().zip(&mut self.columns) {
-            column.read(chunk, block, rows, &mut self.codes, values)?;
-        }
-        for (number, aggregate) in self.join.aggregates.iter().enumerate() {
-            let (values, room) = (&mut self.values, &mut self.room);
-            aggregate
-                .measure
-                .evaluate(&self.columns, rows.len(), values, room)?;
-            groups.add(number, &self.groups, values);
-        }
-        Ok(())
+        let rows = BatchRows::List(rows);
+        self.aggregation.add((chunk, block), rows, &self.groups, groups)
     }
 }
 
@@ -328,30 +313,5 @@ pub(super) fn codes_within(low: i64, high: i64, column: &Column, base: i64) -> C
         (true, _) => CodePredicate::Nothing,
         (_, true) => CodePredicate::Any,
         _ => CodePredicate::range(low as u64, high as u64),
-    }
-}
-
-impl MeasuredColumn<'_> {
-    fn read(
-        &mut self,
-        chunk: usize,
-        block: usize,
-        rows: &[u16],
-        room: &mut (Vec<u32>, Vec<u64>),
-        values: &mut MeasureValues,
-    ) -> JoinResult<()> {
-        match &mut self.reader {
-            ValueReader::Narrow(reader) => {
-                let codes = in_room(&mut room.0, rows.len());
-                reader.read_rows(chunk, block, rows, codes)?;
-                values.set_codes(codes.iter().map(|code| (*code).into()), self.base, self.has_null);
-            }
-            ValueReader::Wide(reader) => {
-                let codes = in_room(&mut room.1, rows.len());
-                reader.read_rows(chunk, block, rows, codes)?;
-                values.set_codes(codes.iter().copied(), self.base, self.has_null);
-            }
-        }
-        Ok(())
     }
 }

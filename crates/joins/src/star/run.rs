@@ -5,13 +5,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use halocline_columns::{CodePredicate, Segment};
 
-use super::aggregate::{Aggregate, GroupStates};
+use super::aggregate::Aggregate;
+use super::aggregate_filter::AggregateFilter;
 use super::decoded::DecodedRows;
 use super::dimension::Dimension;
+use super::group_column::GroupColumn;
+use super::group_table::{GroupTable, MemoryLimit};
+use super::groups::Groups;
+use super::merge::Merge;
 use super::narrow::NarrowProbe;
 use super::order::ProbeCost;
 use super::pipeline::{Pipeline, integers};
+use super::plan::JoinPlan;
 use crate::{JoinError, JoinResult};
+
+/// A segment of the fact table, and the conditions on its rows.
+pub type SegmentRows<'a> = (&'a Segment, Vec<(usize, CodePredicate)>);
 
 /// A dimension and the columns of the fact table that are looked up in it.
 #[derive(Debug, Clone)]
@@ -22,8 +31,11 @@ pub struct Probe {
     pub dimension: Arc<Dimension>,
 }
 
-/// A star join. The number of a row's group is `sum(group in probe i * product(groups of the probes before
-/// i))`.
+/// A star join, also one without dimensions: an aggregate over the rows of one table.
+///
+/// The number of a row's group is a sum of parts, one for each probe and then one for each group column: the
+/// number of the row's group in the dimension or of its value in the column, multiplied by the sizes of the
+/// parts before.
 #[derive(Debug, Clone)]
 pub struct StarJoin {
     pub(super) probes: Vec<Probe>,
@@ -31,7 +43,12 @@ pub struct StarJoin {
     /// Columns of the fact table, which [`Measure::Column`](super::Measure::Column) refers to by position.
     pub(super) measured: Vec<usize>,
     pub(super) aggregates: Vec<Aggregate>,
-    groups: u128,
+    pub(super) group_columns: Vec<GroupColumn>,
+    pub(super) filters: Vec<AggregateFilter>,
+    /// Number of combinations of the groups of all probes.
+    pub(super) probed_groups: u64,
+    /// The same with the numbers of all group columns.
+    pub(super) groups: u128,
     /// Bytes of an access unit of the medium.
     pub(super) unit: u64,
 }
@@ -67,7 +84,7 @@ impl StarJoin {
     /// Creates a join of these probes that computes `aggregates` of expressions over the columns `measured`.
     ///
     /// # Errors
-    /// [`JoinError::TooManyGroups`].
+    /// [`JoinError::TooManyGroups`] if 32 bits cannot number the groups of the probes.
     ///
     /// # Panics
     /// If the number of columns of a probe differs from that of the keys of its dimension.
@@ -79,15 +96,37 @@ impl StarJoin {
             strides.push(groups as u32);
             groups = groups.saturating_mul(u128::from(probe.dimension.groups().max(1)));
         }
-        GroupStates::new(groups, &aggregates)?;
+        check_groups(groups, u32::MAX.into())?;
         Ok(StarJoin {
             probes,
             strides,
             measured,
             aggregates,
+            group_columns: Vec::new(),
+            filters: Vec::new(),
+            probed_groups: groups as u64,
             groups,
             unit: 64,
         })
+    }
+
+    /// Groups by columns of the fact table as well.
+    ///
+    /// # Errors
+    /// [`JoinError::TooManyGroups`] if 64 bits cannot number the combinations.
+    pub fn group_by(mut self, columns: Vec<GroupColumn>) -> JoinResult<StarJoin> {
+        let sizes = columns.iter().map(|column| u128::from(column.size.max(1)));
+        self.groups = sizes.fold(self.groups, u128::saturating_mul);
+        check_groups(self.groups, u64::MAX)?;
+        self.group_columns = columns;
+        Ok(self)
+    }
+
+    /// Sets the conditions on the rows of aggregates, which [`Aggregate::filter`] refers to by position.
+    #[must_use]
+    pub fn filter(mut self, filters: Vec<AggregateFilter>) -> StarJoin {
+        self.filters = filters;
+        self
     }
 
     /// Sets the access unit in which reads are counted; by default a line.
@@ -97,21 +136,25 @@ impl StarJoin {
         self
     }
 
-    /// Returns the number of bytes of DRAM that the groups of each thread occupy.
-    pub fn group_bytes(&self) -> usize {
-        GroupStates::bytes_of(self.groups, &self.aggregates)
-    }
-
     /// Returns the columns that measures refer to.
     pub fn measured(&self) -> &[usize] {
         &self.measured
     }
 
-    /// Returns true if all required columns of a segment can be read, which must be integers.
+    /// Returns true if all required columns of a segment can be read: keys and measures must be integers,
+    /// group columns and those of conditions must have codes.
     pub fn can_read(&self, segment: &Segment) -> bool {
         let keys = self.probes.iter().flat_map(|probe| &probe.columns);
+        let conditions = self.filters.iter().flat_map(|filter| &filter.conditions);
+        let conditions = conditions.flatten().map(|(column, _)| *column);
+        let mut coded = self
+            .group_columns
+            .iter()
+            .map(|group| group.column)
+            .chain(conditions);
         keys.chain(&self.measured)
             .all(|column| integers(segment.column(*column)).is_some())
+            && coded.all(|column| segment.column(column).code_space().is_some())
     }
 
     /// Joins the rows of `segments` that match their conditions, and decoded rows, on `threads` threads.
@@ -124,23 +167,43 @@ impl StarJoin {
     /// If a segment [cannot be read](Self::can_read).
     pub fn run(
         &self,
-        segments: &[(&Segment, Vec<(usize, CodePredicate)>)],
+        segments: &[SegmentRows<'_>],
         decoded: &[DecodedRows],
         threads: usize,
         interrupted: &AtomicBool,
-    ) -> JoinResult<(GroupStates, StarStats)> {
-        let order = self.order(segments)?;
+    ) -> JoinResult<(Groups, StarStats)> {
+        self.run_within(segments, decoded, threads, interrupted, &|_| true)
+    }
+
+    /// Does the same as [`run`](Self::run) within a limit of memory for groups: `reserve` is called with the
+    /// bytes of each allocation and returns false if there is not so much left.
+    ///
+    /// # Errors
+    /// [`JoinError::Memory`], and those of [`run`](Self::run).
+    ///
+    /// # Panics
+    /// If a segment [cannot be read](Self::can_read).
+    pub fn run_within(
+        &self,
+        segments: &[SegmentRows<'_>],
+        decoded: &[DecodedRows],
+        threads: usize,
+        interrupted: &AtomicBool,
+        reserve: &(dyn Fn(usize) -> bool + Sync),
+    ) -> JoinResult<(Groups, StarStats)> {
+        let plan = JoinPlan::of(self, segments, decoded)?;
+        let memory = MemoryLimit(reserve);
         let chunks = segments.iter().enumerate().flat_map(|(number, (segment, _))| {
             (0..segment.rows().div_ceil(segment.chunk_rows().max(1)))
                 .map(move |chunk| StarMorsel::Chunk(number, chunk))
         });
         let morsels: Vec<StarMorsel<'_>> = chunks.chain(decoded.iter().map(StarMorsel::Decoded)).collect();
         let next = AtomicUsize::new(0);
-        let work = || -> JoinResult<(GroupStates, StarStats)> {
-            let mut groups = GroupStates::new(self.groups, &self.aggregates)?;
+        let work = || -> JoinResult<(GroupTable<'_>, StarStats)> {
+            let mut groups = GroupTable::new(&plan.layout, plan.grouping, memory)?;
             let mut stats = StarStats {
-                passed: vec![0; order.len()],
-                order: order.clone(),
+                passed: vec![0; plan.order.len()],
+                order: plan.order.clone(),
                 ..StarStats::default()
             };
             let mut open: Option<(usize, Option<Pipeline<'_>>)> = None;
@@ -151,13 +214,13 @@ impl StarJoin {
                 let (number, chunk) = match *morsel {
                     StarMorsel::Chunk(number, chunk) => (number, chunk),
                     StarMorsel::Decoded(rows) => {
-                        self.decoded(rows, &order, &mut groups, &mut stats)?;
+                        plan.decoded(rows, &mut groups, &mut stats)?;
                         continue;
                     }
                 };
                 if open.as_ref().is_none_or(|(other, _)| *other != number) {
                     let (segment, conditions) = &segments[number];
-                    open = Some((number, Pipeline::of(self, segment, conditions, &order)?));
+                    open = Some((number, Pipeline::of(&plan, (number, segment), conditions)?));
                 }
                 if let Some((_, Some(pipeline))) = &mut open {
                     pipeline.chunk(chunk, &mut groups, &mut stats)?;
@@ -166,7 +229,7 @@ impl StarJoin {
             Ok((groups, stats))
         };
         let threads = threads.clamp(1, morsels.len().max(1));
-        let results: Vec<JoinResult<(GroupStates, StarStats)>> = std::thread::scope(|scope| {
+        let results: Vec<JoinResult<(GroupTable<'_>, StarStats)>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut results = vec![work()];
             for other in others {
@@ -178,31 +241,31 @@ impl StarJoin {
             }
             results
         });
-        let mut results = results.into_iter();
-        let (mut groups, mut stats) = match results.next() {
-            Some(first) => first?,
-            None => return Err(JoinError::Interrupted),
+        let mut stats = StarStats {
+            passed: vec![0; plan.order.len()],
+            order: plan.order.clone(),
+            ..StarStats::default()
         };
+        let mut tables = Vec::with_capacity(threads);
         for result in results {
-            let (more, of_thread) = result?;
-            groups.merge(&more);
-            stats.rows += of_thread.rows;
-            stats.selected += of_thread.selected;
-            stats.bytes += of_thread.bytes;
-            stats.units += of_thread.units;
-            stats
-                .passed
-                .iter_mut()
-                .zip(of_thread.passed)
-                .for_each(|(all, more)| *all += more);
+            let (table, of_thread) = result?;
+            tables.push(table);
+            stats.add(&of_thread);
         }
-        Ok((groups, stats))
+        let merge = Merge {
+            layout: &plan.layout,
+            grouping: plan.grouping,
+            threads,
+            interrupted,
+            memory,
+        };
+        Ok((merge.tables(tables)?, stats))
     }
 
     /// Returns the order of the probes, by a sample of blocks of the largest segment. Bounds of the keys
     /// would not suffice: a date as a number leaves most numbers between the first day and the last one
     /// unused.
-    fn order(&self, segments: &[(&Segment, Vec<(usize, CodePredicate)>)]) -> JoinResult<Vec<usize>> {
+    pub(super) fn order(&self, segments: &[SegmentRows<'_>]) -> JoinResult<Vec<usize>> {
         let largest = segments.iter().max_by_key(|(segment, _)| segment.rows());
         let mut costs = Vec::with_capacity(self.probes.len());
         for probe in &self.probes {
@@ -217,6 +280,27 @@ impl StarJoin {
             costs.push(cost);
         }
         Ok(ProbeCost::order(&costs))
+    }
+}
+
+impl StarStats {
+    /// Adds the statistics of another thread.
+    fn add(&mut self, other: &StarStats) {
+        self.rows += other.rows;
+        self.selected += other.selected;
+        self.bytes += other.bytes;
+        self.units += other.units;
+        let passed = self.passed.iter_mut().zip(&other.passed);
+        passed.for_each(|(all, more)| *all += more);
+    }
+}
+
+/// # Errors
+/// [`JoinError::TooManyGroups`] if there are more groups than `most`.
+fn check_groups(groups: u128, most: u64) -> JoinResult<()> {
+    match groups > most.into() {
+        true => Err(JoinError::TooManyGroups { groups, most }),
+        false => Ok(()),
     }
 }
 

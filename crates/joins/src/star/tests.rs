@@ -13,9 +13,9 @@ use super::*;
 use crate::JoinError;
 
 /// A row of the fact table: a key, another key, two measures.
-type Row = (Option<i32>, i64, Option<i32>, i32);
+pub(super) type Row = (Option<i32>, i64, Option<i32>, i32);
 
-fn table_of(rows: &[Row]) -> (tempfile::TempDir, Table) {
+pub(super) fn table_of(rows: &[Row]) -> (tempfile::TempDir, Table) {
     let directory = tempfile::tempdir().expect("a folder");
     let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).expect("a pool");
     let columns: [(&str, ArrayRef); 4] = [
@@ -85,6 +85,7 @@ fn product_of(width: Width, function: Function) -> Aggregate {
     Aggregate {
         function,
         measure: Measure::Multiply(width, x, y),
+        filter: None,
     }
 }
 
@@ -129,6 +130,8 @@ fn decoded(rows: &[Row]) -> DecodedRows {
             values(|row| row.2.map(i64::from)),
             values(|row| Some(row.3.into())),
         ],
+        groups: vec![],
+        filters: vec![],
     }
 }
 
@@ -142,12 +145,13 @@ fn answer_with(join: &StarJoin, table: &Table, added: &[DecodedRows], threads: u
     let (groups, stats) = join
         .run(&segments, added, threads, &AtomicBool::new(false))
         .expect("joined");
-    let with_rows = (0..groups.len()).filter(|group| groups.rows(*group) > 0);
-    let answer = with_rows.map(|group| {
+    let groups = groups.all();
+    let with_rows = groups.numbers().iter().enumerate();
+    let answer = with_rows.map(|(group, number)| {
         let value = |aggregate| groups.value(group, aggregate);
         let counted = groups.count(group, 1);
         (
-            group as u32,
+            *number as u32,
             (groups.rows(group), value(0), counted, value(2), value(3)),
         )
     });
@@ -314,8 +318,9 @@ proptest! {
         let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> =
             table.segments().iter().map(|segment| (segment, vec![])).collect();
         let (groups, _) = join.run(&segments, &added, 2, &AtomicBool::new(false)).expect("joined");
-        let found = (0..groups.len()).filter(|group| groups.rows(*group) > 0);
-        let found: BTreeMap<u32, u64> = found.map(|group| (group as u32, groups.rows(group))).collect();
+        let groups = groups.all();
+        let found = groups.numbers().iter().enumerate();
+        let found: BTreeMap<u32, u64> = found.map(|(at, group)| (*group as u32, groups.rows(at))).collect();
         prop_assert_eq!(found, wanted);
     }
 }
@@ -342,7 +347,7 @@ fn it_can_be_interrupted_and_refuses_too_many_groups() {
         columns: vec![column],
         dimension: Arc::clone(&many),
     };
-    let error = StarJoin::new(vec![probe(0), probe(1)], vec![], vec![]).expect_err("4 million groups");
+    let error = StarJoin::new(vec![probe(0), probe(1), probe(0)], vec![], vec![]).expect_err("too many");
     assert!(matches!(error, JoinError::TooManyGroups { .. }), "{error}");
 }
 

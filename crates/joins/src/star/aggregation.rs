@@ -1,0 +1,136 @@
+//! The path from the remaining rows of one segment to the records of their groups.
+
+use halocline_columns::Segment;
+
+use super::aggregate_filter::FilterReader;
+use super::group_column::GroupReader;
+use super::group_table::{GroupNumbers, GroupTable};
+use super::measure::MeasureValues;
+use super::pipeline::{READABLE, integers};
+use super::plan::JoinPlan;
+use super::program::Program;
+use super::rows::{BatchRows, ValueReader};
+use crate::JoinResult;
+
+/// The measures and group columns of one segment, with buffers for a batch of rows.
+pub(super) struct Aggregation<'a> {
+    program: &'a Program,
+    measured: Vec<MeasuredColumn<'a>>,
+    groups: Vec<GroupReader<'a>>,
+    numbers: GroupNumbers,
+    codes: (Vec<u32>, Vec<u64>),
+    columns: Vec<MeasureValues>,
+    values: Vec<MeasureValues>,
+    filters: Vec<FilterReader<'a>>,
+    /// The condition of each aggregate, and the values of its argument where rows match.
+    filtered: Vec<(Option<usize>, MeasureValues)>,
+}
+
+/// A column that measures refer to.
+struct MeasuredColumn<'a> {
+    reader: ValueReader<'a>,
+    base: i64,
+    has_null: bool,
+}
+
+impl<'a> Aggregation<'a> {
+    /// # Panics
+    /// If a measured column [cannot be read](super::StarJoin::can_read).
+    pub(super) fn of(plan: &'a JoinPlan<'_>, (number, segment): (usize, &'a Segment)) -> JoinResult<Self> {
+        let mut measured = Vec::with_capacity(plan.join.measured.len());
+        for &column in &plan.join.measured {
+            let column = segment.column(column);
+            let (base, has_null) = integers(column).expect(READABLE);
+            measured.push(MeasuredColumn {
+                reader: ValueReader::of(column)?,
+                base,
+                has_null,
+            });
+        }
+        let mut groups = Vec::with_capacity(plan.join.group_columns.len());
+        for (group, stride) in plan.join.group_columns.iter().zip(&plan.strides) {
+            groups.push(GroupReader::of(group, *stride, (number, segment))?);
+        }
+        let mut filters = Vec::with_capacity(plan.join.filters.len());
+        for filter in &plan.join.filters {
+            filters.push(FilterReader::of(filter, (number, segment))?);
+        }
+        let filtered = plan.join.aggregates.iter();
+        let filtered = filtered
+            .map(|aggregate| (aggregate.filter, MeasureValues::default()))
+            .collect();
+        Ok(Self {
+            program: &plan.program,
+            columns: vec![MeasureValues::default(); measured.len()],
+            measured,
+            groups,
+            numbers: GroupNumbers::new(plan.space),
+            codes: Default::default(),
+            values: Vec::new(),
+            filters,
+            filtered,
+        })
+    }
+
+    /// Returns true if no column is read.
+    pub(super) fn only_counts(&self) -> bool {
+        self.measured.is_empty() && self.groups.is_empty() && self.filters.is_empty()
+    }
+
+    /// Adds rows to their groups. `probed` has the number of the group of each row by the probes alone; it is
+    /// empty if that is 0 for all.
+    pub(super) fn add(
+        &mut self,
+        (chunk, block): (usize, usize),
+        rows: BatchRows<'_>,
+        probed: &[u32],
+        table: &mut GroupTable<'_>,
+    ) -> JoinResult<()> {
+        self.numbers.set(probed, rows.len());
+        for group in &mut self.groups {
+            group.add(chunk, block, rows, &mut self.numbers, &mut self.codes)?;
+        }
+        for (column, values) in self.measured.iter_mut().zip(&mut self.columns) {
+            column.read((chunk, block), rows, &mut self.codes, values)?;
+        }
+        self.program
+            .evaluate(&self.columns, rows.len(), &mut self.values)?;
+        for (number, filter) in self.filters.iter_mut().enumerate() {
+            let matches = filter.read((chunk, block), rows, &mut self.codes)?;
+            for (aggregate, (of_aggregate, filtered)) in self.filtered.iter_mut().enumerate() {
+                if *of_aggregate == Some(number) {
+                    let values = self.program.values(aggregate, &self.columns, &self.values);
+                    filtered.set_matching(values, matches);
+                }
+            }
+        }
+        table.add(&self.numbers, rows.len(), |aggregate| {
+            match &self.filtered[aggregate] {
+                (Some(_), filtered) => filtered,
+                (None, _) => self.program.values(aggregate, &self.columns, &self.values),
+            }
+        })
+    }
+}
+
+impl MeasuredColumn<'_> {
+    fn read(
+        &mut self,
+        (chunk, block): (usize, usize),
+        rows: BatchRows<'_>,
+        room: &mut (Vec<u32>, Vec<u64>),
+        values: &mut MeasureValues,
+    ) -> JoinResult<()> {
+        match &mut self.reader {
+            ValueReader::Narrow(reader) => {
+                let codes = rows.read(reader, chunk, block, &mut room.0)?;
+                values.set_codes(codes.iter().map(|code| (*code).into()), self.base, self.has_null);
+            }
+            ValueReader::Wide(reader) => {
+                let codes = rows.read(reader, chunk, block, &mut room.1)?;
+                values.set_codes(codes.iter().copied(), self.base, self.has_null);
+            }
+        }
+        Ok(())
+    }
+}
