@@ -231,6 +231,8 @@ pub(crate) struct SessionSettings {
     pub(crate) late_materialization: SwitchSetting,
     /// `halocline.fused_aggregate`.
     pub(crate) fused_aggregate: SwitchSetting,
+    /// `halocline.plan_cache`.
+    pub(crate) plan_cache: SwitchSetting,
     /// `halocline.verify`, of all sessions of the database.
     pub(crate) verify: VerifySetting,
     /// `halocline.scrub`, of all sessions of the database: bytes in a second; none: off.
@@ -286,6 +288,7 @@ impl ExtensionOptions for SessionSettings {
             "dynamic_filters" => self.dynamic_filters = SwitchSetting::read(key, value)?,
             "late_materialization" => self.late_materialization = SwitchSetting::read(key, value)?,
             "fused_aggregate" => self.fused_aggregate = SwitchSetting::read(key, value)?,
+            "plan_cache" => self.plan_cache = SwitchSetting::read(key, value)?,
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
             "lock_wait" => self.lock_wait = value.parse()?,
@@ -293,9 +296,8 @@ impl ExtensionOptions for SessionSettings {
                 let text = format!(
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
                      halocline.fused_aggregate, halocline.join_order, halocline.dynamic_filters, \
-                     halocline.late_materialization, halocline.compaction, halocline.dram_budget, \
-                     halocline.verify, halocline.scrub and \
-                     halocline.lock_wait"
+                     halocline.late_materialization, halocline.plan_cache, halocline.compaction, \
+                     halocline.dram_budget, halocline.verify, halocline.scrub and halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
             }
@@ -334,6 +336,11 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.fused_aggregate".into(),
                 value: Some(self.fused_aggregate.to_string()),
                 description: "Whether aggregates over one table become one fused pipeline: on or off",
+            },
+            ConfigEntry {
+                key: "halocline.plan_cache".into(),
+                value: Some(self.plan_cache.to_string()),
+                description: "Whether plans of query texts that differ in literals only are used again: on or off",
             },
             ConfigEntry {
                 key: "halocline.compaction".into(),

@@ -23,11 +23,12 @@ use crate::info::{DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo, Inde
 use crate::memory::MemoryBudget;
 use crate::options::{DatabaseOptions, IndexSpec};
 use crate::placements::Placements;
+use crate::prepared::Sighting;
 use crate::scrub::{DamageLog, Scrub};
-use crate::session::DatabaseSession;
+use crate::session::{CacheUse, DatabaseSession, StatementTimes};
 use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
-    self, PlacementSpec, build_index, drop_indexes, find_keyed, import_keyed, insert_batch,
+    self, PlacementSpec, TextRun, build_index, drop_indexes, find_keyed, import_keyed, insert_batch,
     insert_keyed_batch, place_now, rebuild, set_placement,
 };
 use crate::stores::OpenStores;
@@ -269,10 +270,36 @@ impl Database {
     }
 
     async fn run(&self, text: &str, values: &[ScalarValue]) -> Result<QueryResult, EngineError> {
+        let mut times = StatementTimes::start();
+        let sighting = match values {
+            [] => self.session.look_up(text),
+            _ => Sighting::NotKnown,
+        };
+        // A plan that is kept is not deep.
+        if let Sighting::Hit {
+            form,
+            template,
+            values,
+        } = &sighting
+        {
+            times.parsed();
+            let mut times = times.clone();
+            times.cache = CacheUse::Hit;
+            let (session, explains) = (&self.session, form.explains());
+            let rows = session
+                .run_template(&self.engine, template, values, &mut times, explains)
+                .await?;
+            if let Some(rows) = rows {
+                let rows = if explains { times.add_to(rows) } else { rows };
+                return Ok(QueryResult::rows(rows));
+            }
+        }
         let stack = StackSize::for_text(text);
         let run = async {
             let statement = statement::parse(text, values)?;
-            statement::run(&self.session, &self.engine, statement, stack).await
+            times.parsed();
+            let text = TextRun::of_text(stack, sighting, times);
+            statement::run(&self.session, &self.engine, statement, text).await
         };
         OnLargeStack::new(stack, run).await
     }

@@ -98,6 +98,14 @@ pub enum EngineError {
         /// A phrase that lists the existing indexes.
         known: String,
     },
+    /// No such prepared statement.
+    #[error("the session has no prepared statement '{name}'; {known}")]
+    NoPreparedStatement {
+        /// The requested name.
+        name: String,
+        /// A phrase that lists the existing ones.
+        known: String,
+    },
     /// No such column.
     #[error("table '{table}' has no column '{name}'; its columns are {known}")]
     NoColumn {

@@ -36,6 +36,7 @@ mod options;
 mod params;
 mod placements;
 mod plan;
+mod prepared;
 mod providers;
 mod query_memory;
 #[doc(hidden)]
@@ -81,6 +82,7 @@ pub use info::{
     IndexInfo, PoolFileInfo, TableInfo,
 };
 pub use options::{DatabaseOptions, IndexSpec};
+pub use prepared::PreparedStatement;
 pub use result::{BatchStream, QueryResult};
 pub use size::parse_size;
 pub use statement::{CompactOptions, CompactProgress, CompactReport};

@@ -30,7 +30,7 @@ const fn sql(names: &'static [&'static str], arrow: &'static str) -> SqlType {
 }
 
 /// All kinds of statements, in the order of the reference.
-pub const STATEMENTS: [StatementForm; 26] = [
+pub const STATEMENTS: [StatementForm; 29] = [
     form("SELECT", "SELECT 1"),
     form("EXPLAIN", "EXPLAIN SELECT 1"),
     form("DESCRIBE", "DESCRIBE t"),
@@ -57,6 +57,9 @@ pub const STATEMENTS: [StatementForm; 26] = [
     form("BEGIN", "BEGIN"),
     form("COMMIT", "COMMIT"),
     form("ROLLBACK", "ROLLBACK"),
+    form("PREPARE", "PREPARE p AS SELECT a FROM t WHERE a = $1"),
+    form("EXECUTE", "EXECUTE p (1)"),
+    form("DEALLOCATE", "DEALLOCATE p"),
     form("VACUUM", "VACUUM"),
     form("SET", "SET halocline.index = auto"),
     form("RESET", "RESET halocline.index"),
@@ -139,6 +142,9 @@ mod tests {
             Statement::Commit => "COMMIT",
             Statement::Rollback => "ROLLBACK",
             Statement::Vacuum { .. } => "VACUUM",
+            Statement::Prepare { .. } => "PREPARE",
+            Statement::Execute { .. } => "EXECUTE",
+            Statement::Deallocate { .. } => "DEALLOCATE",
             Statement::DropTables { .. } => "DROP TABLE",
             Statement::CreateIndex { .. } => "CREATE INDEX",
             Statement::PlaceIndex { .. } => "ALTER INDEX",

@@ -44,8 +44,8 @@ pub use halocline_engine::{
     DatabaseInfo, DatabaseOptions, DecidingValue, DialectReport, EmulatedSpec, EngineError, ImportError,
     ImportFault, ImportFormat, ImportOptions, ImportProgress, ImportReport, IndexAdvice, IndexInfo,
     IndexMode, IndexSpec, InferredColumn, Layout, Order, OrderedIndex, PlaceOptions, Placement, PoolFileInfo,
-    QueryResult, QuoteOption, ScalarValue, SourceLocation, TableEncoding, TableInfo, TreeKind, params,
-    parse_duration, parse_size,
+    PreparedStatement, QueryResult, QuoteOption, ScalarValue, SourceLocation, TableEncoding, TableInfo,
+    TreeKind, params, parse_duration, parse_size,
 };
 pub use halocline_media as media;
 pub use halocline_ordered as ordered;

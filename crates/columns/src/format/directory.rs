@@ -40,7 +40,11 @@ pub(crate) fn encode(
         parts,
         sketches_len: sketches.len() as u32,
         sketches: if sketches.is_empty() { 0 } else { entries_at as u64 },
-        sketches_checksum: if sketches.is_empty() { 0 } else { checksum(sketches) },
+        sketches_checksum: if sketches.is_empty() {
+            0
+        } else {
+            checksum(sketches)
+        },
         reserved: [0; 2],
     };
     let mut directory = [header.as_bytes(), headers.as_bytes()].concat();

@@ -83,7 +83,7 @@ impl Externals {
 }
 
 /// The list of catalogs, which has one entry.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PoolCatalogList(Arc<PoolCatalog>);
 
 impl PoolCatalogList {
@@ -101,6 +101,14 @@ impl PoolCatalogList {
             files,
             missing,
         }))))
+    }
+
+    /// Returns the table of this name in the one schema; none if there is none.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub(crate) async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.0.0.table(name).await
     }
 }
 

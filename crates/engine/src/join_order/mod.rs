@@ -6,8 +6,8 @@
 //! The left side of each join, which a hash join builds its table of, is the one with fewer rows; that holds for
 //! outer joins, too, which keep their place.
 //!
-//! Invariants: the rule runs after star queries are recognised, and leaves their plans alone; a graph with a
-//! table of unknown size is not reordered; a plan in the best order is returned unchanged, so that the optimizer
+//! Invariants: the rule runs after star queries are recognised, of which it orders the joins within dimensions
+//! only; a graph with a table of unknown size is not reordered; a plan in the best order is returned unchanged, so that the optimizer
 //! comes to an end.
 
 mod cardinality;

@@ -64,8 +64,6 @@ fn has_joins(plan: &LogicalPlan) -> bool {
 pub(super) fn ordered(plan: LogicalPlan, estimator: Estimator) -> Result<Transformed<LogicalPlan>> {
     plan.transform_down_with_subqueries(|plan| match plan {
         LogicalPlan::Join(_) => joins(plan, estimator),
-        // The dimensions of a star query are read as they are.
-        LogicalPlan::Extension(_) => Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump)),
         other => Ok(Transformed::no(other)),
     })
 }

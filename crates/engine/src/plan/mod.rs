@@ -9,6 +9,7 @@
 mod access_path;
 mod conditions;
 mod cost;
+mod count;
 mod delta_rows;
 mod dynamic;
 mod estimate;
@@ -23,6 +24,7 @@ mod spec;
 mod table;
 mod worker;
 
+pub(crate) use count::CountRule;
 pub(crate) use delta_rows::DeltaRows;
 pub(crate) use dynamic::DynamicFilterRule;
 pub(crate) use late::LateMaterializationRule;

@@ -184,7 +184,11 @@ impl DisplayAs for PoolScan {
                     (true, _) => {}
                     (false, Some(_)) => write!(f, ", then=[{filter}]")?,
                     (false, None) => {
-                        write!(f, ", filter=[{filter}], estimated_rows={:.0}", self.spec.estimate.rows)?;
+                        write!(
+                            f,
+                            ", filter=[{filter}], estimated_rows={:.0}",
+                            self.spec.estimate.rows
+                        )?;
                     }
                 }
                 if let Some(dynamic) = &self.dynamic {

@@ -140,7 +140,9 @@ impl ScanSpec {
             table = table.to_inexact();
             table.num_rows = Precision::Inexact(estimate.rows.round() as usize);
             for (column, estimate) in table.column_statistics.iter_mut().zip(&estimate.columns) {
-                column.null_count = column.null_count.map(|_| (estimate.nulls * self.estimate.rows) as usize);
+                column.null_count = column
+                    .null_count
+                    .map(|_| (estimate.nulls * self.estimate.rows) as usize);
                 column.distinct_count = column.distinct_count.map(|_| estimate.distinct.round() as usize);
             }
         }

@@ -63,6 +63,11 @@ impl PoolTable {
         }
     }
 
+    /// Returns the number of its rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.open.live_rows()
+    }
+
     /// Returns the table unless the reference has the column of addresses.
     pub(crate) fn without_addresses(&self) -> Option<Arc<OpenTable>> {
         (!self.has_addresses()).then(|| Arc::clone(&self.open))

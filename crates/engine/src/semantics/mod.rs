@@ -16,9 +16,10 @@ mod sum;
 
 use std::sync::Arc;
 
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, Expr as LogicalExpr, ScalarUDF};
 use datafusion::optimizer::Analyzer;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
@@ -62,7 +63,7 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
 ///
 /// # Errors
 /// [`EngineError::Unsupported`], naming the first of them.
-pub(crate) fn check(statement: &Statement) -> Result<(), EngineError> {
+pub(crate) fn check(statement: &Statement) -> std::result::Result<(), EngineError> {
     match statement {
         Statement::Statement(inner) => check::refuse_dropped(&**inner),
         Statement::Explain(explain) => check(&explain.statement),
@@ -77,6 +78,15 @@ pub(crate) fn check(statement: &Statement) -> Result<(), EngineError> {
 /// Rewrites the numbers of an expression that DataFusion would read otherwise.
 pub(crate) fn refine_expression(expression: &mut Expr) {
     let _ = expression.visit(&mut numbers::NumberRewriter);
+}
+
+/// Completes the analysis of an expression whose parameters have been replaced by literals since: what is
+/// decided by the value of a literal is as it is in a statement with that literal.
+///
+/// # Errors
+/// The expression cannot be traversed.
+pub(crate) fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
+    rules::bound(expression)
 }
 
 /// Rewrites a statement such that DataFusion reads it as it is meant.

@@ -307,6 +307,52 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
+/// Rewrites an expression that passed both passes with parameters in place of some literals. Decimals that
+/// are cast to floats become the nearest ones, and operands that were made canonical because their values
+/// were unknown are what they are beside a literal.
+pub(super) fn bound(expr: Expr) -> Result<Expr> {
+    let stripped = |expr: Box<Expr>| Box::new(floats::without_sign_of_zero(&expr).clone());
+    let is_made_canonical = |expr: &Expr| match expr {
+        Expr::ScalarFunction(function) => floats::is_canonical(function),
+        _ => false,
+    };
+    let rewritten = expr.transform_up(|expr| {
+        Ok(match expr {
+            Expr::Cast(Cast { expr, field }) => match exact(&expr, &field) {
+                Some(literal) => Transformed::yes(literal),
+                None => Transformed::no(Expr::Cast(Cast { expr, field })),
+            },
+            Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if is_comparison(op) && (is_made_canonical(&left) || is_made_canonical(&right)) =>
+            {
+                let (left, right) = (stripped(left), stripped(right));
+                Transformed::yes(floats::comparison(BinaryExpr { left, op, right }))
+            }
+            Expr::Between(between) if is_made_canonical(&between.expr) => {
+                Transformed::yes(floats::between(Between {
+                    expr: stripped(between.expr),
+                    negated: between.negated,
+                    low: stripped(between.low),
+                    high: stripped(between.high),
+                }))
+            }
+            Expr::InList(list) if is_made_canonical(&list.expr) => {
+                let items = list
+                    .list
+                    .iter()
+                    .map(|item| floats::without_sign_of_zero(item).clone());
+                Transformed::yes(floats::in_list(InList {
+                    list: items.collect(),
+                    expr: stripped(list.expr),
+                    negated: list.negated,
+                }))
+            }
+            other => Transformed::no(other),
+        })
+    });
+    rewritten.data()
+}
+
 fn are_integers(binary: &BinaryExpr, schema: &DFSchema) -> bool {
     let right = operand_type(&binary.right, schema);
     right.is_integer() && operand_type(&binary.left, schema) == right

@@ -2,10 +2,16 @@
 
 mod drop_tables;
 mod planning;
+mod rules;
+mod select;
 mod settings;
+mod shape;
+mod states;
+mod tables;
+mod times;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use datafusion::common::config::TableOptions;
@@ -18,6 +24,10 @@ use datafusion::sql::sqlparser::ast::{self, Query};
 use halocline_keyed::KeyedView;
 
 pub(crate) use planning::StatementPlanner;
+pub(crate) use rules::{COMMON_SUBEXPRESSIONS, LogicalRule, logical_rules, own_logical_rules};
+pub(crate) use shape::PlanShape;
+pub(crate) use states::SessionStates;
+pub(crate) use times::{CacheUse, StatementTimes};
 
 use crate::EngineError;
 use crate::advise::selections::SelectionRecorder;
@@ -25,9 +35,9 @@ use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, 
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
-use crate::keyed::KeyedReads;
 use crate::join_order::{JoinOrderRule, physical_rules};
-use crate::plan::{DynamicFilterRule, LateMaterializationRule};
+use crate::plan::{CountRule, DynamicFilterRule, LateMaterializationRule};
+use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
 use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
@@ -41,11 +51,15 @@ const LISTED_KEYS: usize = 8192;
 /// Bytes of these keys.
 const LISTED_BYTES: usize = 1 << 20;
 
-/// Settings, external tables and the open transaction. Statements of one session may run at the same time,
-/// those of one transaction one after the other.
+/// Settings, external tables, plans and the open transaction. Statements of one session may run at the same
+/// time, those of one transaction one after the other.
 pub(crate) struct DatabaseSession {
     /// Holds the settings; its own catalog is never used.
     context: SessionContext,
+    /// Copies of its state for planning, for the settings there are.
+    states: RwLock<Arc<SessionStates>>,
+    plans: PlanCache,
+    prepared: PreparedNames,
     files: Arc<FileTables>,
     externals: Externals,
     /// Tables with a primary key.
@@ -86,6 +100,7 @@ impl DatabaseSession {
             .with_runtime_env(Arc::clone(&engine.runtime))
             .with_default_features()
             .with_query_planner(Arc::new(StarQueryPlanner))
+            .with_optimizer_rule(Arc::new(CountRule))
             .with_optimizer_rule(Arc::new(StarRule))
             .with_optimizer_rule(Arc::new(JoinOrderRule))
             .with_physical_optimizer_rules(physical_rules())
@@ -99,7 +114,10 @@ impl DatabaseSession {
         listing.session_store().with_state(context.state_weak_ref());
         let files = Arc::new(FileTables::new(listing));
         Self {
+            states: RwLock::new(Arc::new(SessionStates::new(context.state()))),
             context,
+            plans: PlanCache::default(),
+            prepared: PreparedNames::default(),
             files,
             externals: Externals::default(),
             stores: Arc::clone(&engine.stores),
@@ -150,10 +168,26 @@ impl DatabaseSession {
 
     /// Returns how long a writing statement waits for another writer.
     pub(crate) fn lock_wait(&self) -> Duration {
-        let state = self.context.state_ref();
-        let state = state.read();
-        let settings = state.config_options().extensions.get::<SessionSettings>();
-        settings.map_or_else(Duration::default, |settings| settings.lock_wait.0)
+        let states = self.states();
+        states
+            .settings()
+            .map_or_else(Duration::default, |settings| settings.lock_wait.0)
+    }
+
+    /// Returns the states to plan with.
+    pub(crate) fn states(&self) -> Arc<SessionStates> {
+        Arc::clone(&self.states.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes the states for planning anew after a change of the settings.
+    fn renew_states(&self) {
+        let states = Arc::new(SessionStates::new(self.context.state()));
+        *self.states.write().unwrap_or_else(PoisonError::into_inner) = states;
+    }
+
+    /// Returns the statements that the session has prepared.
+    pub(crate) fn prepared(&self) -> &PreparedNames {
+        &self.prepared
     }
 
     /// Runs a change in the open transaction, or else in one of its own. `cancel` is polled while the change
@@ -190,22 +224,6 @@ impl DatabaseSession {
             give_back(engine, AFTER_LARGE);
         }
         Ok(value)
-    }
-
-    /// Returns the planner of one statement, which sees this version of the database.
-    pub(crate) fn planner(&self, catalog: &Arc<Catalog>) -> StatementPlanner {
-        self.planner_with(catalog, None)
-    }
-
-    /// Does the same as [`planner`](Self::planner) with a given version of the tables with a primary key.
-    pub(crate) fn planner_with(&self, catalog: &Arc<Catalog>, view: Option<KeyedView>) -> StatementPlanner {
-        let (externals, files) = (self.externals.clone(), Arc::clone(&self.files));
-        let reads = KeyedReads::new(&self.stores, &self.slot);
-        let reads = match view {
-            Some(view) => reads.with_view(view),
-            None => reads,
-        };
-        StatementPlanner::new(self.context.state(), catalog, externals, files, reads)
     }
 
     /// Plans a query over a version of the database and starts it.

@@ -10,7 +10,7 @@ use datafusion::common::{DFSchema, ResolvedTableReference, TableReference};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
@@ -23,47 +23,59 @@ use datafusion::sql::planner::{
 };
 use datafusion::sql::sqlparser::ast::{self, Query, visit_relations};
 
-use crate::EngineError;
+use super::states::{SessionStates, StateLease};
+use super::{PlanShape, StatementTimes};
 use crate::advise::selections::SelectionRecorder;
-use crate::catalog::{CATALOG, Catalog, Externals, FileTables, MissingTables, PoolCatalogList, SCHEMA};
+use crate::catalog::{CATALOG, Catalog, MissingTables, PoolCatalogList, SCHEMA};
 use crate::config::SessionSettings;
-use crate::keyed::KeyedReads;
 use crate::plan::external;
-use crate::{semantics, stack};
+use crate::{EngineError, semantics};
 
 /// A planner of one statement; all of the statement sees one version of the database.
 pub(crate) struct StatementPlanner {
-    state: SessionState,
+    states: Arc<SessionStates>,
+    lease: StateLease,
     catalog: Arc<Catalog>,
     missing: MissingTables,
 }
 
 impl StatementPlanner {
+    /// Creates a planner for these tables, which note names that they lack in `missing`.
     pub(super) fn new(
-        mut state: SessionState,
+        states: Arc<SessionStates>,
         catalog: &Arc<Catalog>,
-        externals: Externals,
-        files: Arc<FileTables>,
-        keyed: KeyedReads,
+        tables: PoolCatalogList,
+        missing: MissingTables,
     ) -> Self {
-        let missing = MissingTables::default();
-        let list = PoolCatalogList::new(Arc::clone(catalog), externals, files, keyed, missing.clone());
-        state.register_catalog_list(Arc::new(list));
+        let mut lease = states.lease();
+        lease.set_catalogs(Arc::new(tables));
         Self {
-            state,
+            states,
+            lease,
             catalog: Arc::clone(catalog),
             missing,
         }
     }
 
-    /// Returns the state that the statement is planned and run with.
+    /// Returns the state that the statement is planned with.
     pub(crate) fn state(&self) -> &SessionState {
-        &self.state
+        self.lease.state()
+    }
+
+    /// Returns the states of the session.
+    pub(crate) fn states(&self) -> &Arc<SessionStates> {
+        &self.states
+    }
+
+    /// Returns the state for optimising a plan and making a physical plan of it if a short list of rules is
+    /// enough.
+    pub(super) fn short_state(&self, plan: &LogicalPlan) -> Option<&Arc<SessionState>> {
+        self.states.short(PlanShape::of(plan))
     }
 
     /// Makes scans record the selections that an index could answer. The plans must not be run.
     pub(super) fn record(&mut self, recorder: &Arc<SelectionRecorder>) {
-        let extensions = &mut self.state.config_mut().options_mut().extensions;
+        let extensions = &mut self.lease.change().config_mut().options_mut().extensions;
         if let Some(settings) = extensions.get_mut::<SessionSettings>() {
             settings.recorder = Some(Arc::clone(recorder));
         }
@@ -75,7 +87,7 @@ impl StatementPlanner {
     /// It cannot be planned.
     pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
         semantics::refine(&mut statement);
-        let planned = self.state.statement_to_plan(statement).await;
+        let planned = self.state().statement_to_plan(statement).await;
         planned.map_err(|error| match self.missing.first() {
             Some(name) if matches!(error.find_root(), DataFusionError::Plan(_)) => self.no_table(&name),
             _ => error.into(),
@@ -96,8 +108,7 @@ impl StatementPlanner {
     /// # Errors
     /// No physical plan can be made of it, or it fails at once.
     pub(crate) async fn start(&self, plan: &LogicalPlan) -> Result<SendableRecordBatchStream, EngineError> {
-        let physical = self.state.create_physical_plan(plan).await?;
-        stack::execute(physical, Arc::new(TaskContext::from(&self.state)))
+        self.start_timed(plan, &mut StatementTimes::start()).await
     }
 
     /// Plans SQL expressions over the columns of `schema`; their subqueries read the tables of the
@@ -114,7 +125,7 @@ impl StatementPlanner {
             planner: self,
             tables: self.tables_of(&expressions).await?,
         };
-        let options = ParserOptions::from(&self.state.config_options().sql_parser);
+        let options = ParserOptions::from(&self.state().config_options().sql_parser);
         let planner = SqlToRel::new_with_options(&context, options);
         let plan = |mut expression| {
             semantics::refine_expression(&mut expression);
@@ -138,7 +149,7 @@ impl StatementPlanner {
         let mut tables = HashMap::new();
         for name in names {
             let name = object_name_to_table_reference(name, true)?.resolve(CATALOG, SCHEMA);
-            if let Ok(schema) = self.state.schema_for_ref(name.clone())
+            if let Ok(schema) = self.state().schema_for_ref(name.clone())
                 && let Some(table) = schema.table(&name.table).await?
             {
                 tables.insert(name, provider_as_source(table));
@@ -177,7 +188,7 @@ impl ContextProvider for ExpressionContext<'_> {
     }
 
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
-        let state = &self.planner.state;
+        let state = self.planner.state();
         let function = state
             .table_functions()
             .get(name)
@@ -195,23 +206,23 @@ impl ContextProvider for ExpressionContext<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.planner.state.expr_planners()
+        self.planner.state().expr_planners()
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.planner.state.scalar_functions().get(name).cloned()
+        self.planner.state().scalar_functions().get(name).cloned()
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.planner.state.higher_order_functions().get(name).cloned()
+        self.planner.state().higher_order_functions().get(name).cloned()
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.planner.state.aggregate_functions().get(name).cloned()
+        self.planner.state().aggregate_functions().get(name).cloned()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.planner.state.window_functions().get(name).cloned()
+        self.planner.state().window_functions().get(name).cloned()
     }
 
     fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
@@ -219,16 +230,16 @@ impl ContextProvider for ExpressionContext<'_> {
     }
 
     fn options(&self) -> &ConfigOptions {
-        self.planner.state.config_options()
+        self.planner.state().config_options()
     }
 
     fn udf_names(&self) -> Vec<String> {
-        self.planner.state.scalar_functions().keys().cloned().collect()
+        self.planner.state().scalar_functions().keys().cloned().collect()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
         self.planner
-            .state
+            .state()
             .higher_order_functions()
             .keys()
             .cloned()
@@ -236,10 +247,15 @@ impl ContextProvider for ExpressionContext<'_> {
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        self.planner.state.aggregate_functions().keys().cloned().collect()
+        self.planner
+            .state()
+            .aggregate_functions()
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        self.planner.state.window_functions().keys().cloned().collect()
+        self.planner.state().window_functions().keys().cloned().collect()
     }
 }

@@ -26,6 +26,17 @@ impl DatabaseSession {
         engine: &Arc<EngineContext>,
         statement: Parsed,
     ) -> Result<(), EngineError> {
+        let set = self.set_in_context(engine, statement).await;
+        // Of a setting that was refused, a part may have changed.
+        self.renew_states();
+        set
+    }
+
+    async fn set_in_context(
+        &self,
+        engine: &Arc<EngineContext>,
+        statement: Parsed,
+    ) -> Result<(), EngineError> {
         let mut plan = self.context.state().statement_to_plan(statement).await?;
         let setting = match &plan {
             LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => set.variable.clone(),
@@ -93,9 +104,12 @@ impl DatabaseSession {
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     Some(match setting.strip_prefix(PREFIX)? {
         "index" => IndexMode::default().to_string(),
-        "star_join" | "fused_aggregate" | "join_order" | "dynamic_filters" | "late_materialization" => {
-            SwitchSetting::default().to_string()
-        }
+        "star_join"
+        | "fused_aggregate"
+        | "join_order"
+        | "dynamic_filters"
+        | "late_materialization"
+        | "plan_cache" => SwitchSetting::default().to_string(),
         "compaction" => engine.options.compaction.to_string(),
         "verify" => VerifySetting::default().to_string(),
         "scrub" => "off".into(),

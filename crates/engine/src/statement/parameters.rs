@@ -22,6 +22,7 @@ pub(crate) fn bind(statement: &mut Parsed, values: &[ScalarValue]) -> Result<(),
     let mut binder = Binder {
         values,
         used: vec![false; values.len()],
+        left: &[],
     };
     if let ControlFlow::Break(error) = visit_mut(statement, &mut binder) {
         return Err(error);
@@ -29,6 +30,27 @@ pub(crate) fn bind(statement: &mut Parsed, values: &[ScalarValue]) -> Result<(),
     match binder.used.iter().position(|used| !used) {
         None => Ok(()),
         Some(unused) => Err(unused_value(unused, values)),
+    }
+}
+
+/// Replaces some parameters of a statement, which has as many as there are values: those that are not to be
+/// `left`.
+///
+/// # Errors
+/// [`EngineError::Parameter`]: a value cannot be written as an expression.
+pub(crate) fn bind_some(
+    statement: &mut Parsed,
+    values: &[ScalarValue],
+    left: &[bool],
+) -> Result<(), EngineError> {
+    let mut binder = Binder {
+        values,
+        used: vec![false; values.len()],
+        left,
+    };
+    match visit_mut(statement, &mut binder) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
     }
 }
 
@@ -56,22 +78,30 @@ fn unused_value(index: usize, values: &[ScalarValue]) -> EngineError {
 struct Binder<'a> {
     values: &'a [ScalarValue],
     used: Vec<bool>,
+    /// For each parameter, whether it stays; all are replaced if it is empty.
+    left: &'a [bool],
 }
 
 impl Binder<'_> {
-    fn value(&mut self, name: &str) -> Result<Expr, EngineError> {
+    /// Returns the value of a parameter; none if it stays.
+    fn value(&mut self, name: &str) -> Result<Option<Expr>, EngineError> {
         let error = |reason: String| EngineError::Parameter {
             name: name.to_owned(),
             reason,
         };
         let number = name.strip_prefix('$').and_then(|number| number.parse().ok());
         let Some(number) = number.filter(|number: &usize| *number > 0) else {
-            return Err(error("write parameters as $1, $2 and so on".to_owned()));
+            return Err(error("write parameters as $1, $2 and so on, or as ?".to_owned()));
         };
+        if self.left.get(number - 1) == Some(&true) {
+            return Ok(None);
+        }
         match self.values.get(number - 1) {
             Some(value) => {
                 self.used[number - 1] = true;
-                literal_expr(value).map_err(|reason| error(reason.to_string()))
+                literal_expr(value)
+                    .map(Some)
+                    .map_err(|reason| error(reason.to_string()))
             }
             None => Err(error(format!(
                 "it has no value, {} are given; Rust programs give them with `Database::sql_with`",
@@ -89,7 +119,8 @@ impl VisitorMut for Binder<'_> {
             && let Value::Placeholder(name) = &value.value
         {
             match self.value(name) {
-                Ok(bound) => *expr = bound,
+                Ok(Some(bound)) => *expr = bound,
+                Ok(None) => {}
                 Err(error) => return ControlFlow::Break(error),
             }
         }

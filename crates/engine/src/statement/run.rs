@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Query;
+use futures::future::BoxFuture;
 use halocline_pool::VerifyMode;
 
 use super::alter::{alter_table, taken};
@@ -26,10 +27,47 @@ use super::place_index::{PlacementSpec, place_now, set_placement};
 use super::show_indexes::show_indexes;
 use crate::cancel::CancelOnDrop;
 use crate::context::EngineContext;
-use crate::session::DatabaseSession;
+use crate::prepared::Sighting;
+use crate::session::{DatabaseSession, StatementTimes};
 use crate::stack::StackSize;
 use crate::transaction::{Transaction, TransactionGuard};
 use crate::{EngineError, Placement, QueryResult};
+
+/// What is known of the text of a statement.
+pub(crate) struct TextRun {
+    /// The stack size that its trees need.
+    stack: StackSize,
+    /// The state of the plan cache for it.
+    sighting: Sighting,
+    /// Its times so far.
+    times: StatementTimes,
+}
+
+impl TextRun {
+    /// Returns a run of a statement that has no text of its own.
+    pub(crate) fn new(stack: StackSize) -> Self {
+        Self::of_text(stack, Sighting::NotKnown, StatementTimes::start())
+    }
+
+    /// Returns the run of a text that has been parsed.
+    pub(crate) fn of_text(stack: StackSize, sighting: Sighting, times: StatementTimes) -> Self {
+        Self {
+            stack,
+            sighting,
+            times,
+        }
+    }
+}
+
+/// Runs a statement as [`run`] does, for statements that run another one.
+pub(crate) fn run_boxed<'a>(
+    session: &'a Arc<DatabaseSession>,
+    engine: &'a Arc<EngineContext>,
+    statement: Statement,
+    text: TextRun,
+) -> BoxFuture<'a, Result<QueryResult, EngineError>> {
+    Box::pin(run(session, engine, statement, text))
+}
 
 /// Runs a statement.
 ///
@@ -39,12 +77,12 @@ pub(crate) async fn run(
     session: &Arc<DatabaseSession>,
     engine: &Arc<EngineContext>,
     statement: Statement,
-    stack: StackSize,
+    text: TextRun,
 ) -> Result<QueryResult, EngineError> {
     let run = StatementRun {
         session,
         engine,
-        stack,
+        stack: text.stack,
         cancel: CancelOnDrop::default(),
     };
     if engine.pool.verify_mode() == VerifyMode::Always {
@@ -52,8 +90,8 @@ pub(crate) async fn run(
     }
     let message = match statement {
         Statement::Plan(parsed) => {
-            let (catalog, view) = session.versions(engine)?;
-            return Ok(QueryResult::rows(session.rows(&catalog, view, parsed).await?));
+            let rows = session.select(engine, parsed, text.sighting, text.times).await?;
+            return Ok(QueryResult::rows(rows));
         }
         Statement::CopyTo(parsed) => {
             return Ok(QueryResult::rows(session.copy_to(engine, parsed).await?));
@@ -173,6 +211,13 @@ pub(crate) async fn run(
                 .await
         }
         Statement::Vacuum { table, full } => run.vacuum(table, full).await,
+        Statement::Prepare {
+            name,
+            types,
+            statement,
+        } => run.prepare(name, types, statement).await,
+        Statement::Execute { name, arguments } => return run.execute(&name, arguments).await,
+        Statement::Deallocate { name } => run.deallocate(name),
     };
     message.map(QueryResult::done)
 }
@@ -182,7 +227,7 @@ pub(super) struct StatementRun<'a> {
     pub(super) session: &'a Arc<DatabaseSession>,
     pub(super) engine: &'a Arc<EngineContext>,
     /// The stack size that the trees of the statement need.
-    stack: StackSize,
+    pub(super) stack: StackSize,
     /// Cancels work on other threads when the future of the statement is dropped.
     cancel: CancelOnDrop,
 }

@@ -232,7 +232,6 @@ fn what_is_not_offered_says_what_to_do() {
         ("BEGIN READ ONLY", "each query sees one version"),
         ("ROLLBACK TO a", "a statement that fails takes back only itself"),
         ("VACUUM SORT ONLY t", "write VACUUM, VACUUM table or"),
-        ("PREPARE p AS SELECT 1", "PREPARE is not supported; "),
         ("CREATE SCHEMA s", "CREATE SCHEMA is not supported; "),
         ("GRANT SELECT ON t TO u", "GRANT is not supported; "),
         (

@@ -14,9 +14,6 @@ pub(crate) fn unsupported(statement: &Statement) -> EngineError {
             ..
         } => ("DROP VIEW", "there are no views"),
         Statement::Analyze(_) => ("ANALYZE", "statistics are kept with every table"),
-        Statement::Prepare { .. } => ("PREPARE", "send the query itself; planning it is quick"),
-        Statement::Execute { .. } => ("EXECUTE", "send the query itself; planning it is quick"),
-        Statement::Deallocate { .. } => ("DEALLOCATE", "there are no prepared statements"),
         Statement::CreateSchema { .. } => ("CREATE SCHEMA", "a pool has one schema, halocline.public"),
         Statement::CreateDatabase { .. } => (
             "CREATE DATABASE",

@@ -125,6 +125,14 @@ async fn every_kind_of_statement_takes_them() {
 }
 
 #[tokio::test]
+async fn question_marks_are_parameters_in_the_order_of_the_text() {
+    let db = in_memory();
+    let text = "SELECT ? || '?' || ? WHERE 2 BETWEEN ? AND ? LIMIT ?";
+    let text = value(&db, text, params!["a", "b", 1, 3, 1].to_vec()).await;
+    assert_eq!(text.to_string(), "a?b");
+}
+
+#[tokio::test]
 async fn what_does_not_match_is_refused() {
     let db = in_memory();
     run(&db, "CREATE TABLE t (a int)").await;
@@ -144,10 +152,12 @@ async fn what_does_not_match_is_refused() {
         text.starts_with("parameter $1: it is not in the statement"),
         "{text}"
     );
-    for text in ["SELECT ?", "SELECT $0", "SELECT $name"] {
+    for text in ["SELECT ?1", "SELECT $0", "SELECT $name"] {
         let text = refused(&db, text, one()).await;
         assert!(text.contains("write parameters as $1, $2"), "{text}");
     }
+    let text = refused(&db, "SELECT ? + $1", one()).await;
+    assert!(text.contains("use one kind"), "{text}");
     for text in [
         "SELECT 1",
         "ABORT",

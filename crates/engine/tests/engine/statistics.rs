@@ -11,8 +11,8 @@ const ROWS: usize = 20_000;
 
 /// A key, few numbers, decimals, days, few texts, and texts that are all different; a tenth of `few` is NULL.
 const CREATE: &str = "CREATE TABLE t AS SELECT v AS id, CASE WHEN v % 10 <> 3 THEN v % 100 END AS few, \
-     CAST(v % 1000 AS DECIMAL(9, 2)) AS d, date '1995-01-01' + CAST(v % 1000 AS INT) AS day, \
-     'mode ' || v % 7 AS mode, 'a long text ' || v AS comment FROM generate_series(0, 19999) AS s(v)";
+     CAST(v % 1000 AS DECIMAL(9, 2)) AS d, CAST(CAST(9131 + v % 1000 AS INT) AS DATE) AS day, \
+     'mode ' || (v % 7) AS mode, 'a long text ' || v AS comment FROM generate_series(0, 19999) AS s(v)";
 
 const COLUMNS: [&str; 6] = ["id", "few", "d", "day", "mode", "comment"];
 

@@ -95,7 +95,10 @@ impl Groups {
 
     /// Returns the group of all rows, with or without any: the only one if nothing is grouped by.
     pub fn whole(&self) -> GroupStates {
-        let record = self.arenas.first().and_then(|words| words.get(..self.layout.words));
+        let record = self
+            .arenas
+            .first()
+            .and_then(|words| words.get(..self.layout.words));
         GroupStates {
             layout: Arc::clone(&self.layout),
             numbers: vec![0],

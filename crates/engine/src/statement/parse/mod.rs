@@ -4,10 +4,11 @@ mod columns;
 mod control;
 mod copy;
 mod index;
+mod prepared;
 mod rows;
 mod table;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType, Query, Value};
@@ -27,6 +28,7 @@ use super::place_index::PlacementSpec;
 use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::nesting::Nesting;
+use crate::prepared::number_question_marks;
 use crate::{EngineError, IndexSpec, semantics};
 
 /// A parsed statement.
@@ -92,6 +94,27 @@ pub(crate) enum Statement {
     Commit,
     /// `ROLLBACK`.
     Rollback,
+    /// `PREPARE`.
+    Prepare {
+        /// The name.
+        name: String,
+        /// The types of the parameters, if they are declared.
+        types: Option<Vec<DataType>>,
+        /// The statement to prepare.
+        statement: Parsed,
+    },
+    /// `EXECUTE`.
+    Execute {
+        /// The name of a prepared statement.
+        name: String,
+        /// Values for its parameters.
+        arguments: Vec<Expr>,
+    },
+    /// `DEALLOCATE`.
+    Deallocate {
+        /// The name of a prepared statement; all if none is named.
+        name: Option<String>,
+    },
     /// `VACUUM`.
     Vacuum {
         /// The table; all if none is named.
@@ -143,6 +166,26 @@ pub(crate) fn parse(text: &str, values: &[ScalarValue]) -> Result<Statement, Eng
         parameters::refuse(values)?;
         return Ok(statement);
     }
+    let mut statement = parsed(text)?;
+    if let Some(prepare) = prepared::prepare(&statement)? {
+        parameters::refuse(values)?;
+        return Ok(prepare);
+    }
+    parameters::bind(&mut statement, values)?;
+    classify(statement)
+}
+
+/// Parses one statement and leaves its parameters, numbered, where they are.
+///
+/// # Errors
+/// It is not SQL, or is none or several statements; it has parameters of both kinds.
+pub(crate) fn parse_unbound(text: &str) -> Result<Parsed, EngineError> {
+    Nesting::check_text(text)?;
+    parsed(text)
+}
+
+/// Parses the text of one statement, whose parameters `?` are numbered.
+fn parsed(text: &str) -> Result<Parsed, EngineError> {
     columns::refuse_untyped(text)?;
     let mut statements = DFParserBuilder::new(text)
         .with_dialect(&GenericDialect {})
@@ -152,8 +195,10 @@ pub(crate) fn parse(text: &str, values: &[ScalarValue]) -> Result<Statement, Eng
         (Some(mut statement), 0) => {
             Nesting::bound(&mut statement)?;
             semantics::check(&statement)?;
-            parameters::bind(&mut statement, values)?;
-            classify(statement)
+            if text.contains('?') {
+                number_question_marks(&mut statement)?;
+            }
+            Ok(statement)
         }
         (None, _) => Err(EngineError::Query("there is no statement in the text".into())),
         (Some(_), more) => {
@@ -168,6 +213,9 @@ pub(crate) fn parse(text: &str, values: &[ScalarValue]) -> Result<Statement, Eng
 /// # Errors
 /// Something in it is not offered.
 fn extension(text: &str) -> Result<Option<Statement>, EngineError> {
+    if !may_be_extension(text) {
+        return Ok(None);
+    }
     if is_abort(text) {
         return Ok(Some(Statement::Rollback));
     }
@@ -175,6 +223,20 @@ fn extension(text: &str) -> Result<Option<Statement>, EngineError> {
         Some(copy) => Ok(Some(copy)),
         None => index::alter(text),
     }
+}
+
+/// Returns true unless the first word of a text shows that it is none of these statements.
+fn may_be_extension(text: &str) -> bool {
+    let text = text.trim_start();
+    let word = text
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .next()
+        .unwrap_or_default();
+    // A comment may come first.
+    word.is_empty()
+        || ["abort", "copy", "alter"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// Returns true for `ABORT`, which the parser does not support.
@@ -190,7 +252,11 @@ fn is_abort(text: &str) -> bool {
     parser.peek_token() == Token::EOF
 }
 
-fn classify(statement: Parsed) -> Result<Statement, EngineError> {
+/// Classifies a statement without parameters.
+///
+/// # Errors
+/// It is not supported.
+pub(crate) fn classify(statement: Parsed) -> Result<Statement, EngineError> {
     match &statement {
         Parsed::CreateExternalTable(_) => Ok(Statement::External(statement)),
         Parsed::Reset(_) => Ok(Statement::Setting(statement)),
@@ -231,6 +297,9 @@ fn own(statement: &ast::Statement) -> Result<Statement, EngineError> {
         ast::Statement::Update(update) => rows::update(update),
         ast::Statement::Delete(delete) => rows::delete(delete),
         ast::Statement::CreateIndex(create) => index::create(create),
+        ast::Statement::Prepare { .. }
+        | ast::Statement::Execute { .. }
+        | ast::Statement::Deallocate { .. } => prepared::read(statement),
         ast::Statement::StartTransaction { .. }
         | ast::Statement::Commit { .. }
         | ast::Statement::Rollback { .. }

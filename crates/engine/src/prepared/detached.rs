@@ -1,0 +1,69 @@
+//! A table of the pool without its rows, as the scan of a template refers to it.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
+use datafusion::logical_expr::TableSource;
+
+use crate::catalog::{CATALOG, SCHEMA};
+use crate::keyed::KeyedProvider;
+use crate::plan::PoolTable;
+
+/// The kind of a table, on which its pushdown of filters depends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TableKind {
+    /// A table of columns.
+    Pool,
+    /// A table with a primary key.
+    Keyed,
+}
+
+impl TableKind {
+    fn of(provider: &Arc<dyn TableProvider>) -> Option<Self> {
+        if provider.is::<PoolTable>() {
+            return Some(Self::Pool);
+        }
+        provider.is::<KeyedProvider>().then_some(Self::Keyed)
+    }
+}
+
+/// What a template knows of a table. It takes no filters, so that they stay where parameters are replaced.
+#[derive(Debug)]
+pub(crate) struct DetachedTable {
+    name: String,
+    kind: TableKind,
+    schema: SchemaRef,
+}
+
+impl DetachedTable {
+    /// Returns the table of a provider; none unless it is one of the pool.
+    pub(super) fn of(name: &TableReference, provider: &Arc<dyn TableProvider>) -> Option<Self> {
+        let name = name.clone().resolve(CATALOG, SCHEMA);
+        let is_in_pool = *name.catalog == *CATALOG && *name.schema == *SCHEMA;
+        Some(Self {
+            name: name.table.to_string(),
+            kind: TableKind::of(provider).filter(|_| is_in_pool)?,
+            schema: provider.schema(),
+        })
+    }
+
+    /// Returns the name of the table.
+    pub(super) fn table(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns true if plans for this table are also plans for the table of a provider.
+    pub(super) fn fits(&self, provider: &Arc<dyn TableProvider>) -> bool {
+        let schema = provider.schema();
+        TableKind::of(provider) == Some(self.kind)
+            && (Arc::ptr_eq(&schema, &self.schema) || schema == self.schema)
+    }
+}
+
+impl TableSource for DetachedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

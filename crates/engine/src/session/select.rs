@@ -1,0 +1,206 @@
+//! Execution of statements that return rows: with a template of the plan cache, or planned as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::format::ExplainFormat;
+use datafusion::common::{ScalarValue, ToDFSchema};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::{Analyze, LogicalPlan};
+use datafusion::sql::parser::Statement as Parsed;
+use halocline_pool::VerifyMode;
+
+use super::times::{CacheUse, StatementTimes};
+use super::{DatabaseSession, StatementPlanner};
+use crate::EngineError;
+use crate::context::EngineContext;
+use crate::prepared::{QueryTemplate, Sighting};
+use crate::stack;
+
+impl DatabaseSession {
+    /// Looks up a text in the plan cache.
+    pub(crate) fn look_up(&self, text: &str) -> Sighting {
+        let states = self.states();
+        match states.settings().is_some_and(|settings| settings.plan_cache.0) {
+            true => self.plans.look_up(text, states.version()),
+            false => Sighting::NotKnown,
+        }
+    }
+
+    /// Starts a query from its template; none if the template cannot be used for these values, or for the
+    /// table as it is now. `EXPLAIN ANALYZE` of the query if `explains`.
+    ///
+    /// # Errors
+    /// The pool cannot be read; the query fails at once.
+    pub(crate) async fn run_template(
+        &self,
+        engine: &EngineContext,
+        template: &QueryTemplate,
+        values: &[ScalarValue],
+        times: &mut StatementTimes,
+        explains: bool,
+    ) -> Result<Option<SendableRecordBatchStream>, EngineError> {
+        let states = self.states();
+        if template.settings() != states.version() {
+            return Ok(None);
+        }
+        if engine.pool.verify_mode() == VerifyMode::Always {
+            engine.pool.forget_verified();
+        }
+        let (catalog, view) = self.versions(engine)?;
+        let tables = self.tables(&catalog, view);
+        // Whatever fails here is planned again, which reports the error.
+        let Ok(Some(bound)) = template.bind(&tables, values, &states).await else {
+            return Ok(None);
+        };
+        let state = match bound.is_pushed_down() {
+            true => states.pushed_down(),
+            false => match states.short(bound.shape) {
+                Some(state) => state,
+                None => return Ok(None),
+            },
+        };
+        let plan = match explains {
+            true => analyzed(bound.plan)?,
+            false => bound.plan,
+        };
+        times.planned();
+        let Ok(physical) = state.query_planner().create_physical_plan(&plan, &**state).await else {
+            return Ok(None);
+        };
+        times.optimised();
+        stack::execute(physical, light_context(state)).map(Some)
+    }
+
+    /// Runs a statement that returns rows and is not in the plan cache; a text that was seen before is added
+    /// to it.
+    ///
+    /// # Errors
+    /// It cannot be planned, or fails at once.
+    pub(crate) async fn select(
+        &self,
+        engine: &EngineContext,
+        parsed: Parsed,
+        sighting: Sighting,
+        mut times: StatementTimes,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let shows_times = shows_times(&parsed);
+        let rows = match self.add_plan(engine, &parsed, sighting, &mut times).await? {
+            Some(rows) => rows,
+            None => {
+                let (catalog, view) = self.versions(engine)?;
+                let planner = self.planner_with(&catalog, view);
+                let plan = planner.plan(parsed).await?;
+                times.planned();
+                planner.start_timed(&plan, &mut times).await?
+            }
+        };
+        Ok(match shows_times {
+            true => times.add_to(rows),
+            false => rows,
+        })
+    }
+
+    /// Makes a template of a text that was seen before, and starts the query from it; none if it has none.
+    async fn add_plan(
+        &self,
+        engine: &EngineContext,
+        parsed: &Parsed,
+        sighting: Sighting,
+        times: &mut StatementTimes,
+    ) -> Result<Option<SendableRecordBatchStream>, EngineError> {
+        let form = match sighting {
+            Sighting::Again(form) | Sighting::Hit { form, .. } => form,
+            Sighting::First => {
+                times.cache = CacheUse::First;
+                return Ok(None);
+            }
+            Sighting::NotKnown | Sighting::Refused => return Ok(None),
+        };
+        let settings = self.states().version();
+        let query = match parsed {
+            Parsed::Explain(explain) if form.explains() => (*explain.statement).clone(),
+            other => other.clone(),
+        };
+        // A literal that is no date is reported by the plan.
+        let Some(literals) = form.literals_of(query) else {
+            return Ok(None);
+        };
+        let planner = self.schema_planner(engine)?;
+        let Ok(built) = QueryTemplate::build(&planner, literals.statement, &literals.values).await else {
+            return Ok(None);
+        };
+        drop(planner);
+        let Some(template) = built.map(Arc::new) else {
+            self.plans.refuse(&form, settings);
+            return Ok(None);
+        };
+        self.plans.add(&form, literals.operands, Arc::clone(&template));
+        times.cache = CacheUse::Planned;
+        self.run_template(engine, &template, &literals.values, times, form.explains())
+            .await
+    }
+}
+
+impl StatementPlanner {
+    /// Starts a plan that returns rows, and notes the times.
+    ///
+    /// # Errors
+    /// No physical plan can be made of it, or it fails at once.
+    pub(crate) async fn start_timed(
+        &self,
+        plan: &LogicalPlan,
+        times: &mut StatementTimes,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let (physical, context) = match self.short_state(plan) {
+            Some(state) => (state.create_physical_plan(plan).await?, light_context(state)),
+            None => {
+                let state = self.state();
+                (
+                    state.create_physical_plan(plan).await?,
+                    Arc::new(TaskContext::from(state)),
+                )
+            }
+        };
+        times.optimised();
+        stack::execute(physical, context)
+    }
+}
+
+/// Returns a context for the execution of a plan of tables of the pool. It has no functions: only tables of
+/// the information schema look them up by name.
+fn light_context(state: &SessionState) -> Arc<TaskContext> {
+    Arc::new(TaskContext::new(
+        None,
+        state.session_id().to_owned(),
+        state.config().clone(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        Arc::clone(state.runtime_env()),
+    ))
+}
+
+/// Returns true for `EXPLAIN ANALYZE` in the format in which its output is rows of text.
+fn shows_times(parsed: &Parsed) -> bool {
+    match parsed {
+        Parsed::Explain(explain) => {
+            let options = &explain.options;
+            options.analyze && matches!(options.format, None | Some(ExplainFormat::Indent))
+        }
+        _ => false,
+    }
+}
+
+/// Returns `EXPLAIN ANALYZE` of a plan, as DataFusion plans it.
+fn analyzed(plan: LogicalPlan) -> Result<LogicalPlan, EngineError> {
+    Ok(LogicalPlan::Analyze(Analyze {
+        verbose: false,
+        format: ExplainFormat::Indent,
+        input: Arc::new(plan),
+        schema: LogicalPlan::explain_schema().to_dfschema_ref()?,
+        analyze_level: None,
+        analyze_categories: None,
+    }))
+}

@@ -1,0 +1,61 @@
+//! The tables that a statement of a session sees, and its planner.
+
+use std::sync::Arc;
+
+use halocline_keyed::KeyedView;
+
+use super::{DatabaseSession, StatementPlanner};
+use crate::EngineError;
+use crate::catalog::{Catalog, MissingTables, PoolCatalogList};
+use crate::context::EngineContext;
+use crate::keyed::KeyedReads;
+
+impl DatabaseSession {
+    /// Returns the planner of one statement, which sees this version of the database.
+    pub(crate) fn planner(&self, catalog: &Arc<Catalog>) -> StatementPlanner {
+        self.planner_with(catalog, None)
+    }
+
+    /// Does the same as [`planner`](Self::planner) with a given version of the tables with a primary key.
+    pub(crate) fn planner_with(&self, catalog: &Arc<Catalog>, view: Option<KeyedView>) -> StatementPlanner {
+        let missing = MissingTables::default();
+        let tables = self.tables_with(catalog, self.reads(view), missing.clone());
+        StatementPlanner::new(self.states(), catalog, tables, missing)
+    }
+
+    /// Returns a planner for statements that are not run: the open transaction does not count as one that
+    /// has read what they name.
+    ///
+    /// # Errors
+    /// Those of [`peek`](Self::peek).
+    pub(crate) fn schema_planner(&self, engine: &EngineContext) -> Result<StatementPlanner, EngineError> {
+        let catalog = self.peek(engine)?;
+        let missing = MissingTables::default();
+        let outside = KeyedReads::new(&self.stores, &Arc::default());
+        let tables = self.tables_with(&catalog, outside, missing.clone());
+        Ok(StatementPlanner::new(self.states(), &catalog, tables, missing))
+    }
+
+    /// Returns the tables of a version of the database as a statement looks them up.
+    pub(crate) fn tables(&self, catalog: &Arc<Catalog>, view: Option<KeyedView>) -> PoolCatalogList {
+        self.tables_with(catalog, self.reads(view), MissingTables::default())
+    }
+
+    fn tables_with(
+        &self,
+        catalog: &Arc<Catalog>,
+        reads: KeyedReads,
+        missing: MissingTables,
+    ) -> PoolCatalogList {
+        let (externals, files) = (self.externals.clone(), Arc::clone(&self.files));
+        PoolCatalogList::new(Arc::clone(catalog), externals, files, reads, missing)
+    }
+
+    fn reads(&self, view: Option<KeyedView>) -> KeyedReads {
+        let reads = KeyedReads::new(&self.stores, &self.slot);
+        match view {
+            Some(view) => reads.with_view(view),
+            None => reads,
+        }
+    }
+}
