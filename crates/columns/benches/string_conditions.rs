@@ -1,9 +1,9 @@
 //! Conditions on strings without codes, evaluated on stored bytes, beside the same over decoded strings.
 //!
-//! `cargo bench -p halocline-columns --bench string_conditions`. `HALOCLINE_BENCH_SCALE` sets the scale factor
-//! of TPC-H (0.1: 600,000 rows), `HALOCLINE_BENCH_FOLDER` the folder of the pool. The column `key` has strings
-//! of a letter and a number in random order, `comment` the comments of lineitem; both are compressed by FSST.
-//! The items are rows of the table.
+//! `cargo bench -p halocline-columns --bench string_conditions`. `HALOCLINE_BENCH_SCALE` sets the scale
+//! factor of TPC-H (0.1: 600,000 rows), `HALOCLINE_BENCH_FOLDER` the folder of the pool. The column `key` has
+//! strings of a letter and a number in random order, `comment` the comments of lineitem; both are compressed
+//! by FSST. The items are rows of the table.
 
 use std::fmt;
 use std::ops::Bound;

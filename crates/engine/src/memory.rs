@@ -43,8 +43,9 @@ const LEAST_COLLECTED_ROWS: usize = 128 << 10;
 const BYTES_OF_ROW: usize = 64;
 
 /// Returns the estimated rows of a build side up to which it is collected rather than that both sides are
-/// partitioned. Partitioning copies each row of both sides once, which all threads share; collecting leaves all
-/// threads but one without work. So it pays up to a number of rows that falls with the square of the threads.
+/// partitioned. Partitioning copies each row of both sides once, which all threads share; collecting leaves
+/// all threads but one without work. So it pays up to a number of rows that falls with the square of the
+/// threads.
 fn collected_rows(threads: usize) -> usize {
     (COLLECTED_ROWS / (threads * threads)).max(LEAST_COLLECTED_ROWS)
 }

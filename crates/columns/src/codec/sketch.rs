@@ -1,13 +1,13 @@
 //! Estimates of the number of distinct values of a column in 4 KiB of DRAM.
 //!
 //! HyperLogLog (Flajolet, Fusy, Gandouet, Meunier: "HyperLogLog: the analysis of a near-optimal cardinality
-//! estimation algorithm", AofA 2007) with 4096 registers, and the estimator of Ertl ("New cardinality estimation
-//! algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6), which needs neither bias tables nor
-//! another method for few values. The standard error is 1.6 %.
+//! estimation algorithm", AofA 2007) with 4096 registers, and the estimator of Ertl ("New cardinality
+//! estimation algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6), which needs neither bias
+//! tables nor another method for few values. The standard error is 1.6 %.
 //!
-//! Invariants: a value has the same hash in every segment, however it is stored there, so that the sketches of
-//! segments can be merged; registers depend on the set of values only, not on their order or number. The hash
-//! and the stored form are part of the format (docs/format.md): they never change.
+//! Invariants: a value has the same hash in every segment, however it is stored there, so that the sketches
+//! of segments can be merged; registers depend on the set of values only, not on their order or number. The
+//! hash and the stored form are part of the format (docs/format.md): they never change.
 
 use crate::format::checksum;
 use crate::format::wide;
@@ -198,7 +198,8 @@ pub(crate) fn mix(key: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Relative error that estimates of random sets exceed once in a few thousand cases: four standard errors.
+    /// Relative error that estimates of random sets exceed once in a few thousand cases: four standard
+    /// errors.
     const BOUND: f64 = 4.0 * 0.01625;
 
     fn of_keys(keys: impl Iterator<Item = u64>) -> DistinctSketch {

@@ -1,5 +1,5 @@
-//! The directory extent of a segment: its header, the headers of its columns, the chunk entries of all of them,
-//! and their sketches.
+//! The directory extent of a segment: its header, the headers of its columns, the chunk entries of all of
+//! them, and their sketches.
 
 use crate::Result;
 use crate::error::damaged;

@@ -2,9 +2,9 @@
 //! (chunks and dictionaries). docs/format.md has the same tables; a test compares them.
 //!
 //! Which fields are trusted when: opening a table checks the magic, the version, the header checksums and
-//! that the chunk entries lie within the directory extent. Sketches are checked when they are read. A chunk entry is checked when its chunk is read;
-//! chunk bytes are covered by the pool's extent checksum and by `ChunkEntry::checksum`, which only
-//! `Table::check` verifies.
+//! that the chunk entries lie within the directory extent. Sketches are checked when they are read. A chunk
+//! entry is checked when its chunk is read; chunk bytes are covered by the pool's extent checksum and by
+//! `ChunkEntry::checksum`, which only `Table::check` verifies.
 
 pub(crate) mod directory;
 #[cfg(test)]
@@ -68,8 +68,8 @@ pub(crate) struct ColumnHeader {
     pub max: u64,
     /// NULLs.
     pub nulls: u64,
-    /// Distinct values: exact for dictionary columns, else an estimate; 0 = unknown. The sketches, if there are
-    /// any, say the same in a form that can be merged.
+    /// Distinct values: exact for dictionary columns, else an estimate; 0 = unknown. The sketches, if there
+    /// are any, say the same in a form that can be merged.
     pub distinct: u64,
     /// Offset of the chunk entries in the directory extent.
     pub entries: u64,

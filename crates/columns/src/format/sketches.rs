@@ -56,8 +56,8 @@ pub(crate) fn read(
     decode(place, directory, header)
 }
 
-/// Returns the place of the sketches in the directory; none if there are none. One that is beyond all memory is
-/// empty, and so beyond every directory, too.
+/// Returns the place of the sketches in the directory; none if there are none. One that is beyond all memory
+/// is empty, and so beyond every directory, too.
 fn range(header: &SegmentHeader) -> Option<Range<usize>> {
     if header.sketches_len == 0 {
         return None;

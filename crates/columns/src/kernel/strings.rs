@@ -38,7 +38,8 @@ pub(crate) const FSST_INSIDE: u32 = u32::MAX;
 
 /// Decodes codes to the front of `out`, which grows as needed, and returns the number of decoded bytes.
 /// `places` gets the place in `out` where each code was decoded to, [`FSST_INSIDE`] for a byte behind an
-/// escape, and the number of decoded bytes for the end of the codes. `None` if the codes end within an escape.
+/// escape, and the number of decoded bytes for the end of the codes. `None` if the codes end within an
+/// escape.
 ///
 /// # Panics
 /// From 512 MiB of codes on.

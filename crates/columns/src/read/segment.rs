@@ -145,9 +145,10 @@ impl Segment {
     }
 
     /// This segment with conditions on strings, pairs of column and condition: [`select`](Self::select),
-    /// [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks), [`filter`](Self::filter) and
-    /// [`count`](Self::count) leave out the rows that do not match all of them. They are evaluated after
-    /// conditions on codes, on the stored bytes: no string is decoded further than its condition needs.
+    /// [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks), [`filter`](Self::filter)
+    /// and [`count`](Self::count) leave out the rows that do not match all of them. They are evaluated
+    /// after conditions on codes, on the stored bytes: no string is decoded further than its condition
+    /// needs.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] for a condition on a column that holds no strings or binary values,
@@ -177,7 +178,8 @@ impl Segment {
     }
 
     /// Reads the sketches of the distinct values of the columns, in the order of the schema, deleted rows
-    /// included; `None` if an earlier version of this program wrote the segment. O(columns), 3 KiB each at most.
+    /// included; `None` if an earlier version of this program wrote the segment. O(columns), 3 KiB each at
+    /// most.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].

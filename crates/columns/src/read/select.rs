@@ -2,8 +2,8 @@
 //!
 //! Per chunk, zone maps decide what they can; the rest goes by stripes of some blocks, the most selective
 //! condition first, and a block is left as soon as no row of it is kept. What a column's condition reads at
-//! once is long enough to come while the one before is compared. Conditions on strings come last. Invariant: rows outside of the range asked
-//! for and deleted rows are never kept.
+//! once is long enough to come while the one before is compared. Conditions on strings come last. Invariant:
+//! rows outside of the range asked for and deleted rows are never kept.
 
 use crate::codec::chunk::KeyChunk;
 use crate::codec::chunk_predicate::ChunkPredicate;

@@ -16,9 +16,9 @@ use zerocopy::IntoBytes;
 impl Table {
     /// Verifies all that this crate relies on: checksums of chunk entries and chunks, row and NULL counts,
     /// zone maps (exact), codes within the column's bounds, dictionaries sorted, strings decodable and
-    /// UTF-8, NOT NULL, deleted rows, sketches. Returns what is wrong, one error at most per chunk, each naming
-    /// table, segment, column and chunk; nothing means the table is sound. Reads everything, columns in
-    /// parallel; the checksums of whole extents are the pool's to check.
+    /// UTF-8, NOT NULL, deleted rows, sketches. Returns what is wrong, one error at most per chunk, each
+    /// naming table, segment, column and chunk; nothing means the table is sound. Reads everything,
+    /// columns in parallel; the checksums of whole extents are the pool's to check.
     pub fn check(&self) -> Vec<ColumnsError> {
         let columns: Vec<&Column> = self
             .segments()

@@ -96,8 +96,8 @@ pub(crate) struct ColumnWriter {
     ready: Vec<(usize, Encoded)>,
     ready_bytes: usize,
     rows: u64,
-    /// The distinct values: of keys and of strings without a dictionary so far; the strings of a dictionary come
-    /// at the end, or when it is given up.
+    /// The distinct values: of keys and of strings without a dictionary so far; the strings of a dictionary
+    /// come at the end, or when it is given up.
     sketch: DistinctSketch,
 }
 

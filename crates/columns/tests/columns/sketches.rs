@@ -1,5 +1,5 @@
-//! Sketches of distinct values: those of the segments of a table, merged, know the distinct values of its rows,
-//! whatever the type, however the values are stored, and through every change.
+//! Sketches of distinct values: those of the segments of a table, merged, know the distinct values of its
+//! rows, whatever the type, however the values are stored, and through every change.
 
 use crate::common::dram_pool;
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int32Array, RecordBatch, StringArray};

@@ -171,8 +171,8 @@ impl OpenTable {
     }
 
     /// Returns row and value statistics. The row count is always exact. The others are exact only while no
-    /// row is deleted and none is in the log, because DataFusion answers queries from exact statistics. NULLs and
-    /// distinct values of a table with deleted rows are those that are probably left.
+    /// row is deleted and none is in the log, because DataFusion answers queries from exact statistics. NULLs
+    /// and distinct values of a table with deleted rows are those that are probably left.
     ///
     /// # Errors
     /// The zone maps cannot be read.

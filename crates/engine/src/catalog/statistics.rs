@@ -1,7 +1,7 @@
 //! Statistics of a table for the optimizer, computed without reading rows.
 //!
-//! Distinct values are counted by the sketches of the segments, merged. A segment without sketches, written by an
-//! earlier version, has a number for each column; of such segments the largest number counts.
+//! Distinct values are counted by the sketches of the segments, merged. A segment without sketches, written
+//! by an earlier version, has a number for each column; of such segments the largest number counts.
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};

@@ -5,8 +5,8 @@ use datafusion::logical_expr::Expr;
 use super::ColumnEstimate;
 use super::selectivity::ColumnLookup;
 
-/// Estimates the values of an expression over `rows` rows: those of a column, or as many distinct values as its
-/// columns have combinations.
+/// Estimates the values of an expression over `rows` rows: those of a column, or as many distinct values as
+/// its columns have combinations.
 pub(crate) fn of_expression(expr: &Expr, columns: &dyn ColumnLookup, rows: f64) -> ColumnEstimate {
     match expr {
         Expr::Alias(alias) => of_expression(&alias.expr, columns, rows),

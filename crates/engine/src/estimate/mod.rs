@@ -1,11 +1,12 @@
 //! Estimates of the rows and distinct values of logical plans, for the order of joins.
 //!
 //! They start from the statistics of tables ([`PlanEstimate::of_statistics`]) and assume what most optimizers
-//! assume: values are distributed uniformly, columns are independent, and every value of the smaller side of a
-//! join occurs on the larger one. Rows whose number nothing is known about are marked
+//! assume: values are distributed uniformly, columns are independent, and every value of the smaller side of
+//! a join occurs on the larger one. Rows whose number nothing is known about are marked
 //! ([`PlanEstimate::is_known`]).
 //!
-//! Invariants: a plan's estimate has an entry for each column of its schema; numbers are finite and not negative.
+//! Invariants: a plan's estimate has an entry for each column of its schema; numbers are finite and not
+//! negative.
 
 mod expressions;
 mod plans;

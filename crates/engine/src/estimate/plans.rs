@@ -285,12 +285,13 @@ impl PlanEstimate {
     }
 }
 
-/// Estimates the number of values that the keys of two sides are drawn from: by containment, those of the side
-/// with more of them.
+/// Estimates the number of values that the keys of two sides are drawn from: by containment, those of the
+/// side with more of them.
 ///
-/// Of keys of several columns, the combinations of values are at most as many as the rows. A side whose columns
-/// have about as many combinations as rows, or more, is taken for one that has a unique key, to which the other
-/// side refers: then the rows of that side are the domain, however many combinations the other one seems to have.
+/// Of keys of several columns, the combinations of values are at most as many as the rows. A side whose
+/// columns have about as many combinations as rows, or more, is taken for one that has a unique key, to which
+/// the other side refers: then the rows of that side are the domain, however many combinations the other one
+/// seems to have.
 pub(crate) fn key_domain(
     (left, left_rows): (&[ColumnEstimate], f64),
     (right, right_rows): (&[ColumnEstimate], f64),

@@ -59,8 +59,8 @@ impl ColumnCondition {
         self.translate_in(&CodeDomain::new(field, space))
     }
 
-    /// As [`translate`](Self::translate), for the column's own codes: if there is a dictionary, its strings may
-    /// be compared one by one.
+    /// As [`translate`](Self::translate), for the column's own codes: if there is a dictionary, its strings
+    /// may be compared one by one.
     pub(crate) fn translate_own(&self, field: &Field, space: &CodeSpace) -> Option<CodePredicate> {
         self.translate_in(&CodeDomain::new(field, space).with_every_string())
     }

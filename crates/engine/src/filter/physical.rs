@@ -162,7 +162,7 @@ mod tests {
     /// The column `x` with values 10 to 30 and NULL.
     fn with_space(check: impl Fn(&Field, &CodeSpace)) {
         let dir = tempfile::tempdir().unwrap();
-        let pool = Pool::create(&dir.path().join("p.pool"), &PoolOptions::default()).unwrap();
+        let pool = Pool::create(dir.path().join("p.pool"), &PoolOptions::default()).unwrap();
         let values: ArrayRef = Arc::new(Int64Array::from_iter((9..=30).map(|v| (v > 9).then_some(v))));
         let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
         let txn = pool.begin().unwrap();

@@ -1,8 +1,9 @@
 //! Conditions on strings as predicates on bytes, for columns and dictionaries that are compared string by
 //! string.
 //!
-//! A predicate is exact for values. Its answer for NULL is tracked beside it in the three-valued logic of SQL,
-//! and a condition that is true of NULL where its predicate is not, or the other way round, is not translated.
+//! A predicate is exact for values. Its answer for NULL is tracked beside it in the three-valued logic of
+//! SQL, and a condition that is true of NULL where its predicate is not, or the other way round, is not
+//! translated.
 
 use std::ops::Bound;
 

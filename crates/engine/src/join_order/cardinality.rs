@@ -1,9 +1,9 @@
 //! Estimated rows of each part of a join graph.
 //!
-//! The estimate depends on the relations of the part only, not on the order in which they are joined: the product
-//! of their rows, divided by the domain of the keys of each pair of relations along a spanning tree of the
-//! equalities, times the selectivity of conditions and of semi joins. The tree takes pairs with large domains
-//! first, so that a key of several columns is not split into independent parts.
+//! The estimate depends on the relations of the part only, not on the order in which they are joined: the
+//! product of their rows, divided by the domain of the keys of each pair of relations along a spanning tree
+//! of the equalities, times the selectivity of conditions and of semi joins. The tree takes pairs with large
+//! domains first, so that a key of several columns is not split into independent parts.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

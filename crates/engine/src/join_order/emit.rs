@@ -1,8 +1,9 @@
 //! The plan of an order of joins.
 //!
-//! Invariants: every join has an equality for each class that both sides have members of, so that all members of
-//! a class within a plan are equal; a condition is applied by the lowest join that has all of its leaves; a column
-//! is left out as soon as nothing above needs it; the result has the columns of the query in their order.
+//! Invariants: every join has an equality for each class that both sides have members of, so that all members
+//! of a class within a plan are equal; a condition is applied by the lowest join that has all of its leaves;
+//! a column is left out as soon as nothing above needs it; the result has the columns of the query in their
+//! order.
 
 use std::collections::HashSet;
 use std::sync::Arc;

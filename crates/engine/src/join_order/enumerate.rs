@@ -1,13 +1,14 @@
 //! The search for the cheapest order of joins.
 //!
-//! Up to [`EXACT`] relations that equalities connect are ordered by dynamic programming over subsets (DPsub in
-//! Moerkotte, Neumann: "Analysis of two existing and one new dynamic programming algorithm for the generation of
-//! optimal bushy join trees without cross products", VLDB 2006), larger parts by joining the cheapest pair again
-//! and again. Relations that nothing connects are joined in the end, the smallest first; no other cross products
-//! are considered. A semi or anti join is applied to any part that has the leaves of its condition.
+//! Up to [`EXACT`] relations that equalities connect are ordered by dynamic programming over subsets (DPsub
+//! in Moerkotte, Neumann: "Analysis of two existing and one new dynamic programming algorithm for the
+//! generation of optimal bushy join trees without cross products", VLDB 2006), larger parts by joining the
+//! cheapest pair again and again. Relations that nothing connects are joined in the end, the smallest first;
+//! no other cross products are considered. A semi or anti join is applied to any part that has the leaves of
+//! its condition.
 //!
-//! The cost of a join is that of its hash table, of the rows that look into it, and of the rows that it returns
-//! (C_out with weights). Scans cost the same in every order.
+//! The cost of a join is that of its hash table, of the rows that look into it, and of the rows that it
+//! returns (C_out with weights). Scans cost the same in every order.
 
 use super::graph::{JoinGraph, JoinTree, Relation};
 
@@ -102,7 +103,8 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Returns the leaves that a relation needs: those of its condition if it is the inner side of a semi join.
+    /// Returns the leaves that a relation needs: those of its condition if it is the inner side of a semi
+    /// join.
     fn outer(&self, relation: usize) -> u64 {
         self.relations[relation]
             .semi

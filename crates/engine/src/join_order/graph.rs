@@ -1,11 +1,11 @@
 //! A tree of joins as a graph: relations, the equalities between them, and conditions.
 //!
-//! Relations are the inputs of inner joins (*leaves*) and the inner sides of semi and anti joins (*filters* of
-//! the leaves that their conditions refer to). Everything else, such as an outer join, is a leaf. Sets of
+//! Relations are the inputs of inner joins (*leaves*) and the inner sides of semi and anti joins (*filters*
+//! of the leaves that their conditions refer to). Everything else, such as an outer join, is a leaf. Sets of
 //! relations are bit masks.
 //!
-//! Invariants: no two relations have a column in common; a member of a class of equal expressions refers to one
-//! leaf; all members of a class have the same type.
+//! Invariants: no two relations have a column in common; a member of a class of equal expressions refers to
+//! one leaf; all members of a class have the same type.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -73,8 +73,8 @@ pub(super) struct JoinGraph {
 }
 
 impl JoinGraph {
-    /// Reads the graph whose topmost join is `plan`; none if that is no inner, semi or anti join of the kind that
-    /// can be moved, or if the parts cannot be told apart by their columns.
+    /// Reads the graph whose topmost join is `plan`; none if that is no inner, semi or anti join of the kind
+    /// that can be moved, or if the parts cannot be told apart by their columns.
     pub(super) fn of(plan: &LogicalPlan) -> Option<JoinGraph> {
         if !is_movable(plan) {
             return None;

@@ -14,8 +14,8 @@ use super::{emit, enumerate};
 use crate::config::SessionSettings;
 use crate::estimate::Estimator;
 
-/// Share of the cost of the query's order that another one must not exceed: a plan that was reordered stays as it
-/// is, whatever rounding does.
+/// Share of the cost of the query's order that another one must not exceed: a plan that was reordered stays
+/// as it is, whatever rounding does.
 const WORTHWHILE: f64 = 0.999;
 
 /// Orders joins by their estimated cost, unless `halocline.join_order` is off.

@@ -21,8 +21,8 @@ use crate::config::SessionSettings;
 const FILTERED: f64 = 0.25;
 
 /// DataFusion's `JoinSelection`, but for plans whose build sides [`JoinOrderRule`](super::JoinOrderRule) has
-/// chosen: these are kept, and are collected by one thread unless they are large. Plans that read other sources
-/// than tables without a primary key may have joins that the rule knows nothing about.
+/// chosen: these are kept, and are collected by one thread unless they are large. Plans that read other
+/// sources than tables without a primary key may have joins that the rule knows nothing about.
 #[derive(Debug, Default)]
 struct JoinSides(JoinSelection);
 

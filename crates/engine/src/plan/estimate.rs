@@ -1,7 +1,8 @@
 //! Estimates of the rows that a table reference selects, and of the values that are left in its columns.
 //!
-//! Conditions that an index or the scan kernels answer are estimated by codes: through the upper levels of the
-//! index, or as shares of the codes of each segment. All others are estimated by the statistics of the table.
+//! Conditions that an index or the scan kernels answer are estimated by codes: through the upper levels of
+//! the index, or as shares of the codes of each segment. All others are estimated by the statistics of the
+//! table.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::Expr;
@@ -108,8 +109,8 @@ impl ColumnLookup for TableColumns<'_> {
     }
 }
 
-/// Returns the columns that conditions restrict, with the share of the values that is left: by codes where all
-/// conditions of a column are translated to them.
+/// Returns the columns that conditions restrict, with the share of the values that is left: by codes where
+/// all conditions of a column are translated to them.
 fn shares(open: &OpenTable, filters: &Filters, columns: &TableColumns<'_>) -> Vec<(usize, f64)> {
     let mut numbers: Vec<usize> = filters
         .conditions
@@ -149,8 +150,8 @@ fn codes(predicates: &[ScanPredicate]) -> Option<Vec<&CodePredicate>> {
     predicates.collect()
 }
 
-/// Returns the share of the values of a column that predicates on its codes leave, on average over the segments.
-/// `predicates` has one for each condition and segment.
+/// Returns the share of the values of a column that predicates on its codes leave, on average over the
+/// segments. `predicates` has one for each condition and segment.
 fn share_of_codes(open: &OpenTable, column: usize, predicates: &[Vec<&CodePredicate>]) -> f64 {
     let (mut left, mut all) = (0.0, 0.0);
     for (number, segment) in open.table.segments().iter().enumerate() {

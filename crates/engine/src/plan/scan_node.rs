@@ -258,7 +258,7 @@ impl LeafPlan for PoolScan {
             None => "rows_matched",
         });
         let dynamic = self.dynamic.as_ref();
-        let dynamic = dynamic.map(|filters| PartitionFilters::new(filters, &counter));
+        let dynamic = dynamic.map(|filters| PartitionFilters::new(filters, counter));
         let worker = ScanWorker::new(
             Arc::clone(&self.spec),
             search,

@@ -58,7 +58,8 @@ impl ScanSpec {
         self.projection.is_empty() && self.residual.is_none()
     }
 
-    /// Returns the specification with some of the columns of the output, followed by the addresses of the rows.
+    /// Returns the specification with some of the columns of the output, followed by the addresses of the
+    /// rows.
     ///
     /// # Errors
     /// There is no such column.
@@ -130,8 +131,8 @@ impl ScanSpec {
         Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative))
     }
 
-    /// Returns statistics of the output, which are exact only if every row is output (`whole`). Otherwise rows and
-    /// distinct values are those that the conditions are estimated to leave.
+    /// Returns statistics of the output, which are exact only if every row is output (`whole`). Otherwise
+    /// rows and distinct values are those that the conditions are estimated to leave.
     pub(crate) fn statistics(&self, whole: bool, fetch: Option<usize>) -> Result<Statistics> {
         let mut table = self.open.statistics().map_err(external)?;
         if !whole {

@@ -26,8 +26,8 @@ const SPARSE: usize = 256;
 /// returns, and so until it can be cancelled.
 const MERGED_MORSELS: usize = 16;
 
-/// Number of times that merged morsels have no row after which a scan with dynamic filters returns an empty batch, so that
-/// it can be cancelled.
+/// Number of times that merged morsels have no row after which a scan with dynamic filters returns an empty
+/// batch, so that it can be cancelled.
 const EMPTY_MORSELS: usize = 8;
 
 /// Matching rows that have been located but not yet emitted.
@@ -133,7 +133,8 @@ impl ScanWorker {
         self.next.take().or_else(|| self.queue.take().cloned())
     }
 
-    /// Adds rows of the next morsels to those of a scan that do not fill a batch, as long as they follow them.
+    /// Adds rows of the next morsels to those of a scan that do not fill a batch, as long as they follow
+    /// them.
     fn with_more(&mut self, morsel: &ScanMorsel, located: PendingRows) -> Result<PendingRows> {
         let (number, mut selection, mut end) = match (located, morsel) {
             (PendingRows::Selected(number, selection), ScanMorsel::Rows { rows, .. }) => {

@@ -145,11 +145,6 @@ impl PlanCache {
         variants.push(PlanVariant { fixed, template });
         forms.insert(form.key(), FormState::Planned { operands, variants });
     }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.forms().entries.len()
-    }
 }
 
 impl Forms {
@@ -171,7 +166,9 @@ fn fixed<'a>(
     operands: &'a [Option<LiteralOperand>],
 ) -> impl Iterator<Item = &'a str> + 'a {
     let literals = form.literals().iter().zip(operands);
-    literals.filter_map(|(literal, operand)| operand.is_none().then(|| literal.text()))
+    literals
+        .filter(|(_, operand)| operand.is_none())
+        .map(|(literal, _)| literal.text())
 }
 
 fn is_fixed(form: &NormalForm, operands: &[Option<LiteralOperand>], to: &[String]) -> bool {

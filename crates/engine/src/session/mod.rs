@@ -87,7 +87,8 @@ impl DatabaseSession {
         let threads = engine.options.threads.unwrap_or(config.target_partitions());
         config = engine.budget().configure(config, threads.clamp(1, MOST_THREADS));
         semantics::configure(config.options_mut());
-        // Scans translate lists of keys to codes, which is cheaper than to look each row up in the hash table.
+        // Scans translate lists of keys to codes, which is cheaper than to look each row up in the hash
+        // table.
         let optimizer = &mut config.options_mut().optimizer;
         optimizer.hash_join_inlist_pushdown_max_distinct_values = LISTED_KEYS;
         optimizer.hash_join_inlist_pushdown_max_size = LISTED_BYTES;

@@ -11,7 +11,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use halocline_joins::star::{Aggregate, AggregateFilter, Function, GroupStates, Measure};
+use halocline_joins::star::{Aggregate, AggregateFilter, Function, GroupStates, Measure, Width};
 
 use super::group_domain::from_integers;
 use super::measures::{MeasureReader, TypedMeasure};
@@ -104,6 +104,10 @@ impl Aggregates {
         let TypedMeasure {
             measure, data_type, ..
         } = measures.read(argument)?;
+        // Measures are evaluated for all rows, also for those whose overflow a FILTER excludes.
+        if filter.is_some() && may_overflow(&measure) {
+            return None;
+        }
         let decimal = matches!(data_type, DataType::Decimal128(..));
         Some(match (name, to) {
             ("count", _) => AggregateOutput::Count(self.aggregate(Function::Count, measure, filter)),
@@ -180,6 +184,18 @@ fn is_never_null(argument: &Expr, open: &OpenTable) -> bool {
             field.is_ok_and(|field| !field.is_nullable())
         }
         _ => false,
+    }
+}
+
+/// Returns true if an operation of a measure is checked for overflow.
+fn may_overflow(measure: &Measure) -> bool {
+    match measure {
+        Measure::Column(_) | Measure::Literal(_) => false,
+        Measure::Add(width, left, right)
+        | Measure::Subtract(width, left, right)
+        | Measure::Multiply(width, left, right) => {
+            *width != Width::Fits || may_overflow(left) || may_overflow(right)
+        }
     }
 }
 

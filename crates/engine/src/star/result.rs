@@ -39,7 +39,7 @@ pub(super) struct StarGroups {
     pub(super) attributes: Vec<Vec<ArrayRef>>,
     pub(super) domains: Vec<GroupDomain>,
     /// Memory of the groups, freed with them.
-    pub(super) memory: Vec<MemoryReservation>,
+    pub(super) _memory: Vec<MemoryReservation>,
 }
 
 impl StarResult {

@@ -130,7 +130,7 @@ impl StarExecution {
             branch_groups,
             attributes,
             domains,
-            memory,
+            _memory: memory,
         })))
     }
 

@@ -22,8 +22,8 @@ pub(super) struct StarShape {
     pub(super) fact: Arc<OpenTable>,
     /// The fact table's own conditions.
     pub(super) filters: Vec<Expr>,
-    /// The same conditions as predicates on codes, per segment; those on strings without codes are part of the
-    /// segments.
+    /// The same conditions as predicates on codes, per segment; those on strings without codes are part of
+    /// the segments.
     pub(super) conditions: Vec<Vec<(usize, CodePredicate)>>,
     pub(super) branches: Vec<Branch>,
     /// The expressions over the fact table that rows are grouped by.

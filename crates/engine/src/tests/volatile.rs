@@ -246,7 +246,7 @@ fn without_room_the_table_is_scanned() {
         assert_eq!((short.dram_bytes, db.info().unwrap().placed_bytes), (Some(0), 0));
         let plan = explained(&db).await;
         assert!(
-            plan.contains("PoolScan") && plan.contains("index i: halocline.dram_budget leaves"),
+            plan.contains("FusedAggregate") && plan.contains("index i: halocline.dram_budget leaves"),
             "{plan}"
         );
         assert!(shown(&db, "SHOW INDEXES").await[0].contains("the table is scanned instead"));

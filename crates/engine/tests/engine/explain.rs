@@ -5,12 +5,13 @@ use halocline_engine::Database;
 use super::corpus::lineitem;
 use super::support::{import, new_pool, query, run};
 
-/// The line of a plan that names our scan.
+/// The first line of a plan that names our scan, or a fused aggregate, which has one.
 async fn scan_line(db: &Database, text: &str) -> String {
     let plan = query(db, &format!("EXPLAIN {text}")).await.join("\n");
+    let scans = ["ElfScan", "PoolScan", "FusedAggregate"];
     let line = plan
         .lines()
-        .find(|line| line.contains("ElfScan") || line.contains("PoolScan"));
+        .find(|line| scans.iter().any(|scan| line.contains(scan)));
     let line = line.unwrap_or_else(|| panic!("{plan}"));
     line.trim().trim_start_matches("physical_plan|").to_string()
 }
@@ -40,7 +41,7 @@ async fn the_way_is_told_with_its_reason() {
         "why=[index by_date about ",
         "columns=[l_extendedprice]",
         "then=[l_tax < ",
-        "l_comment LIKE '%a%'",
+        " AND l_comment LIKE ",
     ] {
         assert!(line.contains(part), "{part} in {line}");
     }

@@ -72,7 +72,7 @@ const AGGREGATES: [&str; 20] = [
 const CHANGES: [&str; 8] = [
     "INSERT INTO t SELECT i, b + 1, k, s, u, wide, d, day, flag, f, x, at, y FROM t WHERE y = 17",
     "INSERT INTO t (i, s, u, y, d) VALUES (4, 'x', 'name 77', 9, 1.25), (NULL, NULL, NULL, NULL, NULL), (-9000, 'n1', 'other', 11, -3.5)",
-    "INSERT INTO t SELECT i, b, k * 1000003, 'more ' || (y % 3), u || y, wide, d, day, flag, f, x, at, y FROM t WHERE y < 12",
+    "INSERT INTO t SELECT i, b, k % 1000 * 1000003, 'more ' || (y % 3), u || y, wide, d, day, flag, f, x, at, y FROM t WHERE y < 12",
     "DELETE FROM t WHERE y = 19 OR (i = 7 AND y < 30)",
     "UPDATE t SET i = 9, d = d + 0.01, s = 'n7' WHERE y = 23",
     "DELETE FROM t WHERE s = 'n2' AND y > 90",

@@ -59,8 +59,8 @@ impl Operator {
         self.inputs.iter().for_each(|input| input.walk(of));
     }
 
-    /// The joins and what they read, build side first: `(nation * supplier)`. Semi joins are `<` and anti joins
-    /// `-` with the side that is kept at the wide end, outer joins `|`; an aggregate is `agg(...)`.
+    /// The joins and what they read, build side first: `(nation * supplier)`. Semi joins are `<` and anti
+    /// joins `-` with the side that is kept at the wide end, outer joins `|`; an aggregate is `agg(...)`.
     pub(crate) fn shape(&self) -> String {
         if let Some(table) = self.value("table").filter(|_| self.name.ends_with("Scan")) {
             return table.to_string();

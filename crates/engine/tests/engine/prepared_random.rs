@@ -298,10 +298,10 @@ async fn compare(keyed: bool, queries: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prepared_and_cached_plans_have_the_answers_of_new_ones() {
-    compare(false, 120).await;
+    compare(false, 60).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_with_a_primary_key() {
-    compare(true, 60).await;
+    compare(true, 30).await;
 }

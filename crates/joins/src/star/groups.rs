@@ -56,8 +56,8 @@ impl Groups {
         }
     }
 
-    /// Returns at most `most` of the groups of a share that have rows, and moves the cursor behind them; `None`
-    /// after the last.
+    /// Returns at most `most` of the groups of a share that have rows, and moves the cursor behind them;
+    /// `None` after the last.
     pub fn next(&self, cursor: &mut GroupCursor, most: usize) -> Option<GroupStates> {
         let words = self.layout.words;
         let mut states = GroupStates {

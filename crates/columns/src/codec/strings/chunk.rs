@@ -110,8 +110,8 @@ impl<'a> StringsChunk<'a> {
         mask
     }
 
-    /// Returns the stored strings of a block; `None` if they are so long that they are better looked at one by
-    /// one, or all rows of the chunk are NULL.
+    /// Returns the stored strings of a block; `None` if they are so long that they are better looked at one
+    /// by one, or all rows of the chunk are NULL.
     ///
     /// # Errors
     /// A text that says what is wrong with the chunk.

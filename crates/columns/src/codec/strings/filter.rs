@@ -1,9 +1,9 @@
 //! Conditions on the strings of a chunk: [`StringsFilter`].
 //!
 //! A block of strings goes through up to three steps, each for the rows that the one before leaves open: the
-//! answers of their first stored bytes; a comparison that decodes as much of a string as decides; for sets and
-//! patterns, the decoded string. If many strings have to be decoded they are decoded together, and searched
-//! for the longest text of the pattern together, too.
+//! answers of their first stored bytes; a comparison that decodes as much of a string as decides; for sets
+//! and patterns, the decoded string. If many strings have to be decoded they are decoded together, and
+//! searched for the longest text of the pattern together, too.
 
 use super::block::{BlockStrings, PART};
 use super::chunk::StringsChunk;

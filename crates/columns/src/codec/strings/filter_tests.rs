@@ -43,7 +43,7 @@ fn string(seed: u32) -> Vec<u8> {
     if seed.is_multiple_of(251) {
         text = text.repeat(40);
     }
-    if seed % 3 > 0 {
+    if !seed.is_multiple_of(3) {
         text.push_str(&format!("{}", seed % 7919));
     }
     text.into_bytes()

@@ -6,9 +6,9 @@
 //! far as possible: zone maps then exclude chunks, an index locates the rows of few keys, and columns are
 //! decoded only for rows that pass.
 //!
-//! Invariants: a filter only excludes rows that its operator would drop, so it may be ignored at any time, and
-//! is when it cannot be evaluated or excludes too little. A scan looks for a newer state of its filters before
-//! each morsel and each batch.
+//! Invariants: a filter only excludes rows that its operator would drop, so it may be ignored at any time,
+//! and is when it cannot be evaluated or excludes too little. A scan looks for a newer state of its filters
+//! before each morsel and each batch.
 
 mod columns;
 mod filters;

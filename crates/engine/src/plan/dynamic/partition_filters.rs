@@ -20,8 +20,8 @@ pub(in crate::plan) struct PartitionFilters {
     kernels: Option<(usize, u64, Option<SegmentKernels>)>,
     /// Number of chunks that zone maps excluded.
     chunks: Count,
-    /// Number of rows that were not located or not output while filters were set; those that other conditions
-    /// exclude in the same pass count, too.
+    /// Number of rows that were not located or not output while filters were set; those that other
+    /// conditions exclude in the same pass count, too.
     rows: Count,
     /// Number of rows that an index located for the filters.
     probed: Count,
@@ -111,7 +111,8 @@ impl PartitionFilters {
         }
         let before = rows.len();
         let passing = match rows {
-            // Columns of filters are output, so that a scan of which only the number of rows matters has none.
+            // Columns of filters are output, so that a scan of which only the number of rows matters has
+            // none.
             PendingRows::Counted(rows) => PendingRows::Counted(rows),
             PendingRows::Selected(number, mut selection) => {
                 match self.active.kernels(spec, number) {

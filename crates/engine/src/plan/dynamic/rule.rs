@@ -11,9 +11,9 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::columns::{Sources, sources};
 use super::filters::DynamicFilters;
@@ -96,7 +96,7 @@ fn push(
         children.push(pushed);
     }
     match changed {
-        true => plan.with_new_children(children),
+        true => replace_children_if_necessary(plan, children),
         false => Ok(plan),
     }
 }

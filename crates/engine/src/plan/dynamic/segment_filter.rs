@@ -22,6 +22,8 @@ const FEW_CODES: u64 = 4096;
 const ROWS_PER_CODE: u64 = 4;
 /// Largest code that a set of codes may have (2 MiB of bits).
 const MAX_CODE: u64 = (1 << 24) - 1;
+/// Largest code of a column whose rows can be looked up in a set of codes.
+const LOOKUP_CODES: u64 = u32::MAX as u64 - 1;
 
 /// The parts of a dynamic filter for one segment, all of which must hold.
 #[derive(Debug, Default)]
@@ -124,6 +126,7 @@ fn evaluate(
     let last = last.min(space.max_code());
     let count = last.saturating_sub(first).saturating_add(1);
     if last > MAX_CODE
+        || space.max_code() > LOOKUP_CODES
         || count > FEW_CODES.max(rows / ROWS_PER_CODE)
         || field.data_type() != space.data_type()
     {

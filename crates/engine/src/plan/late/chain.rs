@@ -12,7 +12,9 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, Partitioning, replace_children_if_necessary,
+};
 
 use crate::plan::leaf::LeafExec;
 use crate::plan::scan_node::PoolScan;
@@ -86,7 +88,7 @@ impl<'a> ScanChain<'a> {
                 let predicate = relocated(filter.predicate(), |at| position(columns, below.origins[at]))?;
                 Ok(Arc::new(FilterExec::try_new(predicate, input)?))
             }
-            None => Arc::clone(self.plan).with_new_children(vec![input]),
+            None => replace_children_if_necessary(Arc::clone(self.plan), vec![input]),
         }
     }
 }
