@@ -75,7 +75,9 @@ pub(super) fn estimated_groups(open: &OpenTable, group: &FactGroup) -> Option<u6
 
 /// Returns true if values of all segments are numbers that the rows of the log can be converted to.
 fn are_integers(data_type: &DataType, segments: &[Segment], column: usize) -> bool {
-    let convertible = is_countable(data_type) || *data_type == DataType::Date64;
+    // Rows of the log may have decimals of more than 64 bits.
+    let is_wide = matches!(data_type, DataType::Decimal128(precision, _) if *precision > 18);
+    let convertible = (is_countable(data_type) && !is_wide) || *data_type == DataType::Date64;
     let base = |segment: &Segment| segment.column(column).code_space()?.integer_base();
     convertible && segments.iter().all(|segment| base(segment).is_some())
 }
