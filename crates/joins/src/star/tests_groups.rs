@@ -263,7 +263,12 @@ fn scattered(rows: u32, groups: u32, far: i64) -> Vec<Row> {
     let row = |row: u32| {
         let group = row.wrapping_mul(0x9E37_79B9) % groups;
         let x = (!row.is_multiple_of(5)).then_some(row as i32 - 1000);
-        ((!row.is_multiple_of(3)).then_some(7), i64::from(group) * far, x, row as i32)
+        (
+            (!row.is_multiple_of(3)).then_some(7),
+            i64::from(group) * far,
+            x,
+            row as i32,
+        )
     };
     (0..rows).map(row).collect()
 }
