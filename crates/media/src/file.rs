@@ -491,16 +491,22 @@ fn file_len(file: &File, path: &Path) -> Result<u64, MediaError> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_first_error_latches() {
-        let folder = tempfile::tempdir().unwrap();
+    /// A page of a file in strict mode.
+    fn strict(folder: &Path) -> FileMedium {
         let options = FileOptions {
             create: true,
             strict: true,
             ..FileOptions::default()
         };
-        let mut medium = FileMedium::open(folder.path().join("medium"), &options).unwrap();
+        let medium = FileMedium::open(folder.join("medium"), &options).unwrap();
         medium.grow(PAGE).unwrap();
+        medium
+    }
+
+    #[test]
+    fn the_first_error_latches() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut medium = strict(folder.path());
         let Ok(broken) = File::options().read(true).write(true).open("/dev/full") else {
             return;
         };
@@ -521,13 +527,7 @@ mod tests {
     #[test]
     fn a_failed_write_of_unread_bytes_fails_the_fence() {
         let folder = tempfile::tempdir().unwrap();
-        let options = FileOptions {
-            create: true,
-            strict: true,
-            ..FileOptions::default()
-        };
-        let mut medium = FileMedium::open(folder.path().join("medium"), &options).unwrap();
-        medium.grow(PAGE).unwrap();
+        let mut medium = strict(folder.path());
         let Ok(full) = File::options().read(true).write(true).open("/dev/full") else {
             return;
         };

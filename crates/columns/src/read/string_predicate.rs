@@ -3,7 +3,7 @@
 //! Strings are compared as bytes, which for UTF-8 is the order of characters. NULL matches no condition but
 //! [`null`](StringPredicate::null), and the negation of a condition is not true of it either, as in SQL.
 //!
-//! What a chunk or a first byte leaves open is decided by `codec/strings/filter.rs`.
+//! Strings that a chunk or a first byte leaves open are decided by `codec/strings/filter.rs`.
 
 use crate::codec::strings::constant::Constant;
 use crate::codec::strings::pending::prefix_key;

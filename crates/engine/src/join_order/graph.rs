@@ -157,7 +157,7 @@ fn leaves_out(projection: &Projection) -> bool {
     projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)))
 }
 
-/// What is found in a tree.
+/// The relations and conditions found in a tree.
 #[derive(Default)]
 struct Parts {
     relations: Vec<Relation>,

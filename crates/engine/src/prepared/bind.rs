@@ -21,7 +21,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use crate::semantics::refine_bound;
 
-/// What a template is bound to.
+/// The table, values and options that a template is bound to.
 pub(super) struct Binding<'a> {
     pub(super) source: Arc<dyn TableSource>,
     pub(super) values: &'a [ScalarValue],

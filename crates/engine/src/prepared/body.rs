@@ -30,7 +30,7 @@ pub(crate) struct PreparedBody {
     templates: Mutex<Vec<(TemplateKey, Option<Arc<QueryTemplate>>)>>,
 }
 
-/// What a template depends on, apart from the statement.
+/// The types and values that a template depends on, apart from the statement.
 #[derive(PartialEq, Eq)]
 struct TemplateKey {
     settings: u64,

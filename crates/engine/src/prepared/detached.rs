@@ -29,7 +29,8 @@ impl TableKind {
     }
 }
 
-/// What a template knows of a table. It takes no filters, so that they stay where parameters are replaced.
+/// The name, kind and schema of the table of a template. It takes no filters, so that they stay where
+/// parameters are replaced.
 #[derive(Debug)]
 pub(crate) struct DetachedTable {
     name: String,

@@ -33,7 +33,7 @@ use crate::stack::StackSize;
 use crate::transaction::{Transaction, TransactionGuard};
 use crate::{EngineError, Placement, QueryResult};
 
-/// What is known of the text of a statement.
+/// A run of a statement: the stack it needs, the plan cache for its text, its times.
 pub(crate) struct TextRun {
     /// The stack size that its trees need.
     stack: StackSize,

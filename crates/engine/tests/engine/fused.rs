@@ -3,7 +3,7 @@
 use halocline_engine::Database;
 use halocline_workloads::{TpchTable, tpch_queries};
 
-use super::support::{error, import, lines, new_pool, query, run, write_parquet};
+use super::support::{error, import, lines, new_pool, outcome, query, run, write_parquet};
 
 /// A table with columns of all kinds, most of them with NULLs.
 pub(super) async fn small(db: &Database) {
@@ -37,23 +37,6 @@ pub(super) async fn agrees(db: &Database, text: &str) -> bool {
     run(db, "RESET halocline.fused_aggregate").await;
     assert_eq!(found, wanted, "{text}");
     fused
-}
-
-/// The rows of a query in any order, or that it overflows: which row does so first is left open.
-async fn outcome(db: &Database, text: &str) -> Result<Vec<String>, &'static str> {
-    let rows = match db.sql(text).await {
-        Ok(result) => result.collect().await,
-        Err(error) => Err(error),
-    };
-    match rows {
-        Ok(rows) => {
-            let mut rows = lines(&rows);
-            rows.sort_unstable();
-            Ok(rows)
-        }
-        Err(error) if error.to_string().contains("is not a value of type") => Err("overflow"),
-        Err(error) => panic!("{text}: {error}"),
-    }
 }
 
 const FUSED: [&str; 36] = [
@@ -333,6 +316,32 @@ async fn these_group_by_questions_are_fused() {
     for (text, fused) in GROUP_BY {
         assert_eq!(agrees(&db, text).await, fused, "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decimals_of_more_than_64_bits_in_the_log_are_groups_of_their_own() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE w AS SELECT v::decimal(38, 0) AS d FROM generate_series(1, 5) AS s(v)",
+    )
+    .await;
+    run(
+        &db,
+        "INSERT INTO w VALUES (-30000000000000000000000000000), (3), (18446744073709551619)",
+    )
+    .await;
+    for text in [
+        "SELECT d, count(*) FROM w GROUP BY d",
+        "SELECT d, count(d) FROM w WHERE d > -30000000000000000000000000001 GROUP BY d",
+        "SELECT count(d), min(d), max(d), sum(d) FROM w",
+    ] {
+        agrees(&db, text).await;
+    }
+    let groups = query(&db, "SELECT d, count(*) FROM w GROUP BY d ORDER BY d").await;
+    assert_eq!(groups.first().unwrap(), "-30000000000000000000000000000|1");
+    assert_eq!(groups.last().unwrap(), "18446744073709551619|1");
+    assert!(groups.contains(&"3|2".to_string()), "{groups:?}");
 }
 
 /// The queries of TPC-H whose plans have a fused aggregate over one table.

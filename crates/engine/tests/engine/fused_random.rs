@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 
 use super::fused::{agrees, small};
 use super::star;
-use super::support::{new_pool, run};
+use super::support::{new_pool, run, some};
 
 /// Queries tried per run.
 const QUERIES: usize = 80;
@@ -79,11 +79,6 @@ const CHANGES: [&str; 8] = [
     "VACUUM t",
     "VACUUM FULL t",
 ];
-
-fn some<'a>(rng: &mut StdRng, from: &[&'a str], most: usize) -> Vec<&'a str> {
-    let number = rng.random_range(0..=most);
-    from.choose_multiple(rng, number).copied().collect()
-}
 
 fn joined(words: &[&str], before: &str, between: &str) -> String {
     match words {

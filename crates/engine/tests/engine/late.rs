@@ -39,15 +39,19 @@ async fn same(db: &Database, text: &str) -> String {
     with
 }
 
+async fn partition(db: &Database, partitions: usize) {
+    run(
+        db,
+        &format!("SET datafusion.execution.target_partitions = {partitions}"),
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_sorted_columns_are_read() {
     let (_dir, db) = table().await;
     for partitions in [1, 2] {
-        run(
-            &db,
-            &format!("SET datafusion.execution.target_partitions = {partitions}"),
-        )
-        .await;
+        partition(&db, partitions).await;
         let with = same(&db, "SELECT * FROM t ORDER BY id DESC LIMIT 5").await;
         assert!(
             with.contains("FetchRows: table=t, columns=[x, note, w]"),
@@ -91,11 +95,7 @@ async fn only_the_sorted_columns_are_read() {
 async fn large_offsets_are_skipped_by_rank() {
     let (_dir, db) = table().await;
     for partitions in [1, 2] {
-        run(
-            &db,
-            &format!("SET datafusion.execution.target_partitions = {partitions}"),
-        )
-        .await;
+        partition(&db, partitions).await;
         let with = same(&db, "SELECT * FROM t ORDER BY id DESC LIMIT 5 OFFSET 30000").await;
         assert!(
             with.contains("FetchRows") && with.contains("skip=30000, fetch=5"),

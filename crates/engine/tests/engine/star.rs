@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use halocline_engine::Database;
 use halocline_workloads::{SsbTable, ssb_queries};
 
-use super::support::{error, import, lines, new_pool, plain, query, run, write_parquet};
+use super::support::{error, import, lines, new_pool, outcome, plain, query, run, write_parquet};
 
 fn files(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     SsbTable::ALL
@@ -83,23 +83,6 @@ pub(super) async fn agrees(db: &Database, text: &str) -> bool {
     run(db, "RESET halocline.star_join").await;
     assert_eq!(found, wanted, "{text}");
     star
-}
-
-/// The rows of a query in any order, or that it overflows: which row does so first is left open.
-async fn outcome(db: &Database, text: &str) -> Result<Vec<String>, &'static str> {
-    let rows = match db.sql(text).await {
-        Ok(result) => result.collect().await,
-        Err(error) => Err(error),
-    };
-    match rows {
-        Ok(rows) => {
-            let mut rows = lines(&rows);
-            rows.sort_unstable();
-            Ok(rows)
-        }
-        Err(error) if error.to_string().contains("is not a value of type") => Err("overflow"),
-        Err(error) => panic!("{text}: {error}"),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

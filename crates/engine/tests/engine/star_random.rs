@@ -7,7 +7,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 use super::star::{agrees, small};
-use super::support::{new_pool, run};
+use super::support::{new_pool, run, some};
 
 /// Queries tried per run.
 const QUERIES: usize = 60;
@@ -91,11 +91,6 @@ const CHANGES: [&str; 6] = [
     "VACUUM FULL facts",
     "INSERT INTO near VALUES (50, 'n7', 3)",
 ];
-
-fn some<'a>(rng: &mut StdRng, from: &[&'a str], most: usize) -> Vec<&'a str> {
-    let number = rng.random_range(0..=most);
-    from.choose_multiple(rng, number).copied().collect()
-}
 
 fn statement(rng: &mut StdRng) -> String {
     let number = rng.random_range(1..4);

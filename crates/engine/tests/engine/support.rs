@@ -9,6 +9,9 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use halocline_engine::{Database, DatabaseOptions, ImportOptions, ImportReport};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use tempfile::TempDir;
 
 /// A new pool in its own directory.
@@ -132,4 +135,27 @@ pub(crate) async fn error(db: &Database, text: &str) -> String {
             Ok(_) => panic!("{text} was answered"),
         },
     }
+}
+
+/// The rows of a query in any order, or that it overflows: which row does so first is left open.
+pub(super) async fn outcome(db: &Database, text: &str) -> Result<Vec<String>, &'static str> {
+    let rows = match db.sql(text).await {
+        Ok(result) => result.collect().await,
+        Err(error) => Err(error),
+    };
+    match rows {
+        Ok(rows) => {
+            let mut rows = lines(&rows);
+            rows.sort_unstable();
+            Ok(rows)
+        }
+        Err(error) if error.to_string().contains("is not a value of type") => Err("overflow"),
+        Err(error) => panic!("{text}: {error}"),
+    }
+}
+
+/// At most `most` of some texts.
+pub(super) fn some<'a>(rng: &mut StdRng, from: &[&'a str], most: usize) -> Vec<&'a str> {
+    let number = rng.random_range(0..=most);
+    from.choose_multiple(rng, number).copied().collect()
 }
