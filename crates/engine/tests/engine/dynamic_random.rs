@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use datafusion::datasource::MemTable;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use halocline_engine::Database;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 
-use super::support::{lines, new_pool, query, run};
+use super::support::{lines, new_pool, plain_datafusion, query, run};
 
 /// Queries tried per run, of each kind.
 const QUERIES: usize = 70;
@@ -77,7 +77,7 @@ async fn tables(rng: &mut StdRng) -> (tempfile::TempDir, Database) {
 
 /// Plain DataFusion over the same rows.
 async fn plain(db: &Database) -> SessionContext {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    let context = plain_datafusion();
     for table in ["a", "b", "c"] {
         let batches = db.sql(&format!("SELECT * FROM {table}")).await.unwrap();
         let batches = batches.collect().await.unwrap();

@@ -425,3 +425,32 @@ async fn files_and_keyed_tables_are_joined() {
         assert_eq!(query(&db, &text).await, [expected], "{text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_stay_with_their_side_of_an_outer_join() {
+    let (dir, db) = new_pool();
+    let file = dir.path().join("b.parquet");
+    for statement in [
+        "CREATE TABLE b AS SELECT v % 40 AS k, v FROM generate_series(1, 2000) AS t(v)".to_owned(),
+        format!("COPY b TO '{}'", file.display()),
+        format!(
+            "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION '{}'",
+            file.display()
+        ),
+    ] {
+        run(&db, &statement).await;
+    }
+    let wanted = query(&db, "SELECT count(*) FROM b WHERE k = 1 AND v % 3 = 1").await;
+    assert_ne!(wanted, ["0"]);
+    for order in ["on", "off"] {
+        run(&db, &format!("SET halocline.join_order = {order}")).await;
+        for table in ["b", "e"] {
+            // Both sides have the columns, and the row of the right one does not meet the condition on the left.
+            let text = format!(
+                "SELECT count(*) FROM (SELECT l.v, r.v FROM {table} l RIGHT JOIN {table} r ON l.k = r.k \
+                 WHERE (l.k IS NULL OR l.v % 3 = 1) AND r.v % 2500 = 41) AS t(x, y)"
+            );
+            assert_eq!(query(&db, &text).await, wanted, "{text}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::datasource::MemTable;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use halocline_engine::{Database, ImportOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 use super::agree::agree;
-use super::support::{new_pool, query, run, write_parquet};
+use super::support::{new_pool, plain_datafusion, query, run, write_parquet};
 
 /// Conditions tried per run.
 const QUERIES: usize = 80;
@@ -100,7 +100,7 @@ async fn tables(rng: &mut StdRng, cluster: bool) -> (TempDir, Database, SessionC
         .await
         .unwrap();
     let table = MemTable::try_new(all[0].schema(), vec![all]).unwrap();
-    let plain = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    let plain = plain_datafusion();
     plain.register_table("t", Arc::new(table)).unwrap();
     (dir, db, plain)
 }

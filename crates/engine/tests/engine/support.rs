@@ -5,6 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use halocline_engine::{Database, DatabaseOptions, ImportOptions, ImportReport};
 use parquet::arrow::ArrowWriter;
@@ -19,6 +21,19 @@ pub(crate) fn new_pool() -> (TempDir, Database) {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::create(&dir.path().join("test.pool"), &DatabaseOptions::default()).unwrap();
     (dir, db)
+}
+
+/// Plain DataFusion with two partitions, without the rule that moves filters of physical plans: it finds columns
+/// by name, so that a condition on one side of an outer join may be moved to the other side.
+pub(crate) fn plain_datafusion() -> SessionContext {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.retain(|rule| rule.name() != "FilterPushdown");
+    let state = SessionStateBuilder::new()
+        .with_config(SessionConfig::new().with_target_partitions(2))
+        .with_default_features()
+        .with_physical_optimizer_rules(rules)
+        .build();
+    SessionContext::new_with_state(state)
 }
 
 /// Opens the pool of a directory.
@@ -61,7 +76,7 @@ pub(crate) fn write_parquet(path: &Path, batches: impl IntoIterator<Item = Recor
 
 /// Plain DataFusion over Parquet files.
 pub(crate) async fn plain(tables: &[(&str, &Path)]) -> SessionContext {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    let context = plain_datafusion();
     for (name, path) in tables {
         let options = ParquetReadOptions::default();
         context
