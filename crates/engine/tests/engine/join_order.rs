@@ -430,16 +430,17 @@ async fn files_and_keyed_tables_are_joined() {
 async fn conditions_stay_with_their_side_of_an_outer_join() {
     let (dir, db) = new_pool();
     let file = dir.path().join("b.parquet");
-    for statement in [
-        "CREATE TABLE b AS SELECT v % 40 AS k, v FROM generate_series(1, 2000) AS t(v)".to_owned(),
-        format!("COPY b TO '{}'", file.display()),
-        format!(
-            "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION '{}'",
-            file.display()
-        ),
-    ] {
-        run(&db, &statement).await;
-    }
+    run(
+        &db,
+        "CREATE TABLE b AS SELECT v % 40 AS k, v FROM generate_series(1, 2000) AS t(v)",
+    )
+    .await;
+    query(&db, &format!("COPY b TO '{}'", file.display())).await;
+    let external = format!(
+        "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION '{}'",
+        file.display()
+    );
+    run(&db, &external).await;
     let wanted = query(&db, "SELECT count(*) FROM b WHERE k = 1 AND v % 3 = 1").await;
     assert_ne!(wanted, ["0"]);
     for order in ["on", "off"] {
