@@ -441,15 +441,15 @@ async fn conditions_stay_with_their_side_of_an_outer_join() {
         file.display()
     );
     run(&db, &external).await;
-    let wanted = query(&db, "SELECT count(*) FROM b WHERE k = 1 AND v % 3 = 1").await;
-    assert_ne!(wanted, ["0"]);
+    let wanted = query(&db, "SELECT v, 41 FROM b WHERE k = 1 AND v % 3 = 1 ORDER BY v").await;
+    assert!(!wanted.is_empty());
     for order in ["on", "off"] {
         run(&db, &format!("SET halocline.join_order = {order}")).await;
         for table in ["b", "e"] {
             // Both sides have the columns, and the row of the right one does not meet the condition on the left.
             let text = format!(
-                "SELECT count(*) FROM (SELECT l.v, r.v FROM {table} l RIGHT JOIN {table} r ON l.k = r.k \
-                 WHERE (l.k IS NULL OR l.v % 3 = 1) AND r.v % 2500 = 41) AS t(x, y)"
+                "SELECT l.v, r.v FROM {table} l RIGHT JOIN {table} r ON l.k = r.k \
+                 WHERE (l.k IS NULL OR l.v % 3 = 1) AND r.v % 2500 = 41 ORDER BY l.v"
             );
             assert_eq!(query(&db, &text).await, wanted, "{text}");
         }
