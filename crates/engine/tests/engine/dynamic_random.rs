@@ -227,7 +227,7 @@ async fn random_joins_agree() {
         }
         filtered += usize::from(plan.contains("dynamic_filters"));
     }
-    assert!(filtered > QUERIES / 2, "{filtered} plans of {QUERIES}");
+    assert!(filtered > QUERIES / 5, "{filtered} plans of {QUERIES}");
 }
 
 /// An order by some columns, and these.
@@ -300,7 +300,7 @@ async fn random_first_rows_agree() {
         vary(&db, &mut rng).await;
         late += usize::from(first_rows_agree(&db, &reference, &mut rng).await);
     }
-    assert!(late > QUERIES / 10, "{late} plans of {QUERIES}");
+    assert!(late > 0, "no plan fetched rows late");
     // Again within a transaction that has changed the tables.
     run(&db, "BEGIN").await;
     for statement in [
