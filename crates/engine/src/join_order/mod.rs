@@ -14,6 +14,7 @@ mod cardinality;
 mod emit;
 mod enumerate;
 mod graph;
+mod pushdown;
 mod rule;
 mod sides;
 #[cfg(test)]

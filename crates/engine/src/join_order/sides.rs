@@ -15,6 +15,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
+use super::pushdown::PushdownOfUniqueNames;
 use crate::config::SessionSettings;
 
 /// Share of the rows that a filter above a scan is assumed to keep.
@@ -26,19 +27,15 @@ const FILTERED: f64 = 0.25;
 #[derive(Debug, Default)]
 struct JoinSides(JoinSelection);
 
-/// Rule of DataFusion that moves filters of physical plans. It finds columns by name, so that a condition on one
-/// side of an outer join may be moved to the other side, if that has columns of the same names. Filters have been
-/// moved in the logical plan already.
-const MOVES_FILTERS_BY_NAME: &str = "FilterPushdown";
-
 /// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`, and
-/// without [`MOVES_FILTERS_BY_NAME`].
+/// [`PushdownOfUniqueNames`] in that of `FilterPushdown`.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
-    rules.retain(|rule| rule.name() != MOVES_FILTERS_BY_NAME);
     for rule in &mut rules {
         if rule.name() == JoinSelection::new().name() {
             *rule = Arc::new(JoinSides::default());
+        } else if let Some(pushdown) = PushdownOfUniqueNames::replacing(rule.as_ref()) {
+            *rule = Arc::new(pushdown);
         }
     }
     rules

@@ -455,3 +455,34 @@ async fn conditions_stay_with_their_side_of_an_outer_join() {
         }
     }
 }
+
+#[tokio::test]
+async fn files_are_filtered_by_what_reads_them() {
+    let (dir, db) = new_pool();
+    for (table, modulus) in [("b", 40), ("c", 7)] {
+        let file = dir.path().join(format!("{table}.parquet"));
+        for statement in [
+            format!("CREATE TABLE {table} AS SELECT v % {modulus} AS k, v FROM generate_series(1, 2000) AS t(v)"),
+            format!("COPY {table} TO '{}'", file.display()),
+            format!("CREATE EXTERNAL TABLE {table}_file STORED AS PARQUET LOCATION '{}'", file.display()),
+        ] {
+            query(&db, &statement).await;
+        }
+    }
+    let plan = query(&db, "EXPLAIN SELECT v FROM b_file WHERE k = 39").await.join("\n");
+    assert!(plan.contains("predicate=k@0 = 39"), "{plan}");
+    for (first, second) in [("l", "r"), ("r", "l")] {
+        for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+            // All relations have the same names of columns. The outer joins keep the small relation off one side.
+            let of = |files: &str| {
+                format!(
+                    "SELECT d.v, {first}.k, {second}.k, l.v FROM (SELECT k, v FROM c{files} WHERE v < 4) d JOIN \
+                     (b{files} l {join} c{files} r ON l.v = r.v) ON d.k = {first}.k \
+                     ORDER BY d.v, l.v, {first}.k, {second}.k"
+                )
+            };
+            let (pool, files) = (of(""), of("_file"));
+            assert_eq!(query(&db, &files).await, query(&db, &pool).await, "{files}");
+        }
+    }
+}
