@@ -211,6 +211,41 @@ impl CodeSpace {
         Ok(())
     }
 
+    /// Appends the codes of those of `values` that the column may have: NULL, values outside of its bounds, and
+    /// strings that are not in the dictionary are left out. O(1) per value, O(log n) in the dictionary for
+    /// strings.
+    ///
+    /// # Errors
+    /// [`ColumnsError::TypeMismatch`]; [`ColumnsError::OutsideDomain`] for a decimal of more than 64 bits.
+    pub fn encode_present(&self, values: &dyn Array, codes: &mut Vec<u64>) -> Result<()> {
+        let values = self.same_type(values)?;
+        let values = values.get();
+        if let Some(dictionary) = &self.dictionary {
+            let shift = u64::from(self.has_null);
+            return for_each_bytes(values, |value| {
+                let rank = value.map(|value| dictionary.find(value)).transpose()?;
+                codes.extend(rank.flatten().map(|rank| rank + shift));
+                Ok(())
+            });
+        }
+        let Some((min, max)) = self.keys else { return Ok(()) };
+        let start = codes.len();
+        append_keys(values, self.physical, codes).map_err(|row| ColumnsError::OutsideDomain {
+            what: array_value_to_string(values, row).unwrap_or_else(|error| error.to_string()),
+            max_code: self.max_code(),
+        })?;
+        let mut kept = start;
+        for row in start..codes.len() {
+            let key = codes[row];
+            if (min..=max).contains(&key) && values.is_valid(row - start) {
+                codes[kept] = self.code(key);
+                kept += 1;
+            }
+        }
+        codes.truncate(kept);
+        Ok(())
+    }
+
     /// The values of `codes`, an array of [`data_type`](Self::data_type). O(1) per code.
     ///
     /// # Errors

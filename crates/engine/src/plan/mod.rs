@@ -26,7 +26,7 @@ mod worker;
 
 pub(crate) use count::CountRule;
 pub(crate) use delta_rows::DeltaRows;
-pub(crate) use dynamic::DynamicFilterRule;
+pub(crate) use dynamic::{DynamicFilterRule, KeyFilter};
 pub(crate) use late::LateMaterializationRule;
 pub(crate) use leaf::{LeafExec, LeafPlan};
 pub(crate) use spec::{ADDRESS, external};

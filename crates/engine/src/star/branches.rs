@@ -8,6 +8,8 @@ use super::aggregates::is_whole;
 use super::fact::{FactTable, pool_table};
 use super::fact_group::FactGroup;
 use super::join_graph::JoinGraph;
+use crate::config::SessionSettings;
+use crate::estimate::Estimator;
 
 /// A dimension of a star query.
 #[derive(Debug, Clone)]
@@ -22,6 +24,15 @@ pub(super) struct Branch {
     pub(super) most_rows: Option<u64>,
     /// The join condition, for EXPLAIN.
     pub(super) on: String,
+}
+
+impl Branch {
+    /// Returns true if the semi join with this dimension is expected to look at more keys than the fact table
+    /// has rows, so that a hash join had better build its table of the latter.
+    pub(super) fn exceeds(&self, fact: &LogicalPlan, settings: &SessionSettings) -> bool {
+        let estimator = Estimator { mode: settings.index };
+        self.exists && estimator.estimate(&self.plan).rows > estimator.estimate(fact).rows
+    }
 }
 
 /// The source of the values of a grouping expression.

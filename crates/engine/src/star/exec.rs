@@ -15,20 +15,23 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, apply_expression_roots,
+};
 use futures::TryStreamExt;
 use halocline_joins::star::ProbeCost;
 use tokio::sync::OnceCell;
 
+use super::key_filters::KeyFilters;
 use super::node::StarNode;
 use super::result::StarResult;
 use super::run::StarExecution;
 use super::shape::StarShape;
-use crate::plan::DeltaRows;
+use crate::plan::{DeltaRows, KeyFilter};
 
 /// A star query; its children are the dimensions.
 #[derive(Debug, Clone)]
-pub(super) struct StarExec {
+pub(crate) struct StarExec {
     pub(super) shape: Arc<StarShape>,
     /// Rows of the fact table that are in no segment.
     pub(super) added: Arc<DeltaRows>,
@@ -36,6 +39,8 @@ pub(super) struct StarExec {
     /// The plan that the star join replaces.
     pub(super) replaced: Arc<LogicalPlan>,
     pub(super) state: Arc<SessionState>,
+    /// Keys of joins above.
+    pub(super) keys: KeyFilters,
     estimates: Arc<ProbeEstimates>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -67,6 +72,7 @@ impl StarExec {
             estimates: Arc::new(ProbeEstimates::of(&shape, &dimensions)),
             shape,
             dimensions,
+            keys: KeyFilters::default(),
             replaced: Arc::clone(&node.replaced),
             state: Arc::new(state.clone()),
             properties: Arc::new(PlanProperties::new(
@@ -78,6 +84,18 @@ impl StarExec {
             metrics: ExecutionPlanMetricsSet::new(),
             result: Arc::default(),
         })
+    }
+
+    /// Returns the node with those of the filters that restrict its groups; none if no filter does.
+    pub(crate) fn with_key_filters(&self, filters: Vec<Arc<KeyFilter>>) -> Option<Self> {
+        let keys = KeyFilters::of(filters, &self.shape);
+        let exec = || Self {
+            metrics: ExecutionPlanMetricsSet::new(),
+            result: Arc::default(),
+            keys: keys.clone(),
+            ..self.clone()
+        };
+        (!keys.is_empty()).then(exec)
     }
 
     /// Returns the result of the query, which the first partition that asks computes.
@@ -103,6 +121,9 @@ impl DisplayAs for StarExec {
         }
         self.shape.fmt_groups(f)?;
         self.shape.fmt_filter(f)?;
+        if !self.keys.is_empty() {
+            write!(f, ", dynamic_filters=[{}]", self.keys.describe(&self.shape))?;
+        }
         match self.added.max_rows() {
             0 => Ok(()),
             rows => write!(f, ", rows_in_log={rows}"),
@@ -129,9 +150,18 @@ impl ExecutionPlan for StarExec {
 
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        apply_expression_roots(self.keys.expressions().collect::<Vec<_>>(), f)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self {
+            metrics: ExecutionPlanMetricsSet::new(),
+            result: Arc::default(),
+            keys: KeyFilters::default(),
+            ..(*self).clone()
+        }))
     }
 
     fn with_new_children(

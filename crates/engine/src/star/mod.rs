@@ -24,6 +24,7 @@ mod fact;
 mod fact_group;
 mod group_domain;
 mod join_graph;
+mod key_filters;
 mod measures;
 mod node;
 mod planner;
@@ -33,6 +34,7 @@ mod shape;
 
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 
+pub(crate) use exec::StarExec;
 pub(crate) use planner::{StarQueryPlanner, StarRule};
 
 /// Returns the plan that a star query stands for; none for other nodes.

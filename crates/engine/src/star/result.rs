@@ -33,7 +33,7 @@ impl std::fmt::Debug for StarResult {
 pub(super) struct StarGroups {
     pub(super) shape: Arc<StarShape>,
     pub(super) groups: Groups,
-    /// Number of groups of each branch.
+    /// Number of groups of each branch, and of each probe of a dynamic filter, which has one.
     pub(super) branch_groups: Vec<u64>,
     /// The attributes of each branch, with one value per group.
     pub(super) attributes: Vec<Vec<ArrayRef>>,

@@ -61,9 +61,13 @@ impl StarExecution {
             attributes.push(read.attributes);
             memory.push(read.memory);
         }
+        let added = added_rows(&self.exec.added)?;
+        // Added rows have no columns but those of the branches.
+        if added.iter().all(|batch| batch.num_rows() == 0) {
+            probes.extend(self.exec.keys.probes(&shape));
+        }
         let sizes = probes.iter().map(|probe| probe.dimension.groups().max(1));
         let branch_groups: Vec<u64> = sizes.map(u64::from).collect();
-        let added = added_rows(&self.exec.added)?;
         let states = MemoryConsumer::new(format!("{} groups", shape.name()));
         let states = states.register(self.context.memory_pool());
         let Some((domains, numbers)) = domains(&shape, &added, self.exec.state.as_ref())? else {
@@ -177,8 +181,9 @@ impl StarExecution {
         count("bytes_read".into(), stats.bytes);
         count("units_read".into(), stats.units);
         for (place, (probe, passed)) in stats.order.iter().zip(&stats.passed).enumerate() {
-            let branch = &self.exec.shape.branches[*probe];
-            count(format!("passed_{}_{}", place + 1, branch.on), *passed);
+            let branch = self.exec.shape.branches.get(*probe);
+            let on = branch.map_or("dynamic filter", |branch| &branch.on);
+            count(format!("passed_{}_{on}", place + 1), *passed);
         }
         MetricBuilder::new(&self.metrics)
             .global_gauge("dram_peak")

@@ -70,6 +70,10 @@ impl StarShape {
             }
         }
         let (branches, filters) = branches.finish()?;
+        let selected = &graph.parts[fact.part];
+        if branches.iter().any(|branch| branch.exceeds(selected, settings)) {
+            return None;
+        }
         if !fact.is_readable(&branches, &aggregates) {
             return None;
         }

@@ -6,7 +6,7 @@ use super::support::{import, new_pool, query, run, write_parquet};
 use super::types_table::batch;
 
 /// The sum of a metric over the scans of a plan.
-fn metric(plan: &str, name: &str) -> usize {
+pub(super) fn metric(plan: &str, name: &str) -> usize {
     let name = format!("{name}=");
     let values = plan.split(&name).skip(1).map(|after| {
         let number: String = after
@@ -25,12 +25,12 @@ fn metric(plan: &str, name: &str) -> usize {
     values.sum()
 }
 
-async fn analyzed(db: &Database, text: &str) -> String {
+pub(super) async fn analyzed(db: &Database, text: &str) -> String {
     query(db, &format!("EXPLAIN ANALYZE {text}")).await.join("\n")
 }
 
 /// The rows of a query with and without dynamic filters, which are the same; returns the plan with them.
-async fn same(db: &Database, text: &str) -> String {
+pub(super) async fn same(db: &Database, text: &str) -> String {
     let sorted = |mut rows: Vec<String>| {
         rows.sort_unstable();
         rows

@@ -39,7 +39,7 @@ const TPCH: [(u32, &str); 22] = [
         "(region * ((((part * star(((region * nation) * supplier))) * partsupp) * supplier) * nation))",
     ),
     (3, "star((customer * orders))"),
-    (4, "star(lineitem)"),
+    (4, "agg((orders > lineitem))"),
     (
         5,
         "agg((supplier * ((((region * nation) * customer) * orders) * lineitem)))",

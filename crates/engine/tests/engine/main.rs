@@ -11,6 +11,7 @@ mod compaction;
 mod corpus;
 mod defaults;
 mod dynamic_filters;
+mod dynamic_keys;
 mod dynamic_random;
 mod explain;
 mod fused;

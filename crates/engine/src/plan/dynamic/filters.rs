@@ -2,14 +2,16 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_array::cast::AsArray;
 use arrow_select::filter::filter_record_batch;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use halocline_columns::{CodePredicate, RowId, RowSelection};
 
+use super::build_keys::BuildKeys;
 use super::index_probe::LocatedRows;
 use super::row_check::RowCheck;
 use super::segment_filter::SegmentFilter;
@@ -29,6 +31,7 @@ pub(in crate::plan) struct DynamicFilters {
 #[derive(Debug)]
 struct DynamicFilter {
     expr: Arc<dyn PhysicalExpr>,
+    keys: Option<Arc<BuildKeys>>,
     current: Mutex<Option<Arc<ActiveFilter>>>,
 }
 
@@ -39,6 +42,8 @@ struct ActiveFilter {
     predicate: Arc<dyn PhysicalExpr>,
     /// The columns of the scan's output that it refers to.
     outputs: Vec<usize>,
+    /// Columns of the scan's output that a join compares with its keys, and all values of these keys.
+    keys: Vec<(usize, Vec<ArrayRef>)>,
     rows: RowCheck,
     /// Its translations, made when the first row of a segment is read.
     segments: Vec<OnceLock<SegmentFilter>>,
@@ -49,9 +54,11 @@ struct ActiveFilter {
 pub(in crate::plan) struct ActiveFilters(Vec<Arc<ActiveFilter>>);
 
 impl DynamicFilters {
-    pub(super) fn new(filters: Vec<Arc<dyn PhysicalExpr>>) -> Self {
-        let of = |expr| DynamicFilter {
+    /// Makes the filters of expressions, with the keys of the joins that set them.
+    pub(super) fn new(filters: Vec<(Arc<dyn PhysicalExpr>, Option<Arc<BuildKeys>>)>) -> Self {
+        let of = |(expr, keys)| DynamicFilter {
             expr,
+            keys,
             current: Mutex::default(),
         };
         Self {
@@ -129,11 +136,25 @@ impl DynamicFilter {
                 .iter()
                 .map(|_| OnceLock::new())
                 .collect(),
+            keys: self.keys(spec),
             predicate,
             outputs,
         });
         *current = Some(Arc::clone(&active));
         Ok(Some(active))
+    }
+
+    /// Returns the columns of the scan's output that are compared with keys of a join, with these keys' values.
+    fn keys(&self, spec: &ScanSpec) -> Vec<(usize, Vec<ArrayRef>)> {
+        let Some(keys) = &self.keys else {
+            return Vec::new();
+        };
+        let children = self.expr.children().into_iter().enumerate();
+        let of_column = |(key, child): (usize, &Arc<dyn PhysicalExpr>)| {
+            let output = child.downcast_ref::<Column>()?.index();
+            (output < spec.projection.len()).then_some((output, keys.values(key)?))
+        };
+        children.filter_map(of_column).collect()
     }
 }
 
@@ -141,7 +162,7 @@ impl ActiveFilter {
     fn of_segment(&self, spec: &ScanSpec, number: usize) -> &SegmentFilter {
         let segment = &spec.open.table.segments()[number];
         self.segments[number]
-            .get_or_init(|| SegmentFilter::new(&self.predicate, &self.outputs, spec, segment))
+            .get_or_init(|| SegmentFilter::new(&self.predicate, &self.outputs, &self.keys, spec, segment))
     }
 }
 
@@ -186,7 +207,7 @@ impl ActiveFilters {
     ) -> Result<()> {
         let segment = &spec.open.table.segments()[number];
         for active in &self.0 {
-            if let Some((column, codes)) = &active.of_segment(spec, number).codes {
+            for (column, codes) in &active.of_segment(spec, number).codes {
                 segment.keep_codes(*column, codes, selection).map_err(external)?;
             }
         }
@@ -216,7 +237,7 @@ impl ActiveFilters {
         }
         for active in &self.0 {
             let filter = active.of_segment(spec, number);
-            if filter.by_rows || filter.codes.is_some() {
+            if filter.by_rows || !filter.codes.is_empty() {
                 rows = active.rows.keep(segment, rows);
             }
         }

@@ -9,15 +9,21 @@
 //! Invariants: a filter only excludes rows that its operator would drop, so it may be ignored at any time,
 //! and is when it cannot be evaluated or excludes too little. A scan looks for a newer state of its filters
 //! before each morsel and each batch.
+//!
+//! The keys of a join's build side are collected as well ([`build_keys`]), so that a scan tests a bit of a set
+//! of codes for each row instead of looking its key up in the hash table of the join.
 
+mod build_keys;
 mod columns;
 mod filters;
 mod index_probe;
+mod key_filter;
 mod partition_filters;
 mod row_check;
 mod rule;
 mod segment_filter;
 
 pub(super) use filters::DynamicFilters;
+pub(crate) use key_filter::KeyFilter;
 pub(super) use partition_filters::PartitionFilters;
 pub(crate) use rule::DynamicFilterRule;

@@ -3,30 +3,38 @@
 use std::sync::Arc;
 
 use arrow_schema::SortOptions;
+use datafusion::common::NullEquality;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, lit};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, Partitioning, replace_children_if_necessary,
+};
 
+use super::build_keys::{BuildKeys, BuildKeysExec};
 use super::columns::{Sources, sources};
 use super::filters::DynamicFilters;
+use super::key_filter::KeyFilter;
 use crate::config::SessionSettings;
 use crate::plan::late::TopRowsExec;
 use crate::plan::leaf::LeafExec;
 use crate::plan::scan_node::PoolScan;
+use crate::star::StarExec;
 
 /// A dynamic filter on its way to a scan.
 struct Filter {
     expr: Arc<dyn PhysicalExpr>,
     /// The order in the first of its columns, if the first rows in it are wanted.
     order: Option<SortOptions>,
+    /// The keys of the join that sets it, in the order of its children.
+    keys: Option<Arc<BuildKeys>>,
 }
 
 /// Gives each scan the dynamic filters of the joins and sorts above it. It must run behind the rules that
@@ -71,10 +79,19 @@ fn push(
             return Ok(plan);
         }
         let first = filters.iter().find_map(Filter::first_column);
-        let filters = DynamicFilters::new(filters.into_iter().map(|filter| filter.expr).collect());
+        let filters = filters.into_iter().map(|filter| (filter.expr, filter.keys));
+        let filters = DynamicFilters::new(filters.collect());
         return Ok(Arc::new(LeafExec(scan.with_dynamic_filters(filters, first))));
     }
+    let plan = match plan.downcast_ref::<StarExec>() {
+        Some(star) => match star.with_key_filters(filters.iter().filter_map(Filter::of_keys).collect()) {
+            Some(star) => Arc::new(star),
+            None => plan,
+        },
+        None => with_filter(plan, config)?,
+    };
     let mut produced = produced(&plan, config);
+    let keys = produced.as_ref().and_then(|(_, filter)| filter.keys.clone());
     let mut children = Vec::new();
     let mut changed = false;
     for (number, child) in plan.children().into_iter().enumerate() {
@@ -95,16 +112,52 @@ fn push(
         changed |= !Arc::ptr_eq(&pushed, child);
         children.push(pushed);
     }
+    // Only a scan keeps the keys.
+    if let Some(keys) = keys
+        && Arc::strong_count(&keys) > 1
+        && let Some(build) = children.first_mut()
+    {
+        *build = Arc::new(BuildKeysExec::new(Arc::clone(build), keys));
+    }
     match changed {
         true => replace_children_if_necessary(plan, children),
         false => Ok(plan),
     }
 }
 
+/// Returns a hash join with a dynamic filter, if it may have one. DataFusion adds it to most joins, but not
+/// where the names of columns below are not unique.
+fn with_filter(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(join) = plan.downcast_ref::<HashJoinExec>() else {
+        return Ok(plan);
+    };
+    let routed = |side: &Arc<dyn ExecutionPlan>| match side.output_partitioning() {
+        Partitioning::Hash(_, count) => Some(*count),
+        _ => None,
+    };
+    let (left, right) = (routed(join.left()), routed(join.right()));
+    let is_routed = join.mode != PartitionMode::Partitioned || (left.is_some() && left == right);
+    if !join.dynamic_expressions_produced().is_empty()
+        || !join.join_type().on_lr_is_preserved().1
+        || join.null_aware
+        || !is_routed
+        || config.optimizer.preserve_file_partitions > 0
+        || !config.optimizer.enable_join_dynamic_filter_pushdown
+    {
+        return Ok(plan);
+    }
+    let keys = join.on().iter().map(|(_, right)| Arc::clone(right)).collect();
+    let filter = Arc::new(DynamicFilterPhysicalExpr::new(keys, lit(true)));
+    Ok(Arc::new(join.builder().build()?.with_dynamic_filter_expr(filter)?))
+}
+
 /// Returns the filter that a node sets while it runs, and the number of the child whose rows it is for.
 fn produced(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Option<(usize, Filter)> {
     let options = &config.optimizer;
-    let (child, order, is_enabled) = if plan.is::<HashJoinExec>() {
+    let mut keys = None;
+    let (child, order, is_enabled) = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        // A NULL among the keys of the build side is not collected.
+        keys = (join.null_equality() == NullEquality::NullEqualsNothing).then(|| Arc::new(BuildKeys::of(join)));
         (1, None, options.enable_join_dynamic_filter_pushdown)
     } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
         let order = Some(sort.expr().first().options);
@@ -120,7 +173,7 @@ fn produced(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Option<(us
     let expr = plan.dynamic_expressions_produced().pop().filter(|_| is_enabled)?;
     let columns = expr.children();
     let is_usable = !columns.is_empty() && !columns.into_iter().any(is_volatile);
-    is_usable.then_some((child, Filter { expr, order }))
+    is_usable.then_some((child, Filter { expr, order, keys }))
 }
 
 impl Filter {
@@ -150,7 +203,14 @@ impl Filter {
             // This keeps the identity of the filter, by which its operator finds out that a scan reads it.
             expr: Arc::clone(&self.expr).with_new_children(children)?,
             order: self.order,
+            keys: self.keys.clone(),
         }))
+    }
+
+    /// Returns the filter with its keys, if it has them.
+    fn of_keys(&self) -> Option<Arc<KeyFilter>> {
+        let keys = Arc::clone(self.keys.as_ref()?);
+        Some(Arc::new(KeyFilter::new(Arc::clone(&self.expr), keys)))
     }
 
     /// Returns the first column of the order, if it is one, and its direction.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::physical_expr::PhysicalExpr;
@@ -22,6 +22,8 @@ const FEW_CODES: u64 = 4096;
 const ROWS_PER_CODE: u64 = 4;
 /// Largest code that a set of codes may have (2 MiB of bits).
 const MAX_CODE: u64 = (1 << 24) - 1;
+/// Largest code that a set of a join's keys may have, for each row of the segment.
+const CODES_PER_ROW: u64 = 8;
 /// Largest code of a column whose rows can be looked up in a set of codes.
 const LOOKUP_CODES: u64 = u32::MAX as u64 - 1;
 
@@ -32,8 +34,8 @@ pub(super) struct SegmentFilter {
     pub(super) excludes_all: bool,
     /// Predicates for the scan kernels, with columns of the table.
     pub(super) kernels: Vec<(usize, CodePredicate)>,
-    /// The codes of a column that pass, found by evaluating the filter on each.
-    pub(super) codes: Option<(usize, Bitset)>,
+    /// The codes of columns that pass: those of a join's keys, or found by evaluating the filter on each code.
+    pub(super) codes: Vec<(usize, Bitset)>,
     /// True if the filter must be evaluated on rows for the rest.
     pub(super) by_rows: bool,
 }
@@ -49,10 +51,12 @@ enum Evaluated {
 }
 
 impl SegmentFilter {
-    /// Translates a predicate that refers to these columns of the scan's output.
+    /// Translates a predicate that refers to these columns of the scan's output. `keys` has columns that a
+    /// join compares with its keys, and the values of these.
     pub(super) fn new(
         predicate: &Arc<dyn PhysicalExpr>,
         outputs: &[usize],
+        keys: &[(usize, Vec<ArrayRef>)],
         spec: &ScanSpec,
         segment: &Segment,
     ) -> Self {
@@ -69,7 +73,8 @@ impl SegmentFilter {
             };
             let field = spec.schema.field(output);
             let possible = possible_codes(predicate, output, field, space);
-            if !possible.are_exact {
+            let values = keys.iter().find(|(of, _)| *of == output).map(|(_, values)| &values[..]);
+            if !possible.are_exact && !filter.add_keys(values, outputs.len(), segment, (column, space)) {
                 filter.add_inexact(predicate, outputs, field, segment, (column, space), &possible);
             }
             match possible.codes {
@@ -79,6 +84,29 @@ impl SegmentFilter {
             }
         }
         filter
+    }
+
+    /// Adds the codes of a join's keys in a column, one of `columns`; returns false if they are not known, or
+    /// have no codes.
+    fn add_keys(
+        &mut self,
+        values: Option<&[ArrayRef]>,
+        columns: usize,
+        segment: &Segment,
+        (column, space): (usize, &CodeSpace),
+    ) -> bool {
+        let Some(passing) = values.and_then(|values| codes_of_keys(values, segment.rows(), space)) else {
+            return false;
+        };
+        // Of a key of several columns, each is tested, and then all together.
+        self.by_rows |= columns > 1;
+        match u64::from(passing.count()) {
+            0 => self.excludes_all = true,
+            // Nearly all pass.
+            count if count > space.distinct_estimate() / 8 * 7 => {}
+            _ => self.codes.push((column, passing)),
+        }
+        true
     }
 
     /// Decides how the part of a predicate is evaluated that its possible codes do not say.
@@ -104,11 +132,29 @@ impl SegmentFilter {
             &possible.codes,
         ) {
             Evaluated::Some(codes) if codes.count() == 0 => self.excludes_all = true,
-            Evaluated::Some(codes) => self.codes = Some((column, codes)),
+            Evaluated::Some(codes) => self.codes.push((column, codes)),
             Evaluated::Nearly => {}
             Evaluated::ByRows => self.by_rows = true,
         }
     }
+}
+
+/// Returns the codes of a join's keys; none if there are too many codes, or the keys have none.
+fn codes_of_keys(values: &[ArrayRef], rows: usize, space: &CodeSpace) -> Option<Bitset> {
+    let most = MAX_CODE.max((rows as u64).saturating_mul(CODES_PER_ROW)).min(LOOKUP_CODES);
+    if space.max_code() > most {
+        return None;
+    }
+    let mut passing = Bitset::new(space.max_code() as u32 + 1);
+    let mut codes = Vec::new();
+    for values in values {
+        codes.clear();
+        space.encode_present(values, &mut codes).ok()?;
+        for code in &codes {
+            passing.set(*code as u32);
+        }
+    }
+    Some(passing)
 }
 
 /// Evaluates a predicate on one column on the possible codes.
