@@ -1,12 +1,15 @@
 //! [`Server`]: listens, serves connections, and does what is due in the background.
 
-use std::fmt;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, fs, io};
 
 use halocline_store::Clock;
-use tokio::net::{TcpListener, UnixListener};
+use rustix::fs::{Mode, fchmod};
+use tokio::net::{TcpListener, UnixListener, UnixSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
@@ -24,6 +27,9 @@ use crate::workers::Workers;
 
 /// Time that connections have to finish when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Connections that the system keeps for a Unix socket until they are accepted.
+const BACKLOG: u32 = 1024;
 
 /// State that all connections share.
 pub(crate) struct Shared {
@@ -216,6 +222,17 @@ impl Server {
     }
 }
 
+/// Listens on a Unix socket with these permissions.
+fn bind(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    let socket = UnixSocket::new_stream()?;
+    // The file gets no more permissions than the socket has, so that nobody else has a moment to connect.
+    fchmod(&socket, Mode::from_raw_mode(mode))?;
+    socket.bind(path)?;
+    // The umask of the process may have taken some away.
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    socket.listen(BACKLOG)
+}
+
 async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result<Vec<SocketAddr>> {
     let limit = Arc::new(Semaphore::new(shared.settings.max_connections));
     let mut addresses = Vec::new();
@@ -228,7 +245,7 @@ async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result
             // A server that was killed has left it.
             std::fs::remove_file(path).map_err(failed)?;
         }
-        let listener = UnixListener::bind(path).map_err(failed)?;
+        let listener = bind(path, shared.settings.socket_mode).map_err(failed)?;
         let (shared, limit) = (Arc::clone(shared), Arc::clone(&limit));
         tokio::spawn(connection::accept(shared, limit, async move || {
             let (stream, _) = listener.accept().await?;

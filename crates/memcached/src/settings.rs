@@ -79,6 +79,8 @@ pub struct ServerSettings {
     pub listen: Vec<SocketAddr>,
     /// Path of a socket to listen on.
     pub socket: Option<PathBuf>,
+    /// Permissions of the socket, as of a file. By default 0o700.
+    pub socket_mode: u32,
     /// Meaning of an acknowledgement.
     pub durability: Durability,
     /// Keeps the items of a new pool in trees of this kind instead of the key-value store. A pool that has
@@ -124,6 +126,7 @@ impl ServerSettings {
             pool: pool.into(),
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 11211))],
             socket: None,
+            socket_mode: 0o700,
             durability: Durability::default(),
             tree: None,
             assume_dax: false,

@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,20 @@ fn a_unix_socket_is_listened_on_and_removed() {
     );
     server.stop();
     assert!(!path.exists());
+}
+
+#[test]
+fn a_unix_socket_has_the_permissions_that_are_asked_for() {
+    for (mode, asked) in [(0o700, None), (0o666, Some(0o666)), (0o600, Some(0o600))] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let _server = TestServer::start_with(|settings| {
+            settings.socket = Some(path.clone());
+            settings.socket_mode = asked.unwrap_or(settings.socket_mode);
+        });
+        let found = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(found & 0o777, mode);
+    }
 }
 
 #[test]

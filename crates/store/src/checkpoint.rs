@@ -105,7 +105,7 @@ impl StoresState {
                 freed.segments.extend(frozen.old_catalog);
                 self.finish(frozen.stores, trees, catalog.segments, frozen.number, freed);
                 self.checkpoints.fetch_add(1, Ordering::Release);
-                self.work.notify_all();
+                self.progress.notify_all();
                 Ok(())
             }
             Err(error) => {
@@ -113,7 +113,7 @@ impl StoresState {
                     self.poison(error);
                 }
                 self.thaw(frozen.stores, frozen.dirty, freed, frozen.old_catalog, &pages);
-                self.work.notify_all();
+                self.progress.notify_all();
                 Err(match error {
                     MergeError::Damage(damage) => self.damaged(damage),
                     MergeError::Pool(error) => StoreError::Pool(error),
@@ -239,7 +239,8 @@ impl StoresState {
         write_catalog: &WriteCatalog<'_>,
     ) -> Result<(Vec<Tree>, StoredCatalog), MergeError> {
         let medium = self.medium();
-        let mut merge = Merge::new(&self.slab, self.segments_lock(), freed, pages);
+        let end_step = || self.end_turn();
+        let mut merge = Merge::new(&self.slab, self.segments_lock(), freed, pages, &end_step);
         let mut trees = Vec::with_capacity(stores.len());
         for store in stores {
             trees.push(match merge.apply(&store.tree, &store.table)? {

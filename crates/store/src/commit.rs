@@ -178,8 +178,9 @@ impl StoresState {
         }
         let begun = Instant::now();
         while self.is_overdue(&committer) || self.is_ahead_of_keeper() && begun.elapsed() < LONGEST_WAIT {
+            let _waits = self.turns.wait();
             self.work.notify_all();
-            let waited = self.work.wait_timeout(committer, LOOK_AGAIN);
+            let waited = self.progress.wait_timeout(committer, LOOK_AGAIN);
             committer = waited.unwrap_or_else(PoisonError::into_inner).0;
             if let Some(outcome) = pending.take() {
                 return outcome;

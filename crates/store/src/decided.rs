@@ -64,9 +64,10 @@ impl StoresState {
     ) -> Result<Outcome, E> {
         let mut committer = self.committer();
         while self.is_overdue(&committer) {
+            let _waits = self.turns.wait();
             self.work.notify_all();
             committer = self
-                .work
+                .progress
                 .wait(committer)
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }

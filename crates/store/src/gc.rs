@@ -71,6 +71,7 @@ impl StoresState {
             for segment in unmeasured {
                 let tail = tail_of(self.medium(), segment);
                 self.segments().set_tail(segment, tail);
+                self.end_turn();
             }
         }
         Vec::new()

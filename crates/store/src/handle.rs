@@ -19,6 +19,7 @@ impl Drop for StoresHandle {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::Release);
         self.state.work.notify_all();
+        self.state.progress.notify_all();
         let keeper = self
             .keeper
             .get_mut()

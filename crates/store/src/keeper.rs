@@ -101,7 +101,7 @@ fn run(state: &Weak<StoresState>) {
         if state.stopping.load(Ordering::Acquire) {
             return;
         }
-        let result = state.maintain();
+        let result = state.maintain_in_turns();
         if let Err(error) = &result
             && !failed
         {
@@ -112,6 +112,6 @@ fn run(state: &Weak<StoresState>) {
         again = result.unwrap_or(false);
         let readers_wait = !state.committer().waiting.is_empty();
         state.reclaiming.store(again && !readers_wait, Ordering::Release);
-        state.work.notify_all();
+        state.progress.notify_all();
     }
 }

@@ -85,6 +85,7 @@ mod store;
 mod stores;
 mod transaction;
 mod tree;
+mod turns;
 
 #[cfg(test)]
 mod tests;

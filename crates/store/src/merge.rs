@@ -34,6 +34,8 @@ pub(crate) struct Merge<'a> {
     pages: &'a mut Freed,
     /// Leaves with new entries and the words that make them valid.
     words: Vec<(u64, u64)>,
+    /// Called after each leaf.
+    end_step: &'a dyn Fn(),
 }
 
 /// New leaves with their lower separators.
@@ -57,6 +59,7 @@ impl<'a> Merge<'a> {
         segments: &'a Mutex<Segments>,
         freed: &'a mut Freed,
         pages: &'a mut Freed,
+        end_step: &'a dyn Fn(),
     ) -> Self {
         Self {
             slab,
@@ -64,6 +67,7 @@ impl<'a> Merge<'a> {
             freed,
             pages,
             words: Vec::new(),
+            end_step,
         }
     }
 
@@ -113,6 +117,7 @@ impl<'a> Merge<'a> {
                     leaves,
                 });
             }
+            (self.end_step)();
         }
         // A tree without leaves takes all that is left.
         let rest: Vec<NewEntry> = entries.filter_map(|(key, entry)| new_entry(key, entry)).collect();

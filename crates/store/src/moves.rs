@@ -78,6 +78,7 @@ impl StoresState {
         let (mut records, mut ends) = (Vec::new(), Vec::new());
         let found = segments.iter().try_for_each(|segment| {
             records.extend(self.records_to_move(*segment)?);
+            self.end_turn();
             ends.push((*segment, records.len()));
             Ok(())
         });
@@ -96,6 +97,8 @@ impl StoresState {
             let mut committer = self.committer();
             self.writable()?;
             self.copy_records(&mut committer, &records[done..next], copied)?;
+            drop(committer);
+            self.end_turn();
             done = next;
         }
     }
@@ -216,6 +219,9 @@ impl StoresState {
                 self.change_pointer(&mut committer, &mut snapshots, copy)
                     .map_err(|damage| self.damaged(damage))?;
             }
+            drop(snapshots);
+            drop(committer);
+            self.end_turn();
         }
         let mut committer = self.committer();
         for segment in copied.segments {

@@ -1,4 +1,5 @@
-//! Readers of the stores beside a writer, here or in another process: [`Stores::open_reader`].
+//! Readers of the stores beside a writer, here or in another process:
+//! [`Stores::open_reader`](crate::Stores::open_reader).
 //!
 //! A reader has trees of its own: those of a checkpoint, and the log behind it in memtables. The writer
 //! changes leaves in place meanwhile, so that an entry may lead to a version that is too new; the versions

@@ -28,6 +28,7 @@ use crate::segments::Segments;
 use crate::settle::UnsettledKey;
 use crate::snapshots::Snapshots;
 use crate::tree::{Damage, Tree};
+use crate::turns::KeeperTurns;
 
 /// Number of versions after which a walk to older ones looks for a change of the epoch.
 const STEPS: u32 = 1 << 10;
@@ -69,8 +70,11 @@ pub(crate) struct StoresState {
     pub(crate) unsettled: Mutex<Vec<UnsettledKey>>,
     /// True if there are none.
     pub(crate) is_settled: AtomicBool,
-    /// Wakes the keeper, and those that wait for it.
+    /// Wakes the keeper.
     pub(crate) work: Condvar,
+    /// Wakes those that wait for the keeper.
+    pub(crate) progress: Condvar,
+    pub(crate) turns: KeeperTurns,
     pub(crate) stopping: AtomicBool,
     /// True while the keeper empties segments, so that there will be more space.
     pub(crate) reclaiming: AtomicBool,
@@ -238,6 +242,8 @@ impl StoresState {
             unsettled: Mutex::default(),
             is_settled: AtomicBool::new(true),
             work: Condvar::new(),
+            progress: Condvar::new(),
+            turns: KeeperTurns::default(),
             stopping: AtomicBool::new(false),
             reclaiming: AtomicBool::new(false),
             pace: CommitPace::default(),

@@ -1,8 +1,8 @@
 //! Items in trees of a pool: the index of the items is one of the trees of `halocline-ordered`.
 //!
-//! A [generation](generation) is a tree with the name `memcached/tree/items/N`, whose keys are hashes of the
+//! A [generation] is a tree with the name `memcached/tree/items/N`, whose keys are hashes of the
 //! items' keys and whose values are offsets of [records](record). Records are nodes of
-//! [slabs](slabs). The tree `memcached/tree/numbers` has the number of the current generation and the
+//! [slabs]. The tree `memcached/tree/numbers` has the number of the current generation and the
 //! numbers of the server; it exists as long as a pool has items of this kind.
 //!
 //! A flush creates the next tree and changes the number of the current one by one durable store. The records

@@ -1,5 +1,8 @@
 //! Options on the command line, spelled as memcached's.
 
+mod ignored;
+mod values;
+
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -11,7 +14,9 @@ use halocline_ordered::TreeKind;
 
 use crate::error::{MemcachedError, Result};
 use crate::server::{Server, Stopper};
-use crate::settings::{Durability, MOST_ITEM, ServerSettings, TlsFiles};
+use crate::settings::{Durability, ServerSettings, TlsFiles};
+use ignored::IgnoredArgs;
+use values::{item_size, mode, policy, positive, protocol, udp};
 
 /// Unit of `-m`.
 const MEBI: u64 = 1 << 20;
@@ -35,6 +40,9 @@ pub struct MemcachedArgs {
         value_name = "PATH"
     )]
     socket: Option<PathBuf>,
+    /// Permissions of the socket, in octal.
+    #[arg(short = 'a', long = "unix-mask", value_name = "MODE", default_value = "700", value_parser = mode)]
+    socket_mode: u32,
     /// Meaning of an acknowledgement: `operation` (survives power loss), `group` (power loss from 10 ms
     /// later on) or `process` (the death of the process).
     #[arg(long, default_value_t)]
@@ -65,10 +73,10 @@ pub struct MemcachedArgs {
     #[arg(short = 'I', long = "max-item-size", default_value = "1m", value_parser = item_size)]
     max_item: u64,
     /// Threads that serve connections.
-    #[arg(short = 't', long, default_value_t = 4)]
+    #[arg(short = 't', long, default_value_t = 4, value_parser = positive)]
     threads: usize,
     /// Connections at a time.
-    #[arg(short = 'c', long = "conn-limit", default_value_t = 1024)]
+    #[arg(short = 'c', long = "conn-limit", default_value_t = 1024, value_parser = positive)]
     max_connections: usize,
     /// Allow the command `shutdown`.
     #[arg(short = 'A', long)]
@@ -100,52 +108,11 @@ pub struct MemcachedArgs {
     /// File for the number of the process.
     #[arg(short = 'P', long, value_name = "FILE")]
     pidfile: Option<PathBuf>,
-    /// User to run as. Ignored: start the server as that user.
-    #[arg(short = 'u', long, hide = true)]
-    user: Option<String>,
-    /// Say more. Ignored: set HALOCLINE_LOG=debug.
-    #[arg(short = 'v', action = ArgAction::Count, hide = true)]
-    verbose: u8,
+    #[command(flatten)]
+    ignored: IgnoredArgs,
     /// Print help.
     #[arg(short = 'h', long, action = ArgAction::Help)]
     help: Option<bool>,
-}
-
-fn policy(text: &str) -> std::result::Result<PolicyKind, String> {
-    let known = PolicyKind::ALL.iter().find(|kind| kind.name() == text);
-    let names = || PolicyKind::ALL.map(PolicyKind::name).join(", ");
-    known
-        .copied()
-        .ok_or_else(|| format!("unknown policy; use one of {}", names()))
-}
-
-fn item_size(text: &str) -> std::result::Result<u64, String> {
-    let (digits, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], MEBI),
-        _ => (text, 1),
-    };
-    let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
-    match size {
-        None => Err("expected a number of bytes, with k or m for KiB or MiB".to_owned()),
-        Some(size) if (1024..=MOST_ITEM).contains(&size) => Ok(size),
-        Some(_) => Err("the largest size of an item is between 1k and 1m".to_owned()),
-    }
-}
-
-fn protocol(text: &str) -> std::result::Result<String, String> {
-    match text {
-        "ascii" | "auto" => Ok(text.to_owned()),
-        "binary" => Err("the binary protocol is not supported; clients use the text protocol".to_owned()),
-        _ => Err("use ascii or auto".to_owned()),
-    }
-}
-
-fn udp(text: &str) -> std::result::Result<u16, String> {
-    match text {
-        "0" => Ok(0),
-        _ => Err("UDP is not supported; clients use TCP or a Unix socket".to_owned()),
-    }
 }
 
 impl MemcachedArgs {
@@ -184,6 +151,7 @@ impl MemcachedArgs {
         let mut settings = ServerSettings::new(&self.pool);
         settings.listen = self.addresses()?;
         settings.socket.clone_from(&self.socket);
+        settings.socket_mode = self.socket_mode;
         settings.durability = self.durability;
         settings.tree = self.tree;
         settings.assume_dax = self.assume_dax;
@@ -219,9 +187,7 @@ impl MemcachedArgs {
             (true, Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
             (true, ..) => return Err(bad_option("-Z needs -o ssl_chain_cert=FILE,ssl_key=FILE")),
         };
-        if self.user.is_some() {
-            tracing::warn!("the option -u is ignored: start the server as that user");
-        }
+        self.ignored.warn();
         Ok(settings)
     }
 
@@ -339,6 +305,10 @@ mod tests {
             (&["--eviction", "best"], "unknown policy"),
             (&["--tree", "oak"], "unknown kind of tree"),
             (&["-o", "idle_timeout=x"], "number of seconds"),
+            (&["-c", "0"], "at least 1"),
+            (&["-t", "0"], "at least 1"),
+            (&["-a", "789"], "permissions in octal"),
+            (&["-a", "1777"], "permissions in octal"),
         ] {
             let error = settings(words).unwrap_err();
             assert!(error.contains(expected), "{error}");
