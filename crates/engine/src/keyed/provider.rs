@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Constraint, Constraints};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -21,12 +22,15 @@ pub(crate) struct KeyedProvider {
     view: KeyedView,
     /// The columns of the table, followed by the encoded key if the statement changes rows.
     schema: SchemaRef,
+    /// The primary key, which determines the other columns in `GROUP BY` and in correlated subqueries.
+    constraints: Constraints,
 }
 
 impl KeyedProvider {
     pub(crate) fn new(table: Arc<KeyedTable>, view: KeyedView) -> Self {
         Self {
             schema: Arc::clone(table.schema()),
+            constraints: primary_key(&table),
             table,
             view,
         }
@@ -38,16 +42,26 @@ impl KeyedProvider {
         fields.push(Arc::new(Field::new(ADDRESS, DataType::BinaryView, false)));
         Self {
             schema: Arc::new(Schema::new(fields)),
+            constraints: primary_key(&table),
             table,
             view,
         }
     }
 }
 
+fn primary_key(table: &KeyedTable) -> Constraints {
+    let key = table.definition().key().to_vec();
+    Constraints::new_unverified(vec![Constraint::PrimaryKey(key)])
+}
+
 #[async_trait]
 impl TableProvider for KeyedProvider {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
     }
 
     fn table_type(&self) -> TableType {

@@ -12,9 +12,10 @@ use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, ArrayRef, Datum, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use datafusion::arrow::compute::kernels::numeric::{add, mul, neg, sub};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
@@ -153,6 +154,18 @@ impl ScalarUDFImpl for CheckedArithmetic {
         true
     }
 
+    /// Returns NULL if an operand is NULL, so that what has to be a constant is one.
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let is_null = |arg: &Expr| matches!(arg, Expr::Literal(value, _) if value.is_null());
+        match args.first() {
+            Some(first) if args.iter().any(is_null) => {
+                let null = ScalarValue::try_from(context.get_data_type(first)?)?;
+                Ok(ExprSimplifyResult::Simplified(Expr::Literal(null, None)))
+            }
+            _ => Ok(ExprSimplifyResult::Original(args)),
+        }
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (self.operation, args.args.as_slice()) {
             (ArithmeticOperation::Add, [left, right]) => apply(left, right, add),
@@ -162,7 +175,7 @@ impl ScalarUDFImpl for CheckedArithmetic {
             (ArithmeticOperation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
             (ArithmeticOperation::Negate, [ColumnarValue::Scalar(value)]) => {
                 let negated = neg(&*value.to_array()?)?;
-                datafusion::common::ScalarValue::try_from_array(&negated, 0).map(ColumnarValue::Scalar)
+                ScalarValue::try_from_array(&negated, 0).map(ColumnarValue::Scalar)
             }
             (ArithmeticOperation::Negate, [ColumnarValue::Array(values)]) => neg(values.as_ref())
                 .map(ColumnarValue::Array)

@@ -25,12 +25,19 @@ type F16 = <Float16Type as ArrowPrimitiveType>::Native;
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CanonicalFloat {
     signature: Signature,
+    /// The call has the name of its argument.
+    keeps_name: bool,
 }
 
-static CANONICAL: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(CanonicalFloat { signature }))
-});
+static CANONICAL: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(false));
+static CANONICAL_ARGUMENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(true));
+
+fn function(keeps_name: bool) -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::new_from_impl(CanonicalFloat {
+        signature: Signature::any(1, Volatility::Immutable),
+        keeps_name,
+    }))
+}
 
 /// Returns true for the function that makes floats canonical.
 pub(crate) fn is_canonical(function: &ScalarFunction) -> bool {
@@ -47,10 +54,20 @@ pub(crate) fn without_sign_of_zero(expr: &Expr) -> &Expr {
 
 /// Returns an expression of floats with one zero and one NaN.
 pub(super) fn canonical(expr: Expr) -> Expr {
+    called(expr, &CANONICAL)
+}
+
+/// Returns an argument of an aggregate with one zero and one NaN. The aggregate keeps its name without an
+/// alias, behind which DataFusion's rule for aggregates of one distinct argument does not find it.
+pub(super) fn canonical_argument(expr: Expr) -> Expr {
+    called(expr, &CANONICAL_ARGUMENT)
+}
+
+fn called(expr: Expr, function: &Arc<ScalarUDF>) -> Expr {
     match expr {
         Expr::Literal(value, metadata) => Expr::Literal(canonical_value(value), metadata),
         Expr::ScalarFunction(function) if is_canonical(&function) => Expr::ScalarFunction(function),
-        other => Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&CANONICAL), vec![other])),
+        other => Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), vec![other])),
     }
 }
 
@@ -216,6 +233,14 @@ pub(super) fn case(case: Case) -> Expr {
 impl ScalarUDFImpl for CanonicalFloat {
     fn name(&self) -> &'static str {
         "canonical_float"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(match args {
+            [value] if self.keeps_name => value.schema_name().to_string(),
+            [value] => format!("{}({})", self.name(), value.schema_name()),
+            _ => self.name().to_owned(),
+        })
     }
 
     fn signature(&self) -> &Signature {

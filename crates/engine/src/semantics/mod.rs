@@ -13,6 +13,7 @@ mod floats;
 mod numbers;
 mod rules;
 mod sum;
+mod values;
 
 use std::sync::Arc;
 

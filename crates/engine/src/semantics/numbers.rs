@@ -13,6 +13,8 @@ use datafusion::sql::sqlparser::ast::{
     Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 
+use super::values::mark_cast;
+
 /// Digits of a decimal.
 const MOST_DIGITS: usize = 38;
 
@@ -131,7 +133,8 @@ fn double(digits: &str) -> Expr {
     }
 }
 
-/// Makes the decimal literals of a column of `VALUES` floats if it has a float.
+/// Makes the decimal literals of a column of `VALUES` floats if it has a float that its text shows; others
+/// are found when their types are known.
 fn unify(rows: &mut [Parens<Vec<Expr>>]) {
     let columns = rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
     for column in 0..columns {
@@ -140,6 +143,8 @@ fn unify(rows: &mut [Parens<Vec<Expr>>]) {
             let cells = rows.iter_mut().filter_map(|row| row.content.get_mut(column));
             cells.for_each(floats);
         }
+        let cells = rows.iter_mut().filter_map(|row| row.content.get_mut(column));
+        cells.for_each(mark_cast);
     }
 }
 

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, Between, Cast, InList, InSubquery};
+use datafusion::logical_expr::expr::{AggregateFunction, Between, Cast, InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -20,8 +20,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{arithmetic, checked, negated};
-use super::floats::{self, canonical, is_float};
+use super::floats::{self, canonical, canonical_argument, is_float};
 use super::numbers::float_literal;
+use super::values;
 
 /// The pass before the coercion of types.
 #[derive(Debug)]
@@ -39,6 +40,10 @@ impl AnalyzerRule for BeforeCoercion {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let rewritten = plan.transform_up_with_subqueries(|plan| match plan {
             LogicalPlan::Union(union) => union_of(union).map(Transformed::yes),
+            LogicalPlan::Values(values) => {
+                let plan = LogicalPlan::Values(values::with_floats(values)?);
+                each_expression(plan, before)
+            }
             other => each_expression(other, before),
         });
         rewritten.data()
@@ -88,7 +93,7 @@ fn is_comparison(op: Operator) -> bool {
 
 /// Returns the type of floats that expressions of these types meet in; none unless there are floats and
 /// decimals among them.
-fn meeting<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataType> {
+pub(super) fn meeting<'a>(types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataType> {
     let decimals = types.clone().any(DataType::is_decimal);
     let mut floats = types.filter(|data_type| is_float(data_type));
     let first = floats.next().filter(|_| decimals)?;
@@ -120,7 +125,7 @@ fn cast(expr: Expr, to: &DataType) -> Expr {
 
 /// Returns the type of an expression; that of NULL if it has none, which the type coercion reports as an
 /// error.
-fn type_of(expr: &Expr, schema: &DFSchema) -> DataType {
+pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> DataType {
     expr.get_type(schema).unwrap_or(DataType::Null)
 }
 
@@ -165,6 +170,9 @@ fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Case(case) => before_case(case, schema),
         Expr::ScalarFunction(mut function) => {
+            if function.name() == "round" {
+                return Ok(round_to_literal(function));
+            }
             let decimal =
                 |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.data_type().is_decimal());
             if !function.args.iter().any(decimal) {
@@ -182,6 +190,19 @@ fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
+}
+
+/// Gives the second argument of `round` the type that it is cast to otherwise: the type of the result depends
+/// on the literal, which a cast conceals until it is folded, when what surrounds it has been given its type.
+fn round_to_literal(mut function: ScalarFunction) -> Transformed<Expr> {
+    if let Some(Expr::Literal(value, _)) = function.args.get_mut(1)
+        && let ScalarValue::Int64(Some(digits)) = value
+        && let Ok(digits) = i32::try_from(*digits)
+    {
+        *value = ScalarValue::Int32(Some(digits));
+        return Transformed::yes(Expr::ScalarFunction(function));
+    }
+    Transformed::no(Expr::ScalarFunction(function))
 }
 
 fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
@@ -296,9 +317,11 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             _ => Transformed::no(Expr::Case(case)),
         },
         Expr::AggregateFunction(AggregateFunction { func, mut params }) if params.distinct => {
-            for arg in &mut params.args {
+            // The values that are sorted by have to be those that are distinct.
+            let sorted = params.order_by.iter_mut().map(|sort| &mut sort.expr);
+            for arg in params.args.iter_mut().chain(sorted) {
                 if of_floats(arg) && !matches!(arg, Expr::Literal(..)) {
-                    *arg = canonical(std::mem::replace(arg, Expr::Literal(ScalarValue::Null, None)));
+                    *arg = canonical_argument(std::mem::replace(arg, Expr::Literal(ScalarValue::Null, None)));
                 }
             }
             Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params }))

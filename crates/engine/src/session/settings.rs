@@ -16,6 +16,27 @@ use crate::threads::MOST_THREADS;
 /// Prefix of the engine's own settings.
 const PREFIX: &str = "halocline.";
 
+/// Settings of DataFusion that a session cannot change, and what to do instead: they have no effect here, or
+/// would change what statements mean or lose the order of their rows.
+const FIXED: [(&str, &str); 4] = [
+    (
+        "datafusion.sql_parser.dialect",
+        "statements are read in DataFusion's generic dialect",
+    ),
+    (
+        "datafusion.sql_parser.enable_ident_normalization",
+        "quote names that are not in lower case",
+    ),
+    (
+        "datafusion.sql_parser.parse_float_as_decimal",
+        "write a literal with an exponent, as 1.5e0, for a double",
+    ),
+    (
+        "datafusion.optimizer.enable_piecewise_merge_join",
+        "its plans lose the order that ORDER BY asks for",
+    ),
+];
+
 impl DatabaseSession {
     /// Runs `SET` or `RESET`.
     ///
@@ -53,6 +74,12 @@ impl DatabaseSession {
             }
             _ => String::new(),
         };
+        if let Some((name, instead)) = FIXED.iter().find(|(name, _)| *name == setting) {
+            return Err(EngineError::Unsupported {
+                what: format!("changing {name}"),
+                instead: (*instead).into(),
+            });
+        }
         let partitions = self.target_partitions();
         self.context.execute_logical_plan(plan).await?;
         let set = self.target_partitions();

@@ -143,6 +143,32 @@ async fn literals_have_the_type_that_they_look_like() {
         .await,
         ["Float64"]
     );
+    // Floats that the text does not show, and casts to decimals that it has.
+    for (rows, kind) in [
+        ("(1.5), (sqrt(2))", "Float64"),
+        ("(1.5), (exp(-50)), (NULL)", "Float64"),
+        ("(1), (1.5), (arrow_cast('NaN', 'Float32'))", "Float32"),
+        ("(1.5), (CAST(sqrt(2) AS DECIMAL(30,15)))", "Decimal128(30, 15)"),
+        (
+            "(CAST(sqrt(2) AS DECIMAL(5,2))), (sqrt(2)::decimal(5,2))",
+            "Decimal128(5, 2)",
+        ),
+        ("(+(sqrt(2)::decimal(30,15))), (1.5)", "Decimal128(30, 15)"),
+    ] {
+        let text = format!("SELECT arrow_typeof(column1) FROM (VALUES {rows}) LIMIT 1");
+        assert_eq!(query(&db, &text).await, [kind], "{rows}");
+    }
+    run(&db, "CREATE TABLE e (x DOUBLE)").await;
+    run(
+        &db,
+        "INSERT INTO e VALUES (1.5), (exp(-50)), (arrow_cast('NaN', 'Float64'))",
+    )
+    .await;
+    assert_eq!(
+        query(&db, "SELECT x = exp(-50), isnan(x) FROM e ORDER BY x").await,
+        ["true|false", "false|false", "false|true"]
+    );
+    run(&db, "DROP TABLE e").await;
     // Names of columns are what is written.
     run(&db, "CREATE TABLE c AS SELECT 1.5 AS d, 1e0 AS f, 3 / 2.0").await;
     let columns = query(
@@ -270,4 +296,87 @@ async fn star_joins_know_decimal_literals() {
         run(&db, "SET halocline.star_join = off").await;
         assert_eq!((star.len(), &star), (3, &query(&db, text).await), "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rounded_decimals_have_one_type() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (a BIGINT, d DECIMAL(20,5))").await;
+    run(&db, "INSERT INTO t VALUES (0, 1.23456), (2, -2.5), (3, NULL)").await;
+    for (text, rows) in [
+        (
+            "SELECT CASE WHEN a = 0 THEN 100.0 ELSE round(d, 2) END FROM t ORDER BY a",
+            vec!["100.00", "-2.50", "NULL"],
+        ),
+        (
+            "SELECT a, CASE WHEN a = 0 THEN 100.0 ELSE round((1.0 - (a::numeric / a)) * 100, 2) END FROM t \
+             WHERE a > 0 AND (1.0 - (a::numeric / a)) * 100 < 95.0 ORDER BY a",
+            vec!["2|0.00", "3|0.00"],
+        ),
+        (
+            "SELECT round(d, 1), count(*) FROM t GROUP BY round(d, 1) HAVING round(d, 1) > 0",
+            vec!["1.2|1"],
+        ),
+        ("SELECT round(d, 1) FROM t WHERE round(d, 1) = -2.5", vec!["-2.5"]),
+        (
+            "SELECT coalesce(round(d, -1), 7.25) FROM t ORDER BY a",
+            vec!["0.00", "0.00", "7.25"],
+        ),
+    ] {
+        assert_eq!(query(&db, text).await, rows, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aggregates_of_distinct_floats_are_sorted() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (a INT, x DOUBLE)").await;
+    run(
+        &db,
+        "INSERT INTO t VALUES (1, 2e0), (2, -0e0), (3, 0e0), (4, 2e0), (5, NULL)",
+    )
+    .await;
+    for (text, row) in [
+        (
+            "array_agg(DISTINCT x ORDER BY x DESC NULLS LAST)",
+            "[2.0, 0.0, NULL]",
+        ),
+        (
+            "array_agg(DISTINCT x ORDER BY x) FILTER (WHERE x IS NOT NULL)",
+            "[0.0, 2.0]",
+        ),
+        ("approx_median(DISTINCT x)", "1.000000000e0"),
+        ("count(DISTINCT x)", "2"),
+        ("count(DISTINCT x), sum(DISTINCT x)", "2|2.000000000e0"),
+    ] {
+        assert_eq!(one(&db, &format!("SELECT {text} FROM t")).await, row, "{text}");
+    }
+    let groups = "SELECT x, count(DISTINCT x), array_agg(DISTINCT a ORDER BY a) FROM t WHERE x = x GROUP BY x ORDER BY x";
+    assert_eq!(
+        query(&db, groups).await,
+        ["0.000000000e0|1|[2, 3]", "2.000000000e0|1|[1, 4]"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arithmetic_with_null_is_a_constant() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT v FROM generate_series(1, 3) AS s(v)",
+    )
+    .await;
+    for text in [
+        "SELECT nth_value(v, v * NULL) OVER (ORDER BY v) FROM t",
+        "SELECT v + NULL FROM t",
+        "SELECT NULL - v FROM t",
+        "SELECT v << NULL FROM t",
+        "SELECT -(v * NULL) FROM t",
+    ] {
+        assert_eq!(query(&db, text).await, ["NULL", "NULL", "NULL"], "{text}");
+    }
+    assert_eq!(
+        one(&db, "SELECT arrow_typeof(v * NULL) FROM t LIMIT 1").await,
+        "Int64"
+    );
 }

@@ -274,3 +274,51 @@ async fn definitions_change() {
         Some(EngineError::InTransaction { .. })
     ));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_determine_the_other_columns() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE p (a int, b int, name text, PRIMARY KEY (a, b))",
+    )
+    .await;
+    run(&db, "CREATE TABLE q (id int PRIMARY KEY, name text)").await;
+    run(&db, "CREATE TABLE f (a int, b int, x int)").await;
+    run(&db, "INSERT INTO p VALUES (1, 1, 'x'), (1, 2, 'x'), (2, 1, NULL)").await;
+    run(&db, "INSERT INTO q VALUES (1, 'one'), (2, NULL)").await;
+    run(
+        &db,
+        "INSERT INTO f VALUES (1, 1, 10), (1, 1, 20), (1, 2, 5), (2, 1, 7), (3, 3, 1)",
+    )
+    .await;
+    for (text, rows) in [
+        (
+            "SELECT p.a, p.b, name, sum(x) FROM p JOIN f ON p.a = f.a AND p.b = f.b GROUP BY p.a, p.b ORDER BY 1, 2",
+            vec!["1|1|x|30", "1|2|x|5", "2|1|NULL|7"],
+        ),
+        (
+            "SELECT q.id, q.name, count(*) FROM f LEFT JOIN q ON q.id = f.a GROUP BY q.id ORDER BY 1",
+            vec!["1|one|3", "2|NULL|1", "NULL|NULL|1"],
+        ),
+        (
+            "SELECT x, (SELECT name FROM q WHERE q.id = f.a) FROM f ORDER BY x",
+            vec!["1|NULL", "5|one", "7|NULL", "10|one", "20|one"],
+        ),
+        (
+            "SELECT name, count(*) FROM p GROUP BY a, b, name ORDER BY a, b",
+            vec!["x|1", "x|1", "NULL|1"],
+        ),
+        ("SELECT DISTINCT a, name FROM p ORDER BY a", vec!["1|x", "2|NULL"]),
+    ] {
+        assert_eq!(query(&db, text).await, rows, "{text}");
+    }
+    // A part of a key does not determine anything.
+    let message = error(&db, "SELECT a, name FROM p GROUP BY a").await;
+    assert!(
+        message.contains("must appear in the GROUP BY clause"),
+        "{message}"
+    );
+    let message = error(&db, "SELECT x, (SELECT name FROM p WHERE p.a = f.a) FROM f").await;
+    assert!(message.contains("must be aggregated"), "{message}");
+}

@@ -292,3 +292,19 @@ fn opening_what_is_not_there_is_told() {
         "an existing file is not overwritten"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_that_change_what_statements_mean_are_refused() {
+    let (_dir, db) = new_pool();
+    for text in [
+        "SET datafusion.sql_parser.dialect = 'PostgreSQL'",
+        "SET datafusion.sql_parser.enable_ident_normalization = false",
+        "SET datafusion.sql_parser.parse_float_as_decimal = false",
+        "RESET datafusion.sql_parser.parse_float_as_decimal",
+        "SET datafusion.optimizer.enable_piecewise_merge_join = true",
+    ] {
+        let message = error(&db, text).await;
+        assert!(message.contains("is not supported; "), "{text}: {message}");
+    }
+    assert_eq!(query(&db, "SELECT 0.1 + 0.2 = 0.3").await, ["true"]);
+}
