@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider, UrlTableFactory,
 };
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
 
 use super::damaged::DamagedTable;
@@ -32,10 +32,15 @@ impl MissingTables {
         names.push(name.to_owned());
     }
 
-    /// Returns the name that was looked up first.
-    pub(crate) fn first(&self) -> Option<String> {
+    /// Returns the name whose absence is the cause of an error of the planner, which also looks for tables
+    /// of the names of table functions.
+    pub(crate) fn cause(&self, error: &DataFusionError) -> Option<String> {
+        let DataFusionError::Plan(text) = error.find_root() else {
+            return None;
+        };
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.first().cloned()
+        let is_named = |name: &&String| text.starts_with("table '") && text.ends_with(&format!("{name}' not found"));
+        names.iter().find(is_named).cloned()
     }
 }
 

@@ -88,9 +88,9 @@ impl StatementPlanner {
     pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
         semantics::refine(&mut statement);
         let planned = self.state().statement_to_plan(statement).await;
-        planned.map_err(|error| match self.missing.first() {
-            Some(name) if matches!(error.find_root(), DataFusionError::Plan(_)) => self.no_table(&name),
-            _ => error.into(),
+        planned.map_err(|error| match self.missing.cause(&error) {
+            Some(name) => self.no_table(&name),
+            None => error.into(),
         })
     }
 

@@ -10,12 +10,12 @@ use std::sync::{Arc, PoisonError};
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use halocline_columns::{Table, TableWriter, delete_rows};
-use halocline_elf::refresh_index;
+use halocline_elf::{ElfError, refresh_index};
 use halocline_store::DecidedBatch;
 
 use super::Transaction;
 use crate::EngineError;
-use crate::catalog::{LOG_OBJECT, OpenTable};
+use crate::catalog::{LOG_OBJECT, OpenTable, index_object};
 use crate::compaction_thread;
 use crate::delta::{TableChanges, TableDelta, encode};
 use crate::tuning::EngineFault;
@@ -187,7 +187,7 @@ impl Transaction {
     }
 
     /// Brings the indexes of all touched tables up to date: new segments get an Elf, those of gone segments
-    /// go.
+    /// go. An index on a column whose new values have no codes is dropped.
     fn refresh_indexes(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         let options = self.engine.index_options();
         for uid in std::mem::take(&mut self.touched) {
@@ -199,7 +199,15 @@ impl Transaction {
             let objects = Arc::clone(self.objects());
             for index in objects.indexes() {
                 if index.table.as_deref() == Some(table.name()) {
-                    refresh_index(&self.txn, &table, &index.name, &options, cancel)?;
+                    match refresh_index(&self.txn, &table, &index.name, &options, cancel) {
+                        // Rows have values now that have no codes. They were acknowledged, so the index goes.
+                        Err(ElfError::NotIndexable { .. }) => {
+                            self.txn.remove(&index_object(&index.name))?;
+                        }
+                        refreshed => {
+                            refreshed?;
+                        }
+                    }
                 }
             }
         }

@@ -308,3 +308,39 @@ async fn settings_that_change_what_statements_mean_are_refused() {
     }
     assert_eq!(query(&db, "SELECT 0.1 + 0.2 = 0.3").await, ["true"]);
 }
+
+#[tokio::test]
+async fn an_index_goes_when_its_column_cannot_have_codes_any_more() {
+    let (_dir, db) = new_pool();
+    for statement in [
+        "CREATE TABLE t (a BIGINT, b INT)",
+        "INSERT INTO t SELECT v, CAST(v AS INT) FROM generate_series(1, 1000) AS s(v)",
+        "CREATE TABLE one AS SELECT 1 AS one",
+        "CREATE INDEX narrow ON t USING elf (b)",
+        "CREATE INDEX wide ON t USING elf (a, b)",
+        // NULL and all values of 64 bits are more than 64 bits can number.
+        "INSERT INTO t VALUES (-9223372036854775808, 1), (9223372036854775807, 2), (NULL, 3)",
+        "CREATE TABLE two AS SELECT 2 AS two",
+        "INSERT INTO t VALUES (5, 5)",
+    ] {
+        run(&db, statement).await;
+    }
+    let rows = query(&db, "SELECT a FROM t WHERE b < 3 ORDER BY a").await;
+    assert_eq!(rows, ["-9223372036854775808", "1", "2", "9223372036854775807"]);
+    let text = error(&db, "DROP INDEX wide").await;
+    assert!(text.contains("wide"), "{text}");
+    run(&db, "DROP INDEX narrow").await;
+}
+
+#[tokio::test]
+async fn errors_of_queries_with_table_functions_are_their_own() {
+    let (_dir, db) = new_pool();
+    for (statement, wanted) in [
+        ("SELECT 'b' * v FROM generate_series(1, 3) AS s(v)", "Cannot coerce arithmetic"),
+        ("SELECT v FROM generate_series(1, 3) AS s(v), nothing", "there is no table 'nothing'"),
+        ("SELECT v FROM nothing, generate_series(1, 3) AS s(v)", "there is no table 'nothing'"),
+    ] {
+        let text = error(&db, statement).await;
+        assert!(text.contains(wanted), "{text}");
+    }
+}

@@ -21,6 +21,9 @@ use crate::plan::worker::keep;
 /// The generation of a filter that has not been set yet.
 const UNSET: u64 = 1;
 
+/// A filter on the output of a scan, with the keys of the join that sets it.
+type FilterWithKeys = (Arc<dyn PhysicalExpr>, Option<Arc<BuildKeys>>);
+
 /// The dynamic filters of a scan, on its output.
 #[derive(Debug)]
 pub(in crate::plan) struct DynamicFilters {
@@ -54,8 +57,8 @@ struct ActiveFilter {
 pub(in crate::plan) struct ActiveFilters(Vec<Arc<ActiveFilter>>);
 
 impl DynamicFilters {
-    /// Makes the filters of expressions, with the keys of the joins that set them.
-    pub(super) fn new(filters: Vec<(Arc<dyn PhysicalExpr>, Option<Arc<BuildKeys>>)>) -> Self {
+    /// Makes them of expressions.
+    pub(super) fn new(filters: Vec<FilterWithKeys>) -> Self {
         let of = |(expr, keys)| DynamicFilter {
             expr,
             keys,
