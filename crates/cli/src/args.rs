@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Compact(CompactArgs),
     /// Compact, then give free space back to the file system
     Vacuum(VacuumArgs),
-    /// Predict what each placement of an index would cost, and pick one
+    /// Propose indexes for queries, or a placement for an index
     Advise(AdviseArgs),
     /// Ordered trees of keys and values: create, put, get, scan, del, load, check, stats
     Kv(KvArgs),

@@ -11,8 +11,8 @@ use datafusion::error::{DataFusionError, Result};
 
 use halocline_pool::VerifyMode;
 
-use crate::advise::selections::SelectionRecorder;
 use crate::duration::parse_duration;
+use crate::plan::ScanRecorder;
 use crate::size;
 
 /// Default time that a writing statement waits for another writer.
@@ -239,8 +239,8 @@ pub(crate) struct SessionSettings {
     pub(crate) scrub: Option<u64>,
     /// `halocline.lock_wait`.
     pub(crate) lock_wait: LockWait,
-    /// Records the selections of statements that are only planned.
-    pub(crate) recorder: Option<Arc<SelectionRecorder>>,
+    /// Records the table references of statements that are only planned.
+    pub(crate) recorder: Option<Arc<dyn ScanRecorder>>,
 }
 
 /// Reads a number of bytes, or `unlimited`.

@@ -14,6 +14,7 @@ use halocline_media::{Dram, Medium, MediumAccess, MediumBackend, keep_little_hea
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 use crate::advise::advice::{IndexAdvice, advise, medium_of};
+use crate::advise::indexes::{IndexSetAdvice, IndexSetOptions, WorkloadQuery, advise_indexes};
 use crate::background::Background;
 use crate::cancel::NEVER;
 use crate::catalog::CatalogCache;
@@ -423,6 +424,22 @@ impl Database {
         medium: Option<&EmulatedSpec>,
     ) -> Result<IndexAdvice, EngineError> {
         advise(&self.session, &self.engine, index, statements, dram, medium).await
+    }
+
+    /// Proposes a set of indexes for a workload within a space budget, and predicts for each query what it
+    /// gains, or why no index pays. The queries are planned and not run; nothing is changed. Indexes are
+    /// forecast from a sample of the rows of each table, so the time is bounded. Dropping the future ends the
+    /// work. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The workload has no query; a weight is not positive; a query cannot be planned, which is named by its
+    /// label; a table cannot be read.
+    pub async fn advise_indexes(
+        &self,
+        workload: &[WorkloadQuery],
+        options: &IndexSetOptions,
+    ) -> Result<IndexSetAdvice, EngineError> {
+        advise_indexes(&self.session, &self.engine, workload, options).await
     }
 
     /// Drops a table with its indexes or, if there is no table of that name, an index. Returns a message.

@@ -62,6 +62,9 @@ mod tuning;
 mod write;
 
 pub use advise::advice::IndexAdvice;
+pub use advise::indexes::{
+    IndexSetAdvice, IndexSetOptions, ProposedIndex, QueryForecast, UnusedIndex, WorkloadQuery,
+};
 pub use builder::DatabaseBuilder;
 pub use config::{Compaction, IndexMode};
 pub use database::Database;

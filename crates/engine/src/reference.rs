@@ -30,7 +30,7 @@ const fn sql(names: &'static [&'static str], arrow: &'static str) -> SqlType {
 }
 
 /// All kinds of statements, in the order of the reference.
-pub const STATEMENTS: [StatementForm; 29] = [
+pub const STATEMENTS: [StatementForm; 30] = [
     form("SELECT", "SELECT 1"),
     form("EXPLAIN", "EXPLAIN SELECT 1"),
     form("DESCRIBE", "DESCRIBE t"),
@@ -54,6 +54,7 @@ pub const STATEMENTS: [StatementForm; 29] = [
     form("CREATE INDEX", "CREATE INDEX i ON t USING elf (a)"),
     form("ALTER INDEX", "ALTER INDEX i SET (placement = 'hybrid')"),
     form("DROP INDEX", "DROP INDEX i"),
+    form("ADVISE", "ADVISE INDEXES FOR (SELECT a FROM t WHERE a = 1)"),
     form("BEGIN", "BEGIN"),
     form("COMMIT", "COMMIT"),
     form("ROLLBACK", "ROLLBACK"),
@@ -129,6 +130,7 @@ mod tests {
             Statement::Plan(parsed) | Statement::Setting(parsed) => planned(parsed),
             Statement::CopyTo(_) => "COPY TO",
             Statement::ShowIndexes => "SHOW INDEXES",
+            Statement::Advise(_) => "ADVISE",
             Statement::External(_) => "CREATE EXTERNAL TABLE",
             Statement::CreateTable { .. } | Statement::CreateKeyedAs { .. } => "CREATE TABLE AS",
             Statement::NewTable { .. } => "CREATE TABLE",

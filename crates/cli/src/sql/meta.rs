@@ -32,6 +32,7 @@ Statements end with a semicolon. Besides SELECT:
   SHOW INDEXES                             with what of them is in DRAM
   ALTER INDEX i SET (placement = 'static', dram = '64MiB')
   EXPLAIN SELECT …                         shows whether an index is used, and why not
+  ADVISE INDEXES FOR (SELECT …)            proposes indexes, and says why none pays
   SET halocline.index = off | auto | force
   SET halocline.compaction = off | auto
   SET halocline.dram_budget = '256MiB'     for the copies of all indexes

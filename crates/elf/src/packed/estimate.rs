@@ -8,11 +8,11 @@ use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
 /// Most lists that are read, whatever the size of the index.
-const LISTS: usize = 32;
+pub(crate) const LISTS: usize = 32;
 /// Size of the sample of a list's children.
 const SAMPLED: usize = 8;
 /// Least rows per list below which its own values usually separate them, so that no list is below it.
-const LEAF_ROWS: f64 = 2.0;
+pub(crate) const LEAF_ROWS: f64 = 2.0;
 
 /// Estimates the rows that match and the lists that a selection visits; reads the heads of about [`LISTS`]
 /// lists at most.

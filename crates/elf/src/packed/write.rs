@@ -18,9 +18,9 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 
 /// A subtree of up to this many rows is one leaf list: its values are found with one or two vectors.
-const LEAF_ROWS: usize = 32;
+pub(crate) const LEAF_ROWS: usize = 32;
 /// A list in which no value has more rows than this is a leaf list, however long.
-const LEAF_RUN: usize = 3;
+pub(crate) const LEAF_RUN: usize = 3;
 /// Rows that one task writes.
 const TASK_ROWS: usize = 1 << 16;
 

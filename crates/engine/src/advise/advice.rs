@@ -140,7 +140,7 @@ async fn record(
         recorder.next_statement();
         if let Statement::Plan(parsed) = statement::parse(text, &[]).map_err(wrong)? {
             session
-                .plan_only(catalog, parsed, &recorder)
+                .plan_only(catalog, parsed, Arc::<SelectionRecorder>::clone(&recorder))
                 .await
                 .map_err(wrong)?;
         }
@@ -199,14 +199,7 @@ fn describe(spec: &EmulatedSpec) -> String {
 }
 
 fn statement_for(name: &str, advice: &Advice) -> String {
-    let plain = |name: &str| {
-        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit())
-    };
-    let name = match plain(name) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    };
+    let name = quoted(name);
     let placement = advice.picked().placement;
     match placement {
         Placement::SlowOnly => format!("ALTER INDEX {name} SET (placement = '{placement}')"),
@@ -214,5 +207,14 @@ fn statement_for(name: &str, advice: &Advice) -> String {
             "ALTER INDEX {name} SET (placement = '{placement}', dram = '{}')",
             size::exact(advice.dram)
         ),
+    }
+}
+
+/// Returns a name as SQL reads it.
+pub(super) fn quoted(name: &str) -> String {
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    match name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
     }
 }

@@ -7,5 +7,6 @@
 
 pub(crate) mod advice;
 pub(crate) mod auto;
+pub(crate) mod indexes;
 pub(crate) mod selections;
 mod synthetic;

@@ -7,7 +7,9 @@ use arrow_schema::FieldRef;
 use halocline_columns::CodePredicate;
 use halocline_elf::{Query, TableIndex};
 
+use crate::catalog::OpenIndex;
 use crate::filter::{ColumnCondition, both};
+use crate::plan::{AccessPath, RecordedScan, ScanRecorder};
 
 /// A selection: its conditions, each with the field of its column.
 #[derive(Debug, Clone)]
@@ -88,24 +90,31 @@ impl SelectionRecorder {
         self.recorded().0 += 1;
     }
 
-    /// Returns the name of the index.
-    pub(crate) fn index(&self) -> &str {
-        &self.index
+    /// Returns the recorded selections and forgets them.
+    pub(crate) fn take(&self) -> Vec<RecordedSelection> {
+        std::mem::take(&mut self.recorded().1)
     }
+}
 
-    /// Records a selection of the current statement, and whether the planner chose the index for it.
-    pub(crate) fn record(&self, selection: IndexSelection, chosen: bool) {
+impl ScanRecorder for SelectionRecorder {
+    fn record_scan(&self, scan: &RecordedScan<'_>) {
+        let is_it = |index: &OpenIndex| index.name == self.index && index.index.is_ok();
+        let Some(number) = scan.open.indexes.iter().position(is_it) else {
+            return;
+        };
+        let Some(selection) = scan.filters.index_selection(number, scan.open) else {
+            return;
+        };
         let mut recorded = self.recorded();
         let statement = recorded.0;
         recorded.1.push(RecordedSelection {
             statement,
             selection,
-            chosen,
+            chosen: matches!(scan.path, AccessPath::Index { number: chosen, .. } if *chosen == number),
         });
     }
 
-    /// Returns the recorded selections and forgets them.
-    pub(crate) fn take(&self) -> Vec<RecordedSelection> {
-        std::mem::take(&mut self.recorded().1)
+    fn needs_every_scan(&self) -> bool {
+        false
     }
 }

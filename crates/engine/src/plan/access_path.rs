@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_elf::TableIndex;
+use halocline_elf::{Estimate, TableIndex};
 
 use super::conditions::{Filters, IndexPushdown, RemainingFilters};
 use super::cost;
@@ -45,12 +45,12 @@ pub(crate) struct ScanRequest<'a> {
 }
 
 /// An index that can answer some of the filters, with its estimates.
-struct IndexCandidate {
-    number: usize,
+pub(super) struct IndexCandidate {
+    pub(super) number: usize,
     index: Arc<TableIndex>,
     pushdown: IndexPushdown,
     rows: f64,
-    cost: f64,
+    pub(super) cost: f64,
 }
 
 /// Chooses the access path with the lowest estimated cost, within what `halocline.index` allows.
@@ -119,7 +119,7 @@ pub(crate) fn choose_access_path(
 }
 
 /// Estimates rows and cost of the access through an index.
-fn evaluate(
+pub(super) fn evaluate(
     open: &OpenTable,
     filters: &Filters,
     request: &ScanRequest<'_>,
@@ -129,30 +129,12 @@ fn evaluate(
 ) -> Result<IndexCandidate, EngineError> {
     let remaining = filters.remaining(&pushdown.answered, open.table.segments().len());
     let (mut rows, mut cost) = (0.0, 0.0);
-    for (at, segment) in open.table.segments().iter().enumerate() {
+    for at in 0..open.table.segments().len() {
         let elf = index.segments()[at].elf();
         let estimate = elf.estimate(&pushdown.predicates[at])?;
-        let adjacent = cost::adjacent_share(estimate);
-        cost += cost::elf(estimate, elf.is_clustered());
-        cost += cost::fetch(
-            segment,
-            remaining.kernels[at].iter().map(|(column, _)| *column),
-            estimate.rows,
-            adjacent,
-        );
-        let strings = &remaining.strings[at];
-        cost += cost::fetch(
-            segment,
-            strings.iter().map(|(column, _)| *column),
-            estimate.rows,
-            adjacent,
-        );
-        let selectivity = cost::kernel_selectivity(segment, &remaining.kernels[at])
-            * cost::string_selectivity(segment, strings);
-        let kept = estimate.rows * selectivity;
-        let columns = fetched_columns(open, request, &remaining).into_iter();
-        cost += cost::fetch(segment, columns, kept, adjacent * selectivity);
+        let (kept, own) = segment_cost(open, request, &remaining, at, estimate, elf.is_clustered());
         rows += kept;
+        cost += own;
     }
     Ok(IndexCandidate {
         number,
@@ -163,8 +145,38 @@ fn evaluate(
     })
 }
 
+/// Estimates the rows that a segment yields, and the cost of the access to it, through an index whose
+/// selection has this estimate.
+pub(super) fn segment_cost(
+    open: &OpenTable,
+    request: &ScanRequest<'_>,
+    remaining: &RemainingFilters,
+    at: usize,
+    estimate: Estimate,
+    is_clustered: bool,
+) -> (f64, f64) {
+    let segment = &open.table.segments()[at];
+    let (kernels, strings) = (&remaining.kernels[at], &remaining.strings[at]);
+    let adjacent = cost::adjacent_share(estimate);
+    let of_kernels = kernels.iter().map(|(column, _)| *column);
+    let of_strings = strings.iter().map(|(column, _)| *column);
+    let selectivity = cost::kernel_selectivity(segment, kernels) * cost::string_selectivity(segment, strings);
+    let kept = estimate.rows * selectivity;
+    let columns = fetched_columns(open, request, remaining).into_iter();
+    let cost = cost::elf(estimate, is_clustered)
+        + cost::fetch(segment, of_kernels, estimate.rows, adjacent)
+        + cost::fetch(segment, of_strings, estimate.rows, adjacent)
+        + cost::fetch(segment, columns, kept, adjacent * selectivity);
+    (kept, cost)
+}
+
 /// Estimates the cost of the scan if `rows` rows match.
-fn scan_cost(open: &OpenTable, remaining: &RemainingFilters, request: &ScanRequest<'_>, rows: f64) -> f64 {
+pub(super) fn scan_cost(
+    open: &OpenTable,
+    remaining: &RemainingFilters,
+    request: &ScanRequest<'_>,
+    rows: f64,
+) -> f64 {
     let total = open.table.rows().max(1) as f64;
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
         let own = rows * segment.rows() as f64 / total;
@@ -205,7 +217,7 @@ fn fetched_columns(open: &OpenTable, request: &ScanRequest<'_>, remaining: &Rema
 }
 
 /// Estimates the number of rows that pass the predicates on codes and strings.
-fn estimated_rows(open: &OpenTable, remaining: &RemainingFilters) -> f64 {
+pub(super) fn estimated_rows(open: &OpenTable, remaining: &RemainingFilters) -> f64 {
     let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
         segment.live_rows() as f64
             * cost::kernel_selectivity(segment, &remaining.kernels[number])

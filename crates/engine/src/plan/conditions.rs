@@ -108,6 +108,7 @@ pub(crate) fn dimension_space(index: &TableIndex, segment: usize, dimension: usi
 }
 
 /// The filters of a scan, separated by whether they can be translated to codes.
+#[derive(Debug, Clone)]
 pub(crate) struct Filters {
     /// Conditions on a single column, with their translations.
     pub(crate) conditions: Vec<(ColumnCondition, Arc<Translation>)>,

@@ -17,10 +17,10 @@ use super::conditions::{Filters, OnColumns, TranslationCache, dimension_space};
 use super::estimate::SelectionEstimate;
 use super::leaf::LeafExec;
 use super::morsels::{ScanMorsel, split};
+use super::recorder::{RecordedScan, ScanRecorder};
 use super::scan_node::{IndexLookup, PoolScan};
 use super::spec::{ResidualFilter, ScanSpec, address_field, external, with_address};
 use crate::EngineError;
-use crate::advise::selections::SelectionRecorder;
 use crate::cancel::CancelOnDrop;
 use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::{IndexMode, SessionSettings};
@@ -229,7 +229,7 @@ impl TableProvider for PoolTable {
             mode,
         };
         let path = choose_access_path(&self.open, &filters, &request).map_err(external)?;
-        self.record_selection(&filters, &path, recorder.as_deref());
+        self.record_selection(&filters, &request, &path, recorder.as_deref());
         let spec = self.spec(state, projection, &filters, &path)?;
         let target = state.config().target_partitions().max(1);
         let scan = match path {
@@ -267,26 +267,24 @@ impl PoolTable {
 
     /// Records the selection for a statement that is only planned, or for the workload of the index that
     /// answers it.
-    fn record_selection(&self, filters: &Filters, path: &AccessPath, recorder: Option<&SelectionRecorder>) {
-        let chosen = match path {
-            AccessPath::Index { number, .. } => Some(*number),
-            AccessPath::Scan { .. } => None,
-        };
-        match (recorder, chosen) {
-            (Some(recorder), _) => {
-                let index = |index: &OpenIndex| index.name == recorder.index() && index.index.is_ok();
-                if let Some(number) = self.open.indexes.iter().position(index)
-                    && let Some(selection) = filters.index_selection(number, &self.open)
-                {
-                    recorder.record(selection, chosen == Some(number));
-                }
-            }
-            (None, Some(number)) => {
-                let index = &self.open.indexes[number];
-                let selection = || filters.index_selection(number, &self.open);
-                index.placement.record(&index.name, selection);
-            }
-            (None, None) => {}
+    fn record_selection(
+        &self,
+        filters: &Filters,
+        request: &ScanRequest<'_>,
+        path: &AccessPath,
+        recorder: Option<&dyn ScanRecorder>,
+    ) {
+        if let Some(recorder) = recorder {
+            recorder.record_scan(&RecordedScan {
+                open: &self.open,
+                filters,
+                request,
+                path,
+            });
+        } else if let AccessPath::Index { number, .. } = path {
+            let index = &self.open.indexes[*number];
+            let selection = || filters.index_selection(*number, &self.open);
+            index.placement.record(&index.name, selection);
         }
     }
 

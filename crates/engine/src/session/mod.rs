@@ -30,13 +30,12 @@ pub(crate) use states::SessionStates;
 pub(crate) use times::{CacheUse, StatementTimes};
 
 use crate::EngineError;
-use crate::advise::selections::SelectionRecorder;
 use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::join_order::{JoinOrderRule, physical_rules};
-use crate::plan::{CountRule, DynamicFilterRule, LateMaterializationRule};
+use crate::plan::{CountRule, DynamicFilterRule, LateMaterializationRule, ScanRecorder};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
 use crate::stack;
@@ -279,8 +278,7 @@ impl DatabaseSession {
         Ok(files.publish_with(rows))
     }
 
-    /// Plans a statement that returns rows without running it, and records the selections that an index could
-    /// answer.
+    /// Plans a statement that returns rows without running it, and records what its scans select.
     ///
     /// # Errors
     /// It cannot be planned.
@@ -288,7 +286,7 @@ impl DatabaseSession {
         &self,
         catalog: &Arc<Catalog>,
         statement: Parsed,
-        recorder: &Arc<SelectionRecorder>,
+        recorder: Arc<dyn ScanRecorder>,
     ) -> Result<(), EngineError> {
         let mut planner = self.planner(catalog);
         planner.record(recorder);

@@ -25,10 +25,9 @@ use datafusion::sql::sqlparser::ast::{self, Query, visit_relations};
 
 use super::states::{SessionStates, StateLease};
 use super::{PlanShape, StatementTimes};
-use crate::advise::selections::SelectionRecorder;
 use crate::catalog::{CATALOG, Catalog, MissingTables, PoolCatalogList, SCHEMA};
 use crate::config::SessionSettings;
-use crate::plan::external;
+use crate::plan::{ScanRecorder, external};
 use crate::{EngineError, semantics};
 
 /// A planner of one statement; all of the statement sees one version of the database.
@@ -73,11 +72,12 @@ impl StatementPlanner {
         self.states.short(PlanShape::of(plan))
     }
 
-    /// Makes scans record the selections that an index could answer. The plans must not be run.
-    pub(super) fn record(&mut self, recorder: &Arc<SelectionRecorder>) {
+    /// Makes scans record what they select. The plans must not be run.
+    pub(super) fn record(&mut self, recorder: Arc<dyn ScanRecorder>) {
         let extensions = &mut self.lease.change().config_mut().options_mut().extensions;
         if let Some(settings) = extensions.get_mut::<SessionSettings>() {
-            settings.recorder = Some(Arc::clone(recorder));
+            settings.star_join.0 &= !recorder.needs_every_scan();
+            settings.recorder = Some(recorder);
         }
     }
 

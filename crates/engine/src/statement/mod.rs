@@ -1,5 +1,6 @@
 //! Statements: parsing, and execution of those that DataFusion does not run.
 
+mod advise;
 mod alter;
 mod compact;
 mod create_index;
@@ -38,8 +39,8 @@ pub(crate) use insert::insert_batch;
 pub(crate) use keyed_import::{import_keyed, insert_keyed_batch};
 pub(crate) use keyed_rows::find_keyed;
 pub(crate) use parameters::{bind as bind_parameters, bind_some};
-pub(crate) use parse::{Statement, classify, parse, parse_unbound};
+pub(crate) use parse::{InsertSource, Statement, classify, parse, parse_unbound};
 pub(crate) use place_index::{PlacementSpec, place_now, set_placement};
 pub(crate) use run::{TextRun, run, run_boxed};
 pub(crate) use space::{AFTER_LARGE, WHEN_QUIET, give_back};
-pub(crate) use split::split;
+pub(crate) use split::{split, split_located};

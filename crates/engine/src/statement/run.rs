@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::Query;
 use futures::future::BoxFuture;
 use halocline_pool::VerifyMode;
 
+use super::advise::advise;
 use super::alter::{alter_table, taken};
 use super::compact::vacuum;
 use super::create_index::build_index;
@@ -100,6 +101,7 @@ pub(crate) async fn run(
             let catalog = session.catalog(engine)?;
             return show_indexes(&catalog);
         }
+        Statement::Advise(statement) => return advise(session, engine, statement).await,
         Statement::Setting(parsed) => session.set(engine, parsed).await.map(|()| "set".to_string()),
         Statement::External(parsed) => {
             let said = "external table created for this session";

@@ -7,14 +7,34 @@ use crate::EngineError;
 /// # Errors
 /// A quote or comment does not close.
 pub(crate) fn split(script: &str) -> Result<Vec<String>, EngineError> {
+    let statements = split_located(script)?;
+    Ok(statements.into_iter().map(|(_, statement)| statement).collect())
+}
+
+/// Splits as [`split`] does; each statement comes with the line of its first word, from 1.
+///
+/// # Errors
+/// A quote or comment does not close.
+pub(crate) fn split_located(script: &str) -> Result<Vec<(usize, String)>, EngineError> {
     let bytes = script.as_bytes();
     let (mut statements, mut start, mut at, mut empty) = (Vec::new(), 0, 0, true);
+    // The line of the first word, counted from the word of the statement before.
+    let (mut line, mut counted) = (1, 0);
+    let mut first_word = |at: usize| {
+        line += script[counted..at].matches('\n').count();
+        counted = at;
+        line
+    };
+    let mut word = 1;
     while at < bytes.len() {
         match bytes[at] {
             quote @ (b'\'' | b'"' | b'`') => {
                 let close = script[at + 1..]
                     .find(quote as char)
                     .ok_or_else(|| open(script, at, "quote"))?;
+                if empty {
+                    word = first_word(at);
+                }
                 at += close + 2;
                 empty = false;
             }
@@ -29,19 +49,21 @@ pub(crate) fn split(script: &str) -> Result<Vec<String>, EngineError> {
             }
             b';' => {
                 if !empty {
-                    statements.push(script[start..at].trim().to_string());
+                    statements.push((word, script[start..at].trim().to_string()));
                 }
                 at += 1;
                 (start, empty) = (at, true);
             }
             byte => {
-                empty = empty && byte.is_ascii_whitespace();
+                if empty && !byte.is_ascii_whitespace() {
+                    (word, empty) = (first_word(at), false);
+                }
                 at += 1;
             }
         }
     }
     if !empty {
-        statements.push(script[start..].trim().to_string());
+        statements.push((word, script[start..].trim().to_string()));
     }
     Ok(statements)
 }

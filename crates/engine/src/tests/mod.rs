@@ -1,6 +1,7 @@
 //! Tests that need the inside of the crate: small sizes, crash images, injected faults.
 
 mod advise;
+mod advise_indexes;
 mod background;
 mod budgets;
 mod cancel;

@@ -1,5 +1,6 @@
 //! Classification of statements by their syntax trees.
 
+mod advise;
 mod columns;
 mod control;
 mod copy;
@@ -17,6 +18,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+pub(crate) use advise::{Advise, AdviseSource};
 pub(crate) use columns::KeyedColumns;
 pub(crate) use copy::CopyFrom;
 pub(crate) use rows::{Delete, Insert, InsertSource, OnConflict, Update};
@@ -40,6 +42,8 @@ pub(crate) enum Statement {
     CopyTo(Parsed),
     /// `SHOW INDEXES`.
     ShowIndexes,
+    /// `ADVISE`.
+    Advise(Advise),
     /// `SET` or `RESET`.
     Setting(Parsed),
     /// `CREATE EXTERNAL TABLE`, which belongs to the session.
@@ -219,8 +223,11 @@ fn extension(text: &str) -> Result<Option<Statement>, EngineError> {
     if is_abort(text) {
         return Ok(Some(Statement::Rollback));
     }
-    match copy::copy_from(text)? {
-        Some(copy) => Ok(Some(copy)),
+    if let Some(statement) = copy::copy_from(text)? {
+        return Ok(Some(statement));
+    }
+    match advise::advise(text)? {
+        Some(statement) => Ok(Some(statement)),
         None => index::alter(text),
     }
 }
@@ -234,7 +241,7 @@ fn may_be_extension(text: &str) -> bool {
         .unwrap_or_default();
     // A comment may come first.
     word.is_empty()
-        || ["abort", "copy", "alter"]
+        || ["abort", "advise", "copy", "alter"]
             .iter()
             .any(|known| word.eq_ignore_ascii_case(known))
 }

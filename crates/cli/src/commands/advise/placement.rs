@@ -1,26 +1,24 @@
-//! `advise`: which placement an index should have.
+//! `advise` with an index: which placement it should have.
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use comfy_table::CellAlignment;
-use halocline_engine::{Advised, Database, DatabaseOptions, IndexAdvice};
+use halocline_engine::{Advised, Database, IndexAdvice};
 
+use super::{no_query, read, time};
 use crate::args::{AdviseArgs, OutputFormat};
 use crate::error::CliError;
 use crate::output::{Sink, Style, plain_table};
 use crate::size::display;
-use crate::{opening, progress, sql};
+use crate::{progress, sql};
 
-pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
-    let options = DatabaseOptions::default().with_read_only(true);
-    let database = opening::open(&args.pool, &options)?;
-    let queries = queries(&database, args)?;
-    let spinner = progress::spinner(&format!("trying out placements of {}", args.index));
-    let asked = database.advise(&args.index, &queries, args.dram, args.medium.as_deref());
+pub(super) fn advise(database: &Database, args: &AdviseArgs, index: &str, dram: u64) -> Result<(), CliError> {
+    let queries = queries(database, args)?;
+    let spinner = progress::spinner(&format!("trying out placements of {index}"));
+    let asked = database.advise(index, &queries, dram, args.medium.as_deref());
     let advice = sql::runtime()?.block_on(asked);
     spinner.finish_and_clear();
     let advice = advice?;
@@ -38,17 +36,11 @@ fn queries(database: &Database, args: &AdviseArgs) -> Result<Vec<String>, CliErr
     let Some(file) = &args.queries else {
         return Ok(vec![]);
     };
-    let shown = file.display();
-    let text = fs::read_to_string(file)
-        .map_err(|error| CliError::failed(format!("{shown} cannot be read: {error}")))?;
     let queries = database
-        .split(&text)
-        .map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
+        .split(&read(file)?)
+        .map_err(|error| CliError::failed(format!("{}: {error}", file.display())))?;
     match queries.is_empty() {
-        true => Err(CliError::with_hint(
-            format!("there is no query in {shown}"),
-            "write SELECT statements into it, separated by semicolons",
-        )),
+        true => Err(no_query(file)),
         false => Ok(queries),
     }
 }
@@ -162,33 +154,4 @@ fn rows(advice: &IndexAdvice, format: OutputFormat) -> Result<(), CliError> {
     let mut sink = Sink::new(style, schema, BufWriter::new(io::stdout()));
     sink.write(&batch)?;
     sink.finish()
-}
-
-/// Seconds as people read them.
-fn time(seconds: f64) -> String {
-    match seconds {
-        0.0 => "0".to_owned(),
-        s if s >= 1.0 => format!("{s:.2} s"),
-        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
-        s if s >= 1e-6 => format!("{:.2} us", s * 1e6),
-        s => format!("{:.0} ns", s * 1e9),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_shown_in_the_unit_that_fits() {
-        for (seconds, text) in [
-            (0.0, "0"),
-            (3e-7, "300 ns"),
-            (1.5e-6, "1.50 us"),
-            (0.25, "250.00 ms"),
-            (2.0, "2.00 s"),
-        ] {
-            assert_eq!(time(seconds), text);
-        }
-    }
 }

@@ -1,0 +1,88 @@
+//! The costs of access paths that may not exist, by the model that chooses among those that do.
+
+use halocline_columns::CodePredicate;
+use halocline_elf::Estimate;
+
+use super::access_path::{ScanRequest, estimated_rows, evaluate, scan_cost, segment_cost};
+use super::conditions::{Filters, RemainingFilters, ScanPredicate};
+use super::cost;
+use crate::EngineError;
+use crate::catalog::OpenTable;
+use crate::filter::both;
+
+/// A table reference whose access paths are compared. Costs are in nanoseconds.
+pub(crate) struct WhatIf<'a> {
+    pub(crate) open: &'a OpenTable,
+    pub(crate) filters: &'a Filters,
+    pub(crate) request: ScanRequest<'a>,
+}
+
+impl WhatIf<'_> {
+    /// Returns the filters that an index leaves if it answers these conditions.
+    pub(crate) fn remaining(&self, answered: &[bool]) -> RemainingFilters {
+        self.filters.remaining(answered, self.open.table.segments().len())
+    }
+
+    /// Returns the estimated number of rows of a scan.
+    pub(crate) fn scan_rows(&self) -> f64 {
+        estimated_rows(self.open, &self.without_index())
+    }
+
+    /// Returns the cost of a scan if `rows` rows match.
+    pub(crate) fn scan_cost(&self, rows: f64) -> f64 {
+        scan_cost(self.open, &self.without_index(), &self.request, rows)
+    }
+
+    /// Returns the cost of the access to a segment through an index whose selection has this estimate.
+    pub(crate) fn segment_cost(
+        &self,
+        remaining: &RemainingFilters,
+        at: usize,
+        estimate: Estimate,
+        is_clustered: bool,
+    ) -> f64 {
+        segment_cost(self.open, &self.request, remaining, at, estimate, is_clustered).1
+    }
+
+    /// Returns the costs of the indexes of the table that can be used, each with its position.
+    ///
+    /// # Errors
+    /// An index is damaged.
+    pub(crate) fn index_costs(&self) -> Result<Vec<(usize, f64)>, EngineError> {
+        let mut costs = Vec::new();
+        for (number, index) in self.open.indexes.iter().enumerate() {
+            let Some(index) = index.now() else { continue };
+            let segments = self.open.table.segments().len();
+            let pushdown = self.filters.for_index(number, &index, segments);
+            if pushdown.constrained.contains(&true) {
+                let candidate = evaluate(self.open, self.filters, &self.request, number, &index, pushdown)?;
+                costs.push((candidate.number, candidate.cost));
+            }
+        }
+        Ok(costs)
+    }
+
+    fn without_index(&self) -> RemainingFilters {
+        self.remaining(&vec![false; self.filters.conditions.len()])
+    }
+}
+
+/// Returns the estimated share of the rows of a segment whose codes of a column satisfy all of the given
+/// conditions; none if the column has no codes.
+pub(crate) fn column_share(
+    open: &OpenTable,
+    filters: &Filters,
+    conditions: &[usize],
+    at: usize,
+    column: usize,
+) -> Option<f64> {
+    let space = open.table.segments()[at].column(column).code_space()?;
+    let mut merged = CodePredicate::Any;
+    for condition in conditions {
+        let (_, translation) = &filters.conditions[*condition];
+        if let Some(ScanPredicate::Codes(codes)) = translation.scan.as_ref().and_then(|scan| scan.get(at)) {
+            merged = both(&merged, codes, space.max_code()).unwrap_or(merged);
+        }
+    }
+    Some(cost::selectivity(&merged, space))
+}
