@@ -27,7 +27,9 @@ def normal(rows):
             return text.removesuffix(" 00:00:00").removesuffix("T00:00:00") if text != "None" else ""
 
     def key(row):
-        return tuple(f"{value:.4g}" if isinstance(value, float) else value for value in row)
+        # Numbers that differ in the last digits only must not change places.
+        rounded = tuple(f"{value:.4g}" if isinstance(value, float) else value for value in row)
+        return rounded, tuple(str(value) for value in row)
 
     return sorted((tuple(map(value, row)) for row in rows), key=key)
 
