@@ -18,6 +18,7 @@ mod late;
 mod leaf;
 mod morsel_order;
 mod morsels;
+mod morsels_before;
 mod ranges;
 mod recorder;
 mod scan_node;

@@ -21,6 +21,7 @@ use super::index_search::IndexSearch;
 use super::leaf::LeafPlan;
 use super::morsel_order::promising_first;
 use super::morsels::{Executions, ScanMorsel};
+use super::morsels_before::without_those_before;
 use super::spec::ScanSpec;
 use super::worker::ScanWorker;
 use crate::catalog::OpenTable;
@@ -115,6 +116,26 @@ impl PoolScan {
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// Returns the scan without the rows that are known to come before a rank in the order of a column of the
+    /// output, and the number of these rows; none if there are no such rows.
+    pub(super) fn without_rows_before(
+        &self,
+        output: usize,
+        options: SortOptions,
+        rank: usize,
+    ) -> Option<(Self, usize)> {
+        let reads_all = self.index.is_none() && self.fetch.is_none() && self.spec.is_whole();
+        let column = *self.spec.projection.get(output).filter(|_| reads_all)?;
+        let morsels = self.executions.morsels();
+        (column < self.spec.open.table.schema().fields().len()).then_some(())?;
+        let (left, counted) = without_those_before(morsels, &self.spec.open, column, options, rank)?;
+        let scan = Self {
+            executions: Executions::new(left),
+            ..self.fresh_execution(None)?
+        };
+        Some((scan, counted))
     }
 
     /// Returns the table.

@@ -149,3 +149,54 @@ async fn a_plan_runs_twice_over_changed_rows() {
         ["60001|NULL|in the log|1", "60000|5|in the log|0"]
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_before_a_rank_are_counted_by_zone_maps() {
+    let (_dir, db) = new_pool();
+    let counted = |plan: &str| -> usize {
+        let after = plan.split("skipped_by_zone_maps=").nth(1);
+        let digits = after.map(|after| after.split(|c: char| !c.is_ascii_digit()).next().unwrap());
+        digits.map_or(0, |digits| digits.parse().unwrap())
+    };
+    // Sorted by `id`, roughly by `near`, not at all by `x`; `maybe` has NULL.
+    for text in [
+        "CREATE TABLE t AS SELECT v AS id, v - (v * 7919) % 3000 AS near, (v * 7919) % 100000 AS x, \
+         CASE WHEN v % 1000 = 1 THEN NULL ELSE v END AS maybe, 'note ' || (v + 1000000) AS note, \
+         date '2020-01-01' + CAST(v / 100 AS INT) AS day, CAST(v AS DOUBLE) AS float \
+         FROM generate_series(0, 399999) AS s(v)",
+        "INSERT INTO t SELECT v, v, 7, v, 'more', date '2021-01-01', 0.5 FROM generate_series(400000, 599999) AS s(v)",
+        "CREATE TABLE u AS SELECT 1 AS one",
+        "DELETE FROM t WHERE id % 10 = 4",
+        "INSERT INTO t VALUES (-5, 600, 5, 3, 'in the log', NULL, 1), (600001, 600001, 1, NULL, 'in the log', NULL, 1)",
+    ] {
+        run(&db, text).await;
+    }
+    for partitions in [1, 2] {
+        partition(&db, partitions).await;
+        for (order, expected) in [
+            ("id", true),
+            ("id DESC", true),
+            ("near, id", true),
+            ("near DESC, id", true),
+            ("day DESC, id", true),
+            ("x, id", false),
+            ("maybe, id", false),
+            ("note, id", false),
+            ("float, id", false),
+            ("id + 1", false),
+        ] {
+            for offset in [0, 17_000, 65_536, 200_000, 359_999, 360_000, 450_000, 539_990, 539_999] {
+                let text = format!("SELECT id, note FROM t ORDER BY {order} LIMIT 7 OFFSET {offset}");
+                let with = same(&db, &text).await;
+                let found = counted(&with);
+                assert!(found <= offset, "{with}");
+                let is_far = offset >= 200_000;
+                assert!(found > 0 || !(expected && is_far), "{text}\n{with}");
+                assert!(found == 0 || expected, "{text}\n{with}");
+            }
+        }
+    }
+    // Conditions leave rows out, of which zone maps do not say how many.
+    let with = same(&db, "SELECT id FROM t WHERE x < 50000 ORDER BY id LIMIT 7 OFFSET 100000").await;
+    assert_eq!(counted(&with), 0, "{with}");
+}

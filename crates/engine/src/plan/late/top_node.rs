@@ -11,7 +11,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, IsNullExpr, lit};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, DynamicFilterPhysicalExpr, IsNullExpr, lit};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -24,6 +24,8 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, TryStreamExt};
 
 use super::top_rows::TopRows;
+use crate::plan::leaf::LeafExec;
+use crate::plan::scan_node::PoolScan;
 
 /// Returns the rows of some ranks of its input in an order, sorted. What it has found out about the first
 /// sort column is a dynamic filter for the scans below.
@@ -32,6 +34,8 @@ pub(in crate::plan) struct TopRowsExec {
     order: LexOrdering,
     input: Arc<dyn ExecutionPlan>,
     skip: usize,
+    /// Number of rows before the first wanted one that the input does not have any more.
+    counted: usize,
     rows: usize,
     filter: Arc<DynamicFilterPhysicalExpr>,
     properties: Arc<PlanProperties>,
@@ -60,6 +64,17 @@ impl TopRowsExec {
         if input.output_partitioning().partition_count() != 1 {
             return Err(DataFusionError::Internal("TopRows reads one partition".into()));
         }
+        let (input, counted) = without_rows_before(&input, &order, skip)?.unwrap_or((input, 0));
+        Self::of_counted(order, input, (skip, counted), rows)
+    }
+
+    /// Makes the node for an input that lacks `counted` of the rows to skip.
+    fn of_counted(
+        order: LexOrdering,
+        input: Arc<dyn ExecutionPlan>,
+        (skip, counted): (usize, usize),
+        rows: usize,
+    ) -> Result<Self> {
         let equivalences = EquivalenceProperties::new_with_orderings(input.schema(), [order.clone()]);
         let properties = PlanProperties::new(
             equivalences,
@@ -73,6 +88,7 @@ impl TopRowsExec {
             order,
             input,
             skip,
+            counted,
             rows,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -85,14 +101,47 @@ impl TopRowsExec {
     }
 }
 
+/// Returns a plan that reads all rows of a table without those that zone maps say to be before the first wanted
+/// one, and the number of these; none if there are none, or the plan does more.
+fn without_rows_before(
+    plan: &Arc<dyn ExecutionPlan>,
+    order: &LexOrdering,
+    skip: usize,
+) -> Result<Option<(Arc<dyn ExecutionPlan>, usize)>> {
+    if let Some(LeafExec(scan)) = plan.downcast_ref::<LeafExec<PoolScan>>() {
+        let first = order.first();
+        let column = first.expr.downcast_ref::<Column>().map(Column::index);
+        let narrowed = column.and_then(|column| scan.without_rows_before(column, first.options, skip));
+        return Ok(narrowed.map(|(scan, counted)| (Arc::new(LeafExec(scan)) as _, counted)));
+    }
+    if !plan.is::<CoalescePartitionsExec>() || plan.fetch().is_some() {
+        return Ok(None);
+    }
+    let Some(input) = plan.children().first().copied() else {
+        return Ok(None);
+    };
+    let Some((input, counted)) = without_rows_before(input, order, skip)? else {
+        return Ok(None);
+    };
+    Ok(Some((Arc::clone(plan).with_new_children(vec![input])?, counted)))
+}
+
 impl DisplayAs for TopRowsExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            order, skip, rows, ..
+            order,
+            skip,
+            counted,
+            rows,
+            ..
         } = self;
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "TopRows: order=[{order}], skip={skip}, fetch={rows}")
+                write!(f, "TopRows: order=[{order}], skip={skip}, fetch={rows}")?;
+                match counted {
+                    0 => Ok(()),
+                    counted => write!(f, ", skipped_by_zone_maps={counted}"),
+                }
             }
             DisplayFormatType::TreeRender => writeln!(f, "order={order}\nskip={skip}\nfetch={rows}"),
         }
@@ -135,7 +184,7 @@ impl ExecutionPlan for TopRowsExec {
         let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
             return Err(DataFusionError::Internal("TopRows has one child".into()));
         };
-        let new = Self::new(self.order.clone(), input, self.skip, self.rows)?;
+        let new = Self::of_counted(self.order.clone(), input, (self.skip, self.counted), self.rows)?;
         Ok(Arc::new(Self {
             // Scans of the new child may already read it.
             filter: Arc::clone(&self.filter),
@@ -145,14 +194,16 @@ impl ExecutionPlan for TopRowsExec {
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let (order, input) = (self.order.clone(), Arc::clone(&self.input));
-        Ok(Arc::new(Self::new(order, input, self.skip, self.rows)?))
+        let skipped = (self.skip, self.counted);
+        Ok(Arc::new(Self::of_counted(order, input, skipped, self.rows)?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
         let types = self.order.iter().map(|sorted| sorted.expr.data_type(&schema));
         let types = types.collect::<Result<Vec<DataType>>>()?;
-        let first = self.skip.saturating_add(self.rows);
+        let skip = self.skip - self.counted;
+        let first = skip.saturating_add(self.rows);
         let collector = RankCollector {
             top: TopRows::new(self.order.clone(), &types, first)?,
             order: self.order.clone(),
@@ -161,7 +212,7 @@ impl ExecutionPlan for TopRowsExec {
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
         let input = self.input.execute(partition, Arc::clone(&context))?;
-        let (skip, rows, batch_rows) = (self.skip, self.rows, context.session_config().batch_size());
+        let (rows, batch_rows) = (self.rows, context.session_config().batch_size());
         let batches = futures::stream::once(async move {
             let found = collector.collect(input, skip, rows, batch_rows).await?;
             Ok::<_, DataFusionError>(futures::stream::iter(found.into_iter().map(Ok)))
