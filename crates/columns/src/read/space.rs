@@ -228,7 +228,9 @@ impl CodeSpace {
                 Ok(())
             });
         }
-        let Some((min, max)) = self.keys else { return Ok(()) };
+        let Some((min, max)) = self.keys else {
+            return Ok(());
+        };
         let start = codes.len();
         append_keys(values, self.physical, codes).map_err(|row| ColumnsError::OutsideDomain {
             what: array_value_to_string(values, row).unwrap_or_else(|error| error.to_string()),

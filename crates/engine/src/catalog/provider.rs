@@ -39,7 +39,8 @@ impl MissingTables {
             return None;
         };
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_named = |name: &&String| text.starts_with("table '") && text.ends_with(&format!("{name}' not found"));
+        let is_named =
+            |name: &&String| text.starts_with("table '") && text.ends_with(&format!("{name}' not found"));
         names.iter().find(is_named).cloned()
     }
 }

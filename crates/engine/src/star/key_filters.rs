@@ -45,7 +45,9 @@ impl KeyFilters {
         let outputs = self.0.iter().flat_map(|filter| filter.outputs());
         let columns = outputs.filter_map(|(_, output)| column(shape, output));
         let schema = shape.fact.table.schema();
-        let names: Vec<&str> = columns.map(|column| schema.field(column).name().as_str()).collect();
+        let names: Vec<&str> = columns
+            .map(|column| schema.field(column).name().as_str())
+            .collect();
         names.join(", ")
     }
 

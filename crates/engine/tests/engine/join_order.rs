@@ -462,14 +462,21 @@ async fn files_are_filtered_by_what_reads_them() {
     for (table, modulus) in [("b", 40), ("c", 7)] {
         let file = dir.path().join(format!("{table}.parquet"));
         for statement in [
-            format!("CREATE TABLE {table} AS SELECT v % {modulus} AS k, v FROM generate_series(1, 2000) AS t(v)"),
+            format!(
+                "CREATE TABLE {table} AS SELECT v % {modulus} AS k, v FROM generate_series(1, 2000) AS t(v)"
+            ),
             format!("COPY {table} TO '{}'", file.display()),
-            format!("CREATE EXTERNAL TABLE {table}_file STORED AS PARQUET LOCATION '{}'", file.display()),
+            format!(
+                "CREATE EXTERNAL TABLE {table}_file STORED AS PARQUET LOCATION '{}'",
+                file.display()
+            ),
         ] {
             query(&db, &statement).await;
         }
     }
-    let plan = query(&db, "EXPLAIN SELECT v FROM b_file WHERE k = 39").await.join("\n");
+    let plan = query(&db, "EXPLAIN SELECT v FROM b_file WHERE k = 39")
+        .await
+        .join("\n");
     assert!(plan.contains("predicate=k@0 = 39"), "{plan}");
     for (first, second) in [("l", "r"), ("r", "l")] {
         for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {

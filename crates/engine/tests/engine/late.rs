@@ -167,7 +167,8 @@ async fn rows_before_a_rank_are_counted_by_zone_maps() {
         "INSERT INTO t SELECT v, v, 7, v, 'more', date '2021-01-01', 0.5 FROM generate_series(400000, 599999) AS s(v)",
         "CREATE TABLE u AS SELECT 1 AS one",
         "DELETE FROM t WHERE id % 10 = 4",
-        "INSERT INTO t VALUES (-5, 600, 5, 3, 'in the log', NULL, 1), (600001, 600001, 1, NULL, 'in the log', NULL, 1)",
+        "INSERT INTO t VALUES (-5, 600, 5, 3, 'a segment', date '2020-05-05', 1), (600001, 600001, 1, NULL, 'a segment', date '2020-05-06', 1)",
+        "INSERT INTO t VALUES (-6, 600, 5, 3, 'in the log', NULL, 1), (600002, 600001, 1, NULL, 'in the log', NULL, 1)",
     ] {
         run(&db, text).await;
     }
@@ -185,7 +186,9 @@ async fn rows_before_a_rank_are_counted_by_zone_maps() {
             ("float, id", false),
             ("id + 1", false),
         ] {
-            for offset in [0, 17_000, 65_536, 200_000, 359_999, 360_000, 450_000, 539_990, 539_999] {
+            for offset in [
+                0, 17_000, 65_536, 200_000, 359_999, 360_000, 450_000, 539_990, 539_999,
+            ] {
                 let text = format!("SELECT id, note FROM t ORDER BY {order} LIMIT 7 OFFSET {offset}");
                 let with = same(&db, &text).await;
                 let found = counted(&with);
@@ -197,6 +200,10 @@ async fn rows_before_a_rank_are_counted_by_zone_maps() {
         }
     }
     // Conditions leave rows out, of which zone maps do not say how many.
-    let with = same(&db, "SELECT id FROM t WHERE x < 50000 ORDER BY id LIMIT 7 OFFSET 100000").await;
+    let with = same(
+        &db,
+        "SELECT id FROM t WHERE x < 50000 ORDER BY id LIMIT 7 OFFSET 100000",
+    )
+    .await;
     assert_eq!(counted(&with), 0, "{with}");
 }

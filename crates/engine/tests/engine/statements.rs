@@ -336,9 +336,18 @@ async fn an_index_goes_when_its_column_cannot_have_codes_any_more() {
 async fn errors_of_queries_with_table_functions_are_their_own() {
     let (_dir, db) = new_pool();
     for (statement, wanted) in [
-        ("SELECT 'b' * v FROM generate_series(1, 3) AS s(v)", "Cannot coerce arithmetic"),
-        ("SELECT v FROM generate_series(1, 3) AS s(v), nothing", "there is no table 'nothing'"),
-        ("SELECT v FROM nothing, generate_series(1, 3) AS s(v)", "there is no table 'nothing'"),
+        (
+            "SELECT 'b' * v FROM generate_series(1, 3) AS s(v)",
+            "Cannot coerce arithmetic",
+        ),
+        (
+            "SELECT v FROM generate_series(1, 3) AS s(v), nothing",
+            "there is no table 'nothing'",
+        ),
+        (
+            "SELECT v FROM nothing, generate_series(1, 3) AS s(v)",
+            "there is no table 'nothing'",
+        ),
     ] {
         let text = error(&db, statement).await;
         assert!(text.contains(wanted), "{text}");

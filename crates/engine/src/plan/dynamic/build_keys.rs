@@ -72,7 +72,11 @@ impl BuildKeys {
         if state.partitions > 0 || state.given_up {
             return None;
         }
-        state.batches.iter().map(|batch| batch.get(key)?.clone()).collect()
+        state
+            .batches
+            .iter()
+            .map(|batch| batch.get(key)?.clone())
+            .collect()
     }
 
     fn add(&self, batch: &RecordBatch, context: &TaskContext) {
@@ -80,9 +84,16 @@ impl BuildKeys {
         if state.given_up {
             return;
         }
-        let keys = self.columns.iter().map(|column| column.map(|at| Arc::clone(batch.column(at))));
+        let keys = self
+            .columns
+            .iter()
+            .map(|column| column.map(|at| Arc::clone(batch.column(at))));
         let keys: Vec<Option<ArrayRef>> = keys.collect();
-        let bytes = keys.iter().flatten().map(|keys| keys.get_array_memory_size()).sum();
+        let bytes = keys
+            .iter()
+            .flatten()
+            .map(|keys| keys.get_array_memory_size())
+            .sum();
         let memory = state
             .memory
             .get_or_insert_with(|| MemoryConsumer::new("JoinKeys").register(context.memory_pool()));
@@ -201,6 +212,9 @@ impl ExecutionPlan for BuildKeysExec {
             }
             Poll::Ready(None)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches.chain(finished))))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            schema,
+            batches.chain(finished),
+        )))
     }
 }

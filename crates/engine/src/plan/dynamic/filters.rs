@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_array::{ArrayRef, RecordBatch};
 use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;

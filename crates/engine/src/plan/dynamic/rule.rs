@@ -148,7 +148,9 @@ fn with_filter(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<A
     }
     let keys = join.on().iter().map(|(_, right)| Arc::clone(right)).collect();
     let filter = Arc::new(DynamicFilterPhysicalExpr::new(keys, lit(true)));
-    Ok(Arc::new(join.builder().build()?.with_dynamic_filter_expr(filter)?))
+    Ok(Arc::new(
+        join.builder().build()?.with_dynamic_filter_expr(filter)?,
+    ))
 }
 
 /// Returns the filter that a node sets while it runs, and the number of the child whose rows it is for.
@@ -157,7 +159,8 @@ fn produced(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Option<(us
     let mut keys = None;
     let (child, order, is_enabled) = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         // A NULL among the keys of the build side is not collected.
-        keys = (join.null_equality() == NullEquality::NullEqualsNothing).then(|| Arc::new(BuildKeys::of(join)));
+        keys =
+            (join.null_equality() == NullEquality::NullEqualsNothing).then(|| Arc::new(BuildKeys::of(join)));
         (1, None, options.enable_join_dynamic_filter_pushdown)
     } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
         let order = Some(sort.expr().first().options);

@@ -73,7 +73,10 @@ impl SegmentFilter {
             };
             let field = spec.schema.field(output);
             let possible = possible_codes(predicate, output, field, space);
-            let values = keys.iter().find(|(of, _)| *of == output).map(|(_, values)| &values[..]);
+            let values = keys
+                .iter()
+                .find(|(of, _)| *of == output)
+                .map(|(_, values)| &values[..]);
             if !possible.are_exact && !filter.add_keys(values, outputs.len(), segment, (column, space)) {
                 filter.add_inexact(predicate, outputs, field, segment, (column, space), &possible);
             }
@@ -141,7 +144,9 @@ impl SegmentFilter {
 
 /// Returns the codes of a join's keys; none if there are too many codes, or the keys have none.
 fn codes_of_keys(values: &[ArrayRef], rows: usize, space: &CodeSpace) -> Option<Bitset> {
-    let most = MAX_CODE.max((rows as u64).saturating_mul(CODES_PER_ROW)).min(LOOKUP_CODES);
+    let most = MAX_CODE
+        .max((rows as u64).saturating_mul(CODES_PER_ROW))
+        .min(LOOKUP_CODES);
     if space.max_code() > most {
         return None;
     }

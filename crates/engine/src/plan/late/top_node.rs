@@ -11,7 +11,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, DynamicFilterPhysicalExpr, IsNullExpr, lit};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterPhysicalExpr, IsNullExpr, lit,
+};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -19,7 +21,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-    apply_expression_roots,
+    apply_expression_roots, replace_children_if_necessary,
 };
 use futures::{StreamExt, TryStreamExt};
 
@@ -123,7 +125,10 @@ fn without_rows_before(
     let Some((input, counted)) = without_rows_before(input, order, skip)? else {
         return Ok(None);
     };
-    Ok(Some((Arc::clone(plan).with_new_children(vec![input])?, counted)))
+    Ok(Some((
+        replace_children_if_necessary(Arc::clone(plan), vec![input])?,
+        counted,
+    )))
 }
 
 impl DisplayAs for TopRowsExec {
