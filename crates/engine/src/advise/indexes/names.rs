@@ -46,8 +46,11 @@ pub(super) fn drop_index(name: &str) -> String {
     readable(&|quoted: &dyn Fn(&str) -> String| format!("DROP INDEX {}", quoted(name)))
 }
 
+/// The text of a statement, whose names a function writes.
+type Statement<'a> = dyn Fn(&dyn Fn(&str) -> String) -> String + 'a;
+
 /// Returns the statement with quotes where they are needed; around all names if one is a word of SQL.
-fn readable(of: &dyn Fn(&dyn Fn(&str) -> String) -> String) -> String {
+fn readable(of: &Statement<'_>) -> String {
     let plain = of(&quoted);
     match statement::parse(&plain, &[]) {
         Ok(_) => plain,

@@ -142,7 +142,7 @@ fn random_rows(rows: usize, count: usize) -> Vec<RowId> {
         let mut mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        chosen.insert((u128::from(mixed) * rows as u128 >> 64) as RowId);
+        chosen.insert(((u128::from(mixed) * rows as u128) >> 64) as RowId);
     }
     chosen.into_iter().collect()
 }
