@@ -10,6 +10,7 @@ mod check;
 mod date_trunc;
 mod decimal_sum;
 mod floats;
+mod lists;
 mod numbers;
 mod rules;
 mod sum;

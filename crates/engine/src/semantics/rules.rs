@@ -21,6 +21,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{arithmetic, checked, negated};
 use super::floats::{self, canonical, canonical_argument, is_float};
+use super::lists;
 use super::numbers::float_literal;
 use super::values;
 
@@ -310,7 +311,11 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Transformed::yes(negated(*value))
         }
         Expr::Between(between) if of_floats(&between.expr) => Transformed::yes(floats::between(between)),
-        Expr::InList(list) if of_floats(&list.expr) => Transformed::yes(floats::in_list(list)),
+        Expr::InList(list) if of_floats(&list.expr) => match floats::in_list(list) {
+            Expr::InList(list) => Transformed::yes(lists::separated(list)),
+            other => Transformed::yes(other),
+        },
+        Expr::InList(list) => Transformed::yes(lists::separated(list)),
         Expr::InSubquery(within) if of_floats(&within.expr) => Transformed::yes(in_subquery(within)?),
         Expr::Case(case) => match &case.expr {
             Some(expr) if of_floats(expr) => Transformed::yes(floats::case(case)),

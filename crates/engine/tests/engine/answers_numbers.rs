@@ -1,7 +1,9 @@
 //! Literals with a point are decimals, those with an exponent floats; what decimals, floats and integers are
 //! together.
 
-use super::support::{error, new_pool, query, run};
+use datafusion::common::ScalarValue;
+
+use super::support::{error, lines, new_pool, query, run};
 
 async fn one(db: &halocline_engine::Database, text: &str) -> String {
     let rows = query(db, text).await;
@@ -379,4 +381,56 @@ async fn arithmetic_with_null_is_a_constant() {
         one(&db, "SELECT arrow_typeof(v * NULL) FROM t LIMIT 1").await,
         "Int64"
     );
+}
+
+#[tokio::test]
+async fn lists_are_combined_by_values() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT v AS id, v % 2 = 0 AS b, CAST(v AS DOUBLE) AS x FROM generate_series(1, 100) AS s(v)",
+    )
+    .await;
+    for (condition, expected) in [
+        ("id IN (1, 2, 3, 4, 5) AND id NOT IN (6, 7, 8, 9, NULL)", "0"),
+        ("id IN (1, 2, 3, 4, NULL) OR id IN (6, 7, 8, 9, 10)", "9"),
+        ("(id IN (1, 2, 3, 4, NULL)) IS NULL", "96"),
+        ("(id NOT IN (NULL, NULL)) IS NULL", "100"),
+        (
+            "id IN (id + 0, 5, 6, 7, 8) AND id NOT IN (id * 1, 9, 10, 11, 12)",
+            "0",
+        ),
+        (
+            "id IN (id + 0, 5, 6, 7, 8) AND id IN (id * 1, 9, 10, 11, 12)",
+            "100",
+        ),
+        (
+            "x IN (x + 0, 5, 6, 7, 8) AND x NOT IN (x * 1, 9, 10, 11, 12)",
+            "0",
+        ),
+        ("x IN (1, 2, 3, 4.5, 5) AND x NOT IN (2, 4, 6, 8, -0.0)", "3"),
+        ("id NOT IN (1, 2, 3, 4, 5) AND id NOT IN (6, 7, 8, 9, 10)", "90"),
+    ] {
+        let text = format!("SELECT count(*) FROM t WHERE {condition}");
+        assert_eq!(query(&db, &text).await, [expected], "{text}");
+    }
+    let text = "SELECT count(*) FROM t WHERE b NOT IN ($1, $2, $3, $4, $5) AND b IN ($6, $7, $8, $9, $10) AND id > $11";
+    let prepared = db.prepare(text).await.unwrap();
+    for (values, expected) in [
+        (
+            [true, false, true, true, false, true, true, false, false, false],
+            0,
+        ),
+        (
+            [true, true, true, true, true, true, false, false, true, false],
+            50,
+        ),
+    ] {
+        let values = values
+            .into_iter()
+            .map(ScalarValue::from)
+            .chain([ScalarValue::from(0_i64)]);
+        let result = prepared.execute(values.collect::<Vec<_>>()).await.unwrap();
+        assert_eq!(lines(&result.collect().await.unwrap()), [expected.to_string()]);
+    }
 }

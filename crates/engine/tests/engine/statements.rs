@@ -314,7 +314,7 @@ async fn an_index_goes_when_its_column_cannot_have_codes_any_more() {
     let (_dir, db) = new_pool();
     for statement in [
         "CREATE TABLE t (a BIGINT, b INT)",
-        "INSERT INTO t SELECT v, CAST(v AS INT) FROM generate_series(1, 1000) AS s(v)",
+        "INSERT INTO t SELECT v, CAST(v AS INT) AS b FROM generate_series(1, 1000) AS s(v)",
         "CREATE TABLE one AS SELECT 1 AS one",
         "CREATE INDEX narrow ON t USING elf (b)",
         "CREATE INDEX wide ON t USING elf (a, b)",
