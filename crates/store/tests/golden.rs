@@ -1,8 +1,8 @@
 //! A frozen pool with stores of format version 1, which must open and hold its contents. It is never
 //! regenerated.
 //!
-//! It is the image of a pool on persistent memory whose process died: a checkpoint, and commits of all kinds in
-//! the log behind it.
+//! It is the image of a pool on persistent memory whose process died: a checkpoint, and commits of all kinds
+//! in the log behind it.
 
 use std::collections::BTreeMap;
 use std::fs;

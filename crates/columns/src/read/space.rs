@@ -211,9 +211,9 @@ impl CodeSpace {
         Ok(())
     }
 
-    /// Appends the codes of those of `values` that the column may have: NULL, values outside of its bounds, and
-    /// strings that are not in the dictionary are left out. O(1) per value, O(log n) in the dictionary for
-    /// strings.
+    /// Appends the codes of those of `values` that the column may have: NULL, values outside of its bounds,
+    /// and strings that are not in the dictionary are left out. O(1) per value, O(log n) in the
+    /// dictionary for strings.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`]; [`ColumnsError::OutsideDomain`] for a decimal of more than 64 bits.

@@ -80,8 +80,8 @@ pub(super) fn has_short_runs(mean: f64, values: f64) -> f64 {
     (1.0 - longer).max(0.0).powf(values)
 }
 
-/// Returns the rate of the Poisson distribution whose values other than zero have this mean, which is at least
-/// 1.
+/// Returns the rate of the Poisson distribution whose values other than zero have this mean, which is at
+/// least 1.
 fn rate_of(mean: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, mean);
     for _ in 0..40 {

@@ -10,9 +10,9 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// DataFusion's `FilterPushdown`, for the parts of a plan where it is right: it finds the columns of a condition
-/// in the input of an operator by name, so that a condition on one side of a join may be moved to the other side,
-/// if that has columns of the same names.
+/// DataFusion's `FilterPushdown`, for the parts of a plan where it is right: it finds the columns of a
+/// condition in the input of an operator by name, so that a condition on one side of a join may be moved to
+/// the other side, if that has columns of the same names.
 #[derive(Debug)]
 pub(super) struct PushdownOfUniqueNames(FilterPushdown);
 

@@ -27,8 +27,8 @@ const FILTERED: f64 = 0.25;
 #[derive(Debug, Default)]
 struct JoinSides(JoinSelection);
 
-/// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`, and
-/// [`PushdownOfUniqueNames`] in that of `FilterPushdown`.
+/// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`,
+/// and [`PushdownOfUniqueNames`] in that of `FilterPushdown`.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {

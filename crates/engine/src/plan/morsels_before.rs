@@ -1,5 +1,5 @@
-//! The morsels of a scan whose rows all come before a rank in an order, by zone maps: they are counted instead of
-//! read.
+//! The morsels of a scan whose rows all come before a rank in an order, by zone maps: they are counted
+//! instead of read.
 
 use arrow_schema::SortOptions;
 use halocline_columns::CodeSpace;
@@ -16,11 +16,12 @@ struct Placed {
     rows: usize,
 }
 
-/// Returns the morsels that may have rows at `rank` or behind it in the order of a column, and the number of rows
-/// of the others; none if zone maps do not say of any morsel that all of its rows come before. O(n log n).
+/// Returns the morsels that may have rows at `rank` or behind it in the order of a column, and the number of
+/// rows of the others; none if zone maps do not say of any morsel that all of its rows come before. O(n log
+/// n).
 ///
-/// A morsel is left out if its rows, and all that may come before one of them, are at most `rank` together. So
-/// the rows that are left have the ranks that they had, less the number of those that are left out.
+/// A morsel is left out if its rows, and all that may come before one of them, are at most `rank` together.
+/// So the rows that are left have the ranks that they had, less the number of those that are left out.
 pub(super) fn without_those_before(
     morsels: &[ScanMorsel],
     open: &OpenTable,
@@ -91,8 +92,8 @@ fn place(morsel: &ScanMorsel, open: &OpenTable, column: usize, options: SortOpti
     })
 }
 
-/// Returns the number to add to a code so that sums of several segments are in the order of their values; none if
-/// there is none. NULL, whose place depends on the order, is left to the scan.
+/// Returns the number to add to a code so that sums of several segments are in the order of their values;
+/// none if there is none. NULL, whose place depends on the order, is left to the scan.
 fn base(space: &CodeSpace, is_only_segment: bool) -> Option<i128> {
     if space.null_code().is_some() || space.data_type().is_floating() {
         return None;

@@ -1,9 +1,9 @@
 //! `IN` lists of constants only, without NULL.
 //!
-//! DataFusion's simplifier combines two lists of one expression into the items that both have, or that one has
-//! and the other has not, and takes items for different values unless they are the same expressions. Columns
-//! and parameters may have equal values, though, and NULL makes `NOT IN` unknown instead of true. So such items
-//! are compared for themselves.
+//! DataFusion's simplifier combines two lists of one expression into the items that both have, or that one
+//! has and the other has not, and takes items for different values unless they are the same expressions.
+//! Columns and parameters may have equal values, though, and NULL makes `NOT IN` unknown instead of true. So
+//! such items are compared for themselves.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
@@ -11,8 +11,8 @@ use datafusion::logical_expr::{Expr, Operator, binary_expr, lit};
 
 use super::floats::is_canonical;
 
-/// Returns a condition that is true, false or unknown where `expr IN (…)` is, with no items but constants in a
-/// list. An expression that has another value each time it is evaluated keeps its list.
+/// Returns a condition that is true, false or unknown where `expr IN (…)` is, with no items but constants in
+/// a list. An expression that has another value each time it is evaluated keeps its list.
 pub(super) fn separated(list: InList) -> Expr {
     if list.list.iter().all(is_constant) || list.expr.is_volatile() {
         return Expr::InList(list);

@@ -5,7 +5,8 @@ use halocline_engine::Database;
 use super::dynamic_filters::{analyzed, metric, same};
 use super::support::{new_pool, query, run};
 
-/// A table of 300,000 rows whose keys are far apart, and one of every seventh of them, some of which are NULL.
+/// A table of 300,000 rows whose keys are far apart, and one of every seventh of them, some of which are
+/// NULL.
 async fn sparse() -> (tempfile::TempDir, Database) {
     let (dir, db) = new_pool();
     for text in [

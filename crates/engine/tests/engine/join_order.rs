@@ -446,7 +446,8 @@ async fn conditions_stay_with_their_side_of_an_outer_join() {
     for order in ["on", "off"] {
         run(&db, &format!("SET halocline.join_order = {order}")).await;
         for table in ["b", "e"] {
-            // Both sides have the columns, and the row of the right one does not meet the condition on the left.
+            // Both sides have the columns, and the row of the right one does not meet the condition on the
+            // left.
             let text = format!(
                 "SELECT l.v, r.v FROM {table} l RIGHT JOIN {table} r ON l.k = r.k \
                  WHERE (l.k IS NULL OR l.v % 3 = 1) AND r.v % 2500 = 41 ORDER BY l.v"
@@ -480,7 +481,8 @@ async fn files_are_filtered_by_what_reads_them() {
     assert!(plan.contains("predicate=k@0 = 39"), "{plan}");
     for (first, second) in [("l", "r"), ("r", "l")] {
         for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
-            // All relations have the same names of columns. The outer joins keep the small relation off one side.
+            // All relations have the same names of columns. The outer joins keep the small relation off one
+            // side.
             let of = |files: &str| {
                 format!(
                     "SELECT d.v, {first}.k, {second}.k, l.v FROM (SELECT k, v FROM c{files} WHERE v < 4) d JOIN \

@@ -23,8 +23,8 @@ pub(crate) fn new_pool() -> (TempDir, Database) {
     (dir, db)
 }
 
-/// Plain DataFusion with two partitions, without the rule that moves filters of physical plans: it finds columns
-/// by name, so that a condition on one side of an outer join may be moved to the other side.
+/// Plain DataFusion with two partitions, without the rule that moves filters of physical plans: it finds
+/// columns by name, so that a condition on one side of an outer join may be moved to the other side.
 pub(crate) fn plain_datafusion() -> SessionContext {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| rule.name() != "FilterPushdown");

@@ -25,7 +25,7 @@ impl ColumnType for Letter {
     }
 }
 
-/// What a record expects.
+/// The expectation of a record.
 pub(super) enum Expected<'a> {
     /// That the statement succeeds.
     Success,

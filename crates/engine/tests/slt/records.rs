@@ -66,7 +66,7 @@ pub(super) async fn run_file(directory: &Path, file: &str, known: &Known) -> Fil
     run.summary
 }
 
-/// What came of a record.
+/// The outcome of a record.
 enum Verdict {
     /// It was answered as expected.
     Agrees,

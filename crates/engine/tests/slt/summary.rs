@@ -84,7 +84,7 @@ impl Skip {
     }
 }
 
-/// What came of the records of a file.
+/// The outcomes of the records of a file.
 #[derive(Debug, Default)]
 pub(super) struct FileSummary {
     agreed: usize,
@@ -111,7 +111,7 @@ impl FileSummary {
     }
 }
 
-/// What came of the records of all files.
+/// The outcomes of the records of all files.
 pub(super) struct Summary {
     agreed: usize,
     files: usize,

@@ -26,7 +26,7 @@ pub(super) struct Choice {
 #[derive(Debug, Clone)]
 pub(super) struct ChoiceCandidate {
     pub(super) bytes: u64,
-    /// What it costs to have it: it is not chosen for a smaller gain.
+    /// The cost of having it: it is not chosen for a smaller gain.
     pub(super) penalty: f64,
     /// Parts of the workload that are cheaper with it than without any, ascending, and their costs.
     pub(super) costs: Vec<(usize, f64)>,

@@ -1,8 +1,8 @@
 //! The keys of a join's build side, collected while the join reads it.
 //!
-//! A hash join publishes bounds of its keys, and a lookup in its hash table that costs a hash for each row. With
-//! the keys themselves, a scan makes a set of the codes of each key column, and tests a bit for each row; that
-//! also excludes rows by each column of a key of several.
+//! A hash join publishes bounds of its keys, and a lookup in its hash table that costs a hash for each row.
+//! With the keys themselves, a scan makes a set of the codes of each key column, and tests a bit for each
+//! row; that also excludes rows by each column of a key of several.
 //!
 //! Invariants: the keys are used once all partitions of the build side have been read to their end, and never
 //! if there was not enough memory to keep them.
@@ -15,7 +15,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -29,6 +29,9 @@ use futures::{StreamExt, stream};
 
 /// Rows of a build side beyond which its keys are not kept.
 const MOST_ROWS: usize = 8 << 20;
+/// The part of the memory of queries that keys of a join may take: one over this. The join itself, which
+/// fails without memory, needs the rest.
+const MEMORY_PART: usize = 16;
 
 /// The keys of the build side of one join.
 #[derive(Debug)]
@@ -89,15 +92,20 @@ impl BuildKeys {
             .iter()
             .map(|column| column.map(|at| Arc::clone(batch.column(at))));
         let keys: Vec<Option<ArrayRef>> = keys.collect();
-        let bytes = keys
+        let bytes: usize = keys
             .iter()
             .flatten()
             .map(|keys| keys.get_array_memory_size())
             .sum();
+        let pool = context.memory_pool();
+        let most = match pool.memory_limit() {
+            MemoryLimit::Finite(limit) => limit / MEMORY_PART,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+        };
         let memory = state
             .memory
-            .get_or_insert_with(|| MemoryConsumer::new("JoinKeys").register(context.memory_pool()));
-        let fits = memory.try_grow(bytes).is_ok();
+            .get_or_insert_with(|| MemoryConsumer::new("JoinKeys").register(pool));
+        let fits = memory.size().saturating_add(bytes) <= most && memory.try_grow(bytes).is_ok();
         state.rows += batch.num_rows();
         match fits && state.rows <= MOST_ROWS {
             true => state.batches.push(keys),

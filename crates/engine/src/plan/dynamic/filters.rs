@@ -147,7 +147,8 @@ impl DynamicFilter {
         Ok(Some(active))
     }
 
-    /// Returns the columns of the scan's output that are compared with keys of a join, with these keys' values.
+    /// Returns the columns of the scan's output that are compared with keys of a join, with these keys'
+    /// values.
     fn keys(&self, spec: &ScanSpec) -> Vec<(usize, Vec<ArrayRef>)> {
         let Some(keys) = &self.keys else {
             return Vec::new();

@@ -10,8 +10,8 @@
 //! and is when it cannot be evaluated or excludes too little. A scan looks for a newer state of its filters
 //! before each morsel and each batch.
 //!
-//! The keys of a join's build side are collected as well ([`build_keys`]), so that a scan tests a bit of a set
-//! of codes for each row instead of looking its key up in the hash table of the join.
+//! The keys of a join's build side are collected as well ([`build_keys`]), so that a scan tests a bit of a
+//! set of codes for each row instead of looking its key up in the hash table of the join.
 
 mod build_keys;
 mod columns;

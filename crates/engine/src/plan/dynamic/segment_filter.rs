@@ -34,7 +34,8 @@ pub(super) struct SegmentFilter {
     pub(super) excludes_all: bool,
     /// Predicates for the scan kernels, with columns of the table.
     pub(super) kernels: Vec<(usize, CodePredicate)>,
-    /// The codes of columns that pass: those of a join's keys, or found by evaluating the filter on each code.
+    /// The codes of columns that pass: those of a join's keys, or found by evaluating the filter on each
+    /// code.
     pub(super) codes: Vec<(usize, Bitset)>,
     /// True if the filter must be evaluated on rows for the rest.
     pub(super) by_rows: bool,

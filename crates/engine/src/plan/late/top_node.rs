@@ -103,8 +103,8 @@ impl TopRowsExec {
     }
 }
 
-/// Returns a plan that reads all rows of a table without those that zone maps say to be before the first wanted
-/// one, and the number of these; none if there are none, or the plan does more.
+/// Returns a plan that reads all rows of a table without those that zone maps say to be before the first
+/// wanted one, and the number of these; none if there are none, or the plan does more.
 fn without_rows_before(
     plan: &Arc<dyn ExecutionPlan>,
     order: &LexOrdering,
