@@ -42,7 +42,15 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) limit: Option<usize>,
     /// The setting `halocline.index`.
     pub(crate) mode: IndexMode,
+    /// Number of threads.
+    pub(crate) threads: usize,
 }
+
+/// Number of rows below which a selection through an index runs on one thread.
+pub(super) const SINGLE_ROWS: f64 = 20_000.0;
+
+/// Number of rows that a thread takes from a scan at least.
+const THREAD_ROWS: usize = 65_536;
 
 /// An index that can answer some of the filters, with its estimates.
 pub(super) struct IndexCandidate {
@@ -162,12 +170,15 @@ pub(super) fn segment_cost(
     let of_strings = strings.iter().map(|(column, _)| *column);
     let selectivity = cost::kernel_selectivity(segment, kernels) * cost::string_selectivity(segment, strings);
     let kept = estimate.rows * selectivity;
-    let columns = fetched_columns(open, request, remaining).into_iter();
+    let tested = expression_columns(open, remaining).into_iter();
+    let output = output_columns(open, request, remaining).into_iter();
     let cost = cost::elf(estimate, is_clustered)
         + cost::fetch(segment, of_kernels, estimate.rows, adjacent)
         + cost::fetch(segment, of_strings, estimate.rows, adjacent)
-        + cost::fetch(segment, columns, kept, adjacent * selectivity);
-    (kept, cost)
+        + cost::fetch(segment, tested, kept, adjacent * selectivity)
+        + cost::fetch(segment, output, kept, adjacent * selectivity);
+    let threads = if estimate.rows < SINGLE_ROWS { 1 } else { request.threads };
+    (kept, cost / threads.max(1) as f64)
 }
 
 /// Estimates the cost of the scan if `rows` rows match.
@@ -182,16 +193,18 @@ pub(super) fn scan_cost(
         let own = rows * segment.rows() as f64 / total;
         let (kernels, strings) = (&remaining.kernels[number], &remaining.strings[number]);
         let compared = segment.rows() as f64 * cost::kernel_selectivity(segment, kernels);
+        let tested = match remaining.expressions.is_empty() {
+            true => own,
+            false => own.max(compared * cost::string_selectivity(segment, strings)),
+        };
         cost::scan_rows(segment, kernels)
             + compared * strings.len() as f64 * cost::nanoseconds::SCAN_STRING
-            + cost::fetch(
-                segment,
-                fetched_columns(open, request, remaining).into_iter(),
-                own,
-                0.0,
-            )
+            + cost::fetch(segment, expression_columns(open, remaining).into_iter(), tested, 0.0)
+            + cost::fetch(segment, output_columns(open, request, remaining).into_iter(), own, 0.0)
     };
     let all: f64 = open.table.segments().iter().enumerate().map(of_segment).sum();
+    let threads = (open.table.rows() as usize).div_ceil(THREAD_ROWS).min(request.threads);
+    let all = all / threads.max(1) as f64;
     // A scan stops when it has enough rows; a selection through an index finds them all first.
     match request.limit {
         Some(limit) if rows > limit as f64 => all * limit as f64 / rows,
@@ -199,18 +212,26 @@ pub(super) fn scan_cost(
     }
 }
 
-/// Returns the columns that are read for every row that passes the kernels.
-fn fetched_columns(open: &OpenTable, request: &ScanRequest<'_>, remaining: &RemainingFilters) -> Vec<usize> {
-    let stored = |column: &usize| *column < open.table.schema().fields().len();
-    let mut columns: Vec<usize> = request.projection.iter().copied().filter(stored).collect();
+/// Returns the columns of the conditions that are tested as expressions.
+fn expression_columns(open: &OpenTable, remaining: &RemainingFilters) -> Vec<usize> {
+    let mut columns: Vec<usize> = Vec::new();
     for expression in &remaining.expressions {
-        columns.extend(
-            expression
-                .column_refs()
-                .iter()
-                .filter_map(|c| open.table.schema().index_of(&c.name).ok()),
-        );
+        let names = expression.column_refs();
+        columns.extend(names.iter().filter_map(|c| open.table.schema().index_of(&c.name).ok()));
     }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// Returns the other columns that are read for rows that match.
+fn output_columns(open: &OpenTable, request: &ScanRequest<'_>, remaining: &RemainingFilters) -> Vec<usize> {
+    let tested = expression_columns(open, remaining);
+    let stored = open.table.schema().fields().len();
+    let columns = request.projection.iter().copied();
+    let mut columns: Vec<usize> = columns
+        .filter(|column| *column < stored && !tested.contains(column))
+        .collect();
     columns.sort_unstable();
     columns.dedup();
     columns

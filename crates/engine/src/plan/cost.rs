@@ -1,6 +1,6 @@
 //! The cost model of the access paths, with all of its constants.
 
-use halocline_columns::{CodePredicate, CodeSpace, Segment, StringPredicate};
+use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeSpace, Segment, StringPredicate};
 use halocline_elf::Estimate;
 
 use crate::filter::both;
@@ -9,16 +9,18 @@ use crate::filter::both;
 /// bench elf-selections` reports the estimated number of lists next to the time a selection took. Only the
 /// ratios matter.
 pub(crate) mod nanoseconds {
-    /// Per code compared by a scan kernel (0.2 for narrow codes, 0.7 for wide ones).
-    pub(crate) const SCAN_CODE: f64 = 0.5;
+    /// Per code compared by a scan kernel, for codes of at most 8, 16, 32 and 64 bits.
+    pub(crate) const SCAN_CODE: [f64; 4] = [0.2, 0.3, 0.55, 1.0];
     /// Per chunk whose zone decides it.
     pub(crate) const ZONE: f64 = 20.0;
-    /// Per value of adjacent rows: packed, and as compressed bytes.
-    pub(crate) const SCAN_VALUE: (f64, f64) = (1.0, 35.0);
+    /// Per packed value of a block that is read as a whole, and per row of the block, selected or not.
+    pub(crate) const BLOCK_VALUE: (f64, f64) = (0.6, 0.6);
+    /// Per packed value that is read alone.
+    pub(crate) const SINGLE_VALUE: f64 = 14.0;
+    /// Per value of compressed bytes: of adjacent and of distant rows.
+    pub(crate) const BYTES_VALUE: (f64, f64) = (35.0, 220.0);
     /// Per string without a code that is compared with a condition.
     pub(crate) const SCAN_STRING: f64 = 6.0;
-    /// Per value of distant rows: packed, and as compressed bytes.
-    pub(crate) const FETCH_VALUE: (f64, f64) = (12.0, 75.0);
     /// Per list that a selection visits.
     pub(crate) const ELF_LIST: f64 = 12.0;
     /// Per row that a selection yields, including the sort.
@@ -47,9 +49,9 @@ pub(crate) fn selectivity(predicate: &CodePredicate, space: &CodeSpace) -> f64 {
     share.min(1.0)
 }
 
-/// Estimates the share of the rows of a segment that match all predicates, assuming independent columns. The
-/// predicates on one column are intersected: those of a range have two.
-pub(crate) fn kernel_selectivity(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> f64 {
+/// Estimates the shares of the rows of a segment that match the predicates, by column. The predicates on one
+/// column are intersected: those of a range have two.
+fn column_shares(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> Vec<(usize, f64)> {
     let of_column = |(at, (column, first)): (usize, &(usize, CodePredicate))| {
         let same = |(other, _): &&(usize, CodePredicate)| other == column;
         let space = segment.column(*column).code_space()?;
@@ -60,9 +62,17 @@ pub(crate) fn kernel_selectivity(segment: &Segment, predicates: &[(usize, CodePr
         let merged = rest.fold(first.clone(), |merged, (_, predicate)| {
             both(&merged, predicate, space.max_code()).unwrap_or(merged)
         });
-        Some(selectivity(&merged, space))
+        Some((*column, selectivity(&merged, space)))
     };
-    predicates.iter().enumerate().filter_map(of_column).product()
+    predicates.iter().enumerate().filter_map(of_column).collect()
+}
+
+/// Estimates the share of the rows of a segment that match all predicates, assuming independent columns.
+pub(crate) fn kernel_selectivity(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> f64 {
+    column_shares(segment, predicates)
+        .into_iter()
+        .map(|(_, share)| share)
+        .product()
 }
 
 /// Estimates the share of the rows of a segment whose strings match, assuming independent columns.
@@ -95,12 +105,31 @@ fn surviving_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> (
     (rows, chunks)
 }
 
-/// Estimates the cost of locating rows by scanning a segment.
+/// Estimates the cost of locating rows by scanning a segment: the most selective column is compared first, the
+/// others in blocks that have rows left.
 pub(crate) fn scan_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> f64 {
     let (rows, chunks) = surviving_rows(segment, predicates);
-    // A kernel skips rows that its predecessors have ruled out, but mostly processes whole blocks, so all
-    // rows count.
-    rows as f64 * predicates.len() as f64 * nanoseconds::SCAN_CODE + chunks as f64 * nanoseconds::ZONE
+    let mut columns = column_shares(segment, predicates);
+    columns.sort_by(|(_, left), (_, right)| left.total_cmp(right));
+    let (mut cost, mut left) = (0.0, 1.0_f64);
+    for (column, share) in columns {
+        let blocks = 1.0 - (1.0 - left.min(1.0)).powf(BLOCK_ROWS as f64);
+        cost += rows as f64 * blocks * scan_code(segment, column);
+        left *= share;
+    }
+    cost + chunks as f64 * nanoseconds::ZONE
+}
+
+/// Returns the cost of comparing a code of a column.
+fn scan_code(segment: &Segment, column: usize) -> f64 {
+    let bits = segment.column(column).code_bits().unwrap_or(u64::BITS);
+    let [byte, two, four, eight] = nanoseconds::SCAN_CODE;
+    match bits {
+        0..=8 => byte,
+        9..=16 => two,
+        17..=32 => four,
+        _ => eight,
+    }
 }
 
 /// Estimates the cost of fetching columns of `rows` sorted rows of a segment. The share `adjacent` of these
@@ -112,19 +141,15 @@ pub(crate) fn fetch(
     adjacent: f64,
 ) -> f64 {
     let density = (rows / (segment.rows().max(1) as f64)).min(1.0).max(adjacent);
-    let value = |column: usize| {
-        let of = |(packed, bytes): (f64, f64)| {
-            if segment.column(column).code_space().is_some() {
-                packed
-            } else {
-                bytes
-            }
-        };
-        // Adjacent rows share a block of codes: the denser the rows, the closer the cost to that of a scan.
-        let (single, next) = (of(nanoseconds::FETCH_VALUE), of(nanoseconds::SCAN_VALUE));
-        single + (next - single) * density
+    let (value, place) = nanoseconds::BLOCK_VALUE;
+    let packed = (value + place / density.max(f64::MIN_POSITIVE)).min(nanoseconds::SINGLE_VALUE);
+    let (next, single) = nanoseconds::BYTES_VALUE;
+    let bytes = single + (next - single) * density;
+    let cost = |column: usize| match segment.column(column).code_space() {
+        Some(_) => packed,
+        None => bytes,
     };
-    columns.map(value).sum::<f64>() * rows
+    columns.map(cost).sum::<f64>() * rows
 }
 
 /// Estimates the cost of a selection through an index.

@@ -78,6 +78,8 @@ impl PoolTable {
             projection: &[],
             limit: None,
             mode,
+            // It decides between access paths, of which the estimates differ little.
+            threads: 1,
         };
         let Ok(path) = choose_access_path(open, &filters, &request) else {
             return table;

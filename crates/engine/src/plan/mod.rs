@@ -13,6 +13,7 @@ mod count;
 mod delta_rows;
 mod dynamic;
 mod estimate;
+mod found_rows;
 mod index_search;
 mod late;
 mod leaf;

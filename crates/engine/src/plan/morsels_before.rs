@@ -5,7 +5,7 @@ use arrow_schema::SortOptions;
 use halocline_columns::CodeSpace;
 
 use super::morsels::ScanMorsel;
-use super::worker::span;
+use super::found_rows::span;
 use crate::catalog::OpenTable;
 
 /// A morsel with the first and the last place in the order that its rows may have.

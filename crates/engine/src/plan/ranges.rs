@@ -8,8 +8,9 @@ use halocline_elf::Selection;
 use halocline_pool::ExtentBytes;
 use roaring::RoaringBitmap;
 
+use super::found_rows::{keep, span};
 use super::spec::{ScanSpec, external};
-use super::worker::{PendingRows, keep, span};
+use super::worker::PendingRows;
 
 /// Average number of rows per range from which blocks of rows are read rather than their rows fetched: ranges
 /// of less than this share few blocks.

@@ -12,7 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use halocline_columns::{CodePredicate, StringPredicate, Table};
 use halocline_elf::TableIndex;
 
-use super::access_path::{AccessPath, ScanRequest, choose_access_path};
+use super::access_path::{AccessPath, SINGLE_ROWS, ScanRequest, choose_access_path};
 use super::conditions::{Filters, OnColumns, TranslationCache, dimension_space};
 use super::estimate::SelectionEstimate;
 use super::leaf::LeafExec;
@@ -30,8 +30,6 @@ use crate::filter::ColumnCondition;
 const MORSEL_ROWS: usize = 65_536;
 /// Number of rows of the delta in a morsel.
 const DELTA_ROWS: usize = 8_192;
-/// Number of rows below which a selection through an index runs on one thread.
-const SINGLE_ROWS: f64 = 20_000.0;
 /// Number of parts per partition into which a large selection through an index is split.
 const PARTS: usize = 4;
 
@@ -115,12 +113,13 @@ impl PoolTable {
     }
 
     /// Returns the reason why rows that match `filters` are found by a scan; none if they are found by an
-    /// index that can be used or would be built for the query. `columns` are read of them.
+    /// index that can be used or would be built for the query. `columns` are read of them, by a number of
+    /// threads.
     pub(crate) fn scan_reason(
         open: &OpenTable,
         filters: &[Expr],
         columns: &[usize],
-        mode: IndexMode,
+        (mode, threads): (IndexMode, usize),
     ) -> Option<String> {
         let filters = Filters::read(filters, open, &TranslationCache::default());
         let is_built = |index: &OpenIndex| {
@@ -134,6 +133,7 @@ impl PoolTable {
             projection: columns,
             limit: None,
             mode,
+            threads,
         };
         match choose_access_path(open, &filters, &request) {
             Ok(AccessPath::Scan { reason, .. }) => Some(reason),
@@ -223,15 +223,16 @@ impl TableProvider for PoolTable {
         let filters = self
             .translate(filters, recorder.is_none() && mode != IndexMode::Off)
             .await?;
+        let target = state.config().target_partitions().max(1);
         let request = ScanRequest {
             projection: &projection,
             limit,
             mode,
+            threads: target,
         };
         let path = choose_access_path(&self.open, &filters, &request).map_err(external)?;
         self.record_selection(&filters, &request, &path, recorder.as_deref());
         let spec = self.spec(state, projection, &filters, &path)?;
-        let target = state.config().target_partitions().max(1);
         let scan = match path {
             AccessPath::Scan { reason, .. } => self.kernel_scan(spec, reason, limit, target),
             AccessPath::Index {

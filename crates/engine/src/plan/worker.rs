@@ -6,21 +6,15 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
-use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, RowId, RowSelection, Segment};
+use halocline_columns::{CodePredicate, RowId, RowSelection, Segment};
 
 use super::delta_rows::read_delta_rows;
 use super::dynamic::PartitionFilters;
+use super::found_rows::matching;
 use super::index_search::IndexSearch;
 use super::morsels::{MorselQueue, ScanMorsel};
 use super::ranges::select_ranges;
 use super::spec::{ScanSpec, external};
-
-/// The span of the candidate rows is scanned instead of testing single rows if at least one row in this many
-/// is a candidate.
-const DENSE: usize = 16;
-
-/// Row numbers are sorted by comparison if fewer than one row of the segment in this many is among them.
-const SPARSE: usize = 256;
 
 /// Number of morsels whose rows fill a batch together if few of them match. It bounds the time until a scan
 /// returns, and so until it can be cancelled.
@@ -216,28 +210,16 @@ impl ScanWorker {
         };
         let elf = search.index.segments()[number].elf();
         let selection = elf.select(predicates).map_err(external)?;
-        let kernels = &self.spec.kernels[number];
-        let deleted = self.segment(number).deletions().map_err(external)?;
-        let all_match = kernels.is_empty() && !self.segment(number).has_string_conditions();
+        let segment = self.segment(number);
+        let all_match = self.spec.kernels[number].is_empty() && !segment.has_string_conditions();
+        let deleted = segment.deletions().map_err(external)?;
         if all_match && deleted.is_none() && self.spec.counts_only() {
             return Ok(PendingRows::Counted(search.count(&selection)?));
         }
-        if elf.is_clustered() {
-            return select_ranges(&self.spec, number, &selection);
+        match elf.is_clustered() {
+            true => select_ranges(&self.spec, number, &selection),
+            false => matching(&self.spec, number, search.rows(&selection)?),
         }
-        let mut rows = search.rows(&selection)?;
-        sort(&mut rows, self.segment(number).rows());
-        if let Some(deleted) = deleted {
-            rows.retain(|row| !deleted.contains(*row));
-        }
-        if !all_match {
-            rows = keep(self.segment(number), kernels, rows)?;
-        }
-        Ok(if self.spec.counts_only() {
-            PendingRows::Counted(rows.len())
-        } else {
-            PendingRows::Rows(number, rows, 0)
-        })
     }
 
     /// Emits the next batch of the pending rows and keeps the remaining ones.
@@ -341,79 +323,4 @@ impl Iterator for ScanWorker {
         }
         next
     }
-}
-
-/// Converts a range of rows to row numbers.
-pub(super) fn span(rows: &Range<usize>) -> Range<RowId> {
-    rows.start as RowId..rows.end as RowId
-}
-
-/// Sorts distinct row numbers below `of`, many of them with a bitmap.
-fn sort(rows: &mut Vec<RowId>, of: usize) {
-    if rows.len() < of / SPARSE {
-        rows.sort_unstable();
-        return;
-    }
-    let mut bits = vec![0u64; of / 64 + 1];
-    for row in &*rows {
-        bits[*row as usize / 64] |= 1 << (*row % 64);
-    }
-    rows.clear();
-    for (word, bits) in bits.into_iter().enumerate() {
-        let mut left = bits;
-        while left != 0 {
-            rows.push((word * 64) as RowId + left.trailing_zeros());
-            left &= left - 1;
-        }
-    }
-}
-
-/// Returns the sorted rows that match all conditions, also those of the segment on strings: scans their span
-/// if they are dense in it, else tests them one by one.
-pub(super) fn keep(
-    segment: &Segment,
-    kernels: &[(usize, CodePredicate)],
-    mut rows: Vec<RowId>,
-) -> Result<Vec<RowId>> {
-    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
-        return Ok(rows);
-    };
-    let span = *first as usize..*last as usize + 1;
-    if span.len() / DENSE <= rows.len() {
-        let matching = segment.select(kernels, span).map_err(external)?;
-        rows.retain(|row| matching.contains(*row));
-        return Ok(rows);
-    }
-    for (column, predicate) in kernels {
-        let column = segment.column(*column);
-        let Some(space) = column.code_space() else {
-            continue;
-        };
-        let values = column.gather(&rows).map_err(external)?;
-        let mut codes = Vec::with_capacity(rows.len());
-        space.encode(&values, &mut codes).map_err(external)?;
-        let mut codes = codes.iter();
-        rows.retain(|_| codes.next().is_some_and(|code| predicate.matches(*code)));
-    }
-    if !segment.has_string_conditions() {
-        return Ok(rows);
-    }
-    let mut selection = selection_of(&rows);
-    segment.filter(&[], &mut selection).map_err(external)?;
-    Ok(selection.rows().collect())
-}
-
-/// Returns sorted rows as a selection.
-fn selection_of(rows: &[RowId]) -> RowSelection {
-    let first = |row: &RowId| *row as usize / BLOCK_ROWS * BLOCK_ROWS;
-    let mut selection = RowSelection::default();
-    for of_block in rows.chunk_by(|left, right| first(left) == first(right)) {
-        let mut mask = BlockMask::default();
-        for row in of_block {
-            let bit = *row as usize % BLOCK_ROWS;
-            mask[bit / 64] |= 1 << (bit % 64);
-        }
-        selection.add_block(first(&of_block[0]), &mask);
-    }
-    selection
 }

@@ -89,7 +89,8 @@ impl OptimizerRule for StarRule {
         };
         let options = config.options();
         let settings = options.extensions.get::<SessionSettings>();
-        let Some(shape) = settings.and_then(|settings| StarShape::of(aggregate, settings)) else {
+        let threads = options.execution.target_partitions;
+        let Some(shape) = settings.and_then(|settings| StarShape::of(aggregate, settings, threads)) else {
             return Ok(Transformed::no(plan));
         };
         let node = StarNode {

@@ -38,7 +38,7 @@ pub(super) struct StarShape {
 impl StarShape {
     /// Recognises a star query, or an aggregate over one table; none if the query has any part that the join
     /// cannot run, or the settings leave it to DataFusion.
-    pub(super) fn of(aggregate: &Aggregate, settings: &SessionSettings) -> Option<StarShape> {
+    pub(super) fn of(aggregate: &Aggregate, settings: &SessionSettings, threads: usize) -> Option<StarShape> {
         if has_subqueries(&aggregate.input) {
             return None;
         }
@@ -89,14 +89,14 @@ impl StarShape {
             aggregates,
         };
         if !is_star {
-            shape.no_index = Some(shape.scan_reason(settings)?);
+            shape.no_index = Some(shape.scan_reason(settings, threads)?);
         }
         Some(shape)
     }
 
     /// Returns the reason for a scan of the table of an aggregate without joins; none if an index finds the
     /// rows or statistics have the answer, so that DataFusion's plan is better.
-    fn scan_reason(&self, settings: &SessionSettings) -> Option<String> {
+    fn scan_reason(&self, settings: &SessionSettings, threads: usize) -> Option<String> {
         if self.groups.is_empty() && self.filters.is_empty() && !self.aggregates.has_sums() {
             return None;
         }
@@ -107,7 +107,7 @@ impl StarShape {
         let grouped = self.fact_groups.iter().map(|group| group.column);
         let columns = grouped.chain(self.aggregates.measured.iter().copied());
         let columns: Vec<usize> = columns.chain(of_filters.map(|(column, _)| *column)).collect();
-        PoolTable::scan_reason(&self.fact, &self.filters, &columns, settings.index)
+        PoolTable::scan_reason(&self.fact, &self.filters, &columns, (settings.index, threads))
     }
 
     /// Returns true if there is no dimension.

@@ -15,6 +15,7 @@ pub(super) struct QueryScan {
     pub(super) filters: Filters,
     projection: Vec<usize>,
     limit: Option<usize>,
+    threads: usize,
 }
 
 impl QueryScan {
@@ -27,6 +28,7 @@ impl QueryScan {
                 projection: &self.projection,
                 limit: self.limit,
                 mode: IndexMode::Auto,
+                threads: self.threads,
             },
         }
     }
@@ -65,6 +67,7 @@ impl ScanRecorder for WorkloadRecorder {
             filters: scan.filters.clone(),
             projection: scan.request.projection.to_vec(),
             limit: scan.request.limit,
+            threads: scan.request.threads,
         });
     }
 

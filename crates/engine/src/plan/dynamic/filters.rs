@@ -16,7 +16,7 @@ use super::index_probe::LocatedRows;
 use super::row_check::RowCheck;
 use super::segment_filter::SegmentFilter;
 use crate::plan::spec::{ScanSpec, external};
-use crate::plan::worker::keep;
+use crate::plan::found_rows::keep;
 
 /// The generation of a filter that has not been set yet.
 const UNSET: u64 = 1;

@@ -9,7 +9,8 @@ use halocline_columns::{CodePredicate, RowSelection};
 
 use super::filters::{ActiveFilters, DynamicFilters};
 use crate::plan::spec::{ScanSpec, external};
-use crate::plan::worker::{PendingRows, span};
+use crate::plan::found_rows::span;
+use crate::plan::worker::PendingRows;
 
 /// The dynamic filters of a scan in one of its partitions.
 pub(in crate::plan) struct PartitionFilters {
