@@ -184,6 +184,23 @@ impl RowSelection {
         }
     }
 
+    /// Returns the selected rows of a range.
+    #[must_use]
+    pub fn within(&self, rows: Range<usize>) -> RowSelection {
+        let behind = |row: usize| {
+            let blocks = &self.blocks[self.taken..];
+            self.taken + blocks.partition_point(|block| (*block as usize) < row)
+        };
+        let (from, to) = (behind(rows.start / BLOCK), behind(rows.end.div_ceil(BLOCK)));
+        let mut selection = RowSelection::default();
+        for at in from..to.max(from) {
+            let (first, mut mask) = (self.blocks[at] as usize * BLOCK, self.masks[at]);
+            clip(&mut mask, first, &rows);
+            selection.add_block(first, &mask);
+        }
+        selection
+    }
+
     /// Takes the first `rows` rows of the first block, which has more.
     fn take_rows_of_first(&mut self, rows: usize) -> RowSelection {
         let mut taken = [0; BLOCK / 64];
@@ -323,6 +340,10 @@ mod tests {
             all.add_range(range.0..range.0 + range.1);
             model.extend(range.0..range.0 + range.1);
             prop_assert_eq!(rows_of(&all), model.clone());
+            for rows in [range.0 / 2..range.0 + 700, 0..range.0, range.0..range.0, 5_000..21_000] {
+                let part = all.within(rows.clone());
+                prop_assert_eq!(rows_of(&part), model.iter().copied().filter(|row| rows.contains(row)).collect::<Vec<_>>());
+            }
 
             let mut found = Vec::new();
             for (number, blocks) in all.chunks(chunk) {

@@ -49,8 +49,8 @@ pub(crate) struct ScanRequest<'a> {
 /// Number of rows below which a selection through an index runs on one thread.
 pub(super) const SINGLE_ROWS: f64 = 20_000.0;
 
-/// Number of rows that a thread takes from a scan at least.
-const THREAD_ROWS: usize = 65_536;
+/// Number of rows of a segment in a morsel.
+pub(super) const MORSEL_ROWS: usize = 65_536;
 
 /// An index that can answer some of the filters, with its estimates.
 pub(super) struct IndexCandidate {
@@ -177,8 +177,11 @@ pub(super) fn segment_cost(
         + cost::fetch(segment, of_strings, estimate.rows, adjacent)
         + cost::fetch(segment, tested, kept, adjacent * selectivity)
         + cost::fetch(segment, output, kept, adjacent * selectivity);
-    let threads = if estimate.rows < SINGLE_ROWS { 1 } else { request.threads };
-    (kept, cost / threads.max(1) as f64)
+    let threads = match estimate.rows < SINGLE_ROWS {
+        true => 1,
+        false => threads_of_scan(open, request),
+    };
+    (kept, cost / threads as f64)
 }
 
 /// Estimates the cost of the scan if `rows` rows match.
@@ -203,13 +206,18 @@ pub(super) fn scan_cost(
             + cost::fetch(segment, output_columns(open, request, remaining).into_iter(), own, 0.0)
     };
     let all: f64 = open.table.segments().iter().enumerate().map(of_segment).sum();
-    let threads = (open.table.rows() as usize).div_ceil(THREAD_ROWS).min(request.threads);
-    let all = all / threads.max(1) as f64;
+    let all = all / threads_of_scan(open, request) as f64;
     // A scan stops when it has enough rows; a selection through an index finds them all first.
     match request.limit {
         Some(limit) if rows > limit as f64 => all * limit as f64 / rows,
         _ => all,
     }
+}
+
+/// Returns the number of threads that ranges of the table's rows keep busy.
+fn threads_of_scan(open: &OpenTable, request: &ScanRequest<'_>) -> usize {
+    let ranges = (open.table.rows() as usize).div_ceil(MORSEL_ROWS);
+    ranges.min(request.threads).max(1)
 }
 
 /// Returns the columns of the conditions that are tested as expressions.

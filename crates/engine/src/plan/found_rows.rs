@@ -16,6 +16,10 @@ use super::worker::PendingRows;
 /// Rows of a segment for each found one from which on values are read one by one.
 const SPARSE: usize = 256;
 
+/// Rows of a segment for each found one up to which these are marked in masks of all blocks, instead of
+/// sorted.
+const MARKED: usize = 4_096;
+
 /// Returns those of the found rows of a segment that are not deleted and match the conditions of the kernels
 /// and on strings.
 ///
@@ -38,7 +42,7 @@ pub(super) fn matching(spec: &ScanSpec, number: usize, mut rows: Vec<RowId>) -> 
             false => PendingRows::Rows(number, rows, 0),
         });
     }
-    let mut selection = marked(&rows, segment.rows(), deleted);
+    let mut selection = as_selection(rows, segment.rows(), deleted);
     if !all_match {
         segment.filter(kernels, &mut selection).map_err(external)?;
     }
@@ -108,6 +112,17 @@ fn keep_codes<C: Code>(
 }
 
 /// Returns distinct rows below `of`, but for deleted ones, as a selection.
+pub(super) fn as_selection(mut rows: Vec<RowId>, of: usize, deleted: Option<&RoaringBitmap>) -> RowSelection {
+    if rows.len() >= of / MARKED {
+        return marked(&rows, of, deleted);
+    }
+    rows.sort_unstable();
+    if let Some(deleted) = deleted {
+        rows.retain(|row| !deleted.contains(*row));
+    }
+    selection_of(&rows)
+}
+
 fn marked(rows: &[RowId], of: usize, deleted: Option<&RoaringBitmap>) -> RowSelection {
     let mut masks: Vec<BlockMask> = vec![BlockMask::default(); of.div_ceil(BLOCK_ROWS)];
     let bit = |row: RowId| (row as usize % BLOCK_ROWS / 64, 1 << (row % 64));
@@ -160,8 +175,10 @@ mod tests {
         let deleted: RoaringBitmap = [3, 7, 2048].into_iter().collect();
         let all = marked(&rows, 5001, None);
         assert_eq!(all.rows().collect::<Vec<_>>(), [3, 1023, 1024, 2048, 4999, 5000]);
-        let live = marked(&rows, 5001, Some(&deleted));
-        assert_eq!(live.rows().collect::<Vec<_>>(), [1023, 1024, 4999, 5000]);
-        assert_eq!(live.len(), 4);
+        for of in [5001, 50_000_000] {
+            let live = as_selection(rows.to_vec(), of, Some(&deleted));
+            assert_eq!(live.rows().collect::<Vec<_>>(), [1023, 1024, 4999, 5000]);
+            assert_eq!(live.len(), 4);
+        }
     }
 }

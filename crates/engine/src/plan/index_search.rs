@@ -8,15 +8,19 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::physical_plan::metrics::Count;
-use halocline_columns::RowId;
+use halocline_columns::{CodePredicate, RowId, RowSelection};
 use halocline_elf::{Selection, TableIndex, Workers};
 use halocline_pool::ExtentBytes;
 
-use super::spec::external;
+use super::found_rows::as_selection;
+use super::ranges::selected_ranges;
+use super::spec::{ScanSpec, external};
 
 /// An index and the threads that search it.
 pub(crate) struct IndexSearch {
     pub(crate) index: Arc<TableIndex>,
+    /// The predicates of each segment, one per dimension.
+    pub(crate) predicates: Arc<[Vec<CodePredicate>]>,
     /// Threads that share each large selection; none if every thread has selections of its own.
     pub(crate) workers: Option<Arc<Workers>>,
     /// Number of selections that the threads shared.
@@ -35,6 +39,21 @@ impl IndexSearch {
             None => selection.tids_into(&mut rows).map_err(external)?,
         }
         Ok(rows)
+    }
+
+    /// Returns all rows of a segment that match the index's predicates, without deleted ones.
+    ///
+    /// # Errors
+    /// The index or the deletions cannot be read.
+    pub(super) fn selected(&self, spec: &ScanSpec, number: usize) -> Result<RowSelection> {
+        let segment = &spec.open.table.segments()[number];
+        let elf = self.index.segments()[number].elf();
+        let selection = elf.select(&self.predicates[number]).map_err(external)?;
+        let deleted = segment.deletions().map_err(external)?;
+        match elf.is_clustered() {
+            true => selected_ranges(&selection, deleted),
+            false => Ok(as_selection(self.rows(&selection)?, segment.rows(), deleted)),
+        }
     }
 
     /// Returns the number of rows of a selection.

@@ -1,11 +1,13 @@
 //! The morsels of one execution, handed out to its partitions.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use halocline_columns::CodePredicate;
+use halocline_columns::{CodePredicate, RowSelection};
 
 /// A unit of work of a scan: a range of rows, or a part of a selection through an index.
 #[derive(Debug, Clone)]
@@ -15,6 +17,13 @@ pub(crate) enum ScanMorsel {
         /// The segment.
         segment: usize,
         /// Its rows.
+        rows: Range<usize>,
+    },
+    /// Those rows of a range of a segment that an index finds, which is searched once for all ranges.
+    Found {
+        /// The segment.
+        segment: usize,
+        /// The range.
         rows: Range<usize>,
     },
     /// A selection on a segment's Elf.
@@ -40,6 +49,8 @@ pub(crate) struct MorselQueue {
     morsels: Arc<[ScanMorsel]>,
     next: AtomicUsize,
     missing_rows: AtomicUsize,
+    /// The rows that the index found, by segment.
+    found: Mutex<BTreeMap<usize, Arc<RowSelection>>>,
 }
 
 impl MorselQueue {
@@ -48,7 +59,27 @@ impl MorselQueue {
             morsels,
             next: AtomicUsize::new(0),
             missing_rows: AtomicUsize::new(fetch.unwrap_or(usize::MAX)),
+            found: Mutex::default(),
         }
+    }
+
+    /// Returns the rows of a segment that the index finds. The first partition that asks searches it; others
+    /// wait for that.
+    ///
+    /// # Errors
+    /// Those of `search`.
+    pub(crate) fn found(
+        &self,
+        segment: usize,
+        search: impl FnOnce() -> Result<RowSelection>,
+    ) -> Result<Arc<RowSelection>> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rows) = found.get(&segment) {
+            return Ok(Arc::clone(rows));
+        }
+        let rows = Arc::new(search()?);
+        found.insert(segment, Arc::clone(&rows));
+        Ok(rows)
     }
 
     /// Takes the next morsel; none when all are taken or no more rows are needed.

@@ -40,7 +40,7 @@ pub(super) fn without_those_before(
                 before += rows.len();
                 left.push(morsel.clone());
             }
-            ScanMorsel::Select { .. } => return None,
+            ScanMorsel::Found { .. } | ScanMorsel::Select { .. } => return None,
         }
     }
     let mut firsts: Vec<(i128, usize)> = placed.iter().map(|placed| (placed.first, placed.rows)).collect();

@@ -24,13 +24,7 @@ pub(super) fn select_ranges(
     selection: &Selection<'_, ExtentBytes>,
 ) -> Result<PendingRows> {
     let (segment, kernels) = (&spec.open.table.segments()[number], &spec.kernels[number]);
-    let mut ranges = Vec::new();
-    selection
-        .ranges(|rows| ranges.push(rows.start as usize..rows.end as usize))
-        .map_err(external)?;
-    if let Some(deleted) = segment.deletions().map_err(external)? {
-        ranges = without(&ranges, deleted);
-    }
+    let ranges = live_ranges(selection, segment.deletions().map_err(external)?)?;
     let count: usize = ranges.iter().map(Range::len).sum();
     let all_match = kernels.is_empty() && !segment.has_string_conditions();
     if all_match && spec.counts_only() {
@@ -46,12 +40,43 @@ pub(super) fn select_ranges(
             false => PendingRows::Rows(number, rows, 0),
         });
     }
-    let mut selected = RowSelection::default();
-    ranges.into_iter().for_each(|rows| selected.add_range(rows));
+    let mut selected = of_ranges(ranges);
     segment.filter(kernels, &mut selected).map_err(external)?;
     Ok(match spec.counts_only() {
         true => PendingRows::Counted(selected.len()),
         false => PendingRows::Selected(number, selected),
+    })
+}
+
+/// Returns the rows of a selection through a clustered index.
+///
+/// # Errors
+/// The index cannot be read.
+pub(super) fn selected_ranges(
+    selection: &Selection<'_, ExtentBytes>,
+    deleted: Option<&RoaringBitmap>,
+) -> Result<RowSelection> {
+    live_ranges(selection, deleted).map(of_ranges)
+}
+
+fn of_ranges(ranges: Vec<Range<usize>>) -> RowSelection {
+    let mut selected = RowSelection::default();
+    ranges.into_iter().for_each(|rows| selected.add_range(rows));
+    selected
+}
+
+/// Returns the ranges of a selection without the deleted rows.
+fn live_ranges(
+    selection: &Selection<'_, ExtentBytes>,
+    deleted: Option<&RoaringBitmap>,
+) -> Result<Vec<Range<usize>>> {
+    let mut ranges = Vec::new();
+    selection
+        .ranges(|rows| ranges.push(rows.start as usize..rows.end as usize))
+        .map_err(external)?;
+    Ok(match deleted {
+        Some(deleted) => without(&ranges, deleted),
+        None => ranges,
     })
 }
 

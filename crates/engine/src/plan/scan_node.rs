@@ -14,6 +14,7 @@ use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, PlanProperties};
+use halocline_columns::CodePredicate;
 use halocline_elf::TableIndex;
 
 use super::dynamic::{DynamicFilters, PartitionFilters};
@@ -47,6 +48,8 @@ pub(crate) struct PoolScan {
 #[derive(Debug)]
 pub(crate) struct IndexLookup {
     pub(crate) index: Arc<TableIndex>,
+    /// The predicates of each segment, one per dimension.
+    pub(crate) predicates: Arc<[Vec<CodePredicate>]>,
     /// Conditions on the dimensions of the index, for EXPLAIN.
     pub(crate) on: String,
     /// True if all threads share each large selection, because there are too few selections to give each
@@ -268,6 +271,7 @@ impl LeafPlan for PoolScan {
             let threads = config.get_extension::<SelectionThreads>();
             IndexSearch {
                 index: Arc::clone(&lookup.index),
+                predicates: Arc::clone(&lookup.predicates),
                 workers: threads
                     .filter(|_| lookup.shared_selections)
                     .map(|threads| threads.of(config.target_partitions())),

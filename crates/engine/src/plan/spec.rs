@@ -58,6 +58,15 @@ impl ScanSpec {
         self.projection.is_empty() && self.residual.is_none()
     }
 
+    /// Returns true if only the number of rows matters, and only an index has conditions.
+    pub(crate) fn counts_all(&self) -> bool {
+        let segments = self.open.table.segments();
+        let of_index = |(kernels, segment): (&Vec<_>, &Segment)| {
+            kernels.is_empty() && !segment.has_string_conditions()
+        };
+        self.counts_only() && self.kernels.iter().zip(segments).all(of_index)
+    }
+
     /// Returns the specification with some of the columns of the output, followed by the addresses of the
     /// rows.
     ///

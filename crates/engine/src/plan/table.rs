@@ -1,5 +1,6 @@
 //! The table provider: a table of the pool as DataFusion sees it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
@@ -12,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use halocline_columns::{CodePredicate, StringPredicate, Table};
 use halocline_elf::TableIndex;
 
-use super::access_path::{AccessPath, SINGLE_ROWS, ScanRequest, choose_access_path};
+use super::access_path::{AccessPath, MORSEL_ROWS, SINGLE_ROWS, ScanRequest, choose_access_path};
 use super::conditions::{Filters, OnColumns, TranslationCache, dimension_space};
 use super::estimate::SelectionEstimate;
 use super::leaf::LeafExec;
@@ -26,8 +27,6 @@ use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::{IndexMode, SessionSettings};
 use crate::filter::ColumnCondition;
 
-/// Number of rows of a segment in a morsel.
-const MORSEL_ROWS: usize = 65_536;
 /// Number of rows of the delta in a morsel.
 const DELTA_ROWS: usize = 8_192;
 /// Number of parts per partition into which a large selection through an index is split.
@@ -161,18 +160,18 @@ impl PoolTable {
 
     /// Returns the morsels of the segments. No chunk is in two of them, so that its zone map is read once.
     fn row_morsels(&self) -> Vec<ScanMorsel> {
-        let segments = self.open.table.segments().iter().enumerate();
-        let of = |(segment, rows): (usize, usize)| {
-            let starts = (0..rows).step_by(MORSEL_ROWS);
-            starts.map(move |start| ScanMorsel::Rows {
-                segment,
-                rows: start..rows.min(start + MORSEL_ROWS),
-            })
-        };
-        segments
-            .map(|(number, segment)| (number, segment.rows()))
-            .flat_map(of)
-            .collect()
+        self.morsels_of_rows(|segment, rows| ScanMorsel::Rows { segment, rows })
+    }
+
+    /// Makes morsels of ranges of rows that cover all segments.
+    fn morsels_of_rows(&self, morsel: impl Fn(usize, Range<usize>) -> ScanMorsel) -> Vec<ScanMorsel> {
+        let mut morsels = Vec::new();
+        for (number, segment) in self.open.table.segments().iter().enumerate() {
+            let starts = (0..segment.rows()).step_by(MORSEL_ROWS);
+            let ranges = starts.map(|start| start..segment.rows().min(start + MORSEL_ROWS));
+            morsels.extend(ranges.map(|rows| morsel(number, rows)));
+        }
+        morsels
     }
 }
 
@@ -249,7 +248,7 @@ impl TableProvider for PoolTable {
                 };
                 // A small selection is not worth a second thread.
                 let partitions = if rows < SINGLE_ROWS { 1 } else { target };
-                self.index_scan(spec, index, &pushdown.predicates, reason, limit, partitions)
+                self.index_scan(spec, index, pushdown.predicates, reason, limit, partitions)
             }
         };
         Ok(Arc::new(LeafExec(scan)))
@@ -330,33 +329,50 @@ impl PoolTable {
     }
 
     /// Returns the scan through an index, whose selection on each segment is given as predicates per
-    /// dimension.
+    /// dimension. With several partitions, these share the rows that it finds.
     fn index_scan(
         &self,
         spec: ScanSpec,
         index: Arc<TableIndex>,
-        predicates: &[Vec<CodePredicate>],
+        predicates: Vec<Vec<CodePredicate>>,
         reason: String,
         limit: Option<usize>,
         partitions: usize,
     ) -> PoolScan {
-        let parts = if partitions == 1 { 1 } else { partitions * PARTS };
-        let mut morsels = Vec::new();
-        for (segment, predicates) in predicates.iter().enumerate() {
-            let space = |dimension| dimension_space(&index, segment, dimension).max_code();
-            let max_codes: Vec<u64> = (0..predicates.len()).map(space).collect();
-            let selections = split(predicates, &max_codes, parts).into_iter();
-            morsels.extend(selections.map(|predicates| ScanMorsel::Select { segment, predicates }));
-        }
+        let shares_rows = partitions > 1 && !spec.counts_all();
+        let mut morsels = match shares_rows {
+            true => self.morsels_of_rows(|segment, rows| ScanMorsel::Found { segment, rows }),
+            false => self.selections(&index, &predicates, partitions),
+        };
         // With enough selections every thread has its own; otherwise all threads share each of them.
-        let shared_selections = partitions == 1 || morsels.len() < partitions * PARTS / 2;
+        let shared_selections = shares_rows || partitions == 1 || morsels.len() < partitions * PARTS / 2;
         morsels.extend(self.delta_morsels());
         let lookup = IndexLookup {
-            on: describe(&index, predicates, &self.open),
+            on: describe(&index, &predicates, &self.open),
+            predicates: predicates.into(),
             index,
             shared_selections,
         };
         PoolScan::new(spec, Some(lookup), reason, limit, morsels, partitions)
+    }
+
+    /// Returns selections on the segments' Elfs as morsels, several for each segment if there are several
+    /// partitions.
+    fn selections(
+        &self,
+        index: &TableIndex,
+        predicates: &[Vec<CodePredicate>],
+        partitions: usize,
+    ) -> Vec<ScanMorsel> {
+        let parts = if partitions == 1 { 1 } else { partitions * PARTS };
+        let mut morsels = Vec::new();
+        for (segment, predicates) in predicates.iter().enumerate() {
+            let space = |dimension| dimension_space(index, segment, dimension).max_code();
+            let max_codes: Vec<u64> = (0..predicates.len()).map(space).collect();
+            let selections = split(predicates, &max_codes, parts).into_iter();
+            morsels.extend(selections.map(|predicates| ScanMorsel::Select { segment, predicates }));
+        }
+        morsels
     }
 }
 

@@ -131,9 +131,10 @@ impl ScanWorker {
     /// them.
     fn with_more(&mut self, morsel: &ScanMorsel, located: PendingRows) -> Result<PendingRows> {
         let (number, mut selection, mut end) = match (located, morsel) {
-            (PendingRows::Selected(number, selection), ScanMorsel::Rows { rows, .. }) => {
-                (number, selection, rows.end)
-            }
+            (
+                PendingRows::Selected(number, selection),
+                ScanMorsel::Rows { rows, .. } | ScanMorsel::Found { rows, .. },
+            ) => (number, selection, rows.end),
             (located, _) => return Ok(located),
         };
         for _ in 1..MERGED_MORSELS {
@@ -145,6 +146,12 @@ impl ScanWorker {
                     let before = selection.len();
                     end = rows.end;
                     self.select_rows(number, rows, &mut selection)?;
+                    self.candidates.add(selection.len() - before);
+                }
+                Some(ScanMorsel::Found { segment, rows }) if segment == number && rows.start >= end => {
+                    let before = selection.len();
+                    end = rows.end;
+                    selection.append(&self.found(number, rows)?);
                     self.candidates.add(selection.len() - before);
                 }
                 other => {
@@ -160,6 +167,13 @@ impl ScanWorker {
     fn rows_of(&mut self, morsel: &ScanMorsel) -> Result<PendingRows> {
         let found = match morsel {
             ScanMorsel::Rows { segment, rows } => self.scan_rows(*segment, rows.clone())?,
+            ScanMorsel::Found { segment, rows } => {
+                let found = self.found(*segment, rows.clone())?;
+                match self.spec.counts_only() {
+                    true => PendingRows::Counted(found.len()),
+                    false => PendingRows::Selected(*segment, found),
+                }
+            }
             ScanMorsel::Select { segment, predicates } => {
                 let found = self.select(*segment, predicates)?;
                 self.passing(found)?
@@ -201,6 +215,22 @@ impl ScanWorker {
                 let selected = self.segment(number).select_into(kernels, rows, selection);
                 selected.map_err(external)
             }
+        }
+    }
+
+    /// Returns those rows of a range that the index finds, match the kernels' predicates and pass the dynamic
+    /// filters.
+    fn found(&mut self, number: usize, rows: Range<usize>) -> Result<RowSelection> {
+        let Some(search) = &self.search else {
+            return Ok(RowSelection::default());
+        };
+        let all = self.queue.found(number, || search.selected(&self.spec, number))?;
+        let mut found = all.within(rows);
+        let segment = self.segment(number);
+        segment.filter(&self.spec.kernels[number], &mut found).map_err(external)?;
+        match self.passing(PendingRows::Selected(number, found))? {
+            PendingRows::Selected(_, passing) => Ok(passing),
+            _ => Ok(RowSelection::default()),
         }
     }
 

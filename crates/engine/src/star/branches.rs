@@ -1,13 +1,16 @@
 //! The branches of a star query. A branch is a dimension: a part, or a tree of joined parts of which one is
 //! joined to the fact table.
 
+use arrow_array::Array;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder};
+use halocline_columns::Segment;
 
 use super::aggregates::is_whole;
 use super::fact::{FactTable, pool_table};
 use super::fact_group::FactGroup;
 use super::join_graph::JoinGraph;
+use super::measures::bounds;
 use crate::config::SessionSettings;
 use crate::estimate::Estimator;
 
@@ -18,8 +21,7 @@ pub(super) struct Branch {
     pub(super) columns: Vec<usize>,
     /// Its keys, followed by the grouping attributes.
     pub(super) plan: LogicalPlan,
-    /// True if keys may repeat, because the join only tests for their existence.
-    pub(super) exists: bool,
+    pub(super) test: KeyTest,
     /// Number of rows above which a key must repeat.
     pub(super) most_rows: Option<u64>,
     /// The join condition, for EXPLAIN.
@@ -27,12 +29,24 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    /// Returns true if the semi join with this dimension is expected to look at more keys than the fact table
+    /// Returns true if the semi or anti join with this dimension is expected to look at more keys than the fact table
     /// has rows, so that a hash join had better build its table of the latter.
     pub(super) fn exceeds(&self, fact: &LogicalPlan, settings: &SessionSettings) -> bool {
         let estimator = Estimator { mode: settings.index };
-        self.exists && estimator.estimate(&self.plan).rows > estimator.estimate(fact).rows
+        self.test != KeyTest::Lookup && estimator.estimate(&self.plan).rows > estimator.estimate(fact).rows
     }
+}
+
+/// The test of a key of the fact table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyTest {
+    /// The dimension has one row with the key, whose attributes are looked up.
+    Lookup,
+    /// The dimension has a row with the key.
+    Exists,
+    /// The dimension has no row with the key. All keys of the fact table are between these two, and none is
+    /// NULL.
+    Absent(i64, i64),
 }
 
 /// The source of the values of a grouping expression.
@@ -211,11 +225,26 @@ impl<'a> Branches<'a> {
                     .on
                     .iter()
                     .map(|(of_fact, key)| Some((self.fact.key(of_fact)?, key.clone())));
-                existence.push(self.branch(exists.plan.clone(), keys.collect::<Option<_>>()?, Vec::new())?);
+                let keys: Vec<(usize, Expr)> = keys.collect::<Option<_>>()?;
+                let test = match (exists.is_anti, keys.as_slice()) {
+                    (false, _) => KeyTest::Exists,
+                    (true, [(column, _)]) => absence(self.fact, *column)?,
+                    (true, _) => return None,
+                };
+                let branch = self.branch(exists.plan.clone(), keys, Vec::new())?;
+                let on = match test {
+                    KeyTest::Absent(..) => format!("NOT EXISTS {}", branch.on),
+                    _ => branch.on,
+                };
+                existence.push(Branch { test, on, ..branch });
             } else {
+                let join = match exists.is_anti {
+                    true => JoinType::LeftAnti,
+                    false => JoinType::LeftSemi,
+                };
                 let keys = exists.on.iter().cloned().unzip();
                 self.parts[part] = LogicalPlanBuilder::from(self.parts[part].clone())
-                    .join_with_expr_keys(exists.plan.clone(), JoinType::LeftSemi, keys, None)
+                    .join_with_expr_keys(exists.plan.clone(), join, keys, None)
                     .and_then(LogicalPlanBuilder::build)
                     .ok()?;
             }
@@ -227,10 +256,7 @@ impl<'a> Branches<'a> {
             let branch = self.branch(tree, builder.keys, builder.attributes)?;
             branches.push(Branch { most_rows, ..branch });
         }
-        branches.extend(existence.into_iter().map(|branch| Branch {
-            exists: true,
-            ..branch
-        }));
+        branches.extend(existence);
         Some((branches, self.own))
     }
 
@@ -297,11 +323,31 @@ impl<'a> Branches<'a> {
         Some(Branch {
             columns,
             plan: reduced(plan, keys, attributes).ok()?,
-            exists: false,
+            test: KeyTest::Lookup,
             most_rows: None,
             on: on.join(" AND "),
         })
     }
+}
+
+/// Most keys for each row of the fact table, and at least, up to which an anti join marks the absent ones.
+const MARKED: (i128, i128) = (64, 1 << 23);
+
+/// Returns the test that a dimension has no row with the key in a column of the fact table; none if a key may
+/// be NULL, or there are too many possible keys to mark.
+fn absence(fact: &FactTable, column: usize) -> Option<KeyTest> {
+    let open = &fact.open;
+    let is_valid = |segment: &Segment| segment.column(column).null_count() == 0;
+    let mut added = open.delta.iter().flat_map(|delta| delta.batches());
+    let added_is_valid = added.all(|(_, batch)| batch.column(column).null_count() == 0);
+    if !added_is_valid || !open.table.segments().iter().all(is_valid) {
+        return None;
+    }
+    let (low, high) = bounds(open, column)?;
+    let (each, least) = MARKED;
+    let most = (i128::from(open.live_rows()) * each).max(least).min(i128::from(u32::MAX) - 1);
+    let test = KeyTest::Absent(i64::try_from(low).ok()?, i64::try_from(high).ok()?);
+    (high - low < most).then_some(test)
 }
 
 /// Projects a plan to keys and attributes.

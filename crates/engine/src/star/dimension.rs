@@ -19,7 +19,7 @@ use futures::TryStreamExt;
 use halocline_joins::JoinError;
 use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS};
 
-use super::branches::Branch;
+use super::branches::{Branch, KeyTest};
 use super::delta_rows::integers;
 use super::dimension_scan::{CodedRows, DimensionScan};
 use crate::cancel::CancelOnDrop;
@@ -106,9 +106,10 @@ impl DimensionRows {
             }
         };
         Ok(Self {
-            builder: match branch.exists {
-                true => DimensionBuilder::new(branch.columns.len()).existence(),
-                false => DimensionBuilder::new(branch.columns.len()),
+            builder: match (branch.test, DimensionBuilder::new(branch.columns.len())) {
+                (KeyTest::Lookup, builder) => builder,
+                (KeyTest::Exists, builder) => builder.existence(),
+                (KeyTest::Absent(low, high), builder) => builder.absence(low, high),
             },
             columns: branch.columns.len(),
             most: branch.most_rows.unwrap_or(u64::MAX),

@@ -9,7 +9,7 @@ use datafusion::common::{Column, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, SubqueryAlias};
 
-/// A tree of inner and semi joins, flattened.
+/// A tree of inner, semi and anti joins, flattened.
 #[derive(Debug, Default)]
 pub(super) struct JoinGraph {
     /// The joined plans.
@@ -18,16 +18,18 @@ pub(super) struct JoinGraph {
     pub(super) equal: Vec<(Expr, Expr)>,
     /// Conditions on columns of the parts.
     pub(super) filters: Vec<Expr>,
-    /// The semi joins.
+    /// The semi and anti joins.
     pub(super) exists: Vec<Exists>,
     /// The columns of the whole as expressions over columns of the parts.
     outputs: HashMap<Column, Expr>,
 }
 
-/// The other side of a semi join.
+/// The other side of a semi or anti join.
 #[derive(Debug)]
 pub(super) struct Exists {
     pub(super) plan: LogicalPlan,
+    /// True for an anti join: rows of the parts have no match.
+    pub(super) is_anti: bool,
     /// Expressions over columns of the parts, and of the plan, that are equal.
     pub(super) on: Vec<(Expr, Expr)>,
 }
@@ -53,11 +55,18 @@ impl JoinGraph {
                     graph
                 })
             }
-            LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNothing => {
+            LogicalPlan::Join(join)
+                if join.null_equality == NullEquality::NullEqualsNothing && !join.null_aware =>
+            {
+                let (left, right) = (&join.left, &join.right);
                 match join.join_type {
                     JoinType::Inner => JoinGraph::inner(join),
-                    JoinType::LeftSemi => JoinGraph::semi(&join.left, &join.right, join, |(a, b)| (a, b)),
-                    JoinType::RightSemi => JoinGraph::semi(&join.right, &join.left, join, |(a, b)| (b, a)),
+                    JoinType::LeftSemi | JoinType::LeftAnti => {
+                        JoinGraph::exists(left, right, join, |(a, b)| (a, b))
+                    }
+                    JoinType::RightSemi | JoinType::RightAnti => {
+                        JoinGraph::exists(right, left, join, |(a, b)| (b, a))
+                    }
                     _ => None,
                 }
             }
@@ -105,7 +114,7 @@ impl JoinGraph {
         Some(left)
     }
 
-    fn semi(
+    fn exists(
         outer: &LogicalPlan,
         inner: &LogicalPlan,
         join: &Join,
@@ -120,6 +129,7 @@ impl JoinGraph {
         let on = on.collect::<Option<Vec<_>>>().filter(|on| !on.is_empty())?;
         graph.exists.push(Exists {
             plan: inner.clone(),
+            is_anti: matches!(join.join_type, JoinType::LeftAnti | JoinType::RightAnti),
             on,
         });
         Some(graph)
@@ -168,6 +178,7 @@ impl JoinGraph {
             let on = on.map(|(of_outer, of_inner)| Some((renamed(of_outer)?, of_inner)));
             Some(Exists {
                 plan: exists.plan.clone(),
+                is_anti: exists.is_anti,
                 on: on.collect::<Option<_>>()?,
             })
         });

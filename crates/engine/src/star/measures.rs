@@ -4,13 +4,15 @@
 //! SQL and of 64 bits in the join: an expression is accepted only if the bounds of its columns prove that no
 //! intermediate value exceeds 64 bits.
 
-use arrow_array::{cast::AsArray, types::Decimal128Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, Operator};
 use halocline_joins::star::{Measure, Width};
 
 use super::aggregates::{is_countable, is_whole, widens};
+use super::delta_rows::integers;
 use crate::catalog::OpenTable;
 use crate::semantics::arithmetic;
 
@@ -76,7 +78,7 @@ impl MeasureReader<'_> {
 
 /// Returns bounds of the values of a column, by the code spaces of its segments and the rows of the delta; 0
 /// and 0 if there are no values.
-fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
+pub(super) fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
     let mut bounds: Option<(i128, i128)> = None;
     let mut note = |low: i128, high: i128| {
         let (least, most) = bounds.unwrap_or((low, high));
@@ -98,7 +100,11 @@ fn bounds(open: &OpenTable, column: usize) -> Option<(i128, i128)> {
     for (_, batch) in added {
         match batch.column(column).as_primitive_opt::<Decimal128Type>() {
             Some(decimals) => decimals.iter().flatten().for_each(|value| note(value, value)),
-            None => note(i64::MIN.into(), i64::MAX.into()),
+            None => {
+                let values = integers(batch.column(column)).ok()?;
+                let values = values.as_primitive::<Int64Type>().iter().flatten();
+                values.for_each(|value| note(value.into(), value.into()));
+            }
         }
     }
     Some(bounds.unwrap_or((0, 0)))

@@ -63,7 +63,7 @@ const TPCH: [(u32, &str); 22] = [
     (13, "agg((customer | orders))"),
     (14, "agg((lineitem * part))"),
     (15, "((FusedAggregate * supplier) x agg(FusedAggregate))"),
-    (16, "agg((supplier <- (part * partsupp)))"),
+    (16, "agg(star(part supplier))"),
     (17, "agg(((part * FusedAggregate) * lineitem))"),
     (18, "star((customer * (FusedAggregate < orders)))"),
     (19, "agg((part * lineitem))"),

@@ -101,6 +101,9 @@ async fn random_conjunctions_agree() {
         run(&db, index).await;
     }
     let plain = plain(&[("t", &path)]).await;
+    // Decimals are compared with decimals, as here.
+    let setting = "SET datafusion.sql_parser.parse_float_as_decimal = true";
+    plain.sql(setting).await.unwrap().collect().await.unwrap();
     for _ in 0..QUERIES {
         let conditions: Vec<String> = (0..rng.random_range(1..5)).map(|_| condition(&mut rng)).collect();
         let output = pick(

@@ -199,6 +199,7 @@ async fn semi_joins_are_dimensions() {
         assert!(agrees(&db, text).await, "no star: {text}");
     }
     for text in [
+        // NULL is among the keys.
         "SELECT count(*) FROM fact WHERE a NOT IN (SELECT k FROM near)",
         "SELECT count(*) FROM fact WHERE NOT EXISTS (SELECT * FROM near WHERE k = a)",
         "SELECT count(*) FROM fact WHERE a IN (SELECT k FROM near) OR y = 3",
@@ -206,6 +207,56 @@ async fn semi_joins_are_dimensions() {
     ] {
         assert!(!agrees(&db, text).await, "a star: {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn anti_joins_are_dimensions() {
+    let (_dir, db) = new_pool();
+    small(&db).await;
+    run(
+        &db,
+        "CREATE TABLE clean AS SELECT * FROM fact WHERE a IS NOT NULL AND b IS NOT NULL",
+    )
+    .await;
+    let texts = [
+        "SELECT count(*), sum(x) FROM clean WHERE NOT EXISTS (SELECT * FROM near WHERE k = a)",
+        "SELECT y, count(*), sum(x) FROM clean WHERE NOT EXISTS (SELECT * FROM near WHERE k = a AND kind = 1) GROUP BY y",
+        // Keys that come twice, and NULL among them.
+        "SELECT count(*), sum(x) FROM clean WHERE NOT EXISTS (SELECT * FROM twice WHERE k = a)",
+        "SELECT count(*), sum(x) FROM clean WHERE NOT EXISTS (SELECT * FROM nulls WHERE k = a)",
+        // None that has a match, and all.
+        "SELECT count(*), sum(x) FROM clean WHERE NOT EXISTS (SELECT * FROM near WHERE k = a AND kind = 9)",
+        "SELECT count(*), sum(x) FROM clean WHERE NOT EXISTS (SELECT * FROM clean c WHERE c.a = clean.a)",
+        // With other dimensions, and of one.
+        "SELECT name, sum(y) FROM clean JOIN near ON a = k WHERE NOT EXISTS (SELECT * FROM twice WHERE twice.k = a) GROUP BY name",
+        "SELECT near.kind, count(*) FROM clean JOIN near ON a = near.k WHERE NOT EXISTS (SELECT * FROM twice WHERE twice.k = near.k) \
+         GROUP BY near.kind",
+        "SELECT count(*) FROM clean WHERE EXISTS (SELECT * FROM near WHERE k = a) AND NOT EXISTS (SELECT * FROM twice WHERE k = a)",
+    ];
+    for change in [
+        "SELECT 1",
+        "INSERT INTO clean VALUES (-77, 1, 2, 3), (5000, 3, 4, 5), (1, 100000007, 7, 7)",
+        "DELETE FROM clean WHERE y = 11",
+        "VACUUM FULL clean",
+        "INSERT INTO near VALUES (5000, 'n', 1), (NULL, 'none', 2)",
+    ] {
+        run(&db, change).await;
+        for text in texts {
+            assert!(agrees(&db, text).await, "no star after {change}: {text}");
+        }
+    }
+    run(&db, "INSERT INTO clean VALUES (NULL, 1, 2, 3)").await;
+    assert!(!agrees(&db, texts[0]).await, "a star, and a key is NULL");
+    run(&db, "DELETE FROM clean WHERE a IS NULL").await;
+    // Keys too far apart to mark each.
+    run(&db, "INSERT INTO clean VALUES (2000000000, 1, 2, 3)").await;
+    assert!(!agrees(&db, texts[0]).await, "a star of too many possible keys");
+    let explained = run(
+        &db,
+        "EXPLAIN SELECT count(*) FROM clean WHERE NOT EXISTS (SELECT * FROM far WHERE k = y)",
+    )
+    .await;
+    assert!(explained.contains("NOT EXISTS y = "), "{explained}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

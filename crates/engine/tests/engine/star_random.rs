@@ -55,7 +55,7 @@ const DIMENSIONS: [(&str, &[&str], &[&str]); 9] = [
     ),
 ];
 
-const CONDITIONS: [&str; 7] = [
+const CONDITIONS: [&str; 8] = [
     "f.y BETWEEN 10 AND 60",
     "f.x IS NOT NULL",
     "f.a <> 3",
@@ -63,6 +63,7 @@ const CONDITIONS: [&str; 7] = [
     "EXISTS (SELECT 1 FROM nulls WHERE nulls.k = f.a AND nulls.kind < 12)",
     "f.price > 1000.5",
     "f.b IN (SELECT k FROM far WHERE kind IN (SELECT kind FROM kinds WHERE parity = 0))",
+    "NOT EXISTS (SELECT 1 FROM nulls WHERE nulls.k = f.y AND nulls.kind < 12)",
 ];
 
 const AGGREGATES: [&str; 15] = [

@@ -82,6 +82,27 @@ impl DenseKeys {
         Ok((dense, different))
     }
 
+    /// Builds the slots of the keys from `low` on, `places` in number, that are not among `keys`.
+    pub(super) fn absent(keys: &[i64], low: i64, places: u32) -> DenseKeys {
+        let mut taken = Bitset::new(places);
+        for key in keys {
+            let place = u32::try_from(i128::from(*key) - i128::from(low));
+            if let Some(place) = place.ok().filter(|place| *place < places) {
+                taken.set(place);
+            }
+        }
+        let mut present = Bitset::new(places);
+        for place in (0..places).filter(|place| taken.has(*place) == 0) {
+            present.set(place);
+        }
+        DenseKeys {
+            low,
+            rough: rough(&present),
+            present,
+            group_of: GroupOf::One,
+        }
+    }
+
     /// Returns the number of bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
         let rough = self.rough.as_ref().map_or(0, Bitset::bytes);

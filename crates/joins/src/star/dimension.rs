@@ -3,12 +3,13 @@
 //! Keys of a limited range are slots of a bit vector, and also of an array of group numbers if they are
 //! dense. Others are looked up in a hash table with at least twice as many slots (linear probing).
 //!
-//! Two rows of one key are refused, unless rows are only looked for (a semi join).
+//! Two rows of one key are refused, unless rows are only looked for (a semi join). An anti join looks for the
+//! keys of a range that no row has.
 
 use super::dense::{DenseKeys, SPARSE};
 use super::key::{KeyDigit, digits};
 use super::sparse::HashedKeys;
-use crate::JoinResult;
+use crate::{JoinError, JoinResult};
 
 /// Number of slots (1 MiB of bits) below which dimensions always use a bit vector.
 const SMALL: u128 = 1 << 23;
@@ -39,6 +40,8 @@ pub struct DimensionBuilder {
     groups: Vec<u32>,
     /// True if keys may repeat.
     exists: bool,
+    /// The first and the last key of a dimension that has all keys between them but the added ones.
+    absent: Option<(i64, i64)>,
 }
 
 impl Default for DimensionBuilder {
@@ -59,6 +62,7 @@ impl DimensionBuilder {
             keys: Vec::new(),
             groups: Vec::new(),
             exists: false,
+            absent: None,
         }
     }
 
@@ -66,6 +70,19 @@ impl DimensionBuilder {
     #[must_use]
     pub fn existence(mut self) -> Self {
         self.exists = true;
+        self
+    }
+
+    /// Restricts the dimension to tests that no row has a key: it has all keys from `low` to `high`, both
+    /// inclusive, but those that are added, which may repeat.
+    ///
+    /// # Panics
+    /// If keys have several columns.
+    #[must_use]
+    pub fn absence(mut self, low: i64, high: i64) -> Self {
+        assert_eq!(self.columns, 1, "columns of a key");
+        self.exists = true;
+        self.absent = Some((low, high));
         self
     }
 
@@ -115,6 +132,9 @@ impl DimensionBuilder {
     /// [`JoinError::DuplicateKey`](crate::JoinError::DuplicateKey);
     /// [`JoinError::KeyTooWide`](crate::JoinError::KeyTooWide).
     pub fn finish(self) -> JoinResult<Dimension> {
+        if let Some(range) = self.absent {
+            return absent(&self.keys, range);
+        }
         let digits = digits(&self.keys, self.columns)?;
         let of_rows = self.groups.iter().copied().chain(std::iter::repeat(0));
         let count = self.rows();
@@ -153,6 +173,20 @@ impl DimensionBuilder {
             groups,
         })
     }
+}
+
+/// Returns a dimension of the keys of a range that are not among `keys`.
+fn absent(keys: &[i64], (low, high): (i64, i64)) -> JoinResult<Dimension> {
+    let places = (i128::from(high) - i128::from(low) + 1).max(0) as u128;
+    let places = u32::try_from(places).map_err(|_| JoinError::KeyTooWide { columns: 1 })?;
+    let dense = DenseKeys::absent(keys, low, places);
+    let rows = dense.present.count();
+    Ok(Dimension {
+        digits: digits(&[low, high], 1)?,
+        rows: rows as usize,
+        groups: u32::from(rows > 0),
+        keys: KeyLookup::DenseKeys(dense),
+    })
 }
 
 impl Dimension {
@@ -211,7 +245,6 @@ impl Dimension {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::JoinError;
 
     fn of(rows: &[(i64, u32)]) -> JoinResult<Dimension> {
         let mut builder = DimensionBuilder::default();
@@ -244,6 +277,26 @@ mod tests {
         assert!(!of(&[(i64::MIN, 0), (i64::MAX, 1)]).expect("unique").is_dense());
         let none = of(&[]).expect("unique");
         assert_eq!((none.rows(), none.groups()), (0, 0));
+    }
+
+    #[test]
+    fn absent_keys_are_those_of_the_range_without_rows() {
+        let of = |keys: &[i64], low: i64, high: i64| {
+            let mut builder = DimensionBuilder::default().absence(low, high);
+            builder.extend(keys, &[]);
+            builder.finish()
+        };
+        let some = of(&[7, 5, 7, 100, -100], 5, 9).expect("few keys");
+        let has = |key: i64| some.group(key).is_some();
+        assert_eq!([4, 5, 6, 7, 8, 9, 10].map(has), [false, false, true, false, true, true, false]);
+        assert_eq!((some.rows(), some.groups()), (3, 1));
+        let all = of(&[], i64::MAX - 2, i64::MAX).expect("few keys");
+        assert_eq!((all.rows(), all.group(i64::MAX)), (3, Some(0)));
+        let none = of(&[1, 2], 1, 2).expect("few keys");
+        assert_eq!((none.rows(), none.group(1)), (0, None));
+        assert_eq!(of(&[3], 1, 0).expect("no keys").rows(), 0);
+        let error = of(&[3], i64::MIN, i64::MAX).expect_err("too many keys");
+        assert!(matches!(error, JoinError::KeyTooWide { .. }), "{error}");
     }
 
     #[test]
