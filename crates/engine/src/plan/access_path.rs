@@ -170,13 +170,16 @@ pub(super) fn segment_cost(
     let of_strings = strings.iter().map(|(column, _)| *column);
     let selectivity = cost::kernel_selectivity(segment, kernels) * cost::string_selectivity(segment, strings);
     let kept = estimate.rows * selectivity;
-    let tested = expression_columns(open, remaining).into_iter();
-    let output = output_columns(open, request, remaining).into_iter();
-    let cost = cost::elf(estimate, is_clustered)
-        + cost::fetch(segment, of_kernels, estimate.rows, adjacent)
-        + cost::fetch(segment, of_strings, estimate.rows, adjacent)
-        + cost::fetch(segment, tested, kept, adjacent * selectivity)
-        + cost::fetch(segment, output, kept, adjacent * selectivity);
+    let (tested, output) = (
+        expression_columns(open, remaining).into_iter(),
+        output_columns(open, request, remaining).into_iter(),
+    );
+    let counts = kernels.is_empty() && strings.is_empty() && tested.len() + output.len() == 0;
+    let cost = cost::elf(estimate, is_clustered, counts)
+        + cost::fetch_located(segment, of_kernels, estimate.rows, adjacent)
+        + cost::fetch_located(segment, of_strings, estimate.rows, adjacent)
+        + cost::fetch_located(segment, tested, kept, adjacent * selectivity)
+        + cost::fetch_located(segment, output, kept, adjacent * selectivity);
     let threads = match estimate.rows < SINGLE_ROWS {
         true => 1,
         false => threads_of_scan(open, request),
@@ -202,8 +205,8 @@ pub(super) fn scan_cost(
         };
         cost::scan_rows(segment, kernels)
             + compared * strings.len() as f64 * cost::nanoseconds::SCAN_STRING
-            + cost::fetch(segment, expression_columns(open, remaining).into_iter(), tested, 0.0)
-            + cost::fetch(segment, output_columns(open, request, remaining).into_iter(), own, 0.0)
+            + cost::fetch(segment, expression_columns(open, remaining).into_iter(), tested)
+            + cost::fetch(segment, output_columns(open, request, remaining).into_iter(), own)
     };
     let all: f64 = open.table.segments().iter().enumerate().map(of_segment).sum();
     let all = all / threads_of_scan(open, request) as f64;

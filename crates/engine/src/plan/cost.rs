@@ -15,20 +15,24 @@ pub(crate) mod nanoseconds {
     pub(crate) const ZONE: f64 = 20.0;
     /// Per packed value of a block that is read as a whole, and per row of the block, selected or not.
     pub(crate) const BLOCK_VALUE: (f64, f64) = (0.6, 0.6);
-    /// Per packed value that is read alone.
+    /// Per packed value that is read alone, by a scan that comes by.
     pub(crate) const SINGLE_VALUE: f64 = 14.0;
+    /// Per packed value that an index leads to, and that shares its line with no other.
+    pub(crate) const LOCATED_VALUE: f64 = 110.0;
+    /// Packed values of a line.
+    pub(crate) const LINE_VALUES: f64 = 32.0;
     /// Per value of compressed bytes: of adjacent and of distant rows.
-    pub(crate) const BYTES_VALUE: (f64, f64) = (35.0, 220.0);
+    pub(crate) const BYTES_VALUE: (f64, f64) = (35.0, 350.0);
     /// Per string without a code that is compared with a condition.
     pub(crate) const SCAN_STRING: f64 = 6.0;
     /// Per list that a selection visits.
-    pub(crate) const ELF_LIST: f64 = 12.0;
+    pub(crate) const ELF_LIST: f64 = 100.0;
     /// Per row that a selection yields, including the sort.
-    pub(crate) const ELF_ROW: f64 = 5.0;
+    pub(crate) const ELF_ROW: f64 = 40.0;
     /// Per range of rows that a selection through a clustered index yields.
     pub(crate) const ELF_RANGE: f64 = 20.0;
     /// Per selection.
-    pub(crate) const ELF_START: f64 = 2_000.0;
+    pub(crate) const ELF_START: f64 = 20_000.0;
 }
 
 /// Estimates the share of the rows of a column that a predicate matches, assuming uniformly distributed
@@ -132,32 +136,51 @@ fn scan_code(segment: &Segment, column: usize) -> f64 {
     }
 }
 
-/// Estimates the cost of fetching columns of `rows` sorted rows of a segment. The share `adjacent` of these
-/// rows directly follows the row before it.
-pub(crate) fn fetch(
+/// Estimates the cost of fetching columns of `rows` rows of a segment that a scan finds.
+pub(crate) fn fetch(segment: &Segment, columns: impl Iterator<Item = usize>, rows: f64) -> f64 {
+    let density = density(segment, rows);
+    values(segment, columns, density, nanoseconds::SINGLE_VALUE) * rows
+}
+
+/// Estimates the cost of fetching columns of `rows` rows of a segment that an index finds. The share
+/// `adjacent` of these rows directly follows the row before it.
+pub(crate) fn fetch_located(
     segment: &Segment,
     columns: impl Iterator<Item = usize>,
     rows: f64,
     adjacent: f64,
 ) -> f64 {
-    let density = (rows / (segment.rows().max(1) as f64)).min(1.0).max(adjacent);
+    let density = density(segment, rows).max(adjacent);
+    let (single, located) = (nanoseconds::SINGLE_VALUE, nanoseconds::LOCATED_VALUE);
+    // Several values of a line are one access.
+    let alone = (1.0 - density * nanoseconds::LINE_VALUES).max(0.0);
+    values(segment, columns, density, single + (located - single) * alone) * rows
+}
+
+fn density(segment: &Segment, rows: f64) -> f64 {
+    (rows / segment.rows().max(1) as f64).min(1.0)
+}
+
+/// Returns the cost of a value of each column, for rows of this density and the cost of a packed value that
+/// is read alone.
+fn values(segment: &Segment, columns: impl Iterator<Item = usize>, density: f64, single: f64) -> f64 {
     let (value, place) = nanoseconds::BLOCK_VALUE;
-    let packed = (value + place / density.max(f64::MIN_POSITIVE)).min(nanoseconds::SINGLE_VALUE);
+    let packed = (value + place / density.max(f64::MIN_POSITIVE)).min(single);
     let (next, single) = nanoseconds::BYTES_VALUE;
     let bytes = single + (next - single) * density;
     let cost = |column: usize| match segment.column(column).code_space() {
         Some(_) => packed,
         None => bytes,
     };
-    columns.map(cost).sum::<f64>() * rows
+    columns.map(cost).sum()
 }
 
-/// Estimates the cost of a selection through an index.
-pub(crate) fn elf(estimate: Estimate, clustered: bool) -> f64 {
-    let yielded = if clustered {
-        estimate.ranges * nanoseconds::ELF_RANGE
-    } else {
-        estimate.rows * nanoseconds::ELF_ROW
+/// Estimates the cost of a selection through an index, or of counting its rows.
+pub(crate) fn elf(estimate: Estimate, is_clustered: bool, counts: bool) -> f64 {
+    let yielded = match (counts, is_clustered) {
+        (true, _) => 0.0,
+        (false, true) => estimate.ranges * nanoseconds::ELF_RANGE,
+        (false, false) => estimate.rows * nanoseconds::ELF_ROW,
     };
     nanoseconds::ELF_START + estimate.lists * nanoseconds::ELF_LIST + yielded
 }

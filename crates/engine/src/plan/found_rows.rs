@@ -16,6 +16,9 @@ use super::worker::PendingRows;
 /// Rows of a segment for each found one from which on values are read one by one.
 const SPARSE: usize = 256;
 
+/// Rows of a block from which on all of its codes are compared, instead of those of the rows.
+const COMPARED: usize = 6;
+
 /// Rows of a segment for each found one up to which these are marked in masks of all blocks, instead of
 /// sorted.
 const MARKED: usize = 4_096;
@@ -62,11 +65,8 @@ pub(super) fn keep(
     kernels: &[(usize, CodePredicate)],
     mut rows: Vec<RowId>,
 ) -> Result<Vec<RowId>> {
-    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
-        return Ok(rows);
-    };
-    let span = *last as usize + 1 - *first as usize;
-    if span / SPARSE <= rows.len() {
+    let blocks = rows.chunk_by(|left, right| block(*left) == block(*right)).count();
+    if !rows.is_empty() && rows.len() >= blocks * COMPARED {
         let mut selection = selection_of(&rows);
         segment.filter(kernels, &mut selection).map_err(external)?;
         return Ok(selection.rows().collect());
@@ -84,6 +84,22 @@ pub(super) fn keep(
         return Ok(selection.rows().collect());
     }
     Ok(rows)
+}
+
+/// Keeps the selected rows that match all conditions, as [`keep`] does.
+///
+/// # Errors
+/// A column with a condition cannot be read.
+pub(super) fn keep_selected(
+    segment: &Segment,
+    kernels: &[(usize, CodePredicate)],
+    selection: &mut RowSelection,
+) -> Result<()> {
+    if selection.len() >= selection.blocks() * COMPARED {
+        return segment.filter(kernels, selection).map_err(external);
+    }
+    *selection = selection_of(&keep(segment, kernels, selection.rows().collect())?);
+    Ok(())
 }
 
 /// Returns the sorted rows whose codes match, each read on its own.

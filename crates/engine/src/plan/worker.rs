@@ -10,7 +10,7 @@ use halocline_columns::{CodePredicate, RowId, RowSelection, Segment};
 
 use super::delta_rows::read_delta_rows;
 use super::dynamic::PartitionFilters;
-use super::found_rows::matching;
+use super::found_rows::{keep_selected, matching};
 use super::index_search::IndexSearch;
 use super::morsels::{MorselQueue, ScanMorsel};
 use super::ranges::select_ranges;
@@ -226,8 +226,7 @@ impl ScanWorker {
         };
         let all = self.queue.found(number, || search.selected(&self.spec, number))?;
         let mut found = all.within(rows);
-        let segment = self.segment(number);
-        segment.filter(&self.spec.kernels[number], &mut found).map_err(external)?;
+        keep_selected(self.segment(number), &self.spec.kernels[number], &mut found)?;
         match self.passing(PendingRows::Selected(number, found))? {
             PendingRows::Selected(_, passing) => Ok(passing),
             _ => Ok(RowSelection::default()),

@@ -56,8 +56,8 @@ fn locate(spec: &ScanSpec, number: usize, kernels: &[(usize, CodePredicate)]) ->
             continue;
         };
         let columns = kernels.iter().map(|(column, _)| *column);
-        let fetched = cost::fetch(segment, columns, estimate.rows, cost::adjacent_share(estimate));
-        let cost = cost::elf(estimate, elf.is_clustered()) + fetched;
+        let fetched = cost::fetch_located(segment, columns, estimate.rows, cost::adjacent_share(estimate));
+        let cost = cost::elf(estimate, elf.is_clustered(), false) + fetched;
         if cost < least {
             least = cost;
             best = Some((index, predicates));
