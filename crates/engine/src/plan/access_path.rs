@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use halocline_elf::{Estimate, TableIndex};
+use halocline_elf::TableIndex;
 
 use super::conditions::{Filters, IndexPushdown, RemainingFilters};
-use super::cost;
+use super::cost::{self, IndexSelection};
 use crate::EngineError;
 use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::IndexMode;
@@ -44,6 +44,8 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) mode: IndexMode,
     /// Number of threads.
     pub(crate) threads: usize,
+    /// True if the rows are aggregated, which a scan does in its own loop.
+    pub(crate) aggregates: bool,
 }
 
 /// Number of rows below which a selection through an index runs on one thread.
@@ -140,9 +142,18 @@ pub(super) fn evaluate(
     for at in 0..open.table.segments().len() {
         let elf = index.segments()[at].elf();
         let estimate = elf.estimate(&pushdown.predicates[at])?;
-        let (kept, own) = segment_cost(open, request, &remaining, at, estimate, elf.is_clustered());
+        let selection = IndexSelection {
+            estimate,
+            is_clustered: elf.is_clustered(),
+            bytes: elf.size() as f64,
+        };
+        let (kept, own) = segment_cost(open, request, &remaining, at, selection);
         rows += kept;
         cost += own;
+    }
+    if request.aggregates {
+        let (start, row) = cost::nanoseconds::AGGREGATE;
+        cost += start + row * rows;
     }
     Ok(IndexCandidate {
         number,
@@ -160,9 +171,9 @@ pub(super) fn segment_cost(
     request: &ScanRequest<'_>,
     remaining: &RemainingFilters,
     at: usize,
-    estimate: Estimate,
-    is_clustered: bool,
+    selection: IndexSelection,
 ) -> (f64, f64) {
+    let estimate = selection.estimate;
     let segment = &open.table.segments()[at];
     let (kernels, strings) = (&remaining.kernels[at], &remaining.strings[at]);
     let adjacent = cost::adjacent_share(estimate);
@@ -175,7 +186,7 @@ pub(super) fn segment_cost(
         output_columns(open, request, remaining).into_iter(),
     );
     let counts = kernels.is_empty() && strings.is_empty() && tested.len() + output.len() == 0;
-    let cost = cost::elf(estimate, is_clustered, counts)
+    let cost = cost::elf(selection, counts)
         + cost::fetch_located(segment, of_kernels, estimate.rows, adjacent)
         + cost::fetch_located(segment, of_strings, estimate.rows, adjacent)
         + cost::fetch_located(segment, tested, kept, adjacent * selectivity)

@@ -10,29 +10,43 @@ use crate::filter::both;
 /// ratios matter.
 pub(crate) mod nanoseconds {
     /// Per code compared by a scan kernel, for codes of at most 8, 16, 32 and 64 bits.
-    pub(crate) const SCAN_CODE: [f64; 4] = [0.2, 0.3, 0.55, 1.0];
+    pub(crate) const SCAN_CODE: [f64; 4] = [0.16, 0.25, 0.45, 0.9];
     /// Per chunk whose zone decides it.
     pub(crate) const ZONE: f64 = 20.0;
     /// Per packed value of a block that is read as a whole, and per row of the block, selected or not.
     pub(crate) const BLOCK_VALUE: (f64, f64) = (0.6, 0.6);
     /// Per packed value that is read alone, by a scan that comes by.
     pub(crate) const SINGLE_VALUE: f64 = 14.0;
-    /// Per packed value that an index leads to, and that shares its line with no other.
-    pub(crate) const LOCATED_VALUE: f64 = 110.0;
+    /// Per access to a line of DRAM out of order, if it is in the last-level cache and if it is not.
+    pub(crate) const LINE: (f64, f64) = (25.0, 120.0);
     /// Packed values of a line.
     pub(crate) const LINE_VALUES: f64 = 32.0;
     /// Per value of compressed bytes: of adjacent and of distant rows.
     pub(crate) const BYTES_VALUE: (f64, f64) = (35.0, 350.0);
     /// Per string without a code that is compared with a condition.
     pub(crate) const SCAN_STRING: f64 = 6.0;
-    /// Per list that a selection visits.
-    pub(crate) const ELF_LIST: f64 = 100.0;
+    /// Per list that a selection visits, in addition to the access.
+    pub(crate) const ELF_LIST: f64 = 10.0;
     /// Per row that a selection yields, including the sort.
     pub(crate) const ELF_ROW: f64 = 40.0;
     /// Per range of rows that a selection through a clustered index yields.
     pub(crate) const ELF_RANGE: f64 = 20.0;
     /// Per selection.
     pub(crate) const ELF_START: f64 = 20_000.0;
+    /// Per aggregate over the rows that an index finds, and per row: DataFusion's operators.
+    pub(crate) const AGGREGATE: (f64, f64) = (120_000.0, 5.0);
+}
+
+/// Bytes of the last-level cache that a query is assumed to have.
+const CACHE: f64 = (32 << 20) as f64;
+
+/// A selection through the index of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexSelection {
+    pub(crate) estimate: Estimate,
+    pub(crate) is_clustered: bool,
+    /// Size of the index in bytes.
+    pub(crate) bytes: f64,
 }
 
 /// Estimates the share of the rows of a column that a predicate matches, assuming uniformly distributed
@@ -151,10 +165,22 @@ pub(crate) fn fetch_located(
     adjacent: f64,
 ) -> f64 {
     let density = density(segment, rows).max(adjacent);
-    let (single, located) = (nanoseconds::SINGLE_VALUE, nanoseconds::LOCATED_VALUE);
     // Several values of a line are one access.
     let alone = (1.0 - density * nanoseconds::LINE_VALUES).max(0.0);
-    values(segment, columns, density, single + (located - single) * alone) * rows
+    let cost = |column: usize| {
+        let bits = segment.column(column).code_bits().unwrap_or(u64::BITS);
+        let bytes = segment.rows() as f64 * f64::from(bits) / 8.0;
+        let single = nanoseconds::SINGLE_VALUE + line(bytes) * alone;
+        values(segment, std::iter::once(column), density, single)
+    };
+    columns.map(cost).sum::<f64>() * rows
+}
+
+/// Returns the cost of an access out of order to something of this size.
+fn line(bytes: f64) -> f64 {
+    let (cached, uncached) = nanoseconds::LINE;
+    let share = (CACHE / bytes.max(1.0)).min(1.0);
+    cached * share + uncached * (1.0 - share)
 }
 
 fn density(segment: &Segment, rows: f64) -> f64 {
@@ -176,13 +202,15 @@ fn values(segment: &Segment, columns: impl Iterator<Item = usize>, density: f64,
 }
 
 /// Estimates the cost of a selection through an index, or of counting its rows.
-pub(crate) fn elf(estimate: Estimate, is_clustered: bool, counts: bool) -> f64 {
-    let yielded = match (counts, is_clustered) {
+pub(crate) fn elf(selection: IndexSelection, counts: bool) -> f64 {
+    let estimate = selection.estimate;
+    let yielded = match (counts, selection.is_clustered) {
         (true, _) => 0.0,
         (false, true) => estimate.ranges * nanoseconds::ELF_RANGE,
         (false, false) => estimate.rows * nanoseconds::ELF_ROW,
     };
-    nanoseconds::ELF_START + estimate.lists * nanoseconds::ELF_LIST + yielded
+    let list = nanoseconds::ELF_LIST + line(selection.bytes);
+    nanoseconds::ELF_START + estimate.lists * list + yielded
 }
 
 /// Estimates the share of the rows of a selection that directly follow the row before them.

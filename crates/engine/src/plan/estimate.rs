@@ -80,6 +80,7 @@ impl PoolTable {
             mode,
             // It decides between access paths, of which the estimates differ little.
             threads: 1,
+            aggregates: false,
         };
         let Ok(path) = choose_access_path(open, &filters, &request) else {
             return table;

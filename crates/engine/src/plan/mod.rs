@@ -30,6 +30,7 @@ mod worker;
 
 pub(crate) use access_path::{AccessPath, ScanRequest};
 pub(crate) use conditions::{Filters, ScanPredicate};
+pub(crate) use cost::IndexSelection;
 pub(crate) use count::CountRule;
 pub(crate) use delta_rows::DeltaRows;
 pub(crate) use dynamic::{DynamicFilterRule, KeyFilter};

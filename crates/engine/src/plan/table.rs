@@ -113,7 +113,7 @@ impl PoolTable {
 
     /// Returns the reason why rows that match `filters` are found by a scan; none if they are found by an
     /// index that can be used or would be built for the query. `columns` are read of them, by a number of
-    /// threads.
+    /// threads, and aggregated.
     pub(crate) fn scan_reason(
         open: &OpenTable,
         filters: &[Expr],
@@ -133,6 +133,7 @@ impl PoolTable {
             limit: None,
             mode,
             threads,
+            aggregates: true,
         };
         match choose_access_path(open, &filters, &request) {
             Ok(AccessPath::Scan { reason, .. }) => Some(reason),
@@ -228,6 +229,7 @@ impl TableProvider for PoolTable {
             limit,
             mode,
             threads: target,
+            aggregates: false,
         };
         let path = choose_access_path(&self.open, &filters, &request).map_err(external)?;
         self.record_selection(&filters, &request, &path, recorder.as_deref());

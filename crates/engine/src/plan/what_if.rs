@@ -1,11 +1,10 @@
 //! The costs of access paths that may not exist, by the model that chooses among those that do.
 
 use halocline_columns::CodePredicate;
-use halocline_elf::Estimate;
 
 use super::access_path::{ScanRequest, estimated_rows, evaluate, scan_cost, segment_cost};
 use super::conditions::{Filters, RemainingFilters, ScanPredicate};
-use super::cost;
+use super::cost::{self, IndexSelection};
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::filter::both;
@@ -38,10 +37,9 @@ impl WhatIf<'_> {
         &self,
         remaining: &RemainingFilters,
         at: usize,
-        estimate: Estimate,
-        is_clustered: bool,
+        selection: IndexSelection,
     ) -> f64 {
-        segment_cost(self.open, &self.request, remaining, at, estimate, is_clustered).1
+        segment_cost(self.open, &self.request, remaining, at, selection).1
     }
 
     /// Returns the costs of the indexes of the table that can be used, each with its position.

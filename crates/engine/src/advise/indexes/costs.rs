@@ -10,6 +10,7 @@ use super::recorder::QueryScan;
 use super::sample::{ColumnTest, TableSample};
 use crate::EngineError;
 use crate::catalog::OpenTable;
+use crate::plan::IndexSelection;
 
 /// The table references of a workload to one table.
 pub(super) struct TableWorkload {
@@ -144,8 +145,12 @@ impl TableWorkload {
                 })
             };
             let tests: Vec<Option<DimensionTest<'_>>> = columns.iter().map(test).collect();
-            let estimate = forecast.estimate(&tests);
-            sum += what_if.segment_cost(&remaining, segment.number, estimate, forecast.is_clustered());
+            let selection = IndexSelection {
+                estimate: forecast.estimate(&tests),
+                is_clustered: forecast.is_clustered(),
+                bytes: forecast.bytes() as f64,
+            };
+            sum += what_if.segment_cost(&remaining, segment.number, selection);
         }
         Some(sum * self.stored_scale())
     }

@@ -29,6 +29,7 @@ impl QueryScan {
                 limit: self.limit,
                 mode: IndexMode::Auto,
                 threads: self.threads,
+                aggregates: false,
             },
         }
     }

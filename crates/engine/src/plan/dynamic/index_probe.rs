@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 
 use crate::filter::both;
 use crate::plan::conditions::dimension_space;
-use crate::plan::cost;
+use crate::plan::cost::{self, IndexSelection};
 use crate::plan::spec::ScanSpec;
 
 /// The rows that an index locates for the filters of one version.
@@ -57,7 +57,12 @@ fn locate(spec: &ScanSpec, number: usize, kernels: &[(usize, CodePredicate)]) ->
         };
         let columns = kernels.iter().map(|(column, _)| *column);
         let fetched = cost::fetch_located(segment, columns, estimate.rows, cost::adjacent_share(estimate));
-        let cost = cost::elf(estimate, elf.is_clustered(), false) + fetched;
+        let selection = IndexSelection {
+            estimate,
+            is_clustered: elf.is_clustered(),
+            bytes: elf.size() as f64,
+        };
+        let cost = cost::elf(selection, false) + fetched;
         if cost < least {
             least = cost;
             best = Some((index, predicates));
