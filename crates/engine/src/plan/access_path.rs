@@ -152,8 +152,7 @@ pub(super) fn evaluate(
         cost += own;
     }
     if request.aggregates {
-        let (start, row) = cost::nanoseconds::AGGREGATE;
-        cost += start + row * rows;
+        cost += cost::nanoseconds::AGGREGATE;
     }
     Ok(IndexCandidate {
         number,
@@ -186,8 +185,7 @@ pub(super) fn segment_cost(
         output_columns(open, request, remaining).into_iter(),
     );
     let counts = kernels.is_empty() && strings.is_empty() && tested.len() + output.len() == 0;
-    let cost = cost::elf(selection, counts)
-        + cost::fetch_located(segment, of_kernels, estimate.rows, adjacent)
+    let fetched = cost::fetch_located(segment, of_kernels, estimate.rows, adjacent)
         + cost::fetch_located(segment, of_strings, estimate.rows, adjacent)
         + cost::fetch_located(segment, tested, kept, adjacent * selectivity)
         + cost::fetch_located(segment, output, kept, adjacent * selectivity);
@@ -195,7 +193,7 @@ pub(super) fn segment_cost(
         true => 1,
         false => threads_of_scan(open, request),
     };
-    (kept, cost / threads as f64)
+    (kept, cost::elf(selection, counts) + fetched / threads as f64)
 }
 
 /// Estimates the cost of the scan if `rows` rows match.

@@ -25,20 +25,20 @@ pub(crate) mod nanoseconds {
     pub(crate) const BYTES_VALUE: (f64, f64) = (35.0, 350.0);
     /// Per string without a code that is compared with a condition.
     pub(crate) const SCAN_STRING: f64 = 6.0;
-    /// Per list that a selection visits, in addition to the access.
-    pub(crate) const ELF_LIST: f64 = 10.0;
+    /// Per list that a selection visits, and the share of lists that lie apart from the one before.
+    pub(crate) const ELF_LIST: (f64, f64) = (15.0, 0.3);
     /// Per row that a selection yields, including the sort.
-    pub(crate) const ELF_ROW: f64 = 40.0;
+    pub(crate) const ELF_ROW: f64 = 16.0;
     /// Per range of rows that a selection through a clustered index yields.
     pub(crate) const ELF_RANGE: f64 = 20.0;
     /// Per selection.
     pub(crate) const ELF_START: f64 = 20_000.0;
-    /// Per aggregate over the rows that an index finds, and per row: DataFusion's operators.
-    pub(crate) const AGGREGATE: (f64, f64) = (120_000.0, 5.0);
+    /// Per aggregate over the rows that an index finds: DataFusion's operators.
+    pub(crate) const AGGREGATE: f64 = 120_000.0;
 }
 
 /// Bytes of the last-level cache that a query is assumed to have.
-const CACHE: f64 = (32 << 20) as f64;
+const CACHE: f64 = (16 << 20) as f64;
 
 /// A selection through the index of a segment.
 #[derive(Debug, Clone, Copy)]
@@ -209,7 +209,8 @@ pub(crate) fn elf(selection: IndexSelection, counts: bool) -> f64 {
         (false, true) => estimate.ranges * nanoseconds::ELF_RANGE,
         (false, false) => estimate.rows * nanoseconds::ELF_ROW,
     };
-    let list = nanoseconds::ELF_LIST + line(selection.bytes);
+    let (list, apart) = nanoseconds::ELF_LIST;
+    let list = list + apart * line(selection.bytes);
     nanoseconds::ELF_START + estimate.lists * list + yielded
 }
 
