@@ -18,7 +18,7 @@ pub(crate) mod nanoseconds {
     /// Per packed value that is read alone, by a scan that comes by.
     pub(crate) const SINGLE_VALUE: f64 = 14.0;
     /// Per access to a line of DRAM out of order, if it is in the last-level cache and if it is not.
-    pub(crate) const LINE: (f64, f64) = (25.0, 120.0);
+    pub(crate) const LINE: (f64, f64) = (25.0, 220.0);
     /// Packed values of a line.
     pub(crate) const LINE_VALUES: f64 = 32.0;
     /// Per value of compressed bytes: of adjacent and of distant rows.
