@@ -32,7 +32,7 @@ pub(crate) mod nanoseconds {
     /// Per range of rows that a selection through a clustered index yields.
     pub(crate) const ELF_RANGE: f64 = 20.0;
     /// Per selection.
-    pub(crate) const ELF_START: f64 = 20_000.0;
+    pub(crate) const ELF_START: f64 = 1_000.0;
     /// Per aggregate over the rows that an index finds: DataFusion's operators.
     pub(crate) const AGGREGATE: f64 = 120_000.0;
 }
