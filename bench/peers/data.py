@@ -27,6 +27,24 @@ def imported(halocline, directory, files):
     return pool
 
 
+def lineorder(halocline, directory, scale_factor):
+    """Returns the file of the fact table of the Star Schema Benchmark, and a pool of it with an index over most columns that
+    conditions restrict."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file, pool, unfinished = (directory / name for name in ("lineorder.parquet", "lineorder.pool", "unfinished.pool"))
+    if not file.exists():
+        subprocess.run([halocline, "generate", "ssb", "--sf", f"{scale_factor}", "--dir", directory], check=True)
+    if not pool.exists():
+        unfinished.unlink(missing_ok=True)
+        print("importing lineorder", file=sys.stderr)
+        columns = "lo_discount, lo_quantity, lo_tax, lo_orderdate, lo_suppkey, lo_custkey, lo_partkey"
+        subprocess.run([halocline, "import", unfinished, "lineorder", file], check=True, stdout=subprocess.DEVNULL)
+        statement = f"CREATE INDEX conjunctions ON lineorder USING elf ({columns})"
+        subprocess.run([halocline, "sql", unfinished, statement], check=True, stdout=subprocess.DEVNULL)
+        unfinished.rename(pool)
+    return {"lineorder": str(file.resolve())}, pool
+
+
 def group_by(halocline, directory, rows, groups=100, seed=42):
     """Returns the file of the table of the group-by questions, and the pool.
 

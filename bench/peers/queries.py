@@ -8,6 +8,7 @@ Experiments:
     filters    sums over lineitem with filters that keep more or fewer rows, the greatest rows, counts
     strings    conditions on strings of orders, customer and part: prefixes, ranges, parts
     group-by   the ten questions of the db-benchmark over one table (--rows)
+    conjunctions  random conjunctions over lineorder of the Star Schema Benchmark, by an index
 
 Data is made where it is missing: DIR/sf3 has TPC-H at scale factor 3, and a pool of its tables. Packages come from PyPI
 into a virtual environment (--venv), once. All systems are loaded from the Parquet files, get the same CPUs (--threads) by
@@ -16,6 +17,9 @@ the median counts. Results are fetched; planning is included.
 """
 
 import argparse
+import datetime
+import math
+import random
 import re
 import sys
 from pathlib import Path
@@ -84,6 +88,37 @@ GROUP_BY = [
 ]
 
 
+def conjunctions(scale_factor, count=40, seed=1):
+    """Random conjunctions of ranges of two to five columns of lineorder, of 1e-3 to 1e-7 of the rows as far as they are
+    independent."""
+    choose = random.Random(seed)
+    days = [datetime.date(1992, 1, 1) + datetime.timedelta(day) for day in range(2406)]
+    parts = int(200_000 * (1 + math.log2(max(scale_factor, 1))))
+    columns = {
+        "lo_discount": range(11),
+        "lo_quantity": range(1, 51),
+        "lo_tax": range(9),
+        "lo_orderdate": [day.year * 10_000 + day.month * 100 + day.day for day in days],
+        "lo_suppkey": range(1, int(2_000 * scale_factor) + 1),
+        "lo_custkey": range(1, int(30_000 * scale_factor) + 1),
+        "lo_partkey": range(1, parts + 1),
+    }
+    queries = []
+    for number in range(1, count + 1):
+        chosen = choose.sample(sorted(columns), choose.randint(2, 5))
+        left, conditions = 10 ** choose.uniform(-7, -3), []
+        # Columns of few values first, so that the others can make up for what these cannot.
+        for position, column in enumerate(sorted(chosen, key=lambda name: len(columns[name]))):
+            values = columns[column]
+            width = max(1, round(len(values) * left ** (1 / (len(chosen) - position))))
+            first = choose.randint(0, len(values) - width)
+            left = min(left / (width / len(values)), 1)
+            conditions.append(f"{column} BETWEEN {values[first]} AND {values[first + width - 1]}")
+        sql = f"SELECT count(*), sum(lo_revenue) FROM lineorder WHERE {' AND '.join(conditions)}"
+        queries.append((f"{number}", sql))
+    return queries
+
+
 def tpch(scale_factor):
     files = sorted(TPCH.glob("q*.sql"))
     if len(files) != 22:
@@ -94,7 +129,7 @@ def tpch(scale_factor):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["tpch", "filters", "strings", "group-by"])
+    parser.add_argument("experiment", choices=["tpch", "filters", "strings", "group-by", "conjunctions"])
     parser.add_argument("data", type=Path, help="directory of the data; its name is that of the scale factor, as in sf3")
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the table of group-by [default: 10000000]")
     parser.add_argument("--only", help="names of queries, separated by commas")
@@ -112,9 +147,14 @@ def main():
         found = re.fullmatch(r"sf([0-9.]+)", options.data.resolve().name)
         if not found:
             sys.exit(f"{options.data} does not name a scale factor; name the directory sf1 or the like")
-        tables, options.pool = data.tpch(options.halocline, options.data, float(found[1]))
-        queries = {"tpch": tpch(float(found[1])), "filters": FILTERS, "strings": STRINGS}[options.experiment]
-        largest = "lineitem"
+        scale_factor = float(found[1])
+        if options.experiment == "conjunctions":
+            tables, options.pool = data.lineorder(options.halocline, options.data, scale_factor)
+            queries, largest = conjunctions(scale_factor), "lineorder"
+        else:
+            tables, options.pool = data.tpch(options.halocline, options.data, scale_factor)
+            queries = {"tpch": tpch(scale_factor), "filters": FILTERS, "strings": STRINGS}[options.experiment]
+            largest = "lineitem"
     if options.only:
         queries = [(name, sql) for name, sql in queries if name in options.only.split(",")]
     run.compare(options.experiment, options, tables, queries, largest)
