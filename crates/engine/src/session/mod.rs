@@ -35,9 +35,7 @@ use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::join_order::{JoinOrderRule, physical_rules};
-use crate::plan::{
-    CountRule, DynamicFilterRule, FirstRowsRule, LateMaterializationRule, ScanRecorder,
-};
+use crate::plan::{CountRule, DynamicFilterRule, FirstRowsRule, LateMaterializationRule, ScanRecorder};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
 use crate::stack;

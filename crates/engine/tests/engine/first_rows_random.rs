@@ -31,7 +31,15 @@ fn seeded() -> StdRng {
 /// Rows with integers, texts, dates, floats, decimals and booleans, all with NULLs; `v` is unique.
 fn rows(rng: &mut StdRng, first: usize, count: usize) -> String {
     let mut random = |most: usize| rng.random_range(1..most);
-    let (k, j, s, d, n, null, factor) = (random(60), random(9), random(40), random(90), random(50), random(40), random(1000));
+    let (k, j, s, d, n, null, factor) = (
+        random(60),
+        random(9),
+        random(40),
+        random(90),
+        random(50),
+        random(40),
+        random(1000),
+    );
     format!(
         "SELECT CASE WHEN v % {null} = 0 THEN NULL ELSE CAST((v * {factor}) % {k} - 20 AS INT) END AS k, \
          CASE WHEN v % 13 = 5 THEN NULL ELSE v % {j} END AS j, \
@@ -54,7 +62,11 @@ async fn table(rng: &mut StdRng) -> (tempfile::TempDir, Database) {
     let first = rng.random_range(0..1000);
     run(&db, &format!("CREATE TABLE t AS {}", rows(rng, first, 1000))).await;
     for part in 0..rng.random_range(0..3) {
-        run(&db, &format!("INSERT INTO t {}", rows(rng, 3000 + part * 500, 400))).await;
+        run(
+            &db,
+            &format!("INSERT INTO t {}", rows(rng, 3000 + part * 500, 400)),
+        )
+        .await;
         // A publish of anything makes a segment of them.
         run(&db, &format!("CREATE TABLE t{part} AS SELECT 1 AS one")).await;
     }
@@ -80,7 +92,11 @@ async fn plain(db: &Database) -> SessionContext {
 
 async fn vary(db: &Database, rng: &mut StdRng) {
     let partitions = rng.random_range(1..4);
-    run(db, &format!("SET datafusion.execution.target_partitions = {partitions}")).await;
+    run(
+        db,
+        &format!("SET datafusion.execution.target_partitions = {partitions}"),
+    )
+    .await;
     let rows = [8192, 100, 7].choose(rng).unwrap();
     run(db, &format!("SET datafusion.execution.batch_size = {rows}")).await;
 }

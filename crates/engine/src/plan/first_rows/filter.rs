@@ -1,6 +1,6 @@
 //! The filter of one partition.
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Schema};
 use datafusion::error::Result;
@@ -23,13 +23,6 @@ pub(super) struct FirstRowsFilter {
     /// The groups and sort keys of the rows of a batch.
     row_groups: Vec<u32>,
     row_keys: Vec<u64>,
-}
-
-/// The rows of a batch that pass.
-pub(super) enum Passing {
-    All,
-    /// The rows of which the mask is true, and the number of others.
-    Some(BooleanArray, usize),
 }
 
 impl FirstRowsFilter {
@@ -55,11 +48,11 @@ impl FirstRowsFilter {
         })
     }
 
-    /// Compares the rows of a batch with those before them.
+    /// Returns the rows of a batch that are not behind enough others before them.
     ///
     /// # Errors
     /// A key cannot be evaluated.
-    pub(super) fn compare(&mut self, batch: &RecordBatch) -> Result<Passing> {
+    pub(super) fn compare(&mut self, batch: &RecordBatch) -> Result<BooleanBuffer> {
         let rows = batch.num_rows();
         let by = self.first.partition_by.iter();
         let by = by.map(|expr| expr.evaluate(batch)?.into_array(rows));
@@ -67,19 +60,28 @@ impl FirstRowsFilter {
         let key = self.first.first_key().expr.evaluate(batch)?.into_array(rows)?;
         self.groups.assign(&by, &mut self.memory, &mut self.row_groups)?;
         self.keys.fill(&key, &mut self.row_keys)?;
-        self.thresholds.extend_to(self.groups.len(), self.groups.capacity());
+        self.thresholds
+            .extend_to(self.groups.len(), self.groups.capacity());
         let (groups, keys) = (&self.row_groups[..rows], &self.row_keys[..rows]);
         let thresholds = &mut self.thresholds;
-        let passing = BooleanBuffer::collect_bool(rows, |row| thresholds.admit(groups[row], keys[row]));
-        Ok(match rows - passing.count_set_bits() {
-            0 => Passing::All,
-            dropped => Passing::Some(BooleanArray::new(passing, None), dropped),
-        })
+        Ok(BooleanBuffer::collect_bool(rows, |row| {
+            thresholds.admit(groups[row], keys[row])
+        }))
+    }
+
+    /// Returns the groups and sort keys of the rows of the last batch.
+    pub(super) fn compared(&self) -> (&[u32], &[u64]) {
+        (&self.row_groups, &self.row_keys)
+    }
+
+    pub(super) fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
     }
 
     /// Returns true if it pays to compare further rows, after a batch of `rows` rows of which `dropped` ones
     /// were dropped.
     pub(super) fn pays(&mut self, rows: usize, dropped: usize) -> bool {
-        self.trial.pays(rows, dropped, self.groups.len(), self.first.fetch)
+        self.trial
+            .pays(rows, dropped, self.groups.len(), self.first.fetch)
     }
 }

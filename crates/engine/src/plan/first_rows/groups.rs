@@ -33,7 +33,11 @@ impl Groups {
             && let Some(width @ 1..=8) = one.primitive_width()
         {
             let ids = GroupIds::new(group_bytes);
-            return Ok(Self::Bits { ids, null: None, width });
+            return Ok(Self::Bits {
+                ids,
+                null: None,
+                width,
+            });
         }
         Ok(Self::Rows(RowGroups::new(types, group_bytes)?))
     }
@@ -254,13 +258,20 @@ mod tests {
         let rows = 5000i64;
         let some = |n: i64| (n % 11 != 3).then_some((n * 7919) % 900 - 450);
         let longs: ArrayRef = Arc::new(Int64Array::from_iter((0..rows).map(some)));
-        let ints: ArrayRef = Arc::new(Int32Array::from_iter_values((0..rows).map(|n| (n * 31 % 70) as i32)));
-        let bytes: ArrayRef = Arc::new(Int8Array::from_iter((0..rows).map(|n| (n % 5 > 0).then_some(n as i8))));
-        let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from_iter((0..rows).map(some)));
-        let texts: ArrayRef = Arc::new(StringArray::from_iter(
-            (0..rows).map(|n| some(n).map(|n| "x".repeat((n.unsigned_abs() % 20) as usize) + &n.to_string())),
+        let ints: ArrayRef = Arc::new(Int32Array::from_iter_values(
+            (0..rows).map(|n| (n * 31 % 70) as i32),
         ));
-        let floats: ArrayRef = Arc::new(Float64Array::from_iter((0..rows).map(|n| some(n).map(|n| n as f64 / 4.0))));
+        let bytes: ArrayRef = Arc::new(Int8Array::from_iter(
+            (0..rows).map(|n| (n % 5 > 0).then_some(n as i8)),
+        ));
+        let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from_iter((0..rows).map(some)));
+        let texts: ArrayRef =
+            Arc::new(StringArray::from_iter((0..rows).map(|n| {
+                some(n).map(|n| "x".repeat((n.unsigned_abs() % 20) as usize) + &n.to_string())
+            })));
+        let floats: ArrayRef = Arc::new(Float64Array::from_iter(
+            (0..rows).map(|n| some(n).map(|n| n as f64 / 4.0)),
+        ));
         for columns in [
             vec![&longs],
             vec![&ints],
@@ -277,14 +288,18 @@ mod tests {
 
     #[test]
     fn rows_of_groups_without_memory_have_none() {
-        let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..9000).map(|n| format!("text {n}"))));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(
+            (0..9000).map(|n| format!("text {n}")),
+        ));
         let longs: ArrayRef = Arc::new(Int64Array::from_iter_values(0..9000));
         for column in [texts, longs] {
             let mut memory = memory(100_000);
             let mut groups = Groups::new(&[column.data_type().clone()], 16).unwrap();
             let mut found = Vec::new();
             for _ in 0..2 {
-                groups.assign(&[Arc::clone(&column)], &mut memory, &mut found).unwrap();
+                groups
+                    .assign(&[Arc::clone(&column)], &mut memory, &mut found)
+                    .unwrap();
                 let known = found.iter().filter(|group| **group != NO_GROUP).count();
                 assert!(known == groups.len() && (1..9000).contains(&known), "{known}");
             }

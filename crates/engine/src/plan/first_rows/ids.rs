@@ -103,7 +103,10 @@ impl GroupIds {
     fn grow(&mut self, memory: &mut GroupMemory) -> bool {
         let buckets = (self.buckets * 2).max(FIRST_BUCKETS);
         // The old table is needed while the new one is filled.
-        if capacity(buckets) >= u32::MAX as usize || memory.is_exhausted() || !memory.take(self.bytes(buckets)) {
+        if capacity(buckets) >= u32::MAX as usize
+            || memory.is_exhausted()
+            || !memory.take(self.bytes(buckets))
+        {
             return false;
         }
         self.table.reserve(capacity(buckets) - self.table.len(), hash_of);
@@ -167,7 +170,9 @@ pub(super) mod tests {
     fn no_group_is_added_without_memory() {
         let mut memory = memory(100_000);
         let mut ids = GroupIds::new(16);
-        let added = (0..10_000).filter(|word| ids.add(*word, &mut memory).is_some()).count();
+        let added = (0..10_000)
+            .filter(|word| ids.add(*word, &mut memory).is_some())
+            .count();
         assert!(added == ids.capacity() && added < 10_000 && memory.is_exhausted());
         assert!(memory.reservation.size() <= 100_000);
         assert_eq!(ids.find(0, |_| true), Some(0));

@@ -3,7 +3,8 @@
 //!
 //! DataFusion sorts all rows, numbers them, and then drops most. [`FirstRowsRule`] puts a filter below the
 //! exchange and the sort of such a window. It keeps the best sort keys of each group seen so far, and drops
-//! each row that is worse than as many rows of its group as are wanted. The window, the sort and the
+//! each row that is worse than as many rows of its group as are wanted. Rows that pass are held back
+//! as long as there is memory for them, and compared again before they leave. The window, the sort and the
 //! condition stay as they are.
 //!
 //! Invariants: a row is dropped only if at least `fetch` rows of its group come before it in every order that
@@ -13,6 +14,7 @@
 
 mod filter;
 mod groups;
+mod held;
 mod ids;
 mod node;
 mod order_keys;

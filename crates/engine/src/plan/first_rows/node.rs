@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_select::coalesce::BatchCoalescer;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
@@ -21,11 +20,12 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
-use super::filter::{FirstRowsFilter, Passing};
+use super::filter::FirstRowsFilter;
+use super::held::HeldRows;
 use super::ids::GroupMemory;
 
-/// The part of the memory of queries that the groups of one node may take: one over this. The sort above
-/// spills what does not fit, and needs the rest.
+/// The part of the memory of queries that the groups of one node may take, and the rows that it holds back:
+/// one over this. The sort above needs the rest.
 const MEMORY_PART: usize = 8;
 
 /// The rows that are wanted: the first `fetch` ones of each group in an order.
@@ -74,7 +74,10 @@ impl DisplayAs for FirstRowsFilterExec {
         let (by, order, fetch) = (self.first.groups_text(), &self.first.order_by, self.first.fetch);
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "FirstRowsFilter: partition_by=[{by}], order_by=[{order}], fetch={fetch}")
+                write!(
+                    f,
+                    "FirstRowsFilter: partition_by=[{by}], order_by=[{order}], fetch={fetch}"
+                )
             }
             DisplayFormatType::TreeRender => {
                 writeln!(f, "partition_by={by}\norder_by={order}\nfetch={fetch}")
@@ -135,14 +138,13 @@ impl ExecutionPlan for FirstRowsFilterExec {
             MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
         };
         let memory = MemoryConsumer::new("FirstRowsFilter").register(pool);
+        let batch_rows = context.session_config().batch_size();
+        let held = HeldRows::new(Arc::clone(&schema), batch_rows, memory.new_empty(), most);
         let filter = FirstRowsFilter::new(self.first.clone(), &schema, GroupMemory::new(memory, most))?;
-        let batch_rows = context.session_config().batch_size().max(1);
-        let coalescer = BatchCoalescer::new(Arc::clone(&schema), batch_rows)
-            .with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let counter = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
         let rows = PassingRows {
             filter: Some(filter),
-            coalescer,
+            held,
             dropped: counter("rows_dropped"),
             untested: counter("rows_not_compared"),
             metrics: BaselineMetrics::new(&self.metrics, partition),
@@ -166,7 +168,7 @@ struct PassingRows {
     input: Option<SendableRecordBatchStream>,
     /// None if it does not pay to compare further rows.
     filter: Option<FirstRowsFilter>,
-    coalescer: BatchCoalescer,
+    held: HeldRows,
     dropped: Count,
     untested: Count,
     metrics: BaselineMetrics,
@@ -176,7 +178,7 @@ impl PassingRows {
     /// Returns the next rows that pass; none at the end.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.coalescer.next_completed_batch() {
+            if let Some(batch) = self.held.next_ready() {
                 self.metrics.record_output(batch.num_rows());
                 return Ok(Some(batch));
             }
@@ -189,8 +191,9 @@ impl PassingRows {
             match batch {
                 Some(batch) => self.push(batch)?,
                 None => {
-                    (self.input, self.filter) = (None, None);
-                    self.coalescer.finish_buffered_batch()?;
+                    self.input = None;
+                    self.end_filter()?;
+                    self.held.flush()?;
                 }
             }
             timer.done();
@@ -201,21 +204,24 @@ impl PassingRows {
         let rows = batch.num_rows();
         let Some(filter) = &mut self.filter else {
             self.untested.add(rows);
-            return Ok(self.coalescer.push_batch(batch)?);
+            return self.held.pass(batch);
         };
-        let dropped = match filter.compare(&batch)? {
-            Passing::All => {
-                self.coalescer.push_batch(batch)?;
-                0
-            }
-            Passing::Some(mask, dropped) => {
-                self.coalescer.push_batch_with_filter(batch, &mask)?;
-                dropped
-            }
-        };
+        let passing = filter.compare(&batch)?;
+        let mut dropped = rows - passing.count_set_bits();
+        dropped += self
+            .held
+            .add(batch, passing, filter.compared(), filter.thresholds())?;
         self.dropped.add(dropped);
-        if !filter.pays(rows, dropped) {
-            self.filter = None;
+        match filter.pays(rows, dropped) {
+            true => Ok(()),
+            false => self.end_filter(),
+        }
+    }
+
+    /// Drops what the filter can still drop, and frees it.
+    fn end_filter(&mut self) -> Result<()> {
+        if let Some(filter) = self.filter.take() {
+            self.dropped.add(self.held.end(filter.thresholds())?);
         }
         Ok(())
     }

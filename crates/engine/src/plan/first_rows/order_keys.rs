@@ -41,7 +41,9 @@ impl OrderKeys {
         let form = match of {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Form::Signed(width),
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Form::Unsigned(width),
-            DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => Form::Signed(width),
+            DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => {
+                Form::Signed(width)
+            }
             DataType::Timestamp(..) | DataType::Duration(_) | DataType::Interval(IntervalUnit::YearMonth) => {
                 Form::Signed(width)
             }
@@ -75,8 +77,16 @@ impl OrderKeys {
             Form::Unsigned(2) => keys.extend(data.buffer::<u16>(0).iter().map(|v| u64::from(*v))),
             Form::Unsigned(4) => keys.extend(data.buffer::<u32>(0).iter().map(|v| u64::from(*v))),
             Form::Unsigned(_) => keys.extend_from_slice(data.buffer::<u64>(0)),
-            Form::Float(2) => keys.extend(data.buffer::<u16>(0).iter().map(|v| total_order(u64::from(*v) << 48))),
-            Form::Float(4) => keys.extend(data.buffer::<u32>(0).iter().map(|v| total_order(u64::from(*v) << 32))),
+            Form::Float(2) => keys.extend(
+                data.buffer::<u16>(0)
+                    .iter()
+                    .map(|v| total_order(u64::from(*v) << 48)),
+            ),
+            Form::Float(4) => keys.extend(
+                data.buffer::<u32>(0)
+                    .iter()
+                    .map(|v| total_order(u64::from(*v) << 32)),
+            ),
             Form::Float(_) => keys.extend(data.buffer::<u64>(0).iter().map(|v| total_order(*v))),
             Form::Decimal128 => {
                 let values = column.as_primitive::<Decimal128Type>().values();
@@ -141,7 +151,10 @@ mod tests {
     fn sorted(column: &ArrayRef) -> usize {
         let mut steps = 0;
         for (descending, nulls_first) in [(true, true), (true, false), (false, true), (false, false)] {
-            let options = SortOptions { descending, nulls_first };
+            let options = SortOptions {
+                descending,
+                nulls_first,
+            };
             let mut keys = vec![7];
             let mut of = OrderKeys::new(column.data_type(), options).unwrap();
             // A slice, to see that offsets are respected.
@@ -158,31 +171,93 @@ mod tests {
 
     #[test]
     fn keys_sort_like_the_values() {
-        let longs = [Some(9), Some(i64::MIN), None, Some(-1), Some(0), Some(1), Some(i64::MAX), Some(77), None];
+        let longs = [
+            Some(9),
+            Some(i64::MIN),
+            None,
+            Some(-1),
+            Some(0),
+            Some(1),
+            Some(i64::MAX),
+            Some(77),
+            None,
+        ];
         let narrow = || longs.iter().map(|v| v.map(|v| v.clamp(-128, 127)));
         let floats = [
-            None, Some(f64::NAN), Some(-f64::NAN), Some(0.0), Some(-0.0), Some(f64::INFINITY),
-            Some(f64::NEG_INFINITY), Some(1e-310), Some(-1e-310), Some(1.5), Some(-2.5), None, Some(f64::MAX),
+            None,
+            Some(f64::NAN),
+            Some(-f64::NAN),
+            Some(0.0),
+            Some(-0.0),
+            Some(f64::INFINITY),
+            Some(f64::NEG_INFINITY),
+            Some(1e-310),
+            Some(-1e-310),
+            Some(1.5),
+            Some(-2.5),
+            None,
+            Some(f64::MAX),
         ];
-        let decimals = [Some(5), Some(i128::MAX / 9), Some(-i128::MAX / 9), None, Some(-5), Some(0), Some(1 << 62)];
+        let decimals = [
+            Some(5),
+            Some(i128::MAX / 9),
+            Some(-i128::MAX / 9),
+            None,
+            Some(-5),
+            Some(0),
+            Some(1 << 62),
+        ];
         let texts = [
-            Some("x"), None, Some(""), Some("a"), Some("ab"), Some("a\0"), Some("the same beginning 1"),
-            Some("the same beginning 2"), Some("z"),
+            Some("x"),
+            None,
+            Some(""),
+            Some("a"),
+            Some("ab"),
+            Some("a\0"),
+            Some("the same beginning 1"),
+            Some("the same beginning 2"),
+            Some("z"),
         ];
         let half = cast(&Float64Array::from(floats.to_vec()), &DataType::Float16).unwrap();
         let columns: Vec<(ArrayRef, usize)> = vec![
             (Arc::new(Int64Array::from(longs.to_vec())), 5),
-            (Arc::new(Int16Array::from_iter(narrow().map(|v| v.map(|v| v as i16)))), 5),
-            (Arc::new(Int8Array::from_iter(narrow().map(|v| v.map(|v| v as i8)))), 5),
-            (Arc::new(Date32Array::from_iter(narrow().map(|v| v.map(|v| v as i32)))), 5),
-            (Arc::new(UInt8Array::from(vec![Some(0), None, Some(255), Some(3)])), 1),
-            (Arc::new(UInt32Array::from(vec![None, Some(9), Some(u32::MAX), Some(3)])), 2),
-            (Arc::new(UInt64Array::from(vec![None, Some(9), Some(u64::MAX), Some(3)])), 2),
+            (
+                Arc::new(Int16Array::from_iter(narrow().map(|v| v.map(|v| v as i16)))),
+                5,
+            ),
+            (
+                Arc::new(Int8Array::from_iter(narrow().map(|v| v.map(|v| v as i8)))),
+                5,
+            ),
+            (
+                Arc::new(Date32Array::from_iter(narrow().map(|v| v.map(|v| v as i32)))),
+                5,
+            ),
+            (
+                Arc::new(UInt8Array::from(vec![Some(0), None, Some(255), Some(3)])),
+                1,
+            ),
+            (
+                Arc::new(UInt32Array::from(vec![None, Some(9), Some(u32::MAX), Some(3)])),
+                2,
+            ),
+            (
+                Arc::new(UInt64Array::from(vec![None, Some(9), Some(u64::MAX), Some(3)])),
+                2,
+            ),
             (Arc::new(Float64Array::from(floats.to_vec())), 9),
-            (Arc::new(Float32Array::from_iter(floats.iter().map(|v| v.map(|v| v as f32)))), 7),
+            (
+                Arc::new(Float32Array::from_iter(
+                    floats.iter().map(|v| v.map(|v| v as f32)),
+                )),
+                7,
+            ),
             (half, 0),
             (Arc::new(Decimal128Array::from(decimals.to_vec())), 4),
-            (Arc::new(BooleanArray::from(vec![None, Some(true), Some(false), None])), 2),
+            (
+                Arc::new(BooleanArray::from(vec![None, Some(true), Some(false), None])),
+                2,
+            ),
             (Arc::new(StringArray::from(texts.to_vec())), 4),
             (Arc::new(StringViewArray::from(texts.to_vec())), 4),
         ];

@@ -24,8 +24,8 @@ use datafusion::physical_plan::{
 
 use super::groups::Groups;
 use super::node::{FirstRows, FirstRowsFilterExec};
-use super::upper_bounds::{UpperBounds, lower, upper_bounds};
 use super::scan_order::reading_best_first;
+use super::upper_bounds::{UpperBounds, lower, upper_bounds};
 use crate::config::SessionSettings;
 use crate::plan::dynamic::sources;
 
@@ -182,7 +182,9 @@ fn filtered(
         return Ok(Some(Arc::new(FirstRowsFilterExec::new(input, first.clone()))));
     }
     let input = plan.children().first().copied();
-    let input = input.map(|input| filtered(input, first, is_sorted || is_sort)).transpose()?;
+    let input = input
+        .map(|input| filtered(input, first, is_sorted || is_sort))
+        .transpose()?;
     match input.flatten() {
         Some(input) => replace_children_if_necessary(Arc::clone(plan), vec![input]).map(Some),
         None => Ok(None),

@@ -62,6 +62,16 @@ impl Thresholds {
         best[place] = key;
         true
     }
+
+    /// Returns false if the group has `fetch` rows with smaller keys than that of one of its rows. True for
+    /// [`NO_GROUP`].
+    ///
+    /// # Panics
+    /// There is no such group.
+    #[inline]
+    pub(super) fn still_admits(&self, group: u32, key: u64) -> bool {
+        group == NO_GROUP || key <= self.keys[(group as usize + 1) * self.fetch - 1]
+    }
 }
 
 #[cfg(test)]
@@ -81,6 +91,10 @@ mod tests {
                 let before = rows[..at].iter().filter(|(of, other)| *of == group && *other < key).count();
                 prop_assert_eq!(thresholds.admit(group, key), before < fetch, "row {}", at);
             }
+            for &(group, key) in &rows {
+                let before = rows.iter().filter(|(of, other)| *of == group && *other < key).count();
+                prop_assert_eq!(thresholds.still_admits(group, key), before < fetch);
+            }
         }
     }
 
@@ -88,10 +102,18 @@ mod tests {
     fn the_greatest_key_always_passes_beside_few_others() {
         let mut thresholds = Thresholds::new(2);
         thresholds.extend_to(1, 1);
-        for (key, passes) in [(u64::MAX, true), (u64::MAX, true), (5, true), (u64::MAX, true), (7, true), (u64::MAX, false), (7, true)] {
+        for (key, passes) in [
+            (u64::MAX, true),
+            (u64::MAX, true),
+            (5, true),
+            (u64::MAX, true),
+            (7, true),
+            (u64::MAX, false),
+            (7, true),
+        ] {
             assert_eq!(thresholds.admit(0, key), passes, "{key}");
         }
-        assert!(thresholds.admit(NO_GROUP, u64::MAX));
+        assert!(thresholds.admit(NO_GROUP, u64::MAX) && thresholds.still_admits(NO_GROUP, u64::MAX));
     }
 
     #[test]

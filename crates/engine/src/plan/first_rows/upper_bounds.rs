@@ -100,10 +100,14 @@ fn integer(expr: &Arc<dyn PhysicalExpr>) -> Option<i128> {
 mod tests {
     use super::*;
 
-    use datafusion::physical_expr::expressions::{in_list, lit, not};
     use arrow_schema::{Field, Schema};
+    use datafusion::physical_expr::expressions::{in_list, lit, not};
 
-    fn compare(left: Arc<dyn PhysicalExpr>, op: Operator, right: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    fn compare(
+        left: Arc<dyn PhysicalExpr>,
+        op: Operator,
+        right: Arc<dyn PhysicalExpr>,
+    ) -> Arc<dyn PhysicalExpr> {
         Arc::new(BinaryExpr::new(left, op, right))
     }
 
@@ -114,10 +118,18 @@ mod tests {
         let cast = |to: DataType| Arc::new(CastExpr::new(a(), to, None)) as Arc<dyn PhysicalExpr>;
         let less = || compare(a(), Operator::LtEq, lit(7u64));
         let other = || compare(b(), Operator::Lt, lit(4i32));
-        let fields = (0..4).map(|at| Field::new(format!("{at}"), DataType::UInt64, true)).collect::<Vec<_>>();
+        let fields = (0..4)
+            .map(|at| Field::new(format!("{at}"), DataType::UInt64, true))
+            .collect::<Vec<_>>();
         let schema = Schema::new(fields);
         let list = |negated| in_list(a(), vec![lit(3u64), lit(9u64)], &negated, &schema).unwrap();
-        let both = |op| compare(compare(less(), Operator::And, other()), op, compare(lit(5i64), Operator::Eq, a()));
+        let both = |op| {
+            compare(
+                compare(less(), Operator::And, other()),
+                op,
+                compare(lit(5i64), Operator::Eq, a()),
+            )
+        };
         for (condition, expected) in [
             (less(), vec![(3, 7)]),
             (compare(a(), Operator::Lt, lit(7u64)), vec![(3, 6)]),
@@ -125,12 +137,18 @@ mod tests {
             (compare(a(), Operator::LtEq, lit(-5i64)), vec![(3, 0)]),
             (compare(lit(2i8), Operator::GtEq, a()), vec![(3, 2)]),
             (compare(lit(2i8), Operator::Gt, a()), vec![(3, 1)]),
-            (compare(cast(DataType::Int64), Operator::Eq, lit(1i64)), vec![(3, 1)]),
+            (
+                compare(cast(DataType::Int64), Operator::Eq, lit(1i64)),
+                vec![(3, 1)],
+            ),
             (compare(cast(DataType::Float64), Operator::LtEq, lit(1.5)), vec![]),
             (compare(a(), Operator::GtEq, lit(7u64)), vec![]),
             (compare(a(), Operator::NotEq, lit(7u64)), vec![]),
             (compare(a(), Operator::LtEq, b()), vec![]),
-            (compare(a(), Operator::LtEq, lit(ScalarValue::UInt64(None))), vec![]),
+            (
+                compare(a(), Operator::LtEq, lit(ScalarValue::UInt64(None))),
+                vec![],
+            ),
             (both(Operator::And), vec![(1, 3), (3, 5)]),
             (both(Operator::Or), vec![(3, 7)]),
             (compare(less(), Operator::Or, other()), vec![]),
