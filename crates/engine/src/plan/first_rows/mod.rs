@@ -18,6 +18,7 @@ mod held;
 mod ids;
 mod node;
 mod order_keys;
+mod row_groups;
 mod rule;
 mod scan_order;
 mod thresholds;

@@ -1,4 +1,4 @@
-//! Whether comparing further rows pays.
+//! The decision to compare further rows or not.
 
 /// Rows after which that is decided again.
 const ROUND: u64 = 256 << 10;
