@@ -229,6 +229,8 @@ pub(crate) struct SessionSettings {
     pub(crate) dynamic_filters: SwitchSetting,
     /// `halocline.late_materialization`.
     pub(crate) late_materialization: SwitchSetting,
+    /// `halocline.first_rows`.
+    pub(crate) first_rows: SwitchSetting,
     /// `halocline.fused_aggregate`.
     pub(crate) fused_aggregate: SwitchSetting,
     /// `halocline.plan_cache`.
@@ -287,6 +289,7 @@ impl ExtensionOptions for SessionSettings {
             "join_order" => self.join_order = SwitchSetting::read(key, value)?,
             "dynamic_filters" => self.dynamic_filters = SwitchSetting::read(key, value)?,
             "late_materialization" => self.late_materialization = SwitchSetting::read(key, value)?,
+            "first_rows" => self.first_rows = SwitchSetting::read(key, value)?,
             "fused_aggregate" => self.fused_aggregate = SwitchSetting::read(key, value)?,
             "plan_cache" => self.plan_cache = SwitchSetting::read(key, value)?,
             "verify" => self.verify = value.parse()?,
@@ -296,7 +299,7 @@ impl ExtensionOptions for SessionSettings {
                 let text = format!(
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
                      halocline.fused_aggregate, halocline.join_order, halocline.dynamic_filters, \
-                     halocline.late_materialization, halocline.plan_cache, halocline.compaction, \
+                     halocline.late_materialization, halocline.first_rows, halocline.plan_cache, halocline.compaction, \
                      halocline.dram_budget, halocline.verify, halocline.scrub and halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
@@ -331,6 +334,11 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.late_materialization".into(),
                 value: Some(self.late_materialization.to_string()),
                 description: "Whether ORDER BY … LIMIT fetches columns that it does not sort by for its rows only: on or off",
+            },
+            ConfigEntry {
+                key: "halocline.first_rows".into(),
+                value: Some(self.first_rows.to_string()),
+                description: "Whether rows that cannot be among the first ones of their group are dropped before they are numbered: on or off",
             },
             ConfigEntry {
                 key: "halocline.fused_aggregate".into(),

@@ -121,6 +121,19 @@ impl PoolScan {
         }
     }
 
+    /// Returns the scan with the morsels first that may have the first rows in the order of a column of the
+    /// output; none if the column is not stored, or the scan has a limit.
+    pub(super) fn reading_best_first(&self, output: usize, options: SortOptions) -> Option<Self> {
+        let column = *self.spec.projection.get(output)?;
+        let is_stored = column < self.spec.open.table.schema().fields().len();
+        (is_stored && self.fetch.is_none()).then_some(())?;
+        let morsels = promising_first(self.executions.morsels(), &self.spec.open, column, options);
+        Some(Self {
+            executions: Executions::new(morsels),
+            ..self.fresh_execution(None)?
+        })
+    }
+
     /// Returns the scan without the rows that are known to come before a rank in the order of a column of the
     /// output, and the number of these rows; none if there are no such rows.
     pub(super) fn without_rows_before(

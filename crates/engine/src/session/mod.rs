@@ -35,7 +35,7 @@ use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::join_order::{JoinOrderRule, physical_rules};
-use crate::plan::{CountRule, DynamicFilterRule, LateMaterializationRule, ScanRecorder};
+use crate::plan::{CountRule, DynamicFilterRule, FirstRowsRule, LateMaterializationRule, ScanRecorder};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
 use crate::stack;
@@ -104,6 +104,7 @@ impl DatabaseSession {
             .with_optimizer_rule(Arc::new(StarRule))
             .with_optimizer_rule(Arc::new(JoinOrderRule))
             .with_physical_optimizer_rules(physical_rules())
+            .with_physical_optimizer_rule(Arc::new(FirstRowsRule))
             .with_physical_optimizer_rule(Arc::new(LateMaterializationRule))
             .with_physical_optimizer_rule(Arc::new(DynamicFilterRule));
         let mut state = semantics::register(semantics::with_rules(builder).build());

@@ -136,6 +136,7 @@ fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
         | "join_order"
         | "dynamic_filters"
         | "late_materialization"
+        | "first_rows"
         | "plan_cache" => SwitchSetting::default().to_string(),
         "compaction" => engine.options.compaction.to_string(),
         "verify" => VerifySetting::default().to_string(),

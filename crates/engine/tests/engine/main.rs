@@ -14,6 +14,8 @@ mod dynamic_filters;
 mod dynamic_keys;
 mod dynamic_random;
 mod explain;
+mod first_rows;
+mod first_rows_random;
 mod fused;
 mod fused_random;
 mod imports;

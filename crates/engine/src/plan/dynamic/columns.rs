@@ -25,12 +25,12 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 
 /// For each column of a node, the expression over the columns of a child that it is; none for a column that
 /// is no function of one row of the child.
-pub(super) type Sources = Vec<Option<Arc<dyn PhysicalExpr>>>;
+pub(in crate::plan) type Sources = Vec<Option<Arc<dyn PhysicalExpr>>>;
 
 /// Returns where the columns of a node come from in one of its children, if rows of the child that fail a
 /// condition on these columns can be left out there instead of in the node's output. None if they cannot, as
 /// below a limit.
-pub(super) fn sources(node: &Arc<dyn ExecutionPlan>, child: usize) -> Option<Sources> {
+pub(in crate::plan) fn sources(node: &Arc<dyn ExecutionPlan>, child: usize) -> Option<Sources> {
     if node.fetch().is_some() {
         return None;
     }

@@ -23,6 +23,7 @@ mod row_check;
 mod rule;
 mod segment_filter;
 
+pub(super) use columns::sources;
 pub(super) use filters::DynamicFilters;
 pub(crate) use key_filter::KeyFilter;
 pub(super) use partition_filters::PartitionFilters;
