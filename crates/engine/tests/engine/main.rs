@@ -15,6 +15,7 @@ mod dynamic_keys;
 mod dynamic_random;
 mod explain;
 mod fused;
+mod fused_floats;
 mod fused_random;
 mod imports;
 mod join_order;
