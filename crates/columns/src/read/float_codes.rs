@@ -1,8 +1,8 @@
 //! Floats of a column from their codes, without Arrow arrays.
 //!
 //! A code is a key counted from the column's smallest, and the keys of floats from 0.0 on are their bits
-//! counted from those of negative infinity: unless the column has a negative float or NaN, a code and the bits
-//! of its value differ by a constant.
+//! counted from those of negative infinity: unless the column has a negative float or NaN, a code and the
+//! bits of its value differ by a constant.
 
 use crate::read::space::CodeSpace;
 use crate::write::physical::{Native, Physical};

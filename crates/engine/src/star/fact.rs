@@ -61,7 +61,8 @@ impl FactTable {
         estimated_groups(&self.open, &group).map(|_| group)
     }
 
-    /// Returns true if the keys of all segments can be read as integers, and the measures as integers or floats.
+    /// Returns true if the keys of all segments can be read as integers, and the measures as integers or
+    /// floats.
     pub(super) fn is_readable(&self, branches: &[Branch], aggregates: &Aggregates) -> bool {
         let schema = self.open.table.schema();
         let keys = branches.iter().flat_map(|branch| &branch.columns);

@@ -59,8 +59,8 @@ struct AggregateState {
 }
 
 impl StateLayout {
-    /// Lays out the states of aggregates over at most `rows` rows. `bounds` returns the least and the greatest
-    /// value of the argument of an aggregate, and `nulls` the columns whose NULLs make it NULL.
+    /// Lays out the states of aggregates over at most `rows` rows. `bounds` returns the least and the
+    /// greatest value of the argument of an aggregate, and `nulls` the columns whose NULLs make it NULL.
     pub(super) fn of(
         aggregates: &[Aggregate],
         bounds: impl Fn(usize) -> (i128, i128),

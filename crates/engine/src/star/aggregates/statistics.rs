@@ -1,8 +1,9 @@
 //! Variances, standard deviations, covariances and correlations of integers and decimals.
 //!
-//! SQL computes them from doubles that the values are cast to. Here they are quotients of exact integers of 128
-//! bits, which are rounded once: an aggregate is accepted only if the bounds of its arguments and the number of
-//! rows prove that no product of two sums needs more. A pair with a NULL counts for neither argument.
+//! SQL computes them from doubles that the values are cast to. Here they are quotients of exact integers of
+//! 128 bits, which are rounded once: an aggregate is accepted only if the bounds of its arguments and the
+//! number of rows prove that no product of two sums needs more. A pair with a NULL counts for neither
+//! argument.
 
 use datafusion::logical_expr::Expr;
 use halocline_joins::star::{Function, GroupStates, Measure};
@@ -156,8 +157,8 @@ fn may_be_null(expr: &Expr, open: &OpenTable) -> bool {
 }
 
 impl PairSums {
-    /// Returns the number of pairs of a group and their covariance multiplied by its square, without the scale
-    /// of the values; none without pairs.
+    /// Returns the number of pairs of a group and their covariance multiplied by its square, without the
+    /// scale of the values; none without pairs.
     fn numerator(&self, groups: &GroupStates, group: usize) -> Option<(u64, i128)> {
         let pairs = groups.count(group, self.products);
         let sum = |aggregate| groups.value(group, aggregate);
@@ -165,8 +166,8 @@ impl PairSums {
         Some((pairs, i128::from(pairs) * sum(self.products)? - left * right))
     }
 
-    /// Returns a covariance of a group, or its root, of values that are divided by two powers of ten, of which
-    /// `scale` is the sum of the exponents; none if there are too few pairs.
+    /// Returns a covariance of a group, or its root; none if there are too few pairs. `scale` is the sum of the
+    /// exponents of the two powers of ten that values are divided by.
     pub(super) fn covariance(
         &self,
         groups: &GroupStates,
@@ -186,8 +187,8 @@ impl PairSums {
         })
     }
 
-    /// Returns the correlation of the pairs of a group; none if there are fewer than two, or all values of one
-    /// side are the same. `lefts` and `rights` are the sums of each side with itself.
+    /// Returns the correlation of the pairs of a group; none if there are fewer than two, or all values of
+    /// one side are the same. `lefts` and `rights` are the sums of each side with itself.
     pub(super) fn correlation(
         &self,
         (lefts, rights): (&PairSums, &PairSums),
