@@ -16,10 +16,10 @@ pub(super) enum Records<'a> {
 }
 
 /// Most sums that are added together.
-pub(super) const SUMS: usize = 4;
+const SUMS: usize = 4;
 
 /// A word of a record, and the values without NULL that are added to it.
-pub(super) type WordSum<'v> = (usize, &'v [i64]);
+type WordSum<'v> = (usize, &'v [i64]);
 
 /// Sums of a batch that wait to be added together: at most [`SUMS`] of integers and of floats.
 #[derive(Default)]
