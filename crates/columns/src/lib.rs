@@ -60,6 +60,7 @@ pub use read::codes::{BLOCK_ROWS, ChunkInfo, CodeReader};
 pub use read::column::Column;
 pub use read::dictionary::Dictionary;
 pub use read::filter::CodeFilter;
+pub use read::float_codes::FloatCodes;
 pub use read::like::LikePattern;
 pub use read::predicate::CodePredicate;
 pub use read::row_selection::RowSelection;

@@ -8,6 +8,7 @@ pub(crate) mod column;
 pub(crate) mod dictionary;
 pub(crate) mod filter;
 pub(crate) mod filter_strings;
+pub(crate) mod float_codes;
 pub(crate) mod like;
 pub(crate) mod lookup;
 pub(crate) mod predicate;

@@ -12,6 +12,7 @@
 use crate::format::wide;
 use crate::read::bytes_array::{BytesBuilder, for_each_bytes};
 use crate::read::dictionary::Dictionary;
+use crate::read::float_codes::FloatCodes;
 use crate::write::physical::{Physical, append_keys, array_from_keys, storage_type};
 use crate::{ColumnsError, Result};
 use arrow_array::{Array, ArrayRef};
@@ -119,6 +120,11 @@ impl CodeSpace {
             Physical::U8 | Physical::U16 | Physical::U32 => Some(base as i64),
             _ => None,
         }
+    }
+
+    /// For columns of doubles and single-precision floats: the values of codes. O(1).
+    pub fn floats(&self) -> Option<FloatCodes> {
+        FloatCodes::of(self)
     }
 
     /// The dictionary of a column of strings, or of decimals that are stored like strings.

@@ -1,16 +1,14 @@
 //! The branches of a star query. A branch is a dimension: a part, or a tree of joined parts of which one is
 //! joined to the fact table.
 
-use arrow_array::Array;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder};
-use halocline_columns::Segment;
 
 use super::aggregates::is_whole;
+use super::bounds::{has_nulls, integer_bounds};
 use super::fact::{FactTable, pool_table};
 use super::fact_group::FactGroup;
 use super::join_graph::JoinGraph;
-use super::measures::bounds;
 use crate::config::SessionSettings;
 use crate::estimate::Estimator;
 
@@ -337,13 +335,10 @@ const MARKED: (i128, i128) = (64, 1 << 23);
 /// be NULL, or there are too many possible keys to mark.
 fn absence(fact: &FactTable, column: usize) -> Option<KeyTest> {
     let open = &fact.open;
-    let is_valid = |segment: &Segment| segment.column(column).null_count() == 0;
-    let mut added = open.delta.iter().flat_map(|delta| delta.batches());
-    let added_is_valid = added.all(|(_, batch)| batch.column(column).null_count() == 0);
-    if !added_is_valid || !open.table.segments().iter().all(is_valid) {
+    if has_nulls(open, column) {
         return None;
     }
-    let (low, high) = bounds(open, column)?;
+    let (low, high) = integer_bounds(open, column)?;
     let (each, least) = MARKED;
     let most = (i128::from(open.live_rows()) * each).max(least).min(i128::from(u32::MAX) - 1);
     let test = KeyTest::Absent(i64::try_from(low).ok()?, i64::try_from(high).ok()?);

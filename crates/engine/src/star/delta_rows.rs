@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Int64Type};
+use arrow_array::types::{Decimal128Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use datafusion::catalog::Session;
@@ -60,14 +60,18 @@ pub(super) fn decoded(
     rows.collect()
 }
 
+/// Returns integers, or floats as doubles.
 fn values(array: &ArrayRef) -> Result<MeasureValues> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let valid = nulls.map_or_else(Vec::new, |nulls| nulls.iter().collect());
+    if array.data_type().is_floating() {
+        let floats = arrow_cast::cast(array, &DataType::Float64)?;
+        let floats = floats.as_primitive::<Float64Type>().values();
+        return Ok(MeasureValues::of_floats(floats.iter().copied(), valid));
+    }
     let wide = integers(array)?;
-    let wide = wide.as_primitive::<Int64Type>();
-    let valid = wide.nulls().filter(|nulls| nulls.null_count() > 0);
-    Ok(MeasureValues::new(
-        wide.values().to_vec(),
-        valid.map_or_else(Vec::new, |nulls| nulls.iter().collect()),
-    ))
+    let wide = wide.as_primitive::<Int64Type>().values();
+    Ok(MeasureValues::new(wide.to_vec(), valid))
 }
 
 /// Converts integers of any type to 64 bits, and decimals to their unscaled values.

@@ -6,6 +6,7 @@ use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use halocline_columns::CodeSpace;
 
 use super::aggregates::{Aggregates, is_whole, widens};
 use super::branches::Branch;
@@ -60,18 +61,21 @@ impl FactTable {
         estimated_groups(&self.open, &group).map(|_| group)
     }
 
-    /// Returns true if the keys and measures of all segments can be read as integers.
+    /// Returns true if the keys of all segments can be read as integers, and the measures as integers or
+    /// floats.
     pub(super) fn is_readable(&self, branches: &[Branch], aggregates: &Aggregates) -> bool {
         let schema = self.open.table.schema();
         let keys = branches.iter().flat_map(|branch| &branch.columns);
         let whole = |column: &usize| is_whole(schema.field(*column).data_type());
-        let coded = |column: &usize| {
-            self.open.table.segments().iter().all(|segment| {
-                let space = segment.column(*column).code_space();
-                space.is_some_and(|space| space.integer_base().is_some())
-            })
+        let coded = |column: usize, reads: fn(&CodeSpace) -> bool| {
+            let mut segments = self.open.table.segments().iter();
+            segments.all(|segment| segment.column(column).code_space().is_some_and(reads))
         };
-        keys.clone().all(whole) && keys.chain(&aggregates.measured).all(coded)
+        let integers = |space: &CodeSpace| space.integer_base().is_some();
+        let numbers = |space: &CodeSpace| space.integer_base().is_some() || space.floats().is_some();
+        keys.clone().all(whole)
+            && keys.copied().all(|column| coded(column, integers))
+            && (aggregates.measured.iter()).all(|column| coded(*column, numbers))
     }
 }
 

@@ -10,11 +10,12 @@
 //! The fact table is the largest table of the pool in the query. Every other part belongs to one dimension: a
 //! part, or a tree of parts joined to each other, linked to the fact table by keys of one part. Decimals are
 //! taken only where the least and greatest values of the columns show that no intermediate result needs more
-//! than 64 bits. An average of integers divides the exact sum. `bytes_read` in `EXPLAIN ANALYZE` counts all
-//! bytes of a chunk that is looked at for columns with conditions, and for the others the blocks that had
-//! rows left.
+//! than 64 bits. An average of integers divides the exact sum; floats are added in an order that depends on
+//! the threads. `bytes_read` in `EXPLAIN ANALYZE` counts all bytes of a chunk that is looked at for columns
+//! with conditions, and for the others the blocks that had rows left.
 
 mod aggregates;
+mod bounds;
 mod branches;
 mod delta_rows;
 mod dimension;
@@ -31,6 +32,7 @@ mod planner;
 mod result;
 mod run;
 mod shape;
+mod typed_measure;
 
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 

@@ -46,7 +46,7 @@ const CONDITIONS: [&str; 12] = [
     "at >= '1970-01-20'",
 ];
 
-const AGGREGATES: [&str; 20] = [
+const AGGREGATES: [&str; 24] = [
     "count(*)",
     "count(x)",
     "count(s)",
@@ -67,6 +67,10 @@ const AGGREGATES: [&str; 20] = [
     "min(day)",
     "max(at)",
     "sum(k) + count(*)",
+    "sum(f)",
+    "avg(f - 1)",
+    "min(f)",
+    "sum(f * y)",
 ];
 
 const CHANGES: [&str; 8] = [
@@ -122,7 +126,7 @@ fn statement(rng: &mut StdRng) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "the seed repeats a failure")]
-fn seeded() -> StdRng {
+pub(super) fn seeded() -> StdRng {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let seed = std::env::var("HALOCLINE_SEED").map_or_else(|_| now(), |seed| seed.parse().unwrap());
     println!("HALOCLINE_SEED={seed}");

@@ -17,6 +17,7 @@ mod explain;
 mod first_rows;
 mod first_rows_random;
 mod fused;
+mod fused_floats;
 mod fused_random;
 mod imports;
 mod join_order;

@@ -316,6 +316,7 @@ async fn decimals_agree() {
         format!(
             "SELECT kind, sum(discount * discount * discount), sum(CAST(discount AS DECIMAL(20, 5))) {from}"
         ),
+        format!("SELECT kind, sum(float), avg(float), min(float) {from}"),
     ];
     for change in [
         "DELETE FROM money WHERE number = 5",
@@ -330,12 +331,11 @@ async fn decimals_agree() {
         assert!(agrees(&db, text).await, "no star: {text}");
     }
     for text in [
-        // More than 64 bits on the way, another scale, floats.
+        // More than 64 bits on the way, another scale, a quotient.
         format!("SELECT kind, sum(much * much) {from}"),
         format!("SELECT kind, sum(much * price * price) {from}"),
         format!("SELECT kind, sum(CAST(discount AS DECIMAL(10, 1))) {from}"),
         format!("SELECT kind, sum(price / 2) {from}"),
-        format!("SELECT kind, sum(float), avg(float), min(float) {from}"),
     ] {
         assert!(!agrees(&db, &text).await, "a star: {text}");
     }

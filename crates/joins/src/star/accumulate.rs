@@ -3,8 +3,8 @@
 //! A record is found by the number of its first word. Rows and sums, the most frequent changes, are made
 //! together for each row; other changes have a loop each. No loop has a branch that depends on data.
 
-use super::layout::{Update, UpdateKind, add_wide, encoded_max, encoded_min};
-use super::measure::MeasureValues;
+use super::layout::{Update, UpdateKind, add_float, add_wide, encoded_max, encoded_min};
+use super::measure_values::MeasureValues;
 
 /// The records of the groups of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -16,35 +16,92 @@ pub(super) enum Records<'a> {
 }
 
 /// Most sums that are added together.
-pub(super) const SUMS: usize = 4;
+const SUMS: usize = 4;
 
-/// Adds values to words of the record of each row: at most [`SUMS`] pairs of a word and values without NULL.
-/// Also counts the rows if `counts_rows`.
-pub(super) fn add_sums(words: &mut [u64], records: &[u32], sums: &[(usize, &[i64])], counts_rows: bool) {
-    match counts_rows {
-        true => add_some::<true>(words, records, sums),
-        false => add_some::<false>(words, records, sums),
-    }
+/// A word of a record, and the values without NULL that are added to it.
+type WordSum<'v> = (usize, &'v [i64]);
+
+/// Sums of a batch that wait to be added together: at most [`SUMS`] of integers and of floats.
+#[derive(Default)]
+pub(super) struct PendingSums<'v> {
+    integers: [WordSum<'v>; SUMS],
+    floats: [WordSum<'v>; SUMS],
+    /// Numbers of sums of integers and of floats.
+    numbers: (usize, usize),
 }
 
-fn add_some<const COUNT: bool>(words: &mut [u64], records: &[u32], sums: &[(usize, &[i64])]) {
-    match *sums {
-        [] if !COUNT => {}
-        [] => add_each::<COUNT, 0>(words, records, []),
-        [a] => add_each::<COUNT, 1>(words, records, [a]),
-        [a, b] => add_each::<COUNT, 2>(words, records, [a, b]),
-        [a, b, c] => add_each::<COUNT, 3>(words, records, [a, b, c]),
-        [a, b, c, d, ..] => add_each::<COUNT, SUMS>(words, records, [a, b, c, d]),
+impl<'v> PendingSums<'v> {
+    /// Appends a sum, and returns true if there is room for no further one.
+    ///
+    /// # Panics
+    /// If there was no room.
+    pub(super) fn push(&mut self, is_float: bool, sum: WordSum<'v>) -> bool {
+        let (sums, number) = match is_float {
+            true => (&mut self.floats, &mut self.numbers.1),
+            false => (&mut self.integers, &mut self.numbers.0),
+        };
+        sums[*number] = sum;
+        *number += 1;
+        self.numbers.0 + self.numbers.1 == SUMS
+    }
+
+    /// Adds the values to words of the record of each row, and forgets them. Also counts the rows if
+    /// `counts_rows`.
+    pub(super) fn add(&mut self, words: &mut [u64], records: &[u32], counts_rows: bool) {
+        match counts_rows {
+            true => self.add_some::<true>(words, records),
+            false => self.add_some::<false>(words, records),
+        }
+        self.numbers = (0, 0);
+    }
+
+    fn add_some<const COUNT: bool>(&self, words: &mut [u64], records: &[u32]) {
+        /// Calls [`add_each`] with the numbers of sums as constants.
+        macro_rules! of_numbers {
+            ($(($integers:literal, $floats:literal)),*) => {
+                match self.numbers {
+                    (0, 0) if !COUNT => {}
+                    $(($integers, $floats) => {
+                        let integers: [WordSum<'v>; $integers] = std::array::from_fn(|at| self.integers[at]);
+                        let floats: [WordSum<'v>; $floats] = std::array::from_fn(|at| self.floats[at]);
+                        add_each::<COUNT, $integers, $floats>(words, records, integers, floats);
+                    })*
+                    _ => unreachable!("no more than {SUMS} sums wait"),
+                }
+            };
+        }
+        of_numbers![
+            (0, 0),
+            (1, 0),
+            (2, 0),
+            (3, 0),
+            (4, 0),
+            (0, 1),
+            (1, 1),
+            (2, 1),
+            (3, 1),
+            (0, 2),
+            (1, 2),
+            (2, 2),
+            (0, 3),
+            (1, 3),
+            (0, 4)
+        ]
     }
 }
 
 #[inline(always)]
-fn add_each<const COUNT: bool, const N: usize>(
+fn add_each<const COUNT: bool, const INTEGERS: usize, const FLOATS: usize>(
     words: &mut [u64],
     records: &[u32],
-    sums: [(usize, &[i64]); N],
+    integers: [WordSum<'_>; INTEGERS],
+    floats: [WordSum<'_>; FLOATS],
 ) {
-    let sums = sums.map(|(word, values)| (word, &values[..records.len()]));
+    let of_rows = |(word, values)| {
+        let values: &[i64] = values;
+        (word, &values[..records.len()])
+    };
+    let (integers, floats) = (integers.map(of_rows), floats.map(of_rows));
     for (row, record) in records.iter().enumerate() {
         let Some(record) = words.get_mut(*record as usize..) else {
             return;
@@ -52,9 +109,14 @@ fn add_each<const COUNT: bool, const N: usize>(
         if COUNT && let Some(rows) = record.first_mut() {
             *rows += 1;
         }
-        for (word, values) in sums {
+        for (word, values) in integers {
             if let Some(sum) = record.get_mut(word) {
                 *sum = sum.wrapping_add(values[row] as u64);
+            }
+        }
+        for (word, values) in floats {
+            if let Some(sum) = record.get_mut(word) {
+                add_float(sum, float(values[row]));
             }
         }
     }
@@ -79,6 +141,7 @@ fn update_first(words: &mut [u64], update: Update, values: &MeasureValues) {
             let masked = pairs().map(|(value, valid)| if valid { value } else { 0 });
             *word = word.wrapping_add(wrapping_sum(masked));
         }
+        (UpdateKind::FloatSum, _) => add_float(word, float_sum(&values.values, valid)),
         (UpdateKind::WideSum, []) => {
             let sum: i128 = all.map(i128::from).sum();
             add_wide(words, at, sum as u64, (sum >> 64) as u64);
@@ -105,6 +168,50 @@ fn update_first(words: &mut [u64], update: Update, values: &MeasureValues) {
     }
 }
 
+/// Partial sums of floats, so that an addition need not wait for the one before it.
+const PARTS: usize = 8;
+
+/// Returns the sum of floats; those for which `valid` is false are left out.
+fn float_sum(values: &[i64], valid: &[bool]) -> f64 {
+    let mut parts = [0.0; PARTS];
+    let (chunks, rest) = values.as_chunks::<PARTS>();
+    let (valid_chunks, valid_rest) = valid.as_chunks::<PARTS>();
+    match valid {
+        [] => {
+            for chunk in chunks {
+                parts
+                    .iter_mut()
+                    .zip(chunk)
+                    .for_each(|(part, bits)| *part += float(*bits));
+            }
+            parts
+                .iter_mut()
+                .zip(rest)
+                .for_each(|(part, bits)| *part += float(*bits));
+        }
+        _ => {
+            for (chunk, valid) in chunks.iter().zip(valid_chunks) {
+                let bits = chunk.iter().zip(valid);
+                (parts.iter_mut().zip(bits)).for_each(|(part, bits)| *part += float_or_zero(bits));
+            }
+            let bits = rest.iter().zip(valid_rest);
+            (parts.iter_mut().zip(bits)).for_each(|(part, bits)| *part += float_or_zero(bits));
+        }
+    }
+    parts.iter().sum()
+}
+
+#[inline(always)]
+fn float(bits: i64) -> f64 {
+    f64::from_bits(bits as u64)
+}
+
+/// Returns the float if it is valid, else 0.0, which changes no sum that began with 0.0.
+#[inline(always)]
+fn float_or_zero((bits, valid): (&i64, &bool)) -> f64 {
+    float(bits & -i64::from(*valid))
+}
+
 fn wrapping_sum(values: impl Iterator<Item = i64>) -> u64 {
     values.fold(0_i64, i64::wrapping_add) as u64
 }
@@ -120,6 +227,15 @@ fn update_each(words: &mut [u64], records: &[u32], update: Update, values: &Meas
         (UpdateKind::Sum, _) => each(words, records, at, pairs, |word, (value, valid)| {
             *word = word.wrapping_add(if valid { value as u64 } else { 0 });
         }),
+        (UpdateKind::FloatSum, []) => each(words, records, at, all, |word, bits| {
+            add_float(word, float(bits));
+        }),
+        (UpdateKind::FloatSum, _) => {
+            let pairs = values.values.iter().zip(valid);
+            each(words, records, at, pairs, |word, pair| {
+                add_float(word, float_or_zero(pair));
+            });
+        }
         (UpdateKind::WideSum, []) => {
             for (record, value) in records.iter().zip(all) {
                 add_wide(words, *record as usize + at, value as u64, (value >> 63) as u64);

@@ -1,6 +1,8 @@
 //! Aggregates.
 //!
-//! Sums have up to 128 bits, which cannot overflow; the caller checks that a sum fits its type.
+//! Sums of integers have up to 128 bits, which cannot overflow; the caller checks that a sum fits its type.
+//! Sums of floats are added in an order that depends on threads and groups, each addition rounded to a
+//! double. Minimum and maximum of floats are those of their total order ([`f64::total_cmp`]).
 
 use super::measure::Measure;
 

@@ -2,7 +2,7 @@
 
 use halocline_columns::{CodePredicate, Segment};
 
-use super::measure::MeasureValues;
+use super::measure_values::MeasureValues;
 use super::rows::{BatchRows, ValueReader};
 use crate::JoinResult;
 

@@ -1,12 +1,12 @@
 //! The path from the remaining rows of one segment to the records of their groups.
 
-use halocline_columns::Segment;
+use halocline_columns::{Column, FloatCodes, Segment};
 
 use super::aggregate_filter::FilterReader;
 use super::group_column::GroupReader;
 use super::group_table::{GroupNumbers, GroupTable};
-use super::measure::MeasureValues;
-use super::pipeline::{READABLE, integers};
+use super::measure_values::MeasureValues;
+use super::pipeline::integers;
 use super::plan::JoinPlan;
 use super::program::Program;
 use super::rows::{BatchRows, ValueReader};
@@ -29,8 +29,16 @@ pub(super) struct Aggregation<'a> {
 /// A column that measures refer to.
 struct MeasuredColumn<'a> {
     reader: ValueReader<'a>,
-    base: i64,
+    values: CodedValues,
     has_null: bool,
+}
+
+/// The values of the codes of a column.
+#[derive(Clone, Copy)]
+enum CodedValues {
+    /// Integers: the number to add to a code.
+    Integers(i64),
+    Floats(FloatCodes),
 }
 
 impl<'a> Aggregation<'a> {
@@ -39,13 +47,7 @@ impl<'a> Aggregation<'a> {
     pub(super) fn of(plan: &'a JoinPlan<'_>, (number, segment): (usize, &'a Segment)) -> JoinResult<Self> {
         let mut measured = Vec::with_capacity(plan.join.measured.len());
         for &column in &plan.join.measured {
-            let column = segment.column(column);
-            let (base, has_null) = integers(column).expect(READABLE);
-            measured.push(MeasuredColumn {
-                reader: ValueReader::of(column)?,
-                base,
-                has_null,
-            });
+            measured.push(MeasuredColumn::of(segment.column(column))?);
         }
         let mut groups = Vec::with_capacity(plan.join.group_columns.len());
         for (group, stride) in plan.join.group_columns.iter().zip(&plan.strides) {
@@ -113,7 +115,24 @@ impl<'a> Aggregation<'a> {
     }
 }
 
-impl MeasuredColumn<'_> {
+/// Returns the floats of the codes of a column, and whether code 0 is NULL.
+pub(super) fn floats(column: &Column) -> Option<(FloatCodes, bool)> {
+    let space = column.code_space()?;
+    Some((space.floats()?, space.has_null()))
+}
+
+impl<'a> MeasuredColumn<'a> {
+    fn of(column: &'a Column) -> JoinResult<Self> {
+        let integers = integers(column).map(|(base, has_null)| (CodedValues::Integers(base), has_null));
+        let coded = || floats(column).map(|(floats, has_null)| (CodedValues::Floats(floats), has_null));
+        let (values, has_null) = integers.or_else(coded).expect("a measured column has numbers");
+        Ok(Self {
+            reader: ValueReader::of(column)?,
+            values,
+            has_null,
+        })
+    }
+
     fn read(
         &mut self,
         (chunk, block): (usize, usize),
@@ -124,13 +143,23 @@ impl MeasuredColumn<'_> {
         match &mut self.reader {
             ValueReader::Narrow(reader) => {
                 let codes = rows.read(reader, chunk, block, &mut room.0)?;
-                values.set_codes(codes.iter().map(|code| (*code).into()), self.base, self.has_null);
+                let codes = codes.iter().map(|code| u64::from(*code));
+                self.values.set(codes, self.has_null, values);
             }
             ValueReader::Wide(reader) => {
                 let codes = rows.read(reader, chunk, block, &mut room.1)?;
-                values.set_codes(codes.iter().copied(), self.base, self.has_null);
+                self.values.set(codes.iter().copied(), self.has_null, values);
             }
         }
         Ok(())
+    }
+}
+
+impl CodedValues {
+    fn set(self, codes: impl Iterator<Item = u64> + Clone, has_null: bool, values: &mut MeasureValues) {
+        match self {
+            CodedValues::Integers(base) => values.set_codes(codes, base, has_null),
+            CodedValues::Floats(floats) => values.set_float_codes(codes, floats, has_null),
+        }
     }
 }

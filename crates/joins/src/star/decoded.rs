@@ -2,7 +2,7 @@
 //! segment, column by column, but without zones and packed codes.
 
 use super::group_table::{GroupNumbers, GroupTable};
-use super::measure::MeasureValues;
+use super::measure_values::MeasureValues;
 use super::plan::JoinPlan;
 use super::run::StarStats;
 use crate::JoinResult;

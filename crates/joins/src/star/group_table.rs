@@ -5,10 +5,10 @@
 //! groups are not much more than the rows, a number is the position of the record in an array whose memory is
 //! touched only where there are groups. Others are hashed.
 
-use super::accumulate::{Records, SUMS, add_sums, update};
+use super::accumulate::{PendingSums, Records, update};
 use super::hash_index::{HashIndex, PARTITIONS, hash, partition_of};
 use super::layout::{StateLayout, UpdateKind};
-use super::measure::MeasureValues;
+use super::measure_values::MeasureValues;
 use crate::{JoinError, JoinResult};
 
 /// Records of a group if groups are few.
@@ -191,22 +191,23 @@ impl<'a> GroupTable<'a> {
             }
             return Ok(());
         };
-        let mut sums: [(usize, &[i64]); SUMS] = [(0, &[]); SUMS];
-        let (mut waiting, mut counts_rows) = (0, true);
+        let (mut sums, mut counts_rows) = (PendingSums::default(), true);
         for change in &self.layout.updates {
             let values = argument(change.aggregate);
-            if change.kind != UpdateKind::Sum || !values.valid.is_empty() {
-                update(&mut self.words, records, *change, values);
-                continue;
-            }
-            sums[waiting] = (change.word, &values.values);
-            waiting += 1;
-            if waiting == SUMS {
-                add_sums(&mut self.words, each, &sums, counts_rows);
-                (waiting, counts_rows) = (0, false);
+            let is_float = match change.kind {
+                UpdateKind::Sum if values.valid.is_empty() => false,
+                UpdateKind::FloatSum if values.valid.is_empty() => true,
+                _ => {
+                    update(&mut self.words, records, *change, values);
+                    continue;
+                }
+            };
+            if sums.push(is_float, (change.word, &values.values)) {
+                sums.add(&mut self.words, each, counts_rows);
+                counts_rows = false;
             }
         }
-        add_sums(&mut self.words, each, &sums[..waiting], counts_rows);
+        sums.add(&mut self.words, each, counts_rows);
         Ok(())
     }
 

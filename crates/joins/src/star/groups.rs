@@ -150,8 +150,14 @@ impl GroupStates {
         self.record(position)[0]
     }
 
-    /// Returns the sum, minimum or maximum of an aggregate; `None` if all values were NULL. Undefined for a
-    /// count.
+    /// Returns the sum, minimum or maximum of an aggregate of floats; `None` if all values were NULL.
+    /// Undefined for a count and for integers.
+    pub fn float(&self, position: usize, aggregate: usize) -> Option<f64> {
+        self.layout.float(self.record(position), aggregate)
+    }
+
+    /// Returns the sum, minimum or maximum of an aggregate of integers; `None` if all values were NULL.
+    /// Undefined for a count and for floats.
     pub fn value(&self, position: usize, aggregate: usize) -> Option<i128> {
         self.layout.value(self.record(position), aggregate)
     }

@@ -1,12 +1,13 @@
 //! The record of a group: words of 64 bits, all zero for a group without rows.
 //!
 //! Word 0 counts rows. A hashed group has its number in word 1. A sum takes one word if the bounds of its
-//! argument show that no sum over all rows exceeds 64 bits, else two. Minimum and maximum are stored so that
-//! they are the greatest of the words, and zero is less than or equal to all of them. Values that are not
-//! NULL are counted once for all functions of an argument, and only if it may be NULL.
+//! argument show that no sum over all rows exceeds 64 bits, else two; a sum of floats is a word with the bits
+//! of a double, which are zero for 0.0. Minimum and maximum are stored so that they are the greatest of the
+//! words, and zero is less than or equal to all of them; floats are ordered by their bits. Values that are
+//! not NULL are counted once for all arguments that are NULL in the same rows, and only if these may be NULL.
 
 use super::aggregate::{Aggregate, Function};
-use super::program::Program;
+use super::operation::ordered;
 
 /// Flips the order of signed numbers to that of words.
 const SIGN: u64 = 1 << 63;
@@ -41,6 +42,8 @@ pub(super) enum UpdateKind {
     Sum,
     /// Adds the value to two words.
     WideSum,
+    /// Adds the float to a float.
+    FloatSum,
     /// Adds 1 if the value is not NULL.
     Count,
     Min,
@@ -56,13 +59,12 @@ struct AggregateState {
 }
 
 impl StateLayout {
-    /// Lays out the states of aggregates over at most `rows` rows, whose arguments are the results of
-    /// `program`. `bounds` and `nullable` tell about the values of each argument.
+    /// Lays out the states of aggregates over at most `rows` rows. `bounds` returns the least and the
+    /// greatest value of the argument of an aggregate, and `nulls` the columns whose NULLs make it NULL.
     pub(super) fn of(
         aggregates: &[Aggregate],
-        program: &Program,
         bounds: impl Fn(usize) -> (i128, i128),
-        nullable: impl Fn(usize) -> bool,
+        nulls: impl Fn(usize) -> Vec<usize>,
         rows: u64,
         has_number: bool,
     ) -> StateLayout {
@@ -72,14 +74,13 @@ impl StateLayout {
             updates: Vec::new(),
             states: Vec::with_capacity(aggregates.len()),
         };
-        let same = |a: usize, b: usize| {
-            program.result(a) == program.result(b) && aggregates[a].filter == aggregates[b].filter
-        };
+        let nulls: Vec<Vec<usize>> = (0..aggregates.len()).map(nulls).collect();
+        let same = |a: usize, b: usize| nulls[a] == nulls[b] && aggregates[a].filter == aggregates[b].filter;
         for (number, aggregate) in aggregates.iter().enumerate() {
             let counted =
                 |update: &&Update| update.kind == UpdateKind::Count && same(update.aggregate, number);
             let count = match layout.updates.iter().find(counted) {
-                _ if aggregate.filter.is_none() && !nullable(number) => None,
+                _ if aggregate.filter.is_none() && nulls[number].is_empty() => None,
                 Some(known) => Some(known.word),
                 None => Some(layout.add(UpdateKind::Count, number, 1)),
             };
@@ -87,6 +88,7 @@ impl StateLayout {
             let most = low.unsigned_abs().max(high.unsigned_abs());
             let fits = most.saturating_mul(rows.into()) <= i64::MAX as u128;
             let kind = match aggregate.function {
+                Function::Sum if aggregate.measure.is_float() => UpdateKind::FloatSum,
                 Function::Sum if fits => UpdateKind::Sum,
                 Function::Sum => UpdateKind::WideSum,
                 Function::Count => UpdateKind::Count,
@@ -124,7 +126,21 @@ impl StateLayout {
         record[self.states[aggregate].count.unwrap_or(0)]
     }
 
-    /// Returns the sum, minimum or maximum of an aggregate; `None` if all values were NULL.
+    /// Returns the sum, minimum or maximum of an aggregate of floats; `None` if all values were NULL.
+    pub(super) fn float(&self, record: &[u64], aggregate: usize) -> Option<f64> {
+        let state = self.states[aggregate];
+        if self.count(record, aggregate) == 0 {
+            return None;
+        }
+        let word = record[state.word];
+        Some(f64::from_bits(match state.kind {
+            UpdateKind::Min => ordered(decoded_min(word)) as u64,
+            UpdateKind::Max => ordered(decoded_max(word)) as u64,
+            _ => word,
+        }))
+    }
+
+    /// Returns the sum, minimum or maximum of an aggregate of integers; `None` if all values were NULL.
     pub(super) fn value(&self, record: &[u64], aggregate: usize) -> Option<i128> {
         let state = self.states[aggregate];
         if self.count(record, aggregate) == 0 {
@@ -135,7 +151,7 @@ impl StateLayout {
             UpdateKind::WideSum => i128::from(record[state.word + 1] as i64) << 64 | i128::from(word),
             UpdateKind::Min => (decoded_min(word)).into(),
             UpdateKind::Max => (decoded_max(word)).into(),
-            UpdateKind::Sum | UpdateKind::Count => (word as i64).into(),
+            UpdateKind::Sum | UpdateKind::FloatSum | UpdateKind::Count => (word as i64).into(),
         })
     }
 
@@ -147,6 +163,7 @@ impl StateLayout {
             match kind {
                 UpdateKind::Sum | UpdateKind::Count => record[word] = record[word].wrapping_add(other[word]),
                 UpdateKind::WideSum => add_wide(record, word, other[word], other[word + 1]),
+                UpdateKind::FloatSum => add_float(&mut record[word], f64::from_bits(other[word])),
                 UpdateKind::Min | UpdateKind::Max => record[word] = record[word].max(other[word]),
             }
         }
@@ -161,6 +178,12 @@ pub(super) fn add_wide(words: &mut [u64], at: usize, low: u64, high: u64) {
         *to_low = sum;
         *to_high = to_high.wrapping_add(high).wrapping_add(carry.into());
     }
+}
+
+/// Adds a float to the one in a word.
+#[inline(always)]
+pub(super) fn add_float(word: &mut u64, float: f64) {
+    *word = (f64::from_bits(*word) + float).to_bits();
 }
 
 /// Returns the word for a value of which the greatest is looked for.

@@ -27,8 +27,10 @@ mod hash_index;
 mod key;
 mod layout;
 mod measure;
+mod measure_values;
 mod merge;
 mod narrow;
+mod operation;
 mod order;
 mod pipeline;
 mod plan;
@@ -40,6 +42,8 @@ mod stripe;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_floats;
+#[cfg(test)]
 mod tests_groups;
 mod wide;
 
@@ -49,6 +53,7 @@ pub use decoded::DecodedRows;
 pub use dimension::{Dimension, DimensionBuilder};
 pub use group_column::{GroupCodes, GroupColumn};
 pub use groups::{GroupCursor, GroupStates, Groups};
-pub use measure::{Measure, MeasureValues, Width};
+pub use measure::{Measure, Width};
+pub use measure_values::MeasureValues;
 pub use order::ProbeCost;
 pub use run::{Probe, SegmentRows, StarJoin, StarStats};

@@ -1,6 +1,6 @@
 //! The plan of one run of a join: the numbers of groups, the layout of their records, the order of probes.
 
-use halocline_columns::Segment;
+use halocline_columns::{CodeSpace, Segment};
 
 use super::decoded::DecodedRows;
 use super::group_table::Grouping;
@@ -51,9 +51,8 @@ impl<'a> JoinPlan<'a> {
         let layout = |has_number: bool| {
             StateLayout::of(
                 &join.aggregates,
-                &program,
                 |aggregate| program.bounds(aggregate, &bounds),
-                |aggregate| program.is_nullable(aggregate, &nullable),
+                |aggregate| program.nulls(aggregate, &nullable),
                 rows,
                 has_number,
             )
@@ -82,7 +81,7 @@ impl<'a> JoinPlan<'a> {
     }
 }
 
-/// Bounds of the values of a measured column.
+/// Bounds of the values of a measured column; without meaning for floats.
 #[derive(Default)]
 struct ValueBounds {
     bounds: Option<(i64, i64)>,
@@ -100,11 +99,11 @@ impl ValueBounds {
         let mut all = ValueBounds::default();
         for segment in segments {
             let column = segment.column(column);
-            all.nullable |= column.null_count() > 0;
+            let has_null = column.code_space().is_some_and(CodeSpace::has_null);
+            all.nullable |= has_null || column.null_count() > 0;
             if let Some((base, has_null)) = integers(column)
                 && column.null_count() < column.rows()
             {
-                all.nullable |= has_null;
                 let high = column.code_space().map_or(0, |space| space.max_code());
                 all.add(
                     base.wrapping_add(i64::from(has_null)),

@@ -1,7 +1,9 @@
 //! The measures of all aggregates as one list of operations, each evaluated once for a batch of rows.
 
-use super::aggregate::Aggregate;
-use super::measure::{Measure, MeasureOperation, MeasureValues, Operand, Width, combine};
+use super::aggregate::{Aggregate, Function};
+use super::measure::{Measure, Width};
+use super::measure_values::MeasureValues;
+use super::operation::{MeasureOperation, Operand, combine};
 use crate::JoinResult;
 
 /// Operations without duplicates, in an order in which operands come first.
@@ -25,6 +27,7 @@ struct Step {
 pub(super) enum Source {
     /// A measured column.
     Column(usize),
+    /// A constant: an integer, or the bits of a float.
     Literal(i64),
     /// The result of a step.
     Step(usize),
@@ -35,16 +38,15 @@ impl Program {
     pub(super) fn of(aggregates: &[Aggregate]) -> Program {
         let mut program = Program::default();
         for aggregate in aggregates {
-            let result = match program.add(&aggregate.measure) {
-                // A result is a column of values.
-                Source::Literal(value) => program.step(Step {
-                    operation: MeasureOperation::Add,
-                    width: Width::Fits,
-                    left: Source::Literal(value),
-                    right: Source::Literal(0),
-                }),
-                result => result,
-            };
+            let mut result = program.add(&aggregate.measure);
+            let is_extreme = matches!(aggregate.function, Function::Min | Function::Max);
+            if is_extreme && aggregate.measure.is_float() {
+                result = program.unary(MeasureOperation::Order, result);
+            }
+            // A result is a column of values.
+            if matches!(result, Source::Literal(_)) {
+                result = program.unary(MeasureOperation::First, result);
+            }
             program.results.push(result);
         }
         program
@@ -52,8 +54,19 @@ impl Program {
 
     fn add(&mut self, measure: &Measure) -> Source {
         let (operation, width, left, right) = match measure {
-            Measure::Column(number) => return Source::Column(*number),
+            Measure::Column(number) | Measure::FloatColumn(number) => return Source::Column(*number),
             Measure::Literal(value) => return Source::Literal(*value),
+            Measure::FloatLiteral(bits) => return Source::Literal(*bits as i64),
+            Measure::ToFloat(scale, value) => {
+                let step = Step {
+                    operation: MeasureOperation::DivideInteger,
+                    width: Width::Float,
+                    left: self.add(value),
+                    right: Source::Literal(10_f64.powi((*scale).into()).to_bits() as i64),
+                };
+                return self.step(step);
+            }
+            Measure::Paired(value, other) => (MeasureOperation::First, Width::Fits, value, other),
             Measure::Add(width, left, right) => (MeasureOperation::Add, *width, left, right),
             Measure::Subtract(width, left, right) => (MeasureOperation::Subtract, *width, left, right),
             Measure::Multiply(width, left, right) => (MeasureOperation::Multiply, *width, left, right),
@@ -67,17 +80,22 @@ impl Program {
         })
     }
 
+    /// Adds an operation of one operand.
+    fn unary(&mut self, operation: MeasureOperation, left: Source) -> Source {
+        self.step(Step {
+            operation,
+            width: Width::Fits,
+            left,
+            right: Source::Literal(0),
+        })
+    }
+
     fn step(&mut self, step: Step) -> Source {
         let known = self.steps.iter().position(|other| *other == step);
         Source::Step(known.unwrap_or_else(|| {
             self.steps.push(step);
             self.steps.len() - 1
         }))
-    }
-
-    /// Returns the origin of the argument of an aggregate.
-    pub(super) fn result(&self, aggregate: usize) -> Source {
-        self.results[aggregate]
     }
 
     /// Evaluates all steps for `rows` rows of these columns; `values` gets the results of the steps.
@@ -119,7 +137,7 @@ impl Program {
     }
 
     /// Returns the least and the greatest value that the argument of an aggregate may have, for columns with
-    /// these bounds.
+    /// these bounds; undefined for floats.
     pub(super) fn bounds(&self, aggregate: usize, columns: &[(i64, i64)]) -> (i128, i128) {
         let mut steps: Vec<(i128, i128)> = Vec::with_capacity(self.steps.len());
         let of = |source: Source, steps: &[(i128, i128)]| match source {
@@ -129,33 +147,30 @@ impl Program {
         };
         for step in &self.steps {
             let (left, right) = (of(step.left, &steps), of(step.right, &steps));
-            let corners = [
-                step.operation.exact(left.0, right.0),
-                step.operation.exact(left.0, right.1),
-                step.operation.exact(left.1, right.0),
-                step.operation.exact(left.1, right.1),
-            ];
-            let low = corners.into_iter().fold(i128::MAX, i128::min);
-            let high = corners.into_iter().fold(i128::MIN, i128::max);
-            // Results beyond 64 bits are errors.
-            steps.push((low.max(i64::MIN.into()), high.min(i64::MAX.into())));
+            steps.push(step.operation.reach(step.width, left, right));
         }
         of(self.results[aggregate], &steps)
     }
 
-    /// Returns true if the argument of an aggregate may be NULL, for columns of which these may be.
-    pub(super) fn is_nullable(&self, aggregate: usize, columns: &[bool]) -> bool {
-        fn of(program: &Program, source: Source, columns: &[bool]) -> bool {
+    /// Returns those columns, ascending, whose NULLs make the argument of an aggregate NULL, among columns of
+    /// which these may be NULL.
+    pub(super) fn nulls(&self, aggregate: usize, columns: &[bool]) -> Vec<usize> {
+        fn add(program: &Program, source: Source, columns: &[bool], nulls: &mut Vec<usize>) {
             match source {
-                Source::Column(column) => columns[column],
-                Source::Literal(_) => false,
+                Source::Column(column) if columns[column] => nulls.push(column),
+                Source::Column(_) | Source::Literal(_) => {}
                 Source::Step(step) => {
                     let step = &program.steps[step];
-                    of(program, step.left, columns) || of(program, step.right, columns)
+                    add(program, step.left, columns, nulls);
+                    add(program, step.right, columns, nulls);
                 }
             }
         }
-        of(self, self.results[aggregate], columns)
+        let mut nulls = Vec::new();
+        add(self, self.results[aggregate], columns, &mut nulls);
+        nulls.sort_unstable();
+        nulls.dedup();
+        nulls
     }
 }
 
@@ -196,6 +211,34 @@ mod tests {
         assert_eq!(result(2).values, [7, 7]);
         assert_eq!(result(3), &columns[1]);
         assert_eq!(program.bounds(1, &[(10, 20), (3, 4)]), (-1200, -200));
-        assert!(program.is_nullable(1, &[false, true]) && !program.is_nullable(2, &[true, true]));
+        assert_eq!(program.nulls(1, &[false, true]), [1]);
+        assert_eq!(program.nulls(0, &[true, true]), [0, 1]);
+        assert!(program.nulls(2, &[true, true]).is_empty());
+    }
+
+    #[test]
+    fn literals_and_extremes_of_floats_are_steps() {
+        let of = |function, measure| Aggregate {
+            function,
+            measure,
+            filter: None,
+        };
+        let half = Measure::FloatLiteral(0.5_f64.to_bits());
+        let aggregates = [
+            of(Function::Sum, half.clone()),
+            of(Function::Sum, Measure::FloatColumn(0)),
+            of(Function::Max, Measure::FloatColumn(0)),
+            of(Function::Min, Measure::FloatColumn(0)),
+            of(Function::Count, Measure::FloatColumn(0)),
+        ];
+        let program = Program::of(&aggregates);
+        assert_eq!(program.steps.len(), 2);
+        let columns = [MeasureValues::of_floats([-1.0, 2.0].into_iter(), vec![])];
+        let mut values = Vec::new();
+        program.evaluate(&columns, 2, &mut values).expect("no arithmetic");
+        let result = |number| &program.values(number, &columns, &values).values;
+        assert_eq!(*result(0), [0.5_f64.to_bits() as i64; 2]);
+        assert_eq!((result(1), result(4)), (&columns[0].values, &columns[0].values));
+        assert!(result(2)[0] < result(2)[1] && result(2) == result(3));
     }
 }

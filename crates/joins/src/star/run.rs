@@ -7,6 +7,7 @@ use halocline_columns::{CodePredicate, Segment};
 
 use super::aggregate::Aggregate;
 use super::aggregate_filter::AggregateFilter;
+use super::aggregation::floats;
 use super::decoded::DecodedRows;
 use super::dimension::Dimension;
 use super::group_column::GroupColumn;
@@ -40,7 +41,8 @@ pub struct Probe {
 pub struct StarJoin {
     pub(super) probes: Vec<Probe>,
     pub(super) strides: Vec<u32>,
-    /// Columns of the fact table, which [`Measure::Column`](super::Measure::Column) refers to by position.
+    /// Columns of the fact table, which [`Measure::Column`](super::Measure::Column) and
+    /// [`Measure::FloatColumn`](super::Measure::FloatColumn) refer to by position.
     pub(super) measured: Vec<usize>,
     pub(super) aggregates: Vec<Aggregate>,
     pub(super) group_columns: Vec<GroupColumn>,
@@ -141,8 +143,8 @@ impl StarJoin {
         &self.measured
     }
 
-    /// Returns true if all required columns of a segment can be read: keys and measures must be integers,
-    /// group columns and those of conditions must have codes.
+    /// Returns true if all required columns of a segment can be read: keys must be integers, measured columns
+    /// integers or floats as the measures say, group columns and those of conditions must have codes.
     pub fn can_read(&self, segment: &Segment) -> bool {
         let keys = self.probes.iter().flat_map(|probe| &probe.columns);
         let conditions = self.filters.iter().flat_map(|filter| &filter.conditions);
@@ -152,8 +154,16 @@ impl StarJoin {
             .iter()
             .map(|group| group.column)
             .chain(conditions);
-        keys.chain(&self.measured)
-            .all(|column| integers(segment.column(*column)).is_some())
+        let mut measured = self.measured.iter().enumerate();
+        keys.copied()
+            .all(|column| integers(segment.column(column)).is_some())
+            && measured.all(|(position, column)| {
+                let mut measures = self.aggregates.iter().map(|aggregate| &aggregate.measure);
+                match measures.any(|measure| measure.reads_floats(position)) {
+                    true => floats(segment.column(*column)).is_some(),
+                    false => integers(segment.column(*column)).is_some(),
+                }
+            })
             && coded.all(|column| segment.column(column).code_space().is_some())
     }
 
