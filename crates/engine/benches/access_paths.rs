@@ -1,5 +1,5 @@
-//! The choice between index and scan: random conjunctions by the path that is chosen, by the index, and by the
-//! scan.
+//! The choice between index and scan: random conjunctions by the path that is chosen, by the index, and by
+//! the scan.
 //!
 //! `cargo bench -p halocline-engine --bench access_paths`. `HALOCLINE_BENCH_ROWS` sets the number of rows
 //! (3,000,000), `HALOCLINE_BENCH_QUERIES` the number of queries (100), `HALOCLINE_BENCH_RUNS` the turns, of
@@ -71,7 +71,8 @@ async fn table(rows: u64) -> Result<Database, Failure> {
         columns.join(", ")
     );
     db.sql(&statement).await?;
-    db.sql("CREATE INDEX i ON t USING elf (tax, discount, quantity, day)").await?;
+    db.sql("CREATE INDEX i ON t USING elf (tax, discount, quantity, day)")
+        .await?;
     db.sql("SET datafusion.execution.target_partitions = 2").await?;
     Ok(db)
 }
@@ -150,7 +151,10 @@ fn report(rows: u64, ratios: BTreeMap<i32, Vec<(f64, String)>>) -> Result<String
         all.extend(of_decade);
     }
     all.sort_by(|(left, _), (right, _)| right.total_cmp(left));
-    writeln!(report, "the five that are slowest for their best path: chosen, index, scan")?;
+    writeln!(
+        report,
+        "the five that are slowest for their best path: chosen, index, scan"
+    )?;
     for (ratio, line) in all.iter().take(5) {
         writeln!(report, "{ratio:5.2}  {line}")?;
     }

@@ -237,7 +237,11 @@ fn expression_columns(open: &OpenTable, remaining: &RemainingFilters) -> Vec<usi
     let mut columns: Vec<usize> = Vec::new();
     for expression in &remaining.expressions {
         let names = expression.column_refs();
-        columns.extend(names.iter().filter_map(|c| open.table.schema().index_of(&c.name).ok()));
+        columns.extend(
+            names
+                .iter()
+                .filter_map(|c| open.table.schema().index_of(&c.name).ok()),
+        );
     }
     columns.sort_unstable();
     columns.dedup();

@@ -123,8 +123,8 @@ fn surviving_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> (
     (rows, chunks)
 }
 
-/// Estimates the cost of locating rows by scanning a segment: the most selective column is compared first, the
-/// others in blocks that have rows left.
+/// Estimates the cost of locating rows by scanning a segment: the most selective column is compared first,
+/// the others in blocks that have rows left.
 pub(crate) fn scan_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> f64 {
     let (rows, chunks) = surviving_rows(segment, predicates);
     let mut columns = column_shares(segment, predicates);

@@ -1,8 +1,8 @@
 //! Rows of a segment that an index found, in no particular order: without those that are deleted or do not
 //! match the other conditions.
 //!
-//! Rows of which a block has several are marked in masks of blocks, compared and decoded with their blocks, as
-//! a scan does. Fewer are sorted, and their values read one by one.
+//! Rows of which a block has several are marked in masks of blocks, compared and decoded with their blocks,
+//! as a scan does. Fewer are sorted, and their values read one by one.
 
 use std::ops::Range;
 
@@ -122,7 +122,11 @@ fn keep_codes<C: Code>(
             .read_rows(chunk, within / BLOCK_ROWS, &places, &mut codes)
             .map_err(external)?;
         let pairs = of_block.iter().zip(&codes);
-        kept.extend(pairs.filter(|(_, code)| predicate.matches(code.number())).map(|(row, _)| *row));
+        kept.extend(
+            pairs
+                .filter(|(_, code)| predicate.matches(code.number()))
+                .map(|(row, _)| *row),
+        );
     }
     Ok(kept)
 }

@@ -4,8 +4,8 @@
 use arrow_schema::SortOptions;
 use halocline_columns::CodeSpace;
 
-use super::morsels::ScanMorsel;
 use super::found_rows::span;
+use super::morsels::ScanMorsel;
 use crate::catalog::OpenTable;
 
 /// A morsel with the first and the last place in the order that its rows may have.

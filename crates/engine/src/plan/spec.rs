@@ -61,9 +61,8 @@ impl ScanSpec {
     /// Returns true if only the number of rows matters, and only an index has conditions.
     pub(crate) fn counts_all(&self) -> bool {
         let segments = self.open.table.segments();
-        let of_index = |(kernels, segment): (&Vec<_>, &Segment)| {
-            kernels.is_empty() && !segment.has_string_conditions()
-        };
+        let of_index =
+            |(kernels, segment): (&Vec<_>, &Segment)| kernels.is_empty() && !segment.has_string_conditions();
         self.counts_only() && self.kernels.iter().zip(segments).all(of_index)
     }
 

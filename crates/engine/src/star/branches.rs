@@ -27,8 +27,8 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    /// Returns true if the semi or anti join with this dimension is expected to look at more keys than the fact table
-    /// has rows, so that a hash join had better build its table of the latter.
+    /// Returns true if the semi or anti join with this dimension is expected to look at more keys than the
+    /// fact table has rows, so that a hash join had better build its table of the latter.
     pub(super) fn exceeds(&self, fact: &LogicalPlan, settings: &SessionSettings) -> bool {
         let estimator = Estimator { mode: settings.index };
         self.test != KeyTest::Lookup && estimator.estimate(&self.plan).rows > estimator.estimate(fact).rows
@@ -340,7 +340,9 @@ fn absence(fact: &FactTable, column: usize) -> Option<KeyTest> {
     }
     let (low, high) = integer_bounds(open, column)?;
     let (each, least) = MARKED;
-    let most = (i128::from(open.live_rows()) * each).max(least).min(i128::from(u32::MAX) - 1);
+    let most = (i128::from(open.live_rows()) * each)
+        .max(least)
+        .min(i128::from(u32::MAX) - 1);
     let test = KeyTest::Absent(i64::try_from(low).ok()?, i64::try_from(high).ok()?);
     (high - low < most).then_some(test)
 }

@@ -106,7 +106,10 @@ async fn counts_come_from_statistics_or_the_index() {
     .await;
     let count = "SELECT count(*) FROM lineitem WHERE l_shipdate = date '1994-03-05'";
     let line = scan_line(&db, count).await;
-    assert!(line.contains("FusedAggregate: table=lineitem, no_index=[scan is cheaper"), "{line}");
+    assert!(
+        line.contains("FusedAggregate: table=lineitem, no_index=[scan is cheaper"),
+        "{line}"
+    );
     run(&db, "SET halocline.fused_aggregate = off").await;
     let line = scan_line(&db, count).await;
     assert!(line.contains("ElfScan") && line.contains("columns=[]"), "{line}");

@@ -288,7 +288,10 @@ mod tests {
         };
         let some = of(&[7, 5, 7, 100, -100], 5, 9).expect("few keys");
         let has = |key: i64| some.group(key).is_some();
-        assert_eq!([4, 5, 6, 7, 8, 9, 10].map(has), [false, false, true, false, true, true, false]);
+        assert_eq!(
+            [4, 5, 6, 7, 8, 9, 10].map(has),
+            [false, false, true, false, true, true, false]
+        );
         assert_eq!((some.rows(), some.groups()), (3, 1));
         let all = of(&[], i64::MAX - 2, i64::MAX).expect("few keys");
         assert_eq!((all.rows(), all.group(i64::MAX)), (3, Some(0)));

@@ -15,8 +15,8 @@ use super::build_keys::BuildKeys;
 use super::index_probe::LocatedRows;
 use super::row_check::RowCheck;
 use super::segment_filter::SegmentFilter;
-use crate::plan::spec::{ScanSpec, external};
 use crate::plan::found_rows::keep;
+use crate::plan::spec::{ScanSpec, external};
 
 /// The generation of a filter that has not been set yet.
 const UNSET: u64 = 1;

@@ -8,8 +8,8 @@ use datafusion::physical_plan::metrics::Count;
 use halocline_columns::{CodePredicate, RowSelection};
 
 use super::filters::{ActiveFilters, DynamicFilters};
-use crate::plan::spec::{ScanSpec, external};
 use crate::plan::found_rows::span;
+use crate::plan::spec::{ScanSpec, external};
 use crate::plan::worker::PendingRows;
 
 /// The dynamic filters of a scan in one of its partitions.

@@ -166,8 +166,8 @@ impl PairSums {
         Some((pairs, i128::from(pairs) * sum(self.products)? - left * right))
     }
 
-    /// Returns a covariance of a group, or its root; none if there are too few pairs. `scale` is the sum of the
-    /// exponents of the two powers of ten that values are divided by.
+    /// Returns a covariance of a group, or its root; none if there are too few pairs. `scale` is the sum of
+    /// the exponents of the two powers of ten that values are divided by.
     pub(super) fn covariance(
         &self,
         groups: &GroupStates,
