@@ -8,7 +8,7 @@ Experiments:
     filters    sums over lineitem with filters that keep more or fewer rows, the greatest rows, counts
     strings    conditions on strings of orders, customer and part: prefixes, ranges, parts
     group-by   the ten questions of the db-benchmark over one table (--rows)
-    conjunctions  random conjunctions over lineorder of the Star Schema Benchmark, by an index
+    conjunctions  random conjunctions over lineorder of the Star Schema Benchmark, by five indexes
 
 Data is made where it is missing: DIR/sf3 has TPC-H at scale factor 3, and a pool of its tables. Packages come from PyPI
 into a virtual environment (--venv), once. All systems are loaded from the Parquet files, get the same CPUs (--threads) by

@@ -101,6 +101,13 @@ pub(crate) const COMPARISONS: &[Comparison] = &[
         charts: &[],
     },
     Comparison {
+        name: "conjunctions",
+        about: "random conjunctions over lineorder of the Star Schema Benchmark by indexes, beside DuckDB",
+        command: "python3 bench/peers/queries.py conjunctions DIR/sf10 --systems halocline,duckdb --json FILE",
+        views: QUERIES,
+        charts: &[],
+    },
+    Comparison {
         name: "memcached",
         about: "gets and sets of a memcached server over sockets, beside memcached and other storages of the items",
         command: "halocline-kv-peers memcached --json FILE",

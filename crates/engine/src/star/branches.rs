@@ -5,10 +5,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder};
 
 use super::aggregates::is_whole;
-use super::bounds::{has_nulls, integer_bounds};
 use super::fact::{FactTable, pool_table};
 use super::fact_group::FactGroup;
 use super::join_graph::JoinGraph;
+use super::key_test::KeyTest;
 use crate::config::SessionSettings;
 use crate::estimate::Estimator;
 
@@ -33,18 +33,6 @@ impl Branch {
         let estimator = Estimator { mode: settings.index };
         self.test != KeyTest::Lookup && estimator.estimate(&self.plan).rows > estimator.estimate(fact).rows
     }
-}
-
-/// The test of a key of the fact table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyTest {
-    /// The dimension has one row with the key, whose attributes are looked up.
-    Lookup,
-    /// The dimension has a row with the key.
-    Exists,
-    /// The dimension has no row with the key. All keys of the fact table are between these two, and none is
-    /// NULL.
-    Absent(i64, i64),
 }
 
 /// The source of the values of a grouping expression.
@@ -226,7 +214,7 @@ impl<'a> Branches<'a> {
                 let keys: Vec<(usize, Expr)> = keys.collect::<Option<_>>()?;
                 let test = match (exists.is_anti, keys.as_slice()) {
                     (false, _) => KeyTest::Exists,
-                    (true, [(column, _)]) => absence(self.fact, *column)?,
+                    (true, [(column, _)]) => KeyTest::absence(&self.fact.open, *column)?,
                     (true, _) => return None,
                 };
                 let branch = self.branch(exists.plan.clone(), keys, Vec::new())?;
@@ -326,25 +314,6 @@ impl<'a> Branches<'a> {
             on: on.join(" AND "),
         })
     }
-}
-
-/// Most keys for each row of the fact table, and at least, up to which an anti join marks the absent ones.
-const MARKED: (i128, i128) = (64, 1 << 23);
-
-/// Returns the test that a dimension has no row with the key in a column of the fact table; none if a key may
-/// be NULL, or there are too many possible keys to mark.
-fn absence(fact: &FactTable, column: usize) -> Option<KeyTest> {
-    let open = &fact.open;
-    if has_nulls(open, column) {
-        return None;
-    }
-    let (low, high) = integer_bounds(open, column)?;
-    let (each, least) = MARKED;
-    let most = (i128::from(open.live_rows()) * each)
-        .max(least)
-        .min(i128::from(u32::MAX) - 1);
-    let test = KeyTest::Absent(i64::try_from(low).ok()?, i64::try_from(high).ok()?);
-    (high - low < most).then_some(test)
 }
 
 /// Projects a plan to keys and attributes.

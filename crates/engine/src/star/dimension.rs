@@ -19,9 +19,10 @@ use futures::TryStreamExt;
 use halocline_joins::JoinError;
 use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS};
 
-use super::branches::{Branch, KeyTest};
+use super::branches::Branch;
 use super::delta_rows::integers;
 use super::dimension_scan::{CodedRows, DimensionScan};
+use super::key_test::KeyTest;
 use crate::cancel::CancelOnDrop;
 use crate::plan::{LeafExec, external};
 

@@ -26,6 +26,7 @@ mod fact_group;
 mod group_domain;
 mod join_graph;
 mod key_filters;
+mod key_test;
 mod measures;
 mod node;
 mod planner;

@@ -1,0 +1,35 @@
+//! The tests of the keys of the fact table by a dimension.
+
+use super::bounds::{has_nulls, integer_bounds};
+use crate::catalog::OpenTable;
+
+/// The test of a key of the fact table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyTest {
+    /// The dimension has one row with the key, whose attributes are looked up.
+    Lookup,
+    /// The dimension has a row with the key.
+    Exists,
+    /// The dimension has no row with the key. All keys of the fact table are between these two, and none is
+    /// NULL.
+    Absent(i64, i64),
+}
+
+/// Most keys for each row of the fact table, and at least, up to which an anti join marks the absent ones.
+const MARKED: (i128, i128) = (64, 1 << 23);
+
+impl KeyTest {
+    /// Returns the test that a dimension has no row with the key in a column of the fact table; none if a key
+    /// may be NULL, or there are too many possible keys to mark.
+    pub(super) fn absence(fact: &OpenTable, column: usize) -> Option<KeyTest> {
+        if has_nulls(fact, column) {
+            return None;
+        }
+        let (low, high) = integer_bounds(fact, column)?;
+        let (each, least) = MARKED;
+        let most = i128::from(fact.live_rows()) * each;
+        let most = most.max(least).min(i128::from(u32::MAX) - 1);
+        let test = KeyTest::Absent(i64::try_from(low).ok()?, i64::try_from(high).ok()?);
+        (high - low < most).then_some(test)
+    }
+}
