@@ -66,7 +66,7 @@ STRINGS = [
 ]
 
 # The questions of https://duckdblabs.github.io/db-benchmark/, as SQL; 6 and 8 ask for a median with a deviation, and for
-# the two greatest values.
+# the two greatest values. The many groups of 10 are counted and added up, so that the time is not that of fetching them.
 GROUP_BY = [
     ("1", "SELECT id1, sum(v1) AS v1 FROM x GROUP BY id1"),
     ("2", "SELECT id1, id2, sum(v1) AS v1 FROM x GROUP BY id1, id2"),
@@ -83,7 +83,8 @@ GROUP_BY = [
     ("9", "SELECT id2, id4, power(corr(v1, v2), 2) AS r2 FROM x GROUP BY id2, id4"),
     (
         "10",
-        "SELECT id1, id2, id3, id4, id5, id6, sum(v3) AS v3, count(*) AS count FROM x GROUP BY id1, id2, id3, id4, id5, id6",
+        "SELECT count(*), sum(v3), sum(count) FROM (SELECT id1, id2, id3, id4, id5, id6, sum(v3) AS v3, count(*) AS count FROM x "
+        "GROUP BY id1, id2, id3, id4, id5, id6) t",
     ),
 ]
 
