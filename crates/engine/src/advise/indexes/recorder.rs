@@ -29,7 +29,8 @@ impl QueryScan {
                 limit: self.limit,
                 mode: IndexMode::Auto,
                 threads: self.threads,
-                aggregates: false,
+                // Rows without a column are counted.
+                aggregates: self.projection.is_empty(),
             },
         }
     }
