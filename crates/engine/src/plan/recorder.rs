@@ -24,6 +24,10 @@ pub(crate) trait ScanRecorder: Debug + Send + Sync {
     /// Records a table reference.
     fn record_scan(&self, scan: &RecordedScan<'_>);
 
+    /// Notes that the rows of a table that the next references to it find are aggregated in one loop, unless
+    /// an index finds them.
+    fn note_aggregate(&self, _table: &str) {}
+
     /// Returns true if joins have to be planned with a scan of each table, so that all of them are recorded.
     fn needs_every_scan(&self) -> bool;
 }

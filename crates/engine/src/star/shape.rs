@@ -46,8 +46,7 @@ impl StarShape {
         let is_star = graph.parts.len() > 1 || !graph.exists.is_empty();
         let wanted = match is_star {
             true => settings.star_join.0,
-            // A statement that is only planned records what its scans select.
-            false => settings.fused_aggregate.0 && settings.recorder.is_none(),
+            false => settings.fused_aggregate.0,
         };
         let fact = FactTable::of(&graph).filter(|_| wanted)?;
         let mut branches = Branches::of(&graph, &fact)?;
@@ -89,6 +88,11 @@ impl StarShape {
             aggregates,
         };
         if !is_star {
+            // A statement that is only planned records what its scans select.
+            if let Some(recorder) = &settings.recorder {
+                recorder.note_aggregate(shape.fact.table.name());
+                return None;
+            }
             shape.no_index = Some(shape.scan_reason(settings, threads)?);
         }
         Some(shape)

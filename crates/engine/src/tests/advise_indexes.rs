@@ -59,7 +59,7 @@ fn conjunction(rng: &mut StdRng) -> String {
     });
     let conditions: Vec<String> = conditions.collect();
     format!(
-        "SELECT sum(revenue) FROM lineorder WHERE {}",
+        "SELECT id, revenue FROM lineorder WHERE {}",
         conditions.join(" AND ")
     )
 }

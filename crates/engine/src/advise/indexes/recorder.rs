@@ -1,5 +1,6 @@
 //! The table references of the workload's queries.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::catalog::OpenTable;
@@ -16,6 +17,8 @@ pub(super) struct QueryScan {
     projection: Vec<usize>,
     limit: Option<usize>,
     threads: usize,
+    /// True if its rows are aggregated in one loop, unless an index finds them.
+    aggregates: bool,
 }
 
 impl QueryScan {
@@ -29,8 +32,7 @@ impl QueryScan {
                 limit: self.limit,
                 mode: IndexMode::Auto,
                 threads: self.threads,
-                // Rows without a column are counted.
-                aggregates: self.projection.is_empty(),
+                aggregates: self.aggregates,
             },
         }
     }
@@ -39,38 +41,54 @@ impl QueryScan {
 /// Records the table references of queries that are planned one after the other.
 #[derive(Debug, Default)]
 pub(super) struct WorkloadRecorder {
-    /// Position of the current query, and the table references of all.
-    recorded: Mutex<(usize, Vec<QueryScan>)>,
+    recorded: Mutex<Recorded>,
+}
+
+#[derive(Debug, Default)]
+struct Recorded {
+    /// Position of the current query.
+    query: usize,
+    /// The tables of which it aggregates rows.
+    aggregated: BTreeSet<String>,
+    /// The table references of all queries.
+    scans: Vec<QueryScan>,
 }
 
 impl WorkloadRecorder {
-    fn recorded(&self) -> MutexGuard<'_, (usize, Vec<QueryScan>)> {
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says which query is planned next.
     pub(super) fn begin(&self, query: usize) {
-        self.recorded().0 = query;
+        let mut recorded = self.recorded();
+        recorded.query = query;
+        recorded.aggregated.clear();
     }
 
     /// Returns the recorded table references and forgets them.
     pub(super) fn take(&self) -> Vec<QueryScan> {
-        std::mem::take(&mut self.recorded().1)
+        std::mem::take(&mut self.recorded().scans)
     }
 }
 
 impl ScanRecorder for WorkloadRecorder {
     fn record_scan(&self, scan: &RecordedScan<'_>) {
         let mut recorded = self.recorded();
-        let query = recorded.0;
-        recorded.1.push(QueryScan {
-            query,
+        let of_query = QueryScan {
+            query: recorded.query,
             open: Arc::clone(scan.open),
             filters: scan.filters.clone(),
             projection: scan.request.projection.to_vec(),
             limit: scan.request.limit,
             threads: scan.request.threads,
-        });
+            aggregates: recorded.aggregated.contains(scan.open.table.name()),
+        };
+        recorded.scans.push(of_query);
+    }
+
+    fn note_aggregate(&self, table: &str) {
+        self.recorded().aggregated.insert(table.to_owned());
     }
 
     fn needs_every_scan(&self) -> bool {
