@@ -261,7 +261,12 @@ fn many_groups() {
     let row = |row: u32| {
         let group = row.wrapping_mul(0x9E37_79B9) % 30_000;
         let double = f64::from(row % 1000) / 8.0;
-        (i64::from(group), Some(double), (!row.is_multiple_of(7)).then_some(1.5), 25)
+        (
+            i64::from(group),
+            Some(double),
+            (!row.is_multiple_of(7)).then_some(1.5),
+            25,
+        )
     };
     let rows: Vec<FloatRow> = (0..100_000).map(row).collect();
     for threads in [1, 3] {
