@@ -151,9 +151,7 @@ pub(super) fn evaluate(
         rows += kept;
         cost += own;
     }
-    if request.aggregates {
-        cost += cost::nanoseconds::AGGREGATE;
-    }
+    cost += aggregate_cost(request);
     Ok(IndexCandidate {
         number,
         index: Arc::clone(index),
@@ -161,6 +159,14 @@ pub(super) fn evaluate(
         rows,
         cost,
     })
+}
+
+/// Returns the cost of aggregating rows that an index finds, in addition to that of a scan's own loop.
+pub(super) fn aggregate_cost(request: &ScanRequest<'_>) -> f64 {
+    match request.aggregates {
+        true => cost::nanoseconds::AGGREGATE,
+        false => 0.0,
+    }
 }
 
 /// Estimates the rows that a segment yields, and the cost of the access to it, through an index whose

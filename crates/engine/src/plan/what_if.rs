@@ -2,7 +2,7 @@
 
 use halocline_columns::CodePredicate;
 
-use super::access_path::{ScanRequest, estimated_rows, evaluate, scan_cost, segment_cost};
+use super::access_path::{ScanRequest, aggregate_cost, estimated_rows, evaluate, scan_cost, segment_cost};
 use super::conditions::{Filters, RemainingFilters, ScanPredicate};
 use super::cost::{self, IndexSelection};
 use crate::EngineError;
@@ -40,6 +40,11 @@ impl WhatIf<'_> {
         selection: IndexSelection,
     ) -> f64 {
         segment_cost(self.open, &self.request, remaining, at, selection).1
+    }
+
+    /// Returns the cost of an access through an index besides those of the segments.
+    pub(crate) fn aggregate_cost(&self) -> f64 {
+        aggregate_cost(&self.request)
     }
 
     /// Returns the costs of the indexes of the table that can be used, each with its position.

@@ -152,7 +152,7 @@ impl TableWorkload {
             };
             sum += what_if.segment_cost(&remaining, segment.number, selection);
         }
-        Some(sum * self.stored_scale())
+        Some(sum * self.stored_scale() + what_if.aggregate_cost())
     }
 
     /// Returns the stored rows of the table for each row of a sampled segment.
