@@ -6,6 +6,8 @@
 //! which the median counts (5), and `HALOCLINE_BENCH_SEED` the random conjunctions (1). Prints the time with
 //! the chosen path as a ratio to that of the faster one, by selectivity.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Instant;
@@ -17,9 +19,11 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
+use common::{Failure, IntegerColumn, expressions, number, print};
+
 /// The columns that queries restrict, with the number of values of each and a factor that makes them
 /// independent. The index is over all but the last.
-const COLUMNS: [(&str, u64, u64); 5] = [
+const COLUMNS: [IntegerColumn; 5] = [
     ("tax", 9, 67_867_967),
     ("discount", 11, 49_979_687),
     ("quantity", 50, 32_452_843),
@@ -38,37 +42,16 @@ const OUTPUTS: [&str; 4] = [
 /// The values of `halocline.index`: the choice, and each path.
 const MODES: [&str; 3] = ["auto", "force", "off"];
 
-type Failure = Box<dyn std::error::Error>;
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(otherwise)
-}
-
 fn main() -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let report = runtime.block_on(measure())?;
-    std::io::Write::write_all(&mut std::io::stdout(), report.as_bytes())?;
-    Ok(())
+    print(measure())
 }
 
 async fn table(rows: u64) -> Result<Database, Failure> {
     let db = Database::in_memory(&DatabaseOptions::default())?;
-    let columns: Vec<String> = COLUMNS
-        .iter()
-        .map(|(name, values, factor)| {
-            format!("CAST((v * {factor} + v / 13) % 998244353 % {values} AS int) AS {name}")
-        })
-        .collect();
     let statement = format!(
         "CREATE TABLE t AS SELECT {}, v * 31 % 1000000 AS price, 'note ' || (v * 7919) AS note \
          FROM generate_series(1, {rows}) AS s(v)",
-        columns.join(", ")
+        expressions(&COLUMNS)
     );
     db.sql(&statement).await?;
     db.sql("CREATE INDEX i ON t USING elf (tax, discount, quantity, day)")

@@ -7,6 +7,8 @@
 //! `HALOCLINE_BENCH_SEED` the random conjunctions (1). Prints the time of the workload with each set that
 //! fits the space, and the ratio of the advised set to the best of all.
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -16,9 +18,11 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
+use common::{Failure, IntegerColumn, expressions, number, print};
+
 /// The columns that queries restrict, with the number of values of each and a factor that makes them
 /// independent.
-const COLUMNS: [(&str, u64, u64); 7] = [
+const COLUMNS: [IntegerColumn; 7] = [
     ("lo_custkey", 30_000, 7_919),
     ("lo_partkey", 200_000, 104_729),
     ("lo_suppkey", 2_000, 1_299_709),
@@ -28,40 +32,19 @@ const COLUMNS: [(&str, u64, u64); 7] = [
     ("lo_tax", 9, 67_867_967),
 ];
 
-type Failure = Box<dyn std::error::Error>;
-
 /// A set of indexes: its name and the statements that build them.
 type IndexSet = (String, Vec<String>);
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(otherwise)
-}
-
 fn main() -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let report = runtime.block_on(measure())?;
-    std::io::Write::write_all(&mut std::io::stdout(), report.as_bytes())?;
-    Ok(())
+    print(measure())
 }
 
 async fn lineorder(rows: u64) -> Result<Database, Failure> {
     let db = Database::in_memory(&DatabaseOptions::default())?;
-    let columns: Vec<String> = COLUMNS
-        .iter()
-        .map(|(name, values, factor)| {
-            format!("CAST((v * {factor} + v / 13) % 998244353 % {values} AS int) AS {name}")
-        })
-        .collect();
     let table = format!(
         "CREATE TABLE lineorder AS SELECT v AS lo_orderkey, {}, v * 31 % 1000000 AS lo_revenue \
          FROM generate_series(1, {rows}) AS s(v)",
-        columns.join(", ")
+        expressions(&COLUMNS)
     );
     db.sql(&table).await?;
     Ok(db)
