@@ -5,9 +5,9 @@ use halocline_elf::Estimate;
 
 use crate::filter::both;
 
-/// Costs in nanoseconds on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. `halocline
-/// bench elf-selections` reports the estimated number of lists next to the time a selection took. Only the
-/// ratios matter.
+/// Costs in nanoseconds on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. The bench
+/// `access_paths` compares the choice with both paths; `halocline bench elf-selections` reports the estimated
+/// number of lists next to the time a selection took. Only the ratios matter.
 pub(crate) mod nanoseconds {
     /// Per code compared by a scan kernel, for codes of at most 8, 16, 32 and 64 bits.
     pub(crate) const SCAN_CODE: [f64; 4] = [0.16, 0.25, 0.45, 0.9];

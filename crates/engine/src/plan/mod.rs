@@ -2,9 +2,9 @@
 //! which ones remain for an expression, and which access path is cheaper.
 //!
 //! `ElfScan` and `PoolScan` differ in their morsels only: parts of a selection, or runs of 65,536 rows (of
-//! those that an index finds if they are many), handed to partitions by a counter. Rows of the delta are morsels of both, with every condition as an
-//! expression. No statistic but the number of rows is exact once rows are deleted. A limit is claimed from a
-//! counter that the partitions share.
+//! those that an index finds if they are many), handed to partitions by a counter. Rows of the delta are
+//! morsels of both, with every condition as an expression. No statistic but the number of rows is exact once
+//! rows are deleted. A limit is claimed from a counter that the partitions share.
 
 mod access_path;
 mod conditions;
