@@ -16,8 +16,6 @@ use crate::JoinError;
 pub(super) type Row = (Option<i32>, i64, Option<i32>, i32);
 
 pub(super) fn table_of(rows: &[Row]) -> (tempfile::TempDir, Table) {
-    let directory = tempfile::tempdir().expect("a folder");
-    let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).expect("a pool");
     let columns: [(&str, ArrayRef); 4] = [
         (
             "a",
@@ -36,6 +34,13 @@ pub(super) fn table_of(rows: &[Row]) -> (tempfile::TempDir, Table) {
             Arc::new(rows.iter().map(|row| Some(row.3)).collect::<Int32Array>()),
         ),
     ];
+    stored(columns)
+}
+
+/// Stores nullable columns as a table.
+pub(super) fn stored<const N: usize>(columns: [(&str, ArrayRef); N]) -> (tempfile::TempDir, Table) {
+    let directory = tempfile::tempdir().expect("a folder");
+    let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).expect("a pool");
     let nullable = columns.map(|(name, array)| (name, array, true));
     let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("a batch");
     let txn = pool.begin().expect("a transaction");

@@ -4,33 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch};
-use halocline_columns::{Table, TableOptions, TableWriter};
-use halocline_pool::{Pool, PoolOptions};
+use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array};
+use halocline_columns::Table;
 use proptest::prelude::*;
 
+use super::tests::stored;
 use super::*;
 
 /// A row: a group, a double, a single-precision float, an integer.
 type FloatRow = (i64, Option<f64>, Option<f32>, i64);
 
 fn table_of(rows: &[FloatRow]) -> (tempfile::TempDir, Table) {
-    let directory = tempfile::tempdir().expect("a folder");
-    let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).expect("a pool");
     let group: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.0)).collect::<Int64Array>());
     let double: ArrayRef = Arc::new(rows.iter().map(|row| row.1).collect::<Float64Array>());
     let single: ArrayRef = Arc::new(rows.iter().map(|row| row.2).collect::<Float32Array>());
     let integer: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.3)).collect::<Int64Array>());
     let columns = [("g", group), ("d", double), ("s", single), ("n", integer)];
-    let nullable = columns.map(|(name, array)| (name, array, true));
-    let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("a batch");
-    let txn = pool.begin().expect("a transaction");
-    let mut writer = TableWriter::new(&txn, "t", batch.schema(), TableOptions::default()).expect("a writer");
-    writer.write(&batch).expect("written");
-    writer.finish().expect("finished");
-    txn.commit().expect("committed");
-    let table = Table::open(&pool.snapshot().expect("a snapshot"), "t").expect("a table");
-    (directory, table)
+    stored(columns)
 }
 
 fn decoded(rows: &[FloatRow], low: i64) -> DecodedRows {
