@@ -23,6 +23,7 @@ use crate::limbo::LimboList;
 use crate::log::LogTail;
 use crate::log_count::has_count;
 use crate::object::{ExtentRef, ObjectKind, in_bounds};
+use crate::txn::check_name;
 use crate::verify::ExtentVerification;
 
 /// An object as described by a directory, without its name.
@@ -142,6 +143,8 @@ impl Directory {
         for entry in entries {
             let name = heap_range(heap, entry.name_offset.get(), entry.name_len.get())?;
             let name = std::str::from_utf8(name).map_err(|_| "a name is not UTF-8")?;
+            check_name(name)
+                .map_err(|_| format!("an object has the name {name:?}, which is not a valid one"))?;
             if objects.last().is_some_and(|(before, _)| &**before >= name) {
                 return Err("its names are not in order".into());
             }

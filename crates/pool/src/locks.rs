@@ -33,6 +33,9 @@ pub(crate) enum PinKind {
 }
 
 impl PinKind {
+    /// One more than the greatest number that can be pinned.
+    const MOST: u64 = 1 << 60;
+
     /// Returns the lock byte of number 0.
     fn base(self) -> u64 {
         match self {
@@ -124,7 +127,15 @@ impl LockFile {
 
     /// Announces to the writers of other handles that the number is being read, a generation or one that the
     /// owner of a slab pins.
+    ///
+    /// # Errors
+    /// [`InvalidData`](io::ErrorKind::InvalidData) for a number that no lock stands for, which only damaged
+    /// data asks for.
     pub(crate) fn pin(&self, kind: PinKind, number: u64) -> io::Result<()> {
+        if number >= PinKind::MOST {
+            let what = format!("{number} is too large for a number of a generation or a version");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
         match self.set(libc::F_OFD_SETLK, libc::F_RDLCK, kind.base() + number)? {
             true => Ok(()),
             false => Err(io::ErrorKind::WouldBlock.into()),
@@ -143,7 +154,8 @@ impl LockFile {
         const MOST: usize = 200;
         let base = kind.base();
         let (mut found, mut unknown) = (Vec::new(), Vec::new());
-        unknown.push(base + numbers.start..base + numbers.end);
+        let byte_of = |number: u64| base + number.min(PinKind::MOST);
+        unknown.push(byte_of(numbers.start)..byte_of(numbers.end));
         while let Some(part) = unknown.pop() {
             if part.is_empty() {
                 continue;
@@ -238,6 +250,20 @@ fn describe(kind: libc::c_int, range: Range<u64>) -> libc::flock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_without_a_lock_of_its_own_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let locks = LockFile::new(file.reopen().unwrap());
+        locks.pin(PinKind::Slab, PinKind::MOST - 1).unwrap();
+        for number in [PinKind::MOST, u64::MAX] {
+            let error = locks.pin(PinKind::Generation, number).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+        let others = LockFile::new(file.reopen().unwrap());
+        let pinned = others.pinned(PinKind::Slab, 0..u64::MAX).unwrap();
+        assert_eq!(pinned, [PinKind::MOST - 1..PinKind::MOST]);
+    }
 
     /// A duplicate of the descriptor stands for a process that was forked and has not yet called `exec`.
     #[test]

@@ -4,6 +4,7 @@
 //! Values are collected one after the other with their ends, whatever the type; views are made of that at the
 //! end, so that UTF-8 is verified once for all bytes instead of string by string.
 
+use crate::error::damaged;
 use crate::format::wide;
 use crate::kernel::{BlockMask, string_views, view};
 use crate::{ColumnsError, Result};
@@ -103,6 +104,18 @@ impl BytesBuilder {
             DataType::LargeUtf8 => Arc::new(LargeStringArray::try_new(large(self.ends), bytes, nulls)?),
             DataType::LargeBinary => Arc::new(LargeBinaryArray::try_new(large(self.ends), bytes, nulls)?),
             _ => Arc::new(BinaryArray::try_new(small(self.ends), bytes, nulls)?),
+        })
+    }
+
+    /// The array of values that are stored at `place`.
+    ///
+    /// # Errors
+    /// [`ColumnsError::Damaged`] at that place if the bytes are not what the type promises;
+    /// [`ColumnsError::TooLarge`] as [`finish`](Self::finish).
+    pub(crate) fn finish_stored(self, place: &str) -> Result<ArrayRef> {
+        self.finish().map_err(|error| match error {
+            ColumnsError::Arrow(error) => damaged(place, error.to_string()),
+            other => other,
         })
     }
 

@@ -225,6 +225,11 @@ impl Dictionary {
         }
     }
 
+    /// Where the dictionary is stored, for error messages.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     fn damaged_block(&self, block: &BlockDamage) -> ColumnsError {
         let BlockDamage { object, offset, len } = block;
         damaged(

@@ -14,7 +14,7 @@ use crate::read::row_selection::{RowSelection, SelectedBlocks};
 use crate::read::segment::check_rows;
 use crate::read::validity::{ValidityBuilder, append_words};
 use crate::write::physical::{Native, Physical, boolean_array, primitive_array, with_native};
-use crate::{ColumnsError, Result, RowId};
+use crate::{Result, RowId};
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_select::take::take;
@@ -169,17 +169,6 @@ impl Column {
         Ok(boolean_array(values.finish(), validity.finish()))
     }
 
-    /// The array of strings that were read of this column.
-    ///
-    /// # Errors
-    /// [`ColumnsError::Damaged`] if they are not UTF-8, [`ColumnsError::TooLarge`].
-    fn strings_of(&self, builder: BytesBuilder) -> Result<ArrayRef> {
-        builder.finish().map_err(|error| match error {
-            ColumnsError::Arrow(error) => damaged(self.column_place(), error.to_string()),
-            other => other,
-        })
-    }
-
     fn read_dictionary<'a>(
         &self,
         dictionary: &Dictionary,
@@ -221,7 +210,7 @@ impl Column {
                     builder.push(dictionary.string(rank.into())?);
                 }
             }
-            return self.strings_of(builder);
+            return builder.finish_stored(self.column_place());
         };
         Ok(take(&strings, &UInt32Array::new(ranks.into(), nulls), None)?)
     }
@@ -246,7 +235,7 @@ impl Column {
         for rank in 0..dictionary.len() as u32 {
             builder.push(dictionary.string(rank.into())?);
         }
-        let strings = self.strings_of(builder)?;
+        let strings = builder.finish_stored(self.column_place())?;
         Ok(Some(match kept {
             Some(kept) => Arc::clone(kept.get_or_init(|| strings)),
             None => strings,
@@ -268,7 +257,7 @@ impl Column {
             };
             read.map_err(|what| damaged(self.place(number), what))?;
         }
-        self.strings_of(builder)
+        builder.finish_stored(self.column_place())
     }
 }
 

@@ -257,7 +257,8 @@ impl CodeSpace {
     /// The values of `codes`, an array of [`data_type`](Self::data_type). O(1) per code.
     ///
     /// # Errors
-    /// [`ColumnsError::OutsideDomain`] for a code above `max_code`.
+    /// [`ColumnsError::OutsideDomain`] for a code above `max_code`; [`ColumnsError::Damaged`] if a string of
+    /// the dictionary is not UTF-8.
     pub fn decode(&self, codes: &[u64]) -> Result<ArrayRef> {
         let max_code = self.max_code();
         let outside = |code: u64| ColumnsError::OutsideDomain {
@@ -281,7 +282,7 @@ impl CodeSpace {
                     builder.push(dictionary.string(code - shift)?);
                 }
             }
-            return builder.finish();
+            return builder.finish_stored(dictionary.place());
         }
         let nulls = self
             .has_null
@@ -326,5 +327,22 @@ pub(crate) fn unpack_dictionary(values: &dyn Array) -> Result<Plain<'_>> {
             Ok(Plain::Owned(plain))
         }
         _ => Ok(Plain::Borrowed(values)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_that_is_not_utf8_names_its_dictionary() {
+        let bytes = Dictionary::encode([b"\xff".as_slice()]);
+        let dictionary = Dictionary::from_vec(bytes).expect("one string");
+        let space = CodeSpace::from_dictionary(&DataType::Utf8View, dictionary, false).expect("a text type");
+        let error = space.decode(&[0]).expect_err("the string is not UTF-8");
+        assert!(
+            matches!(&error, ColumnsError::Damaged { place, .. } if place == "dictionary"),
+            "{error}"
+        );
     }
 }

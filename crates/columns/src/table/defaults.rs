@@ -114,6 +114,6 @@ impl DefaultMeta {
         };
         let mut builder = BytesBuilder::new(data_type, 1);
         builder.push(bytes);
-        builder.finish()
+        builder.finish_stored(place)
     }
 }
