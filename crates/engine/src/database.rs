@@ -276,7 +276,7 @@ impl Database {
             [] => self.session.look_up(text),
             _ => Sighting::NotKnown,
         };
-        // A plan that is kept is not deep.
+        // Plans that are kept are not deep.
         if let Sighting::Hit {
             form,
             template,
@@ -292,6 +292,13 @@ impl Database {
                 .await?;
             if let Some(rows) = rows {
                 let rows = if explains { times.add_to(rows) } else { rows };
+                return Ok(QueryResult::rows(rows));
+            }
+        }
+        if let Sighting::Refused(form) = &sighting {
+            let mut times = times.clone();
+            let rows = self.session.run_repeated(&self.engine, form, &mut times).await?;
+            if let Some(rows) = rows {
                 return Ok(QueryResult::rows(rows));
             }
         }

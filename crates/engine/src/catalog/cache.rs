@@ -1,23 +1,41 @@
 //! A cache of the newest version, so that statements do not open or read anything twice.
 //!
 //! The cache drops a generation when a newer one is there, so that a kept snapshot never holds freed space
-//! back from a writer.
+//! back from a writer. With a version it drops the plans that refer to it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use datafusion::logical_expr::LogicalPlan;
 use halocline_pool::Pool;
 
 use super::{Catalog, CatalogObjects, LOG_OBJECT};
 use crate::EngineError;
 use crate::delta::Delta;
 use crate::placements::Placements;
+use crate::prepared::{RepeatedPlans, RepeatedQuery};
 use crate::tuning::{EngineFault, Tuning};
 
 /// The newest version that a statement has requested.
 #[derive(Debug)]
 pub(crate) struct CatalogCache {
-    kept: Mutex<Option<Arc<Catalog>>>,
+    kept: Mutex<Option<KeptVersion>>,
     placements: Arc<Placements>,
+}
+
+/// A version, and plans of queries over it.
+#[derive(Debug)]
+struct KeptVersion {
+    catalog: Arc<Catalog>,
+    plans: RepeatedPlans,
+}
+
+impl KeptVersion {
+    fn new(catalog: Catalog) -> Self {
+        Self {
+            catalog: Arc::new(catalog),
+            plans: RepeatedPlans::default(),
+        }
+    }
 }
 
 impl CatalogCache {
@@ -34,33 +52,56 @@ impl CatalogCache {
     /// # Errors
     /// The pool or its log cannot be read.
     pub(crate) fn newest(&self, pool: &Pool, tuning: &Tuning) -> Result<Arc<Catalog>, EngineError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
         let snapshot = pool.snapshot()?;
         let known = match kept.take() {
-            Some(known) if known.objects.generation() == snapshot.generation() => known,
+            Some(known) if known.catalog.objects.generation() == snapshot.generation() => known,
             Some(known) if tuning.injected(EngineFault::MixVersions) => {
                 let objects = CatalogObjects::of_snapshot(snapshot, &self.placements);
-                Arc::new(Catalog::new(Arc::new(objects), known.delta.clone(), 0))
+                KeptVersion::new(Catalog::new(Arc::new(objects), known.catalog.delta.clone(), 0))
             }
             _ => {
                 let objects = CatalogObjects::of_snapshot(snapshot, &self.placements);
                 self.placements.retain(|name| objects.has_index(name));
-                Arc::new(Catalog::new(Arc::new(objects), Delta::default(), 0))
+                KeptVersion::new(Catalog::new(Arc::new(objects), Delta::default(), 0))
             }
         };
-        let newest = extended(&known, tuning)?.unwrap_or(known);
-        *kept = Some(Arc::clone(&newest));
-        Ok(newest)
+        let newest = extended(&known.catalog, tuning)?.map_or(known, KeptVersion::new);
+        let catalog = Arc::clone(&newest.catalog);
+        *kept = Some(newest);
+        Ok(catalog)
+    }
+
+    /// Returns the plan that is kept for a query over a version.
+    pub(crate) fn plan(&self, of: &Arc<Catalog>, query: &RepeatedQuery) -> Option<Arc<LogicalPlan>> {
+        let mut kept = self.kept();
+        let known = kept.as_mut().filter(|known| Arc::ptr_eq(&known.catalog, of))?;
+        known.plans.get(query)
+    }
+
+    /// Keeps the optimised plan of a query over a version while that is the newest one; returns false if it
+    /// is not.
+    pub(crate) fn keep_plan(&self, of: &Arc<Catalog>, query: RepeatedQuery, plan: &Arc<LogicalPlan>) -> bool {
+        let mut kept = self.kept();
+        let known = kept.as_mut().filter(|known| Arc::ptr_eq(&known.catalog, of));
+        known.is_some_and(|known| {
+            known.plans.add(query, Arc::clone(plan));
+            true
+        })
     }
 
     /// Drops the snapshot, so that a writer may reuse the space that it pins.
     pub(crate) fn forget(&self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.kept().take();
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<KeptVersion>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the version that includes the records appended since, if there are any.
-fn extended(known: &Catalog, tuning: &Tuning) -> Result<Option<Arc<Catalog>>, EngineError> {
+fn extended(known: &Catalog, tuning: &Tuning) -> Result<Option<Catalog>, EngineError> {
     let Some(snapshot) = known.objects.snapshot() else {
         return Ok(None);
     };
@@ -81,5 +122,5 @@ fn extended(known: &Catalog, tuning: &Tuning) -> Result<Option<Arc<Catalog>>, En
         true => known.position,
         false => log.end,
     };
-    Ok(Some(Arc::new(Catalog::new(objects, delta, read))))
+    Ok(Some(Catalog::new(objects, delta, read)))
 }

@@ -64,7 +64,7 @@ pub(crate) enum Sighting {
     /// It has no normal form, or the cache is off.
     NotKnown,
     /// Its form has no template and gets none.
-    Refused,
+    Refused(NormalForm),
     /// Its form is seen for the first time.
     First,
     /// Its form was seen before: a template is worth while.
@@ -78,6 +78,16 @@ pub(crate) enum Sighting {
         /// Values of the parameters.
         values: Vec<ScalarValue>,
     },
+}
+
+impl Sighting {
+    /// Returns the form of a text that was seen before and has no template.
+    pub(crate) fn repeated(&self) -> Option<&NormalForm> {
+        match self {
+            Self::Refused(form) | Self::Again(form) => Some(form),
+            Self::NotKnown | Self::First | Self::Hit { .. } => None,
+        }
+    }
 }
 
 impl PlanCache {
@@ -100,7 +110,7 @@ impl PlanCache {
         entry.used = clock;
         match &entry.state {
             FormState::Seen => Sighting::Again(form),
-            FormState::Refused(with) if *with == settings => Sighting::Refused,
+            FormState::Refused(with) if *with == settings => Sighting::Refused(form),
             FormState::Refused(_) => Sighting::Again(form),
             FormState::Planned { operands, variants } => {
                 let fits = |variant: &&PlanVariant| {

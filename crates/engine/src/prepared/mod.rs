@@ -7,6 +7,9 @@
 //! scan chooses its access path. All that a plan depends on is thus either in the key of the template (the
 //! text, the types of the values, the settings) or looked up each time (the table and its columns).
 //!
+//! The plan of a text of several tables, which depends on more, is kept for texts that are equal up to their
+//! literals and for one version of the database ([`RepeatedPlans`]).
+//!
 //! Invariants:
 //! - a template refers to no version of the database, so that it neither pins space nor can be out of date;
 //! - where a statement has no template, or one cannot be used for some values, it is planned like any other,
@@ -16,12 +19,14 @@ mod arguments;
 mod bind;
 mod body;
 mod cache;
+mod depth;
 mod detached;
 mod handle;
 mod names;
 mod normal_form;
 mod operands;
 mod parameters;
+mod repeated;
 mod template;
 mod values;
 
@@ -31,5 +36,7 @@ pub(crate) use cache::{PlanCache, Sighting};
 pub(crate) use detached::DetachedTable;
 pub use handle::PreparedStatement;
 pub(crate) use names::PreparedNames;
+pub(crate) use normal_form::NormalForm;
 pub(crate) use operands::number_question_marks;
+pub(crate) use repeated::{RepeatedPlans, RepeatedQuery, can_be_kept, is_repeatable};
 pub(crate) use template::QueryTemplate;

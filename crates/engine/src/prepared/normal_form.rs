@@ -102,6 +102,17 @@ impl NormalForm {
         &self.key
     }
 
+    /// Returns bytes that are equal for two texts if and only if these have the same tokens, those of literals
+    /// and of `EXPLAIN ANALYZE` included.
+    pub(super) fn with_literals(&self) -> Box<[u8]> {
+        let mut bytes = self.key.to_vec();
+        for literal in &self.literals {
+            push(&mut bytes, b'l', &literal.text);
+        }
+        bytes.push(self.explains.into());
+        bytes.into_boxed_slice()
+    }
+
     /// Returns true for `EXPLAIN ANALYZE`.
     pub(crate) fn explains(&self) -> bool {
         self.explains

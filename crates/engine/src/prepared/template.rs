@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::Field;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
@@ -17,6 +17,7 @@ use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 use datafusion::sql::parser::Statement as Parsed;
 
 use super::bind::Binding;
+use super::depth::is_shallow;
 use super::detached::DetachedTable;
 use crate::EngineError;
 use crate::catalog::PoolCatalogList;
@@ -24,9 +25,6 @@ use crate::session::{
     COMMON_SUBEXPRESSIONS, LogicalRule, PlanShape, SessionStates, StatementPlanner, logical_rules,
     own_logical_rules,
 };
-
-/// Levels of a plan and its expressions that any thread's stack has room for.
-const SHALLOW: usize = 64;
 
 /// A plan with parameters.
 pub(crate) struct QueryTemplate {
@@ -83,7 +81,7 @@ impl QueryTemplate {
         let context = OptimizerContext::new_with_config_options(Arc::clone(state.config_options()))
             .without_query_execution_start_time();
         let plan = Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {})?;
-        if depth(&plan)? > SHALLOW {
+        if !is_shallow(&plan)? {
             return Ok(None);
         }
         let mut template = Self {
@@ -234,25 +232,4 @@ fn with_types(plan: LogicalPlan, values: &[ScalarValue]) -> Result<LogicalPlan> 
     };
     let plan = plan.transform_up(|node| node.map_expressions(|expr| expr.transform_up(typed)));
     plan.data()
-}
-
-/// Levels of a plan: nodes above each other, and expressions within those.
-fn depth(plan: &LogicalPlan) -> Result<usize> {
-    fn of(expr: &Expr) -> Result<usize> {
-        let mut deepest = 0;
-        expr.apply_children(|child| {
-            deepest = deepest.max(of(child)?);
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(deepest + 1)
-    }
-    let mut deepest = 0;
-    plan.apply_expressions(|expr| {
-        deepest = deepest.max(of(expr)?);
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    for input in plan.inputs() {
-        deepest = deepest.max(depth(input)?);
-    }
-    Ok(deepest + 1)
 }

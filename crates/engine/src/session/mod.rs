@@ -2,6 +2,7 @@
 
 mod drop_tables;
 mod planning;
+mod repeated;
 mod rules;
 mod select;
 mod settings;
@@ -25,7 +26,7 @@ use halocline_keyed::KeyedView;
 
 pub(crate) use planning::StatementPlanner;
 pub(crate) use rules::{COMMON_SUBEXPRESSIONS, LogicalRule, logical_rules, own_logical_rules};
-pub(crate) use shape::PlanShape;
+pub(crate) use shape::{PlanShape, is_simple};
 pub(crate) use states::SessionStates;
 pub(crate) use times::{CacheUse, StatementTimes};
 

@@ -85,15 +85,10 @@ impl DatabaseSession {
         mut times: StatementTimes,
     ) -> Result<SendableRecordBatchStream, EngineError> {
         let shows_times = shows_times(&parsed);
+        let form = sighting.repeated().cloned();
         let rows = match self.add_plan(engine, &parsed, sighting, &mut times).await? {
             Some(rows) => rows,
-            None => {
-                let (catalog, view) = self.versions(engine)?;
-                let planner = self.planner_with(&catalog, view);
-                let plan = planner.plan(parsed).await?;
-                times.planned();
-                planner.start_timed(&plan, &mut times).await?
-            }
+            None => self.plan_and_start(engine, parsed, form, &mut times).await?,
         };
         Ok(match shows_times {
             true => times.add_to(rows),
@@ -115,7 +110,7 @@ impl DatabaseSession {
                 times.cache = CacheUse::First;
                 return Ok(None);
             }
-            Sighting::NotKnown | Sighting::Refused => return Ok(None),
+            Sighting::NotKnown | Sighting::Refused(_) => return Ok(None),
         };
         let settings = self.states().version();
         let query = match parsed {
@@ -169,7 +164,7 @@ impl StatementPlanner {
 
 /// Returns a context for the execution of a plan of tables of the pool. It has no functions: only tables of
 /// the information schema look them up by name.
-fn light_context(state: &SessionState) -> Arc<TaskContext> {
+pub(super) fn light_context(state: &SessionState) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         None,
         state.session_id().to_owned(),

@@ -100,7 +100,7 @@ fn expressions_are_simple(node: &LogicalPlan) -> bool {
 
 /// Returns true for an expression whose value depends on columns and constants alone, apart from its
 /// operands.
-fn is_simple(expr: &Expr) -> bool {
+pub(crate) fn is_simple(expr: &Expr) -> bool {
     match expr {
         Expr::ScalarFunction(function) => function.func.signature().volatility == Volatility::Immutable,
         Expr::AggregateFunction(function) => function.func.signature().volatility == Volatility::Immutable,

@@ -11,8 +11,8 @@ use futures::StreamExt;
 /// The use of the plan cache by a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheUse {
-    /// It has no plan to be used again: it is no query of one table of the pool, or `halocline.plan_cache` is
-    /// off.
+    /// It has no plan to be used again: it is no query of tables of the pool, is part of a transaction, or
+    /// `halocline.plan_cache` is off.
     Unused,
     /// Its text may be planned for repeated use the next time.
     First,

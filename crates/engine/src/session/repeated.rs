@@ -1,0 +1,108 @@
+//! Execution of queries of several tables whose text was seen before: with the optimised plan that is kept
+//! for the newest version of the database, or planned as a whole.
+
+use std::sync::Arc;
+
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as Parsed;
+use halocline_pool::VerifyMode;
+
+use super::select::light_context;
+use super::times::{CacheUse, StatementTimes};
+use super::{DatabaseSession, PlanShape, StatementPlanner};
+use crate::EngineError;
+use crate::catalog::Catalog;
+use crate::context::EngineContext;
+use crate::prepared::{NormalForm, RepeatedQuery, can_be_kept, is_repeatable};
+use crate::stack;
+
+impl DatabaseSession {
+    /// Starts the query of a text, or its `EXPLAIN ANALYZE`, from the plan that is kept for it; none if there
+    /// is none for the newest version of the database.
+    ///
+    /// # Errors
+    /// The pool cannot be read; the query fails at once.
+    pub(crate) async fn run_repeated(
+        &self,
+        engine: &EngineContext,
+        form: &NormalForm,
+        times: &mut StatementTimes,
+    ) -> Result<Option<SendableRecordBatchStream>, EngineError> {
+        if self.slot().must_be_idle("").is_err() {
+            return Ok(None);
+        }
+        if engine.pool.verify_mode() == VerifyMode::Always {
+            engine.pool.forget_verified();
+        }
+        let (states, catalog) = (self.states(), engine.catalog()?);
+        let query = RepeatedQuery::new(form, states.version());
+        let Some(plan) = engine.cache.plan(&catalog, &query) else {
+            return Ok(None);
+        };
+        times.parsed();
+        times.planned();
+        times.cache = CacheUse::Hit;
+        let lease = states.lease();
+        let state = lease.state();
+        // Whatever fails here is planned again, which reports the error.
+        let Ok(physical) = state.query_planner().create_physical_plan(&plan, state).await else {
+            return Ok(None);
+        };
+        times.optimised();
+        let rows = stack::execute(physical, light_context(state))?;
+        Ok(Some(match form.explains() {
+            true => times.clone().add_to(rows),
+            false => rows,
+        }))
+    }
+
+    /// Plans a statement that returns rows as a whole and starts it. Its plan is kept if its text was seen
+    /// before, as `form` says.
+    ///
+    /// # Errors
+    /// It cannot be planned, or fails at once.
+    pub(super) async fn plan_and_start(
+        &self,
+        engine: &EngineContext,
+        parsed: Parsed,
+        form: Option<NormalForm>,
+        times: &mut StatementTimes,
+    ) -> Result<SendableRecordBatchStream, EngineError> {
+        let is_alone = self.slot().must_be_idle("").is_ok();
+        let (catalog, view) = self.versions(engine)?;
+        let planner = self.planner_with(&catalog, view);
+        let plan = planner.plan(parsed).await?;
+        times.planned();
+        let Some(form) = form.filter(|_| is_alone) else {
+            return planner.start_timed(&plan, times).await;
+        };
+        if PlanShape::of(&plan) != PlanShape::General || !is_repeatable(&plan)? {
+            return planner.start_timed(&plan, times).await;
+        }
+        let query = RepeatedQuery::new(&form, planner.states().version());
+        let plan = planner.kept(engine, &catalog, query, &plan, times)?;
+        let state = planner.state();
+        let physical = state.query_planner().create_physical_plan(&plan, state).await?;
+        times.optimised();
+        stack::execute(physical, light_context(state))
+    }
+}
+
+impl StatementPlanner {
+    /// Optimises a plan and keeps it for the query if that is possible.
+    fn kept(
+        &self,
+        engine: &EngineContext,
+        catalog: &Arc<Catalog>,
+        query: RepeatedQuery,
+        plan: &LogicalPlan,
+        times: &mut StatementTimes,
+    ) -> Result<Arc<LogicalPlan>, EngineError> {
+        let plan = Arc::new(self.state().optimize(plan)?);
+        if can_be_kept(&plan)? && engine.cache.keep_plan(catalog, query, &plan) {
+            times.cache = CacheUse::Planned;
+        }
+        Ok(plan)
+    }
+}
