@@ -53,6 +53,12 @@ fn bits_from(runs: &[u64; BLOCK / 64], from: usize) -> u64 {
     low | high
 }
 
+/// Bit `run` of `runs`.
+#[inline(always)]
+fn bit_of(runs: &[u64; BLOCK / 64], run: usize) -> u64 {
+    runs.get(run / 64).map_or(0, |word| word >> (run % 64) & 1)
+}
+
 /// `^` of every bit with all below it.
 #[inline(always)]
 fn prefix_xor(mut word: u64) -> u64 {
@@ -77,8 +83,9 @@ fn spread_body(
         let bits = bits_from(runs, run);
         let changes = deposit(bits ^ (bits << 1 | last), marks);
         *rows = prefix_xor(changes) ^ 0_u64.wrapping_sub(last);
-        last = *rows >> 63;
         run += marks.count_ones() as usize;
+        // The highest bit of `rows`, which is not waited for.
+        last = run.checked_sub(1).map_or(0, |run| bit_of(runs, run));
     }
     rows
 }

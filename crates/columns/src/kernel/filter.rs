@@ -1,11 +1,11 @@
 //! Which rows of a block match, told while its values are unpacked: nothing but a bit for each row is
 //! written.
-#![allow(unsafe_code, reason = "loops that are built for AVX2")]
+#![allow(unsafe_code, reason = "loops that are built for AVX2 and AVX-512")]
 
 use super::BlockMask;
-#[cfg(target_arch = "x86_64")]
-use super::filter_avx2;
 use super::{Lane, packed_len};
+#[cfg(target_arch = "x86_64")]
+use super::{filter_avx2, filter_avx512};
 use crate::format::BLOCK;
 use crate::read::bitset::Bitset;
 
@@ -18,13 +18,18 @@ pub(crate) enum Values<'a, L> {
     Lanes(&'a [L]),
 }
 
-/// The rows with `lo <= value <= lo + span`, wrapping; with AVX2 where the machine has it. No bits behind the
-/// last value.
+/// The rows with `lo <= value <= lo + span`, wrapping; with AVX-512 or AVX2 where the machine has it. No bits
+/// behind the last value.
 ///
 /// # Panics
 /// If packed values are not exactly a block, or there are more than one has.
 pub(crate) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMask {
     values.check();
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512bw") {
+        // SAFETY: the machine has AVX-512BW.
+        return unsafe { filter_avx512::within(values, lo, span) };
+    }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the machine has AVX2.
@@ -108,6 +113,12 @@ mod tests {
                 each(source, |value| value.within(lo, span)),
                 "width {width}"
             );
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") {
+                // SAFETY: the machine has AVX2; `within` may have used AVX-512.
+                let with_avx2 = unsafe { filter_avx2::within(source, lo, span) };
+                assert_eq!(is_within, with_avx2, "width {width}");
+            }
             for bits in [&bits, &bits.shared(4)] {
                 let is_there = lookup(source, 50, bits);
                 for row in 0..BLOCK {

@@ -1,5 +1,4 @@
-//! The filters of `filter.rs` with AVX2, by *rows of lanes*: 128 bytes, whose 128, 64, 32 or 16 values lie
-//! side by side in the block, so that a test of them makes bits that do too.
+//! The filters of `filter.rs` with AVX2, by rows of lanes.
 #![allow(clippy::wildcard_imports, reason = "names of instructions")]
 
 use std::arch::x86_64::*;
@@ -8,6 +7,7 @@ use zerocopy::IntoBytes;
 
 use super::BlockMask;
 use super::filter::Values;
+use super::filter_rows::{each, put};
 use super::simd::{WordSlice, gather, load_bytes};
 use super::{Lane, in_lanes};
 use crate::format::BLOCK;
@@ -88,11 +88,6 @@ fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(LaneRow) -> u128) -> Bl
     mask
 }
 
-/// Values of a row of lanes.
-const fn each<L: Lane>() -> usize {
-    BLOCK / L::BITS
-}
-
 #[target_feature(enable = "avx2")]
 #[inline]
 fn load<L: Lane>(lanes: &[L]) -> LaneRow {
@@ -106,16 +101,6 @@ fn load<L: Lane>(lanes: &[L]) -> LaneRow {
 fn splat<L: Lane>(value: L) -> __m256i {
     let ones = u64::MAX / L::truncate(u64::MAX).widen();
     _mm256_set1_epi64x((value.widen().wrapping_mul(ones)) as i64)
-}
-
-/// Puts the bits of a row of lanes into the mask.
-#[inline(always)]
-fn put<L: Lane>(mask: &mut BlockMask, first: usize, bits: u128) {
-    let word = first / 64 % mask.len();
-    mask[word] |= (bits as u64) << (first % 64);
-    if each::<L>() == 128 {
-        mask[(word + 1) % mask.len()] = (bits >> 64) as u64;
-    }
 }
 
 /// The sign bits of the bytes of two vectors, those of the first in the lower half.

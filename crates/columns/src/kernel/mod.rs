@@ -17,6 +17,10 @@ mod compact;
 mod filter;
 #[cfg(target_arch = "x86_64")]
 mod filter_avx2;
+#[cfg(target_arch = "x86_64")]
+mod filter_avx512;
+#[cfg(target_arch = "x86_64")]
+mod filter_rows;
 mod rows;
 mod selection;
 mod shift;
