@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod calibrate;
 mod generate;
 mod kv;
 mod space;
@@ -21,6 +22,7 @@ use halocline_memcached::MemcachedArgs;
 use crate::size;
 
 pub(crate) use advise::AdviseArgs;
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use generate::{Benchmark, GenerateArgs};
 pub(crate) use kv::{
     Encoding, EntryFormat, ExportArgs, GetArgs, KvArgs, KvBenchArgs, KvCommand, KvImportArgs, KvStatsArgs,
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Compact(CompactArgs),
     /// Compact, then give free space back to the file system
     Vacuum(VacuumArgs),
+    /// Measure a medium and DRAM, for the pools on that medium
+    Calibrate(CalibrateArgs),
     /// Propose indexes for queries, or a placement for an index
     Advise(AdviseArgs),
     /// Ordered trees of keys and values: create, put, get, scan, del, load, check, stats
@@ -408,9 +412,9 @@ pub(crate) struct BenchArgs {
     /// files there, and uses those it finds
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Media of the trees (or of the pools of ssb), separated by commas: dram (ssb only), dax (a file in
-    /// /dev/shm, taken for one), page-cache (a file in --dir), emulated (as --medium says, in DRAM)
-    /// [default: all for trees, page-cache for ssb]
+    /// Media of the trees (or of the pools of ssb, or of access patterns), separated by commas: dram (not
+    /// for trees), dax (a file in /dev/shm, taken for one), page-cache (a file in --dir), emulated (as
+    /// --medium says, in DRAM) [default: all, page-cache for ssb]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) on: Vec<Backing>,
     #[command(flatten)]

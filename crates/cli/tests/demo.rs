@@ -99,6 +99,9 @@ fn experiments_are_listed() {
         "tree-writes",
         "tree-ops",
         "hot-index",
+        "access-sequential",
+        "access-selective",
+        "access-random",
         "tree-recovery",
         "verify",
     ] {
@@ -118,6 +121,9 @@ fn every_experiment_runs_and_writes_its_values() {
         "tree-writes",
         "tree-ops",
         "hot-index",
+        "access-sequential",
+        "access-selective",
+        "access-random",
         "tree-recovery",
         "verify",
     ] {

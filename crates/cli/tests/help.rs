@@ -4,7 +4,7 @@ mod common;
 
 use common::{Home, assert_error, stderr, stdout};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "demo",
     "import",
     "index",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 14] = [
     "check",
     "compact",
     "vacuum",
+    "calibrate",
     "advise",
     "kv",
     "drop",
@@ -56,6 +57,7 @@ fn every_command_has_help() {
         "info",
         "compact",
         "vacuum",
+        "calibrate",
         "kv",
         "generate",
         "bench",
@@ -92,6 +94,10 @@ fn wrong_command_lines_end_with_code_two() {
         &["sql", "p", "--memory", "lots"],
         &["compact", "p", "--bandwidth", "fast"],
         &["vacuum"],
+        &["calibrate"],
+        &["calibrate", "numa:far"],
+        &["calibrate", ".", "--size", "0"],
+        &["calibrate", ".", "--threads", "0"],
         &["kv", "p"],
         &["kv", "p", "put", "1"],
         &["kv", "p", "put", "one", "2"],

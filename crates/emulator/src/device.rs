@@ -47,7 +47,7 @@ pub struct Device {
 
 impl Device {
     /// Creates a device. A relative device without a given [`Host`] measures this host first, which takes
-    /// about two seconds once per process.
+    /// about a second once per process.
     ///
     /// # Errors
     /// [`MediaError::OutOfMemory`] if that measurement cannot allocate its buffers.

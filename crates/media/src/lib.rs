@@ -36,6 +36,7 @@ pub mod explore;
 mod file;
 mod flush;
 pub mod huge;
+pub mod kernels;
 mod kind;
 mod mapped;
 mod medium;
@@ -53,7 +54,10 @@ pub use backend::{MediumAccess, MediumBackend};
 pub use boot::boot_id;
 pub use bus_error::exit_on_bus_error;
 pub use bytes::{BlockDamage, Bytes, VERIFIED_BLOCK, prefetch, prefetch_value};
-pub use calibrate::{CalibrateOptions, Profile, calibrate, calibrate_beside};
+pub use calibrate::{
+    AccessFigures, CalibrateError, CalibrateOptions, CalibrateStep, CalibrateTarget, MediumMeter,
+    ProbeFigures, Profile, ProfileError, ProfiledMedium, Rate, StrideFigures, calibrate, numa_nodes,
+};
 pub use counting::{Counting, FlushCounts};
 pub use dram::Dram;
 pub use error::MediaError;

@@ -28,4 +28,42 @@ impl<'a> Words<'a> {
     pub fn load(self, word: usize) -> u64 {
         u64::from_le(self.0[word].load(Ordering::Acquire))
     }
+
+    /// Returns the address of a word, which may be out of range, for a prefetch.
+    #[inline(always)]
+    pub(crate) fn address(self, word: usize) -> *const u8 {
+        self.0.as_ptr().wrapping_add(word).cast()
+    }
+
+    /// Returns the wrapping sum of all words, loaded with relaxed order. Four sums are independent, so that
+    /// the loads do not wait for the additions.
+    pub(crate) fn sum(self) -> u64 {
+        let (groups, rest) = self.0.as_chunks::<4>();
+        let mut sums = [0_u64; 4];
+        for group in groups {
+            for (sum, word) in sums.iter_mut().zip(group) {
+                *sum = sum.wrapping_add(u64::from_le(word.load(Ordering::Relaxed)));
+            }
+        }
+        let rest = rest.iter().map(|word| u64::from_le(word.load(Ordering::Relaxed)));
+        sums.into_iter().chain(rest).fold(0, u64::wrapping_add)
+    }
+
+    /// Returns the wrapping sum of the 4-byte halves of all words, loaded with relaxed order.
+    pub(crate) fn sum_halves(self) -> u32 {
+        let halves = |word: &AtomicU64| {
+            let word = u64::from_le(word.load(Ordering::Relaxed));
+            (word as u32).wrapping_add((word >> 32) as u32)
+        };
+        self.0
+            .iter()
+            .fold(0, |sum: u32, word| sum.wrapping_add(halves(word)))
+    }
+
+    /// Returns the wrapping sum of the lower halves of every `step`-th word, loaded with relaxed order.
+    pub(crate) fn sum_low_halves(self, step: usize) -> u32 {
+        let low = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed)) as u32;
+        let words = self.0.iter().step_by(step);
+        words.fold(0, |sum: u32, word| sum.wrapping_add(low(word)))
+    }
 }

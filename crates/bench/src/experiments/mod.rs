@@ -1,5 +1,6 @@
 //! The experiments.
 
+mod access;
 mod churn;
 mod elf_layout;
 mod elf_media;
@@ -258,6 +259,30 @@ pub fn experiments() -> &'static [Experiment] {
             views: kv::ycsb::VIEWS,
             charts: kv::ycsb::CHARTS,
             run: kv::ycsb::run,
+        },
+        Experiment {
+            name: "access-sequential",
+            about: "sequential read and write bandwidth by number of threads, on several media",
+            options: access::OPTIONS,
+            views: access::sequential::VIEWS,
+            charts: access::sequential::CHARTS,
+            run: access::sequential::run,
+        },
+        Experiment {
+            name: "access-selective",
+            about: "time to read every j-th 4-byte value of a column, by the distance of these values, on several media",
+            options: access::OPTIONS,
+            views: access::selective::VIEWS,
+            charts: access::selective::CHARTS,
+            run: access::selective::run,
+        },
+        Experiment {
+            name: "access-random",
+            about: "hash probes by size of the table, on several media, beside the times that two models predict",
+            options: access::OPTIONS,
+            views: access::random::VIEWS,
+            charts: access::random::CHARTS,
+            run: access::random::run,
         },
         Experiment {
             name: "space",

@@ -1,6 +1,7 @@
-//! The experiments on two tiers of memory, on ordered trees, key-value stores and star joins, at tiny sizes
-//! and on a clock of its own.
+//! The experiments on access patterns, two tiers of memory, ordered trees, key-value stores and star joins,
+//! at tiny sizes and on a clock of its own.
 
+mod access;
 mod caching;
 mod media;
 mod others;

@@ -1,8 +1,10 @@
 //! `info`: what is in a pool.
 
 use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 
 use halocline_engine::{DatabaseInfo, DatabaseOptions, TableInfo};
+use halocline_media::{Profile, ProfileError};
 use serde_json::{Value, json};
 
 use super::kv::{self, StoreInfo, TreeInfo};
@@ -17,6 +19,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
     let info = opening::open(&args.pool, &options)?.info()?;
     let trees = kv::list(&args.pool)?;
     let stores = kv::stores(&args.pool)?;
+    let profile = Profile::for_path(&args.pool);
     let mut out = BufWriter::new(io::stdout());
     if args.json {
         let mut all = serde_json::to_value(&info).map_err(|error| CliError::failed(error.to_string()))?;
@@ -25,9 +28,18 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
             Ok(stores) => all["stores"] = stores.iter().map(store_json).collect(),
             Err(error) => all["stores_not_opened"] = error.to_string().into(),
         }
+        match &profile {
+            Ok(found) => {
+                all["profile"] = found
+                    .as_ref()
+                    .map(|(file, profile)| json!({ "file": file.display().to_string(), "figures": profile }))
+                    .into();
+            }
+            Err(error) => all["profile_not_read"] = error.to_string().into(),
+        }
         writeln!(out, "{all}")?;
     } else {
-        print(&info, &mut out)?;
+        print(&info, &profile_text(&profile), &mut out)?;
         print_trees(&trees, &mut out)?;
         match &stores {
             Ok(stores) => print_stores(stores, &mut out)?,
@@ -43,12 +55,13 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
     Ok(out.flush()?)
 }
 
-fn print(info: &DatabaseInfo, out: &mut impl Write) -> Result<(), CliError> {
+fn print(info: &DatabaseInfo, profile: &str, out: &mut impl Write) -> Result<(), CliError> {
     let pool = &info.pool;
     if let Some(path) = &pool.path {
         writeln!(out, "pool        {}", path.display())?;
     }
     writeln!(out, "medium      {}", pool.medium)?;
+    writeln!(out, "profile     {profile}")?;
     writeln!(
         out,
         "size        {} ({} used, {} free), {} allocated in the file system",
@@ -123,6 +136,15 @@ fn print(info: &DatabaseInfo, out: &mut impl Write) -> Result<(), CliError> {
         writeln!(out, "placement   {}", index.placement_text())?;
     }
     Ok(())
+}
+
+/// Names the measured profile that holds for the pool.
+fn profile_text(profile: &Result<Option<(PathBuf, Profile)>, ProfileError>) -> String {
+    match profile {
+        Ok(Some((file, profile))) => format!("{} ({})", file.display(), profile.medium_text()),
+        Ok(None) => "none; `halocline calibrate DIR` measures the medium of its directory".to_owned(),
+        Err(error) => format!("not read ({error})"),
+    }
 }
 
 fn print_trees(trees: &[TreeInfo], out: &mut impl Write) -> Result<(), CliError> {

@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod calibrate;
 mod check;
 mod compact;
 mod generate;
@@ -32,6 +33,7 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Check(args) => check::check(&args),
         Command::Compact(args) => compact::compact(&args),
         Command::Vacuum(args) => compact::vacuum(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Advise(args) => advise::advise(&args),
         Command::Kv(args) => kv::kv(&args),
         Command::Memcached(args) => args.run().map_err(|error| CliError::failed(error.to_string())),
