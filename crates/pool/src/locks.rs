@@ -262,7 +262,8 @@ mod tests {
         }
         let others = LockFile::new(file.reopen().unwrap());
         let pinned = others.pinned(PinKind::Slab, 0..u64::MAX).unwrap();
-        assert_eq!(pinned, [PinKind::MOST - 1..PinKind::MOST]);
+        let last = PinKind::MOST - 1..PinKind::MOST;
+        assert_eq!(pinned, [last]);
     }
 
     /// A duplicate of the descriptor stands for a process that was forked and has not yet called `exec`.

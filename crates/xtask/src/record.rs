@@ -19,7 +19,7 @@ const DIRECTORY: &str = "docs/results";
 const DATA: &str = "target/record";
 
 /// Experiments and the options of each of their runs.
-const RUNS: [(&str, &[&str]); 27] = [
+const RUNS: [(&str, &[&str]); 30] = [
     ("elf-layout", &[]),
     (
         "elf-media",

@@ -10,5 +10,5 @@ mod scan;
 
 pub use chain::{SEQUENTIAL, SHUFFLED, link, walk};
 pub(crate) use chain::{link_unless, successor};
-pub use probe::ProbeTable;
+pub use probe::{ProbeTable, read_columns};
 pub use scan::{sum, sum_strided};

@@ -100,24 +100,13 @@ impl<'a> ProbeTable<'a> {
     /// # Panics
     /// If the columns are not on the medium.
     pub fn probe_columns(&self, keys: u64, payloads: u64, rows: u64) -> (u64, u64) {
-        let mut bytes = [0; 4 * COLUMN_BATCH as usize];
-        let mut batch = [0; COLUMN_BATCH as usize];
         let (mut matches, mut sum) = (0, 0_u64);
-        for first in (0..rows).step_by(COLUMN_BATCH as usize) {
-            let count = COLUMN_BATCH.min(rows - first) as usize;
-            let (bytes, batch) = (&mut bytes[..4 * count], &mut batch[..count]);
-            self.medium.load(keys + 4 * first, bytes);
-            for (key, bytes) in batch.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                *key = u32::from_le_bytes(*bytes);
-            }
-            let (more, found) = self.probe(batch);
-            self.medium.load(payloads + 4 * first, bytes);
-            let values = bytes.as_chunks::<4>().0.iter();
-            let column: u64 = values.map(|bytes| u64::from(u32::from_le_bytes(*bytes))).sum();
+        let column = for_batches(self.medium, keys, payloads, rows, |keys| {
+            let (more, found) = self.probe(keys);
             matches += more;
-            sum = sum.wrapping_add(found).wrapping_add(column);
-        }
-        (matches, sum)
+            sum = sum.wrapping_add(found);
+        });
+        (matches, sum.wrapping_add(column))
     }
 
     /// Probes `count` times for keys of the table, each of which depends on the payload found before,
@@ -145,6 +134,42 @@ impl<'a> ProbeTable<'a> {
             None => self.medium.load_u64(slot * SLOT),
         }
     }
+}
+
+/// Reads what [`ProbeTable::probe_columns`] reads of its columns, in the same way, without a probe. Returns
+/// the wrapping sums of the keys and of the payloads.
+///
+/// # Panics
+/// If the columns are not on the medium.
+pub fn read_columns(medium: &Medium, keys: u64, payloads: u64, rows: u64) -> (u64, u64) {
+    let mut sum = 0_u64;
+    let column = for_batches(medium, keys, payloads, rows, |keys| {
+        let keys = keys.iter().map(|key| u64::from(*key));
+        sum = sum.wrapping_add(keys.sum::<u64>());
+    });
+    (sum, column)
+}
+
+/// Calls `each` with the keys of each batch of rows. Returns the wrapping sum of the payloads.
+#[inline(always)]
+fn for_batches(medium: &Medium, keys: u64, payloads: u64, rows: u64, mut each: impl FnMut(&[u32])) -> u64 {
+    let mut bytes = [0; 4 * COLUMN_BATCH as usize];
+    let mut batch = [0; COLUMN_BATCH as usize];
+    let mut sum = 0_u64;
+    for first in (0..rows).step_by(COLUMN_BATCH as usize) {
+        let count = COLUMN_BATCH.min(rows - first) as usize;
+        let (bytes, batch) = (&mut bytes[..4 * count], &mut batch[..count]);
+        medium.load(keys + 4 * first, bytes);
+        for (key, bytes) in batch.iter_mut().zip(bytes.as_chunks::<4>().0) {
+            *key = u32::from_le_bytes(*bytes);
+        }
+        each(batch);
+        medium.load(payloads + 4 * first, bytes);
+        let values = bytes.as_chunks::<4>().0.iter();
+        let column: u64 = values.map(|bytes| u64::from(u32::from_le_bytes(*bytes))).sum();
+        sum = sum.wrapping_add(column);
+    }
+    sum
 }
 
 /// Returns the payload of a key, of 32 bits.
@@ -199,6 +224,9 @@ mod tests {
                 let column = (0..u64::from(rows)).sum::<u64>();
                 let found = table.probe_columns(keys_at, payloads_at, rows.into());
                 assert_eq!(found, (matches, sum + column), "{rows}");
+                let keys = keys.iter().map(|key| u64::from(*key)).sum();
+                let read = read_columns(medium, keys_at, payloads_at, rows.into());
+                assert_eq!(read, (keys, column), "{rows}");
             }
         }
     }
