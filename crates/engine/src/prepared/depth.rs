@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 const SHALLOW: usize = 64;
 
 /// Returns true if any thread's stack has room for work on a plan.
-pub(super) fn is_shallow(plan: &LogicalPlan) -> Result<bool> {
+pub(crate) fn is_shallow(plan: &LogicalPlan) -> Result<bool> {
     Ok(depth(plan)? <= SHALLOW)
 }
 

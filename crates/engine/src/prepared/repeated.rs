@@ -14,7 +14,6 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefinition};
 
-use super::depth::is_shallow;
 use super::normal_form::NormalForm;
 use crate::plan::PoolTable;
 use crate::session::is_simple;
@@ -88,11 +87,6 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
         })
     })?;
     Ok(repeatable)
-}
-
-/// Returns true if an optimised plan can be kept: any thread's stack has room for it.
-pub(crate) fn can_be_kept(plan: &LogicalPlan) -> Result<bool> {
-    is_shallow(plan)
 }
 
 fn is_repeatable_node(node: &LogicalPlan) -> Result<bool> {

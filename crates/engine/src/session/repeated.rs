@@ -14,7 +14,7 @@ use super::{DatabaseSession, PlanShape, StatementPlanner};
 use crate::EngineError;
 use crate::catalog::Catalog;
 use crate::context::EngineContext;
-use crate::prepared::{NormalForm, RepeatedQuery, can_be_kept, is_repeatable};
+use crate::prepared::{NormalForm, RepeatedQuery, is_repeatable, is_shallow};
 use crate::stack;
 
 impl DatabaseSession {
@@ -100,7 +100,8 @@ impl StatementPlanner {
         times: &mut StatementTimes,
     ) -> Result<Arc<LogicalPlan>, EngineError> {
         let plan = Arc::new(self.state().optimize(plan)?);
-        if can_be_kept(&plan)? && engine.cache.keep_plan(catalog, query, &plan) {
+        // Its next run is on the stack of any thread.
+        if is_shallow(&plan)? && engine.cache.keep_plan(catalog, query, &plan) {
             times.cache = CacheUse::Planned;
         }
         Ok(plan)
