@@ -45,7 +45,7 @@ pub enum ProfiledMedium {
     NumaNode(u32),
 }
 
-/// What accesses of one kind of memory cost.
+/// Latencies and bandwidths of one kind of memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessFigures {

@@ -131,8 +131,8 @@ pub struct CpuCosts {
 }
 
 impl Default for CpuCosts {
-    /// Rough figures for keys and payloads of 8 bytes; `cargo bench -p halocline-joins --bench equi_speed` shows
-    /// how far they are off on a machine.
+    /// Rough figures for keys and payloads of 8 bytes. `cargo bench -p halocline-joins --bench equi_speed`
+    /// prints the estimates beside the measured times.
     fn default() -> CpuCosts {
         CpuCosts {
             read: 6e-9,
