@@ -106,6 +106,9 @@ pub(crate) struct OpenArgs {
     /// DRAM to use, as 512M or 2G; what does not fit is spilled [default: a quarter of the machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
+    /// Directory for temporary files of queries [default: that of the pool]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) temp_directory: Option<PathBuf>,
     /// Threads to use, 1024 at most [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) threads: Option<u32>,

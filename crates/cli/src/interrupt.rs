@@ -34,10 +34,8 @@ static GUARDED: Mutex<bool> = Mutex::new(false);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WAKE: Notify = Notify::const_new();
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// Names the directories of temporary files of a program that ends soon after the first Ctrl-C.
-static EXIT_WHEN_LATE: Mutex<Option<Directories>> = Mutex::new(None);
-
-type Directories = Box<dyn Fn() -> Vec<PathBuf> + Send>;
+/// True if the program ends soon after the first Ctrl-C.
+static EXIT_WHEN_LATE: AtomicBool = AtomicBool::new(false);
 
 /// From the first Ctrl-C to the end of the process.
 const LATE: Duration = Duration::from_millis(350);
@@ -71,7 +69,7 @@ pub(crate) fn listen() {
                     return;
                 }
                 on_signal();
-                late = locked(&EXIT_WHEN_LATE).is_some();
+                late = EXIT_WHEN_LATE.load(Ordering::Relaxed);
             }
         });
     });
@@ -91,8 +89,7 @@ fn on_signal() {
 
 /// Ends the program, whatever its other threads do.
 fn exit() -> ! {
-    let spilled = locked(&EXIT_WHEN_LATE).as_ref().map(|directories| directories());
-    for directory in locked(&TEMPORARY).drain(..).chain(spilled.into_iter().flatten()) {
+    for directory in locked(&TEMPORARY).drain(..) {
         let _ = fs::remove_dir_all(directory);
     }
     let _ = writeln!(io::stderr(), "\nerror: interrupted");
@@ -109,10 +106,9 @@ fn request() -> bool {
     first
 }
 
-/// Has the program end soon after the first Ctrl-C, even if what was asked to stop does not; `directories`
-/// names those that are removed then.
-pub(crate) fn exit_when_late(directories: impl Fn() -> Vec<PathBuf> + Send + 'static) {
-    *locked(&EXIT_WHEN_LATE) = Some(Box::new(directories));
+/// Has the program end soon after the first Ctrl-C, even if what was asked to stop does not.
+pub(crate) fn exit_when_late() {
+    EXIT_WHEN_LATE.store(true, Ordering::Relaxed);
 }
 
 /// Has a write beyond the limit of file sizes (`ulimit -f`) be an error instead of the end of the process: a

@@ -19,6 +19,7 @@ pub(crate) fn options(args: &OpenArgs, read_only: bool) -> DatabaseOptions {
         .with_strict(args.strict)
         .with_threads(args.threads.map(|threads| threads as usize))
         .with_lock_wait(args.lock_wait)
+        .with_temp_directory(args.temp_directory.clone())
         .with_memory(
             args.memory
                 .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),

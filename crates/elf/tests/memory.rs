@@ -96,7 +96,7 @@ fn placements(layout: Layout) -> Vec<Placement> {
 
 #[test]
 fn memory_never_passes_the_budget() {
-    keep_little_heap();
+    keep_little_heap(1 << 20);
     let data = Data::random(&[(9, 10), (49, 50), (99, 100), (99, 100), (999, 1000)], ROWS, 11);
     let mut queries = Queries::new(&data);
     for layout in [Layout::Packed, Layout::Published] {

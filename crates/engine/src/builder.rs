@@ -63,6 +63,12 @@ impl DatabaseBuilder {
         self
     }
 
+    /// Sets the directory for temporary files: [`DatabaseOptions::temp_directory`].
+    pub fn temp_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.options.temp_directory = Some(directory.into());
+        self
+    }
+
     /// Sets the DRAM for copies of indexes in bytes: [`DatabaseOptions::dram_budget`].
     pub fn dram_budget(mut self, bytes: u64) -> Self {
         self.options.dram_budget = Some(bytes);

@@ -13,6 +13,7 @@ use halocline_pool::VerifyMode;
 
 use crate::duration::parse_duration;
 use crate::plan::ScanRecorder;
+use crate::query_memory::QueryMemory;
 use crate::size;
 
 /// Default time that a writing statement waits for another writer.
@@ -212,6 +213,44 @@ impl FromStr for LockWait {
     }
 }
 
+/// `halocline.spilling_join`: when joins spill what does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum SpillingMode {
+    /// Never: a join whose build side does not fit fails.
+    Off,
+    /// If the build side is estimated to take much of the memory of queries.
+    #[default]
+    Auto,
+    /// Always.
+    Force,
+}
+
+impl fmt::Display for SpillingMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+            Self::Force => "force",
+        })
+    }
+}
+
+impl FromStr for SpillingMode {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            // DataFusion reads a bare `on` or `off` as a boolean in some positions.
+            "off" | "false" => Ok(Self::Off),
+            "auto" | "on" | "true" => Ok(Self::Auto),
+            "force" => Ok(Self::Force),
+            other => Err(DataFusionError::Configuration(format!(
+                "halocline.spilling_join is off, auto or force, not '{other}'"
+            ))),
+        }
+    }
+}
+
 /// The settings under `halocline.`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionSettings {
@@ -233,6 +272,12 @@ pub(crate) struct SessionSettings {
     pub(crate) first_rows: SwitchSetting,
     /// `halocline.fused_aggregate`.
     pub(crate) fused_aggregate: SwitchSetting,
+    /// `halocline.spilling_join`.
+    pub(crate) spilling_join: SpillingMode,
+    /// `halocline.memory` in bytes, of all sessions of the database.
+    pub(crate) memory: u64,
+    /// The part of it that queries share, which other sessions may change; none for a plan without a database.
+    pub(crate) query_memory: Option<Arc<QueryMemory>>,
     /// `halocline.plan_cache`.
     pub(crate) plan_cache: SwitchSetting,
     /// `halocline.verify`, of all sessions of the database.
@@ -285,12 +330,17 @@ impl ExtensionOptions for SessionSettings {
                 let wrong = |error| DataFusionError::Configuration(format!("halocline.dram_budget: {error}"));
                 self.dram_budget = read_limit(value).map_err(wrong)?;
             }
+            "memory" => {
+                let wrong = |error| DataFusionError::Configuration(format!("halocline.memory: {error}"));
+                self.memory = size::parse_size(value).map_err(wrong)?;
+            }
             "star_join" => self.star_join = SwitchSetting::read(key, value)?,
             "join_order" => self.join_order = SwitchSetting::read(key, value)?,
             "dynamic_filters" => self.dynamic_filters = SwitchSetting::read(key, value)?,
             "late_materialization" => self.late_materialization = SwitchSetting::read(key, value)?,
             "first_rows" => self.first_rows = SwitchSetting::read(key, value)?,
             "fused_aggregate" => self.fused_aggregate = SwitchSetting::read(key, value)?,
+            "spilling_join" => self.spilling_join = value.parse()?,
             "plan_cache" => self.plan_cache = SwitchSetting::read(key, value)?,
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
@@ -299,8 +349,9 @@ impl ExtensionOptions for SessionSettings {
                 let text = format!(
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
                      halocline.fused_aggregate, halocline.join_order, halocline.dynamic_filters, \
-                     halocline.late_materialization, halocline.first_rows, halocline.plan_cache, halocline.compaction, \
-                     halocline.dram_budget, halocline.verify, halocline.scrub and halocline.lock_wait"
+                     halocline.late_materialization, halocline.first_rows, halocline.spilling_join, \
+                     halocline.plan_cache, halocline.compaction, halocline.memory, halocline.dram_budget, \
+                     halocline.verify, halocline.scrub and halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
             }
@@ -344,6 +395,16 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.fused_aggregate".into(),
                 value: Some(self.fused_aggregate.to_string()),
                 description: "Whether aggregates over one table become one fused pipeline: on or off",
+            },
+            ConfigEntry {
+                key: "halocline.spilling_join".into(),
+                value: Some(self.spilling_join.to_string()),
+                description: "Joins that spill what does not fit memory: off, auto or force",
+            },
+            ConfigEntry {
+                key: "halocline.memory".into(),
+                value: Some(size::exact(self.memory)),
+                description: "DRAM for queries, imports, index builds and compaction together",
             },
             ConfigEntry {
                 key: "halocline.plan_cache".into(),

@@ -1,5 +1,6 @@
 //! The state that all sessions of an open database share.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLockReadGuard};
 use std::time::Duration;
 
@@ -16,7 +17,9 @@ use crate::config::LOCK_WAIT;
 use crate::memory::{MemoryBudget, WriterShare};
 use crate::options::DatabaseOptions;
 use crate::placements::Placements;
+use crate::query_memory::QueryMemory;
 use crate::scrub::{DamageLog, Scrub};
+use crate::spill_files::SpillFiles;
 use crate::stores::OpenStores;
 use crate::threads::{MOST_THREADS, SelectionThreads};
 use crate::tuning::Tuning;
@@ -39,6 +42,12 @@ pub(crate) struct EngineContext {
     pub(crate) scrub: Scrub,
     /// Damage found in the background.
     pub(crate) damage: DamageLog,
+    /// Bytes of the DRAM budget.
+    pub(crate) memory: AtomicUsize,
+    /// The part of all queries of it.
+    pub(crate) query_memory: Arc<QueryMemory>,
+    /// Temporary files of all queries.
+    pub(crate) spill_files: Arc<SpillFiles>,
     /// Memory pool, temporary files and object stores of all queries.
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// Copies of indexes in DRAM.
@@ -116,7 +125,19 @@ impl EngineContext {
 
     /// Returns the DRAM budget of the database.
     pub(crate) fn budget(&self) -> MemoryBudget {
-        MemoryBudget::new(self.options.memory)
+        MemoryBudget::new(Some(self.memory.load(Ordering::Relaxed)))
+    }
+
+    /// Returns the threads that a query may have if there is memory for them.
+    pub(crate) fn query_threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.options.threads.unwrap_or_else(all).clamp(1, MOST_THREADS)
+    }
+
+    /// Changes the DRAM budget; what runs keeps what it has.
+    pub(crate) fn set_memory(&self, bytes: usize) {
+        self.memory.store(bytes, Ordering::Relaxed);
+        self.query_memory.set_size(self.budget().of_queries());
     }
 
     /// Returns the options for writing tables.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
@@ -25,8 +25,10 @@ use crate::memory::MemoryBudget;
 use crate::options::{DatabaseOptions, IndexSpec};
 use crate::placements::Placements;
 use crate::prepared::Sighting;
+use crate::query_memory::QueryMemory;
 use crate::scrub::{DamageLog, Scrub};
 use crate::session::{CacheUse, DatabaseSession, StatementTimes};
+use crate::spill_files::SpillFiles;
 use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
     self, PlacementSpec, TextRun, build_index, drop_indexes, find_keyed, import_keyed, insert_batch,
@@ -38,6 +40,9 @@ use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryRe
 
 /// Budget in bytes below which the allocator is set to return freed memory at once.
 const SMALL_MEMORY: usize = 1 << 30;
+
+/// The allocator then keeps one over this of the budget.
+const KEPT: usize = 32;
 /// Number of bytes of a file copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
 /// Initial size of a pool in DRAM in bytes.
@@ -181,12 +186,15 @@ impl Database {
     }
 
     pub(crate) fn with_tuning(pool: Pool, options: &DatabaseOptions, tuning: Tuning) -> Self {
-        if options.memory.is_some_and(|bytes| bytes < SMALL_MEMORY) {
-            keep_little_heap();
+        if let Some(bytes) = options.memory.filter(|bytes| *bytes < SMALL_MEMORY) {
+            keep_little_heap((bytes / KEPT).max(1 << 20));
         }
         let medium = medium_of(pool.kind(), options.medium.as_ref());
         let placements = Arc::new(Placements::new(u64::MAX, medium, index_options(options)));
         let stores = Arc::new(OpenStores::new(&pool));
+        let budget = MemoryBudget::new(options.memory);
+        let query_memory = Arc::new(QueryMemory::new(budget.of_queries()));
+        let spill_files = Arc::new(SpillFiles::new(options.temp_directory.clone(), &pool));
         let engine = EngineContext {
             pool,
             cache: CatalogCache::new(Arc::clone(&placements)),
@@ -196,7 +204,10 @@ impl Database {
             background: Background::new(options.compaction),
             scrub: Scrub::default(),
             damage: DamageLog::default(),
-            runtime: MemoryBudget::new(options.memory).runtime(),
+            runtime: MemoryBudget::runtime(&query_memory, &spill_files),
+            memory: AtomicUsize::new(budget.bytes()),
+            query_memory,
+            spill_files,
             placements,
             stores,
             threads: Arc::default(),
@@ -310,13 +321,6 @@ impl Database {
             statement::run(&self.session, &self.engine, statement, text).await
         };
         OnLargeStack::new(stack, run).await
-    }
-
-    /// Returns a function that names the directories of temporary files that queries have made, for a program
-    /// that ends without dropping what runs. It does not keep the pool open.
-    pub fn spill_directories(&self) -> impl Fn() -> Vec<PathBuf> + Send + use<> {
-        let runtime = Arc::clone(&self.engine.runtime);
-        move || runtime.disk_manager.temp_dir_paths()
     }
 
     /// Splits a script at its semicolons (not those in quotes or comments).

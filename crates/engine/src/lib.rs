@@ -47,6 +47,8 @@ mod scrub_thread;
 mod semantics;
 mod session;
 mod size;
+mod spill_files;
+mod spill_join;
 mod stack;
 mod star;
 mod statement;

@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
@@ -21,6 +22,7 @@ use halocline_columns::TableOptions;
 use halocline_media::ram_bytes;
 
 use crate::query_memory::QueryMemory;
+use crate::spill_files::SpillFiles;
 
 /// Bytes set aside for the process itself, but at most a quarter of the budget.
 const PROCESS: usize = 24 << 20;
@@ -58,6 +60,11 @@ impl MemoryBudget {
     /// Returns a budget of `bytes`; by default a quarter of the machine's DRAM.
     pub(crate) fn new(bytes: Option<usize>) -> Self {
         Self(bytes.unwrap_or_else(|| usize::try_from(ram_bytes() / 4).unwrap_or(usize::MAX)))
+    }
+
+    /// Returns all bytes.
+    pub(crate) fn bytes(self) -> usize {
+        self.0
     }
 
     /// Returns the bytes that are not set aside.
@@ -101,10 +108,17 @@ impl MemoryBudget {
         config
     }
 
-    /// Returns a runtime for queries within this budget.
-    pub(crate) fn runtime(self) -> Arc<RuntimeEnv> {
-        let pool = QueryMemory::new(self.work().max(LEAST_POOL));
-        let builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
+    /// Returns the part of all queries together.
+    pub(crate) fn of_queries(self) -> usize {
+        self.work().max(LEAST_POOL)
+    }
+
+    /// Returns a runtime for queries, with their memory and their temporary files.
+    pub(crate) fn runtime(memory: &Arc<QueryMemory>, files: &Arc<SpillFiles>) -> Arc<RuntimeEnv> {
+        let files = DiskManagerBuilder::default().with_temp_file_factory(Arc::clone(files) as Arc<_>);
+        let builder = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::clone(memory) as Arc<_>)
+            .with_disk_manager_builder(files);
         builder
             .build_arc()
             .expect("temporary files are made when a query spills, not now")
@@ -159,7 +173,7 @@ mod tests {
     #[test]
     fn a_writer_takes_its_part_from_the_queries() {
         let budget = MemoryBudget::new(Some(256 << 20));
-        let pool = Arc::clone(&budget.runtime().memory_pool);
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(budget.of_queries()));
         let first = WriterShare::take(budget, &pool);
         assert_eq!(pool.reserved(), budget.work() / 2);
         assert_eq!(first.queue + first.options.memory, budget.work() / 2);

@@ -1,5 +1,6 @@
 //! Options for opening a database and for building an index.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use halocline_elf::{Layout, Order};
@@ -27,7 +28,13 @@ pub struct DatabaseOptions {
     /// quarter of the machine's. What does not fit is spilled: by queries to temporary files, by all
     /// else to the pool. A query that cannot spill fails. Less than 1 GiB makes the C library's
     /// allocator keep little of what is freed, in the whole process.
+    ///
+    /// `SET halocline.memory` changes it.
     pub memory: Option<usize>,
+    /// The directory for temporary files of queries; by default that of the pool, or the system's for a pool
+    /// in memory and where no file can be made beside the pool. The files have no name there, and are gone
+    /// when the query or the process ends.
+    pub temp_directory: Option<PathBuf>,
     /// Time that a writing statement waits for another writer, of this or another process, before it fails;
     /// by default 5 seconds. `SET halocline.lock_wait` changes it for a session.
     pub lock_wait: Option<Duration>,
@@ -82,6 +89,15 @@ impl DatabaseOptions {
     #[must_use]
     pub fn with_memory(self, memory: Option<usize>) -> Self {
         Self { memory, ..self }
+    }
+
+    /// Sets [`temp_directory`](Self::temp_directory).
+    #[must_use]
+    pub fn with_temp_directory(self, temp_directory: Option<PathBuf>) -> Self {
+        Self {
+            temp_directory,
+            ..self
+        }
     }
 
     /// Sets [`lock_wait`](Self::lock_wait).

@@ -17,6 +17,7 @@
 //! least part of each share, can exceed the whole; any other reservation is refused rather than exceed it.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use datafusion::error::{DataFusionError, Result};
@@ -29,10 +30,10 @@ const COLLECTED: (usize, usize) = (2, 5);
 /// The part of its share that an operator may have when nothing is free: one over this.
 const LEAST: usize = 4;
 
-/// A memory pool of a fixed size.
+/// A memory pool of a size that changes with a setting.
 #[derive(Debug)]
 pub(crate) struct QueryMemory {
-    size: usize,
+    size: AtomicUsize,
     state: Mutex<QueryMemoryState>,
 }
 
@@ -70,9 +71,20 @@ impl QueryMemory {
     /// Returns a pool of `size` bytes.
     pub(crate) fn new(size: usize) -> Self {
         Self {
-            size,
+            size: AtomicUsize::new(size),
             state: Mutex::default(),
         }
+    }
+
+    /// Returns the number of bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Changes the size. What is reserved stays so: if that is more, nothing more is given away until enough
+    /// has been returned.
+    pub(crate) fn set_size(&self, size: usize) {
+        self.size.store(size, Ordering::Relaxed);
     }
 
     fn state(&self) -> MutexGuard<'_, QueryMemoryState> {
@@ -81,14 +93,15 @@ impl QueryMemory {
 
     /// Returns the number of bytes by which a reservation can grow.
     fn available(&self, state: &QueryMemoryState, reservation: &MemoryReservation) -> usize {
-        let free = self.size.saturating_sub(state.spillable + state.fixed);
+        let size = self.size();
+        let free = size.saturating_sub(state.spillable + state.fixed);
         if !spills(reservation.consumer()) {
             return free;
         }
         let (part, whole) = COLLECTED;
-        let collected = self.size / whole * part;
+        let collected = size / whole * part;
         let spillers = state.spillers.max(1);
-        let share = collected.min(self.size.saturating_sub(state.fixed)) / spillers;
+        let share = collected.min(size.saturating_sub(state.fixed)) / spillers;
         let least = collected / spillers / LEAST;
         let beyond = |bytes: usize| bytes.saturating_sub(reservation.size());
         beyond(share).min(free).max(beyond(least))
@@ -133,7 +146,7 @@ impl MemoryPool for QueryMemory {
                 human_readable_size(reservation.size()),
                 human_readable_size(additional),
                 human_readable_size(available),
-                human_readable_size(self.size),
+                human_readable_size(self.size()),
             );
             return Err(DataFusionError::ResourcesExhausted(text));
         }
@@ -147,13 +160,13 @@ impl MemoryPool for QueryMemory {
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        MemoryLimit::Finite(self.size)
+        MemoryLimit::Finite(self.size())
     }
 }
 
 impl fmt::Display for QueryMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.name(), human_readable_size(self.size))
+        write!(f, "{} of {}", self.name(), human_readable_size(self.size()))
     }
 }
 

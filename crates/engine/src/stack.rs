@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::thread;
 
+use arrow_schema::SchemaRef;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -23,6 +24,7 @@ use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::EngineError;
+use crate::plan::external;
 
 /// Bytes of the largest stack.
 const LARGEST: usize = 256 << 20;
@@ -103,7 +105,7 @@ pub(crate) fn execute(
 ) -> Result<SendableRecordBatchStream, EngineError> {
     match depth(&plan)? {
         levels if levels <= SHALLOW => Ok(execute_stream(plan, context)?),
-        levels if levels <= DEEPEST => execute_on_large_stacks(plan, context),
+        levels if levels <= DEEPEST => on_large_stacks(plan.schema(), || execute_stream(plan, context)),
         _ => Err(EngineError::TooDeep {
             what: "the plan of the query",
             limit: DEEPEST,
@@ -112,14 +114,33 @@ pub(crate) fn execute(
     }
 }
 
-fn execute_on_large_stacks(
-    plan: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
+/// Starts a partition of a part of a plan whose rows another thread takes, on threads as [`execute`] does.
+///
+/// # Errors
+/// It cannot be started.
+pub(crate) fn execute_partition(
+    plan: &Arc<dyn ExecutionPlan>,
+    partition: usize,
+    context: &Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
+    match depth(plan)? <= SHALLOW {
+        true => plan.execute(partition, Arc::clone(context)),
+        false => {
+            let (part, context) = (Arc::clone(plan), Arc::clone(context));
+            let start = move || part.execute(partition, context);
+            on_large_stacks(plan.schema(), start).map_err(external)
+        }
+    }
+}
+
+fn on_large_stacks(
+    schema: SchemaRef,
+    start: impl FnOnce() -> Result<SendableRecordBatchStream> + Send + 'static,
 ) -> Result<SendableRecordBatchStream, EngineError> {
-    let mut builder = RecordBatchReceiverStream::builder(plan.schema(), 1);
+    let mut builder = RecordBatchReceiverStream::builder(schema, 1);
     let sender = builder.tx();
     let run = async move {
-        let mut rows = execute_stream(plan, context)?;
+        let mut rows = start()?;
         while let Some(batch) = rows.next().await {
             let failed = batch.is_err();
             if sender.send(batch).await.is_err() || failed {

@@ -89,7 +89,7 @@ impl JoinSource for Generated<'_> {
 
 #[test]
 fn anonymous_memory_stays_within_the_limit() {
-    keep_little_heap();
+    keep_little_heap(1 << 20);
     let directory = tempfile::tempdir().unwrap();
     for has_text in [false, true] {
         for algorithm in [Algorithm::Hybrid, Algorithm::Grace, Algorithm::NestedLoops] {

@@ -1,20 +1,21 @@
 //! Return of freed heap memory to the system.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
-/// Configures the allocator of the whole process to retain little freed memory from now on: allocations of a
-/// MiB or more get mappings of their own, and threads that start later share one heap. For programs with a
-/// small memory budget; costs some page faults. Does nothing where the C library is not glibc.
-pub fn keep_little_heap() {
+/// Configures the allocator of the whole process to retain at most about `bytes` of freed memory from now on:
+/// allocations of a MiB or more get mappings of their own, and threads that start later share one heap. For
+/// programs with a small memory budget; costs some page faults. Does nothing where the C library is not glibc.
+pub fn keep_little_heap(bytes: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const TRIM_THRESHOLD: i32 = -1;
         const MMAP_THRESHOLD: i32 = -3;
         const ARENA_MAX: i32 = -8;
-        const BYTES: i32 = 1 << 20;
+        const MAPPED: i32 = 1 << 20;
+        let kept = i32::try_from(bytes).unwrap_or(i32::MAX);
         unsafe extern "C" {
             fn mallopt(parameter: i32, value: i32) -> i32;
         }
-        for (parameter, value) in [(TRIM_THRESHOLD, BYTES), (MMAP_THRESHOLD, BYTES), (ARENA_MAX, 1)] {
+        for (parameter, value) in [(TRIM_THRESHOLD, kept), (MMAP_THRESHOLD, MAPPED), (ARENA_MAX, 1)] {
             // SAFETY: glibc's function of this signature and these parameters of <malloc.h>; it changes what
             // later calls of `malloc` and `free` do, not what was allocated.
             unsafe { mallopt(parameter, value) };

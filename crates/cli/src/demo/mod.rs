@@ -70,7 +70,7 @@ fn run(args: &DemoArgs, directory: &Path) -> Result<(), CliError> {
     }
     let options = opening::options(&args.open, false);
     let database = Database::create(&pool, &options)?;
-    interrupt::exit_when_late(database.spill_directories());
+    interrupt::exit_when_late();
     let threads = args
         .open
         .threads

@@ -50,17 +50,12 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
             return Err(error);
         }
     };
-    let spilled = opened.database.spill_directories();
     let result = run_all(&runtime, opened.database.clone(), args, script);
     if result.is_err() && !args.create {
         opened.discard_if_empty();
     }
     // A query that was interrupted may still be at work on other threads: do not wait for it.
     runtime.shutdown_background();
-    // Threads that have not ended yet keep the directories, and the end of the process does not remove them.
-    for directory in spilled() {
-        let _ = fs::remove_dir_all(directory);
-    }
     result
 }
 
@@ -80,7 +75,7 @@ fn run_all(
         repeat: args.repeat,
     };
     if script.is_some() || !io::stdin().is_terminal() {
-        interrupt::exit_when_late(session.database.spill_directories());
+        interrupt::exit_when_late();
     }
     match script {
         Some(statements) => statements

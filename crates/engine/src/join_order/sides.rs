@@ -17,6 +17,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use super::pushdown::PushdownOfUniqueNames;
 use crate::config::SessionSettings;
+use crate::spill_join::SpillingJoinRule;
 
 /// Share of the rows that a filter above a scan is assumed to keep.
 const FILTERED: f64 = 0.25;
@@ -38,6 +39,10 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
             *rule = Arc::new(pushdown);
         }
     }
+    let chosen = rules
+        .iter()
+        .position(|rule| rule.name() == JoinSelection::new().name());
+    rules.insert(chosen.map_or(0, |at| at + 1), Arc::new(SpillingJoinRule));
     rules
 }
 

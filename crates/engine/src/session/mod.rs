@@ -43,7 +43,6 @@ use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::{AFTER_LARGE, give_back};
 use crate::stores::OpenStores;
-use crate::threads::MOST_THREADS;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
 
 /// Number of keys of a join's build side up to which scans of the other side get them as a list.
@@ -76,6 +75,8 @@ impl DatabaseSession {
             .with_option_extension(SessionSettings {
                 compaction: engine.options.compaction,
                 dram_budget: engine.dram_budget(),
+                memory: engine.budget().bytes() as u64,
+                query_memory: Some(Arc::clone(&engine.query_memory)),
                 lock_wait: LockWait(engine.lock_wait()),
                 ..SessionSettings::default()
             });
@@ -83,9 +84,9 @@ impl DatabaseSession {
         let unit = emulated.map_or_else(|| engine.pool.kind().unit(), |spec| spec.profile.unit);
         config = config
             .with_extension(Arc::clone(&engine.threads))
-            .with_extension(Arc::new(MediumUnit(unit)));
-        let threads = engine.options.threads.unwrap_or(config.target_partitions());
-        config = engine.budget().configure(config, threads.clamp(1, MOST_THREADS));
+            .with_extension(Arc::new(MediumUnit(unit)))
+            .with_extension(Arc::clone(&engine.spill_files));
+        config = engine.budget().configure(config, engine.query_threads());
         semantics::configure(config.options_mut());
         // Scans translate lists of keys to codes, which is cheaper than to look each row up in the hash
         // table.

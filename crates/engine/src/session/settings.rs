@@ -8,9 +8,13 @@ use datafusion::sql::parser::Statement as Parsed;
 use super::DatabaseSession;
 use crate::EngineError;
 use crate::compaction_thread::set_compaction;
-use crate::config::{IndexMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit};
+use crate::config::{
+    IndexMode, LockWait, SessionSettings, SpillingMode, SwitchSetting, VerifySetting, write_limit,
+};
 use crate::context::EngineContext;
+use crate::memory::MemoryBudget;
 use crate::scrub_thread::set_scrub;
+use crate::size::exact;
 use crate::threads::MOST_THREADS;
 
 /// Prefix of the engine's own settings.
@@ -18,7 +22,7 @@ const PREFIX: &str = "halocline.";
 
 /// Settings of DataFusion that a session cannot change, and what to do instead: they have no effect here, or
 /// would change what statements mean or lose the order of their rows.
-const FIXED: [(&str, &str); 4] = [
+const FIXED: [(&str, &str); 7] = [
     (
         "datafusion.sql_parser.dialect",
         "statements are read in DataFusion's generic dialect",
@@ -34,6 +38,18 @@ const FIXED: [(&str, &str); 4] = [
     (
         "datafusion.optimizer.enable_piecewise_merge_join",
         "its plans lose the order that ORDER BY asks for",
+    ),
+    (
+        "datafusion.runtime.memory_limit",
+        "SET halocline.memory, for the database",
+    ),
+    (
+        "datafusion.runtime.temp_directory",
+        "name the directory when the database is opened",
+    ),
+    (
+        "datafusion.runtime.max_temp_directory_size",
+        "temporary files end where their file system is full",
     ),
 ];
 
@@ -110,6 +126,12 @@ impl DatabaseSession {
             "compaction" => set_compaction(engine, settings.compaction),
             "verify" => engine.pool.set_verify_mode(settings.verify.0),
             "scrub" => set_scrub(engine, settings.scrub),
+            "memory" => {
+                engine.set_memory(usize::try_from(settings.memory).unwrap_or(usize::MAX));
+                let config = self.context.state().config().clone();
+                let config = engine.budget().configure(config, engine.query_threads());
+                *self.context.state_ref().write().config_mut() = config;
+            }
             "dram_budget" => {
                 let (engine, limit) = (Arc::clone(engine), settings.dram_budget);
                 // Placed indexes are placed anew within the budget, which may take a while.
@@ -141,7 +163,9 @@ fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
         "compaction" => engine.options.compaction.to_string(),
         "verify" => VerifySetting::default().to_string(),
         "scrub" => "off".into(),
+        "memory" => exact(MemoryBudget::new(engine.options.memory).bytes() as u64),
         "dram_budget" => write_limit(engine.default_dram_budget()),
+        "spilling_join" => SpillingMode::default().to_string(),
         "lock_wait" => LockWait(engine.lock_wait()).to_string(),
         // Setting it fails with an error that lists the settings there are.
         _ => String::new(),

@@ -106,6 +106,7 @@ async fn vary(db: &Database, rng: &mut StdRng) {
             pick(rng, &["8192", "0", "20"])
         ),
         format!("halocline.index = {}", pick(rng, &["off", "auto", "force"])),
+        format!("halocline.spilling_join = {}", pick(rng, &["off", "force"])),
     ] {
         run(db, &format!("SET {setting}")).await;
     }

@@ -41,6 +41,7 @@ mod providers;
 mod random;
 mod reference;
 mod scans;
+mod spilling_join;
 mod star;
 mod star_random;
 mod statements;

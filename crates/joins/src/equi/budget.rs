@@ -1,15 +1,41 @@
 //! The memory that joins share.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that a budget takes from its source at a time.
+const STEP: usize = 1 << 20;
+
+/// Memory that a budget shares with other work, such as the memory pool of a query engine.
+pub trait MemorySource: Send + Sync {
+    /// Takes `bytes`, and returns true, if they are left.
+    fn try_take(&self, bytes: usize) -> bool;
+
+    /// Takes `bytes` even if they are not left.
+    fn force(&self, bytes: usize);
+
+    /// Gives `bytes` back.
+    fn give_back(&self, bytes: usize);
+
+    /// Returns the bytes that are left.
+    fn available(&self) -> usize;
+}
 
 /// A number of bytes that all holders share. Whatever a join allocates in proportion to its data counts:
 /// collected rows, hash tables, filters, buffers of partitions.
-#[derive(Debug)]
 pub struct JoinBudget {
     limit: usize,
-    used: AtomicUsize,
-    peak: AtomicUsize,
+    source: Option<Box<dyn MemorySource>>,
+    state: Mutex<BudgetState>,
+}
+
+/// Invariant: a budget with a source has taken at least the bytes in use from it.
+#[derive(Debug, Default)]
+struct BudgetState {
+    used: usize,
+    peak: usize,
+    /// Bytes taken from the source.
+    taken: usize,
 }
 
 impl JoinBudget {
@@ -17,9 +43,23 @@ impl JoinBudget {
     pub fn new(limit: usize) -> Arc<JoinBudget> {
         Arc::new(JoinBudget {
             limit,
-            used: AtomicUsize::new(0),
-            peak: AtomicUsize::new(0),
+            source: None,
+            state: Mutex::default(),
         })
+    }
+
+    /// Creates a budget of at most `limit` bytes, which are taken from a source when they are needed, and
+    /// given back with the budget at the latest.
+    pub fn from_source(limit: usize, source: impl MemorySource + 'static) -> Arc<JoinBudget> {
+        Arc::new(JoinBudget {
+            limit,
+            source: Some(Box::new(source)),
+            state: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the limit in bytes.
@@ -29,42 +69,94 @@ impl JoinBudget {
 
     /// Returns the bytes in use.
     pub fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+        self.state().used
     }
 
     /// Returns the largest number of bytes that were in use at a time.
     pub fn peak(&self) -> usize {
-        self.peak.load(Ordering::Relaxed)
+        self.state().peak
     }
 
     /// Returns the bytes that are not in use.
     pub fn available(&self) -> usize {
-        self.limit.saturating_sub(self.used())
+        let state = self.state();
+        let left = self.limit.saturating_sub(state.used);
+        match &self.source {
+            None => left,
+            Some(source) => left.min(state.taken.saturating_sub(state.used) + source.available()),
+        }
     }
 
     /// Takes `bytes` if they are left.
     pub(super) fn try_take(self: &Arc<Self>, bytes: usize) -> Option<BudgetShare> {
-        let grow = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
-        let used = self
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow)
-            .ok()?;
-        self.peak.fetch_max(used + bytes, Ordering::Relaxed);
-        Some(self.reservation(bytes))
+        let mut state = self.state();
+        let used = state.used.checked_add(bytes).filter(|used| *used <= self.limit)?;
+        if let Some(source) = &self.source
+            && used > state.taken
+        {
+            let missing = used - state.taken;
+            let more = missing.max(STEP);
+            state.taken += match () {
+                () if source.try_take(more) => more,
+                () if more > missing && source.try_take(missing) => missing,
+                () => return None,
+            };
+        }
+        state.used = used;
+        state.peak = state.peak.max(used);
+        Some(self.share(bytes))
     }
 
     /// Takes `bytes` even beyond the limit: for working memory without which a join cannot make progress.
     pub(super) fn force(self: &Arc<Self>, bytes: usize) -> BudgetShare {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(used, Ordering::Relaxed);
-        self.reservation(bytes)
+        let mut state = self.state();
+        state.used += bytes;
+        state.peak = state.peak.max(state.used);
+        if let Some(source) = &self.source
+            && state.used > state.taken
+        {
+            source.force(state.used - state.taken);
+            state.taken = state.used;
+        }
+        self.share(bytes)
     }
 
-    fn reservation(self: &Arc<Self>, bytes: usize) -> BudgetShare {
+    fn give_back(&self, bytes: usize) {
+        let mut state = self.state();
+        state.used -= bytes;
+        if let Some(source) = &self.source {
+            let spare = state.taken - state.used;
+            // A little is kept, as most of what is given back is taken again soon.
+            if spare > 4 * STEP {
+                source.give_back(spare - STEP);
+                state.taken = state.used + STEP;
+            }
+        }
+    }
+
+    fn share(self: &Arc<Self>, bytes: usize) -> BudgetShare {
         BudgetShare {
             budget: Arc::clone(self),
             bytes,
         }
+    }
+}
+
+impl Drop for JoinBudget {
+    fn drop(&mut self) {
+        let taken = self.state().taken;
+        if let Some(source) = &self.source {
+            source.give_back(taken);
+        }
+    }
+}
+
+impl fmt::Debug for JoinBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinBudget")
+            .field("limit", &self.limit)
+            .field("state", &*self.state())
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,7 +171,7 @@ impl BudgetShare {
     /// Gives back all but `bytes`.
     pub(super) fn shrink(&mut self, bytes: usize) {
         let spare = self.bytes.saturating_sub(bytes);
-        self.budget.used.fetch_sub(spare, Ordering::Relaxed);
+        self.budget.give_back(spare);
         self.bytes -= spare;
     }
 
@@ -97,12 +189,14 @@ impl BudgetShare {
 
 impl Drop for BudgetShare {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.give_back(self.bytes);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -119,5 +213,49 @@ mod tests {
         assert_eq!((first.bytes(), budget.available()), (100, 0));
         drop(first);
         assert_eq!((budget.used(), budget.peak()), (0, 130));
+    }
+
+    /// A pool of 16 MiB.
+    #[derive(Default)]
+    struct Shared(AtomicUsize);
+
+    impl MemorySource for Arc<Shared> {
+        fn try_take(&self, bytes: usize) -> bool {
+            let fits = bytes <= self.available();
+            if fits {
+                self.force(bytes);
+            }
+            fits
+        }
+
+        fn force(&self, bytes: usize) {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+        }
+
+        fn give_back(&self, bytes: usize) {
+            self.0.fetch_sub(bytes, Ordering::Relaxed);
+        }
+
+        fn available(&self) -> usize {
+            (16 * STEP).saturating_sub(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    #[test]
+    fn bytes_are_taken_from_a_source_and_given_back() {
+        let shared = Arc::new(Shared::default());
+        let taken = || shared.0.load(Ordering::Relaxed);
+        let budget = JoinBudget::from_source(32 * STEP, Arc::clone(&shared));
+        assert_eq!((budget.available(), taken()), (16 * STEP, 0));
+        let few = budget.try_take(10).unwrap();
+        assert_eq!((budget.available(), taken()), (16 * STEP - 10, STEP));
+        let most = budget.try_take(16 * STEP - 10).unwrap();
+        assert!(budget.try_take(1).is_none());
+        let forced = budget.force(STEP);
+        assert_eq!((budget.used(), taken()), (17 * STEP, 17 * STEP));
+        drop((most, forced));
+        assert_eq!((budget.used(), taken()), (10, 10 + STEP));
+        drop((few, budget));
+        assert_eq!(taken(), 0);
     }
 }

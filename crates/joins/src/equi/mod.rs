@@ -74,7 +74,7 @@ mod values;
 mod workers;
 
 pub use array::{ArrayRows, DenseKeyMap, RandomRows, TableRows};
-pub use budget::JoinBudget;
+pub use budget::{JoinBudget, MemorySource};
 pub use join::{Algorithm, EquiJoin, JoinContext, OUTPUT_ROWS, PairFilter, Residual, RowSink};
 pub use kind::JoinKind;
 pub use source::{BatchSource, EachBatch, JoinSource, TableSource};

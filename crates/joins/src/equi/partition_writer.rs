@@ -1,4 +1,8 @@
 //! The buffers through which a thread adds rows to partitions.
+//!
+//! The first buffer of a partition is small, and each one twice as large as the one before, up to the size that
+//! the partitions were planned with: a build side may be smaller than was expected. What is spilled is written
+//! in buffers of full size.
 
 use halocline_media::HugeVec;
 
@@ -11,6 +15,8 @@ use crate::JoinResult;
 pub(super) struct PartitionWriter<'w, 'p> {
     partitions: &'w Partitions<'p>,
     open: Vec<Option<RowChunk>>,
+    /// Rows of the next buffer of each partition.
+    next: Vec<usize>,
     scratch: Vec<u8>,
 }
 
@@ -19,6 +25,7 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
         PartitionWriter {
             partitions,
             open: (0..partitions.sizing.parts).map(|_| None).collect(),
+            next: vec![partitions.sizing.first_rows(partitions.layout.row_bytes()); partitions.sizing.parts],
             scratch: Vec::new(),
         }
     }
@@ -32,11 +39,10 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
         let (stride, parts) = (layout.stride, self.partitions.sizing.parts);
         let rows = block.words.chunks_exact(stride).zip(&block.hashes);
         if layout.spans.is_empty() {
-            let full = self.partitions.sizing.chunk_rows * stride;
             for (row, hash) in rows {
                 let part = level.part(*hash, parts);
                 match &mut self.open[part] {
-                    Some(chunk) if chunk.words.len() < full => push_row(&mut chunk.words, row),
+                    Some(chunk) if chunk.words.len() < chunk.room => push_row(&mut chunk.words, row),
                     _ => push_row(&mut self.renew(part, 0)?.words, row),
                 }
             }
@@ -52,9 +58,8 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
     fn push_values(&mut self, part: usize, row: &[u64], bytes: &[u8]) -> JoinResult<()> {
         let layout = self.partitions.layout;
         let needed: usize = layout.spans.iter().map(|&word| Span(row[word]).len()).sum();
-        let full = self.partitions.sizing.chunk_rows * layout.stride;
         let has_room = self.open[part].as_ref().is_some_and(|chunk| {
-            chunk.words.len() < full && chunk.bytes.len() + needed <= chunk.bytes.capacity()
+            chunk.words.len() < chunk.room && chunk.bytes.len() + needed <= chunk.bytes.capacity()
         });
         let chunk = match &mut self.open[part] {
             Some(chunk) if has_room => chunk,
@@ -74,11 +79,12 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
     #[cold]
     fn renew(&mut self, part: usize, value_bytes: usize) -> JoinResult<&mut RowChunk> {
         self.partitions.plan.workers.check()?;
+        let full = self.partitions.sizing.chunk_rows * self.partitions.layout.stride;
         let mut chunk = match self.close(part)? {
-            Some(chunk) if chunk.bytes.capacity() >= value_bytes => chunk,
+            Some(chunk) if chunk.room == full && chunk.bytes.capacity() >= value_bytes => chunk,
             unfit => {
                 drop(unfit);
-                self.allocate(value_bytes)?
+                self.allocate(part, value_bytes)?
             }
         };
         chunk.words.clear();
@@ -86,9 +92,14 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
         Ok(self.open[part].insert(chunk))
     }
 
-    fn allocate(&mut self, value_bytes: usize) -> JoinResult<RowChunk> {
+    fn allocate(&mut self, part: usize, value_bytes: usize) -> JoinResult<RowChunk> {
         let partitions = self.partitions;
-        let (layout, rows) = (partitions.layout, partitions.sizing.chunk_rows);
+        let (layout, full) = (partitions.layout, partitions.sizing.chunk_rows);
+        let rows = match partitions.is_spilled(part) {
+            true => full,
+            false => self.next[part],
+        };
+        self.next[part] = (rows * 2).min(full);
         let values = match layout.spans.is_empty() {
             true => 0,
             false => (rows * layout.row_bytes()).max(value_bytes),
@@ -115,6 +126,7 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
         let memory = memory.unwrap_or_else(|| budget.force(bytes));
         Ok(RowChunk {
             words: HugeVec::with_capacity(rows * layout.stride)?,
+            room: rows * layout.stride,
             bytes: HugeVec::with_capacity(values)?,
             memory,
         })

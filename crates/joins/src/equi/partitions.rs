@@ -37,6 +37,8 @@ const FILTER_SHARE: usize = 16;
 /// Some rows in DRAM.
 pub(super) struct RowChunk {
     pub(super) words: HugeVec<u64>,
+    /// Words that it was made for.
+    pub(super) room: usize,
     pub(super) bytes: HugeVec<u8>,
     pub(super) memory: BudgetShare,
 }

@@ -27,6 +27,9 @@ const MOST_PARTS: usize = 1024;
 /// Most partitions if some are spilled, so that buffers stay large.
 const MOST_SPILLED: usize = 512;
 
+/// Most partitions if nothing is known of the build side, which then is small more often than not.
+const MOST_UNKNOWN: usize = 128;
+
 /// Number of partitions and rows of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizing {
@@ -35,6 +38,11 @@ pub(super) struct Sizing {
 }
 
 impl Sizing {
+    /// Returns the rows of the first buffer of a partition.
+    pub(super) fn first_rows(&self, row_bytes: usize) -> usize {
+        (LEAST_CHUNK / row_bytes).clamp(1, self.chunk_rows)
+    }
+
     /// Chooses for a memory limit, a number of threads, bytes of a row in a buffer, and the estimated bytes
     /// of the hash table (`None` if unknown).
     ///
@@ -52,7 +60,7 @@ impl Sizing {
                     .next_power_of_two()
                     .clamp(32, MOST_SPILLED)
             }
-            None => (limit / UNKNOWN_PART).next_power_of_two().clamp(32, MOST_SPILLED),
+            None => (limit / UNKNOWN_PART).next_power_of_two().clamp(32, MOST_UNKNOWN),
         };
         let table = table.unwrap_or(limit);
         let most = limit / (4 * threads * LEAST_CHUNK);

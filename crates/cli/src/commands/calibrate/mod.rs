@@ -61,7 +61,7 @@ fn measure(args: &CalibrateArgs) -> Result<Profile, CliError> {
     options.threads = args.threads.unwrap_or(options.threads);
     let guard = Guard::new();
     // A system call on a slow device may take long, and nothing is left whenever the process ends.
-    interrupt::exit_when_late(Vec::new);
+    interrupt::exit_when_late();
     let bar = progress::steps(0);
     let measured = halocline_media::calibrate(&args.target, &options, guard.requested(), &mut |step| {
         bar.set_length(step.total as u64);

@@ -23,6 +23,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 
+use crate::spill_join::SpillingJoin;
+
 /// For each column of a node, the expression over the columns of a child that it is; none for a column that
 /// is no function of one row of the child.
 pub(in crate::plan) type Sources = Vec<Option<Arc<dyn PhysicalExpr>>>;
@@ -35,7 +37,7 @@ pub(in crate::plan) fn sources(node: &Arc<dyn ExecutionPlan>, child: usize) -> O
         return None;
     }
     let width = node.schema().fields().len();
-    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+    if let Some(join) = hash_join(node) {
         return of_join(join, child);
     }
     if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
@@ -72,6 +74,12 @@ pub(in crate::plan) fn sources(node: &Arc<dyn ExecutionPlan>, child: usize) -> O
         || node.is::<UnionExec>()
         || node.is::<InterleaveExec>();
     passes_rows.then(|| columns_of(node.children()[child]))
+}
+
+/// Returns the description of a hash join, whichever it is.
+pub(super) fn hash_join(node: &Arc<dyn ExecutionPlan>) -> Option<&HashJoinExec> {
+    let spilling = || node.downcast_ref().map(SpillingJoin::description);
+    node.downcast_ref().or_else(spilling)
 }
 
 /// Returns each column of a plan as an expression on its output.

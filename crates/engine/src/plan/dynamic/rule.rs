@@ -12,20 +12,21 @@ use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, 
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::joins::PartitionMode;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, Partitioning, replace_children_if_necessary,
 };
 
 use super::build_keys::{BuildKeys, BuildKeysExec};
-use super::columns::{Sources, sources};
+use super::columns::{Sources, hash_join, sources};
 use super::filters::DynamicFilters;
 use super::key_filter::KeyFilter;
 use crate::config::SessionSettings;
 use crate::plan::late::TopRowsExec;
 use crate::plan::leaf::LeafExec;
 use crate::plan::scan_node::PoolScan;
+use crate::spill_join::SpillingJoin;
 use crate::star::StarExec;
 
 /// A dynamic filter on its way to a scan.
@@ -128,7 +129,7 @@ fn push(
 /// Returns a hash join with a dynamic filter, if it may have one. DataFusion adds it to most joins, but not
 /// where the names of columns below are not unique.
 fn with_filter(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-    let Some(join) = plan.downcast_ref::<HashJoinExec>() else {
+    let Some(join) = hash_join(&plan) else {
         return Ok(plan);
     };
     let routed = |side: &Arc<dyn ExecutionPlan>| match side.output_partitioning() {
@@ -148,16 +149,18 @@ fn with_filter(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<A
     }
     let keys = join.on().iter().map(|(_, right)| Arc::clone(right)).collect();
     let filter = Arc::new(DynamicFilterPhysicalExpr::new(keys, lit(true)));
-    Ok(Arc::new(
-        join.builder().build()?.with_dynamic_filter_expr(filter)?,
-    ))
+    let join = join.builder().build()?.with_dynamic_filter_expr(filter)?;
+    Ok(match plan.downcast_ref::<SpillingJoin>() {
+        Some(spilling) => Arc::new(spilling.with_description(join)),
+        None => Arc::new(join),
+    })
 }
 
 /// Returns the filter that a node sets while it runs, and the number of the child whose rows it is for.
 fn produced(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Option<(usize, Filter)> {
     let options = &config.optimizer;
     let mut keys = None;
-    let (child, order, is_enabled) = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+    let (child, order, is_enabled) = if let Some(join) = hash_join(plan) {
         // A NULL among the keys of the build side is not collected.
         keys =
             (join.null_equality() == NullEquality::NullEqualsNothing).then(|| Arc::new(BuildKeys::of(join)));

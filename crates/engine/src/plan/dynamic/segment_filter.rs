@@ -78,7 +78,14 @@ impl SegmentFilter {
                 .iter()
                 .find(|(of, _)| *of == output)
                 .map(|(_, values)| &values[..]);
-            if !possible.are_exact && !filter.add_keys(values, outputs.len(), segment, (column, space)) {
+            let exact = possible.are_exact;
+            // Bounds that say all about the predicate say little about the keys.
+            let is_wide = matches!(possible.codes, CodePredicate::Range { .. } | CodePredicate::Any);
+            let added = (!exact || is_wide) && filter.add_keys(values, segment, (column, space));
+            if added && !exact {
+                // Of a key of several columns, each is tested, and then all together.
+                filter.by_rows |= outputs.len() > 1;
+            } else if !exact {
                 filter.add_inexact(predicate, outputs, field, segment, (column, space), &possible);
             }
             match possible.codes {
@@ -90,20 +97,16 @@ impl SegmentFilter {
         filter
     }
 
-    /// Adds the codes of a join's keys in a column, one of `columns`; returns false if they are not known, or
-    /// have no codes.
+    /// Adds the codes of a join's keys in a column; returns false if they are not known, or have no codes.
     fn add_keys(
         &mut self,
         values: Option<&[ArrayRef]>,
-        columns: usize,
         segment: &Segment,
         (column, space): (usize, &CodeSpace),
     ) -> bool {
         let Some(passing) = values.and_then(|values| codes_of_keys(values, segment.rows(), space)) else {
             return false;
         };
-        // Of a key of several columns, each is tested, and then all together.
-        self.by_rows |= columns > 1;
         match u64::from(passing.count()) {
             0 => self.excludes_all = true,
             // Nearly all pass.
