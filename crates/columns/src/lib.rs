@@ -55,6 +55,7 @@ pub use format::meta::uid_of_version_1;
 pub use format::wide::holds_wide_decimals;
 pub use kernel::{BlockMask, Code, rows_in};
 pub use options::{TableEncoding, TableOptions, TableStats};
+pub use read::ahead::{ColumnResidency, ScanAhead, SegmentReads, column_residency};
 pub use read::bitset::Bitset;
 pub use read::codes::{BLOCK_ROWS, ChunkInfo, CodeReader};
 pub use read::column::Column;

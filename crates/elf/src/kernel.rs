@@ -502,6 +502,7 @@ mod tests {
                 counts: None,
                 from: &[header.root as usize],
                 depth: 0,
+                reads_ahead: true,
             })
             .unwrap();
             Select {
@@ -511,6 +512,7 @@ mod tests {
                 counts: None,
                 from: &[header.root as usize],
                 depth: 0,
+                reads_ahead: false,
             }
             .run::<Portable>()
             .unwrap();

@@ -9,7 +9,7 @@
 
 use crate::header::ElfHeader;
 use crate::packed::node::PackedTree;
-use crate::packed::select::SplitSelect;
+use crate::packed::select::{Select, SplitSelect};
 use crate::place::strategy::QueryKind;
 use crate::plan::{Plan, Test};
 use crate::sink::CollectSink;
@@ -46,6 +46,7 @@ struct ParallelSelect<'a, B> {
     image: Option<&'a Image>,
     counts: Option<&'a AgedCounts>,
     plan: &'a Plan,
+    reads_ahead: bool,
 }
 
 impl<B: Bytes> Selection<'_, B> {
@@ -89,6 +90,7 @@ impl<B: Bytes> Selection<'_, B> {
                 image,
                 counts,
                 plan,
+                reads_ahead: self.reads_ahead(),
             };
             match elf.layout() {
                 Layout::Packed => searched.packed(tids),
@@ -165,14 +167,14 @@ impl<B: Bytes> ParallelSelect<'_, B> {
             sink: &mut sink,
             counts: self.counts,
             subtrees: SUBTREES * threads,
+            reads_ahead: self.reads_ahead,
         };
         let Some(subtrees) = self.elf.dispatch_packed(split)? else {
             // One level has too many lists for a shared frontier: they are searched by one thread.
             tids.truncate(before);
             let mut sink = CollectSink::new(tids, rows);
             let from = [self.header.root as usize];
-            self.elf
-                .select_packed(tree, self.plan, &mut sink, self.counts, &from, 0)?;
+            self.search(tree, &mut sink, &from, 0)?;
             return sink.finish();
         };
         sink.finish()?;
@@ -180,8 +182,7 @@ impl<B: Bytes> ParallelSelect<'_, B> {
         let search = |lists: &[usize]| -> Result<Vec<Tid>> {
             let mut part = vec![];
             let mut sink = CollectSink::new(&mut part, rows);
-            self.elf
-                .select_packed(tree, self.plan, &mut sink, self.counts, lists, subtrees.depth)?;
+            self.search(tree, &mut sink, lists, subtrees.depth)?;
             sink.finish()?;
             Ok(part)
         };
@@ -189,6 +190,25 @@ impl<B: Bytes> ParallelSelect<'_, B> {
         let parts = parts.collect::<Result<Vec<_>>>()?;
         parts.iter().for_each(|part| tids.extend_from_slice(part));
         Ok(())
+    }
+
+    /// Searches the lists of layout `packed` from some of one dimension on.
+    fn search(
+        &self,
+        tree: PackedTree<'_, B>,
+        sink: &mut CollectSink<'_>,
+        from: &[usize],
+        depth: usize,
+    ) -> Result<()> {
+        self.elf.dispatch_packed(Select {
+            tree,
+            plan: self.plan,
+            sink,
+            counts: self.counts,
+            from,
+            depth,
+            reads_ahead: self.reads_ahead,
+        })
     }
 
     fn published(&self, tids: &mut Vec<Tid>) -> Result<()> {

@@ -1,13 +1,11 @@
 //! Selections on an open index: range and partial matches, and estimates of their cost.
 
 use crate::kernel::{Clustered, WithKernel, dispatch};
-use crate::packed::node::PackedTree;
 use crate::packed::select::Select;
 use crate::place::strategy::QueryKind;
 use crate::plan::Plan;
 use crate::sink::{CollectSink, CountSink, MatchSink, RangeSink, VisitSink};
 use crate::{CodePredicate, Elf, ElfError, Layout, Result, Tid, packed};
-use halocline_cache::AgedCounts;
 use halocline_media::Bytes;
 use roaring::RoaringBitmap;
 use std::ops::Range;
@@ -29,6 +27,7 @@ pub struct Selection<'a, B> {
     elf: &'a Elf<B>,
     /// `None`: no row can match.
     plan: Option<Plan>,
+    reads_ahead: bool,
 }
 
 impl<B: Bytes> Selection<'_, B> {
@@ -38,6 +37,18 @@ impl<B: Bytes> Selection<'_, B> {
 
     pub(crate) fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
+    }
+
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.reads_ahead
+    }
+
+    /// Sets whether the pages of the lists of a level are requested before the first of them is read, for an
+    /// index in a file of which a part is not in memory: a read on first touch is one at a time, and brings some
+    /// MiB around the page. False by default. Layout `packed` only.
+    #[must_use]
+    pub fn with_read_ahead(self, reads_ahead: bool) -> Self {
+        Self { reads_ahead, ..self }
     }
 
     fn run<S: MatchSink>(&self, sink: &mut S) -> Result<()> {
@@ -52,7 +63,15 @@ impl<B: Bytes> Selection<'_, B> {
             elf.with_copies_of_now(QueryKind::Select, 1, |header, image, counts| match elf.layout() {
                 Layout::Packed => {
                     let tree = elf.tree_in(header, image);
-                    elf.select_packed(tree, plan, sink, counts, &[header.root as usize], 0)
+                    elf.dispatch_packed(Select {
+                        tree,
+                        plan,
+                        sink,
+                        counts,
+                        from: &[header.root as usize],
+                        depth: 0,
+                        reads_ahead: self.reads_ahead,
+                    })
                 }
                 Layout::Published => elf.lists_in(header, image).select(plan, sink, counts),
             });
@@ -160,7 +179,11 @@ impl<B: Bytes> Elf<B> {
         if self.layout() == Layout::Published {
             plan = plan.and_then(|plan| self.lists().translate(&plan));
         }
-        Ok(Selection { elf: self, plan })
+        Ok(Selection {
+            elf: self,
+            plan,
+            reads_ahead: false,
+        })
     }
 
     /// Returns the tests of all depths; `None` if no row can match.
@@ -176,26 +199,6 @@ impl<B: Bytes> Elf<B> {
             None => Plan::new(predicates, geometry),
             Some(buckets) => Plan::new(&buckets.predicates(predicates), geometry),
         }
-    }
-
-    /// Searches the lists of layout `packed` from some of one dimension on.
-    pub(crate) fn select_packed<S: MatchSink>(
-        &self,
-        tree: PackedTree<'_, B>,
-        plan: &Plan,
-        sink: &mut S,
-        counts: Option<&AgedCounts>,
-        from: &[usize],
-        depth: usize,
-    ) -> Result<()> {
-        self.dispatch_packed(Select {
-            tree,
-            plan,
-            sink,
-            counts,
-            from,
-            depth,
-        })
     }
 
     /// Runs a search that is compiled for both kinds of records.

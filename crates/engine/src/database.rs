@@ -35,6 +35,7 @@ use crate::statement::{
     insert_keyed_batch, place_now, rebuild, set_placement,
 };
 use crate::stores::OpenStores;
+use crate::tiers::PoolMemory;
 use crate::tuning::Tuning;
 use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
 
@@ -190,7 +191,9 @@ impl Database {
             keep_little_heap((bytes / KEPT).max(1 << 20));
         }
         let medium = medium_of(pool.kind(), options.medium.as_ref());
-        let placements = Arc::new(Placements::new(u64::MAX, medium, index_options(options)));
+        let memory = PoolMemory::of(&pool, options);
+        let placements = Placements::new(memory, u64::MAX, medium, index_options(options));
+        let placements = Arc::new(placements);
         let stores = Arc::new(OpenStores::new(&pool));
         let budget = MemoryBudget::new(options.memory);
         let query_memory = Arc::new(QueryMemory::new(budget.of_queries()));

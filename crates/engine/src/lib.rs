@@ -58,6 +58,7 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod tiers;
 mod transaction;
 mod trees;
 mod tuning;

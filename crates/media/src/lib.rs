@@ -43,12 +43,15 @@ mod medium;
 mod observer;
 mod ram;
 mod region;
+mod residency;
+#[cfg(test)]
+mod testing;
 mod trace;
 mod tracked;
 mod trim;
 mod words;
 
-pub use ahead::read_ahead;
+pub use ahead::{read_ahead, read_ranges_ahead};
 pub use arena::HugeArena;
 pub use backend::{MediumAccess, MediumBackend};
 pub use boot::boot_id;
@@ -69,6 +72,7 @@ pub use mapped::Mapped;
 pub use medium::Medium;
 pub use observer::AccessObserver;
 pub use ram::ram_bytes;
+pub use residency::{Residency, sample_residency};
 pub use tracked::Tracked;
 pub use trim::{keep_little_heap, trim_heap};
 pub use words::Words;

@@ -370,10 +370,15 @@ impl Column {
         self.keys_chunk(chunk, entry, place)
     }
 
-    /// A chunk of keys or ranks, to fetch some of it ahead: not verified.
-    pub(crate) fn packed_ahead(&self, chunk: usize) -> Result<KeyChunk<'_>> {
-        let entry = self.keys_entry(chunk)?;
-        self.keys_chunk(chunk, entry, self.part_of(chunk, entry)?)
+    /// The bytes of a chunk, not verified; none if its entry is damaged, which is told when it is read.
+    pub(crate) fn stored_chunk(&self, chunk: usize) -> &[u8] {
+        let place = self.entry(chunk).and_then(|entry| self.part_of(chunk, entry));
+        place.ok().flatten().map_or(&[], |(_, bytes)| bytes)
+    }
+
+    /// Returns true if the next read of a row of a chunk reads all of it, to verify it.
+    pub(crate) fn is_unverified(&self, chunk: usize) -> bool {
+        self.verified.chunk(&self.inner.parts.directory, chunk).is_some()
     }
 
     fn keys_chunk<'a>(

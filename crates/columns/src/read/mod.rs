@@ -1,5 +1,6 @@
 //! Reads of tables: columns and segments, codes in blocks, selections, strings, and the space of codes.
 
+pub(crate) mod ahead;
 pub(crate) mod bitset;
 pub(crate) mod byte_range;
 pub(crate) mod bytes_array;

@@ -64,7 +64,7 @@ impl Column {
         check_rows(&(0..selection.end()), self.rows())?;
         if selection.len() * BLOCK <= self.rows() {
             let rows: Vec<RowId> = selection.rows().collect();
-            self.read_ahead(&rows);
+            self.read_many_rows_ahead(&rows);
         }
         let wanted = selection.chunks(self.chunk_rows() / BLOCK);
         self.read(
@@ -81,7 +81,7 @@ impl Column {
     pub fn gather(&self, rows: &[RowId]) -> Result<ArrayRef> {
         let end = rows.iter().max().map_or(0, |&row| row as usize + 1);
         check_rows(&(0..end), self.rows())?;
-        self.read_ahead(rows);
+        self.read_many_rows_ahead(rows);
         let size = self.chunk_rows();
         let runs = rows.chunk_by(move |a, b| *a as usize / size == *b as usize / size);
         let wanted = runs.map(|run| {
@@ -89,24 +89,6 @@ impl Column {
             (chunk, Wanted::Rows(run, chunk * size))
         });
         self.read(rows.len(), wanted)
-    }
-
-    /// Lets the pages of far apart rows be read side by side if they are not in memory.
-    fn read_ahead(&self, rows: &[RowId]) {
-        let plain_strings = matches!(self.physical(), Physical::Bytes) && self.code_space().is_none();
-        if plain_strings || rows.len() * BLOCK > self.rows() {
-            return;
-        }
-        halocline_media::read_ahead(rows.len(), |i| {
-            let row = rows[i] as usize;
-            // What is damaged is told when it is read.
-            let chunk = self.packed_ahead(row / self.chunk_rows()).ok();
-            chunk.map_or(&[], |chunk| {
-                let block = row % self.chunk_rows() / BLOCK;
-                let [places, values] = chunk.blocks_bytes(block..block + 1);
-                if values.is_empty() { places } else { values }
-            })
-        });
     }
 
     fn read<'a>(&self, len: usize, wanted: impl Iterator<Item = (usize, Wanted<'a>)>) -> Result<ArrayRef> {

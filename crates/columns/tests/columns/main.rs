@@ -1,5 +1,6 @@
 //! Tables, from batch to batch: round trips, selections, changes, errors, damage and crashes.
 
+mod ahead;
 mod altering;
 mod change_crash;
 mod changes;

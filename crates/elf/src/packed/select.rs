@@ -44,6 +44,10 @@ const FAR: usize = 1 << 16;
 const LATER: u32 = 8;
 /// Leaf lists whose records are in flight.
 const CANDIDATES: usize = 16;
+/// Lists of a level whose pages are requested together if the index may not be in memory.
+const REQUESTED: usize = 1024;
+/// Bytes of a list that are requested: as a rule all of it.
+const OF_LIST: usize = 256;
 
 /// A selection about to run.
 pub(crate) struct Select<'a, 'p, B, S> {
@@ -55,6 +59,8 @@ pub(crate) struct Select<'a, 'p, B, S> {
     /// The lists to start from, all of dimension `depth`.
     pub(crate) from: &'p [usize],
     pub(crate) depth: usize,
+    /// True to request the pages of the lists of a level ahead.
+    pub(crate) reads_ahead: bool,
 }
 
 /// The upper part of a selection: level by level, until there are `subtrees` lists.
@@ -64,6 +70,8 @@ pub(crate) struct SplitSelect<'a, 'p, B, S> {
     pub(crate) sink: &'p mut S,
     pub(crate) counts: Option<&'p AgedCounts>,
     pub(crate) subtrees: usize,
+    /// True to request the pages of the lists of a level ahead.
+    pub(crate) reads_ahead: bool,
 }
 
 /// The lists of one dimension from which a selection continues.
@@ -127,6 +135,7 @@ impl<B: Bytes, S: MatchSink> WithKernel for Select<'_, '_, B, S> {
             sink: self.sink,
             counts: self.counts,
             room: FRONTIER,
+            reads_ahead: self.reads_ahead,
         };
         if depth > self.depth {
             traversal.ask_for_first(depth);
@@ -160,6 +169,7 @@ impl<B: Bytes, S: MatchSink> WithKernel for SplitSelect<'_, '_, B, S> {
             sink: self.sink,
             counts: self.counts,
             room: MOST_SUBTREES,
+            reads_ahead: self.reads_ahead,
         };
         let mut depth = 0;
         while !traversal.frontier.is_empty()
@@ -207,6 +217,7 @@ pub(super) struct LevelTraversal<'a, 'p, B, S> {
     frontier: Vec<usize>,
     /// Most children of one level before they are searched.
     room: usize,
+    reads_ahead: bool,
     /// Candidate records of the current level, which are in flight.
     candidates: Vec<Candidates>,
     /// A sound index has at most `rows` lists per level; in a damaged one, links may form a cycle.
@@ -287,6 +298,17 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
     }
 
+    /// Requests the pages of the lists that follow the next [`REQUESTED`] ones, and at the start of a range also
+    /// those of these, so that the device has work while lists are searched.
+    #[inline(never)]
+    fn request(&self, range: &FrontierRange) {
+        let ahead = |lists: usize| (range.next + lists).min(range.end);
+        let from = if range.next == range.start { 0 } else { REQUESTED };
+        let lists = self.frontier[ahead(from)..ahead(2 * REQUESTED)].iter();
+        let stored: Vec<&[u8]> = lists.map(|list| self.tree.view.stored(*list, OF_LIST)).collect();
+        halocline_media::read_ranges_ahead(&stored);
+    }
+
     fn query(&self, depth: usize) -> LevelQuery<'p> {
         let (between, set) = match self.plan.tests.get(depth) {
             None | Some(Test::Any) => (
@@ -324,6 +346,9 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         let query = self.query(depth);
         while range.next < range.end && self.frontier.len() - range.end < self.room {
             let at = self.frontier[range.next];
+            if self.reads_ahead && (range.next - range.start).is_multiple_of(REQUESTED) {
+                self.request(range);
+            }
             if query.any {
                 self.ask_for_whole(&self.frontier[..range.end], range.next);
             } else if let Some(&ahead) = self.frontier[..range.end].get(range.next + AHEAD) {

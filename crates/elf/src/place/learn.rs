@@ -1,6 +1,7 @@
 //! Training of the caches with queries that are described but not run, as if each had been sampled.
 
 use crate::elf::Elf;
+use crate::packed::select::Select;
 use crate::sink::CountSink;
 use crate::{CodePredicate, Layout, Result};
 use halocline_media::Bytes;
@@ -34,10 +35,15 @@ impl<B: Bytes> Elf<B> {
         }
         let (mut sink, counts) = (CountSink::default(), Some(dynamic.learn()));
         match self.layout() {
-            Layout::Packed => {
-                let (tree, root) = (self.tree_in(&header, None), [header.root as usize]);
-                self.select_packed(tree, &plan, &mut sink, counts, &root, 0)
-            }
+            Layout::Packed => self.dispatch_packed(Select {
+                tree: self.tree_in(&header, None),
+                plan: &plan,
+                sink: &mut sink,
+                counts,
+                from: &[header.root as usize],
+                depth: 0,
+                reads_ahead: false,
+            }),
             Layout::Published => {
                 let lists = self.lists_in(&header, None);
                 match lists.translate(&plan) {

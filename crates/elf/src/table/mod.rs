@@ -17,6 +17,7 @@ mod meta;
 mod place;
 mod placement;
 mod refresh;
+mod residency;
 mod rows;
 mod volatile;
 

@@ -169,7 +169,8 @@ impl CatalogObjects {
         // An unreadable index may belong to any table.
         let on_table = |index: &&OpenIndex| index.table.as_ref().is_none_or(|table| table == name);
         let indexes = self.indexes().iter().filter(on_table).cloned().collect();
-        let open = Arc::new(OpenTable::new(table, indexes));
+        let memory = Arc::clone(self.placements.memory());
+        let open = Arc::new(OpenTable::new(table, indexes, memory));
         Ok(Arc::clone(slot.get_or_init(|| open)))
     }
 

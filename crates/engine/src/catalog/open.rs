@@ -14,6 +14,7 @@ use crate::EngineError;
 use crate::delta::TableDelta;
 use crate::estimate::PlanEstimate;
 use crate::placements::IndexPlacement;
+use crate::tiers::{PoolMemory, TableResidency};
 
 /// A table with its indexes.
 pub(crate) struct OpenTable {
@@ -23,6 +24,10 @@ pub(crate) struct OpenTable {
     pub(crate) indexes: Arc<[OpenIndex]>,
     /// Rows that the log has added.
     pub(crate) delta: Option<Arc<TableDelta>>,
+    /// The memory of the pool.
+    pub(crate) memory: Arc<PoolMemory>,
+    /// How much of the table and its indexes is in memory; versions of one generation share it.
+    pub(crate) residency: Arc<TableResidency>,
     /// Statistics of the segments; versions of one generation share them.
     statistics: Arc<OnceLock<Statistics>>,
 }
@@ -120,10 +125,12 @@ impl std::fmt::Debug for OpenTable {
 }
 
 impl OpenTable {
-    pub(crate) fn new(table: Table, indexes: Arc<[OpenIndex]>) -> Self {
+    pub(crate) fn new(table: Table, indexes: Arc<[OpenIndex]>, memory: Arc<PoolMemory>) -> Self {
         Self {
             table,
             indexes,
+            memory,
+            residency: Arc::default(),
             delta: None,
             statistics: Arc::default(),
         }
@@ -142,6 +149,8 @@ impl OpenTable {
             table,
             indexes: Arc::clone(&self.indexes),
             delta: Some(Arc::clone(delta)),
+            memory: Arc::clone(&self.memory),
+            residency: Arc::clone(&self.residency),
             statistics: Arc::clone(&self.statistics),
         })
     }
@@ -160,8 +169,17 @@ impl OpenTable {
             table: self.table.with_segments(segments.collect::<Result<_, _>>()?),
             indexes: Arc::clone(&self.indexes),
             delta: self.delta.clone(),
+            memory: Arc::clone(&self.memory),
+            residency: Arc::clone(&self.residency),
             statistics: Arc::clone(&self.statistics),
         })
+    }
+
+    /// Returns those of the columns that are not in memory as a whole.
+    pub(crate) fn not_in_memory(&self, mut columns: Vec<usize>) -> Vec<usize> {
+        let share = |column| self.residency.column(&self.memory, &self.table, column);
+        columns.retain(|column| share(*column).resident < 1.0);
+        columns
     }
 
     /// Returns the number of rows that are not deleted.

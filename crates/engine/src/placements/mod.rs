@@ -26,11 +26,14 @@ use halocline_emulator::EmulatedSpec;
 use crate::EngineError;
 use crate::advise::auto::{PlacementAdvisor, PlacementChoice};
 use crate::advise::selections::IndexSelection;
+use crate::tiers::PoolMemory;
 use trees::VolatileTreeStore;
 
 /// The copies of all indexes of a database, by the name of the index.
 #[derive(Debug)]
 pub(crate) struct Placements {
+    /// The memory of the pool that they are copied from.
+    memory: Arc<PoolMemory>,
     budget: DramBudget,
     /// Number of changes of the budget; indexes that were placed before the last one are placed anew.
     epoch: AtomicU64,
@@ -42,15 +45,22 @@ pub(crate) struct Placements {
 }
 
 impl Placements {
-    /// Returns an empty set for a pool on `medium`; volatile indexes are built with `options`.
-    pub(crate) fn new(limit: u64, medium: EmulatedSpec, options: IndexOptions) -> Self {
+    /// Returns an empty set for a pool in `memory`, whose placements are advised for `medium`; volatile indexes
+    /// are built with `options`.
+    pub(crate) fn new(memory: PoolMemory, limit: u64, medium: EmulatedSpec, options: IndexOptions) -> Self {
         Self {
+            memory: Arc::new(memory),
             trees: VolatileTreeStore::new(options),
             budget: DramBudget::new(limit),
             advisor: PlacementAdvisor::new(medium),
             epoch: AtomicU64::new(0),
             kept: Mutex::default(),
         }
+    }
+
+    /// Returns the memory of the pool.
+    pub(crate) fn memory(&self) -> &Arc<PoolMemory> {
+        &self.memory
     }
 
     /// Returns the DRAM budget of all copies.

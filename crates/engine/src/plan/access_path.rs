@@ -1,11 +1,15 @@
 //! The choice between an index and a scan, with the reason for EXPLAIN.
+//!
+//! Costs are those of the CPU, with everything in memory, and the time to read what is not. A scan reads while it
+//! compares; through an index, pages are read before they are used.
 
 use std::sync::Arc;
 
 use halocline_elf::TableIndex;
 
-use super::conditions::{Filters, IndexPushdown, RemainingFilters};
-use super::cost::{self, IndexSelection};
+use super::conditions::{Filters, IndexPushdown};
+use super::expected_reads::ReadModel;
+use super::path_cost::{IndexCandidate, estimated_rows, evaluate, scan_cost, scan_reads};
 use crate::EngineError;
 use crate::catalog::{OpenIndex, OpenTable};
 use crate::config::IndexMode;
@@ -24,6 +28,8 @@ pub(crate) enum AccessPath {
         rows: f64,
         /// The reason for the choice.
         reason: String,
+        /// What it reads.
+        reads: PathReads,
     },
     /// By the scan kernels.
     Scan {
@@ -31,7 +37,31 @@ pub(crate) enum AccessPath {
         rows: f64,
         /// The reason for not using an index.
         reason: String,
+        /// What it reads.
+        reads: PathReads,
     },
+}
+
+/// What an access path reads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PathReads {
+    /// The bytes that each path is expected to read from each tier, for EXPLAIN; empty if there is only DRAM.
+    pub(crate) text: String,
+    /// Columns whose chunks are not all in memory, and are read ahead.
+    pub(crate) ahead: Vec<usize>,
+    /// True if the index or single rows may not be in memory.
+    pub(crate) scattered: bool,
+}
+
+impl PathReads {
+    fn new(model: Option<ReadModel<'_>>, text: String) -> Self {
+        let (ahead, scattered) = model.map_or_else(Default::default, |model| (model.ahead, model.scattered));
+        Self {
+            text,
+            ahead,
+            scattered,
+        }
+    }
 }
 
 /// The request for a scan, apart from its filters.
@@ -54,15 +84,6 @@ pub(super) const SINGLE_ROWS: f64 = 20_000.0;
 /// Number of rows of a segment in a morsel.
 pub(super) const MORSEL_ROWS: usize = 65_536;
 
-/// An index that can answer some of the filters, with its estimates.
-pub(super) struct IndexCandidate {
-    pub(super) number: usize,
-    index: Arc<TableIndex>,
-    pushdown: IndexPushdown,
-    rows: f64,
-    pub(super) cost: f64,
-}
-
 /// Chooses the access path with the lowest estimated cost, within what `halocline.index` allows.
 ///
 /// # Errors
@@ -76,9 +97,12 @@ pub(crate) fn choose_access_path(
     let scan_filters = filters.remaining(&vec![false; filters.conditions.len()], segments.len());
     let scan_rows = estimated_rows(open, &scan_filters);
     let scan = |reason: String| {
+        let reads = scan_reads(open, &scan_filters, request, scan_rows);
+        let text = reads.as_ref().map_or_else(String::new, ReadModel::describe);
         Ok(AccessPath::Scan {
             rows: scan_rows,
             reason,
+            reads: PathReads::new(reads, text),
         })
     };
     if filters.conditions.is_empty() && filters.others.is_empty() {
@@ -87,12 +111,13 @@ pub(crate) fn choose_access_path(
     if request.mode == IndexMode::Off {
         return scan("halocline.index = off".into());
     }
-    let mut best: Option<IndexCandidate> = None;
+    let mut best: Option<IndexCandidate<'_>> = None;
     for (number, index) in open.indexes.iter().enumerate() {
         let Some(index) = index.now() else { continue };
         let pushdown = filters.for_index(number, &index, segments.len());
         if pushdown.constrained.contains(&true) {
-            let candidate = evaluate(open, filters, request, number, &index, pushdown)?;
+            let reads = ReadModel::new(open);
+            let candidate = evaluate(open, filters, request, (number, &index), pushdown, reads)?;
             if best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
                 best = Some(candidate);
             }
@@ -101,7 +126,21 @@ pub(crate) fn choose_access_path(
     let Some(best) = best else {
         return scan(no_index(open, filters));
     };
-    let scan_cost = scan_cost(open, &scan_filters, request, best.rows.min(scan_rows.max(1.0)));
+    let rows = best.rows.min(scan_rows.max(1.0));
+    let reads = scan_reads(open, &scan_filters, request, rows);
+    let scan_cost = scan_cost(open, &scan_filters, request, rows);
+    let scan_cost = reads.as_ref().map_or(scan_cost, |model| {
+        scan_cost.max(model.reads.sequential) + model.reads.scattered
+    });
+    let text = best
+        .reads
+        .as_ref()
+        .zip(reads.as_ref())
+        .map(|(of_index, of_scan)| {
+            let (index, scan) = (of_index.describe(), of_scan.describe());
+            format!("index {index}; scan {scan}")
+        });
+    let text = text.unwrap_or_default();
     let costs = format!(
         "index {} about {:.2} ms, scan about {:.2} ms",
         best.index.name(),
@@ -112,6 +151,7 @@ pub(crate) fn choose_access_path(
         return Ok(AccessPath::Scan {
             rows: best.rows,
             reason: format!("scan is cheaper: {costs} for {:.0} rows", best.rows),
+            reads: PathReads::new(reads, text),
         });
     }
     let reason = if request.mode == IndexMode::Force {
@@ -125,156 +165,8 @@ pub(crate) fn choose_access_path(
         pushdown: best.pushdown,
         rows: best.rows,
         reason,
+        reads: PathReads::new(best.reads, text),
     })
-}
-
-/// Estimates rows and cost of the access through an index.
-pub(super) fn evaluate(
-    open: &OpenTable,
-    filters: &Filters,
-    request: &ScanRequest<'_>,
-    number: usize,
-    index: &Arc<TableIndex>,
-    pushdown: IndexPushdown,
-) -> Result<IndexCandidate, EngineError> {
-    let remaining = filters.remaining(&pushdown.answered, open.table.segments().len());
-    let (mut rows, mut cost) = (0.0, 0.0);
-    for at in 0..open.table.segments().len() {
-        let elf = index.segments()[at].elf();
-        let estimate = elf.estimate(&pushdown.predicates[at])?;
-        let selection = IndexSelection {
-            estimate,
-            is_clustered: elf.is_clustered(),
-            bytes: elf.size() as f64,
-        };
-        let (kept, own) = segment_cost(open, request, &remaining, at, selection);
-        rows += kept;
-        cost += own;
-    }
-    cost += aggregate_cost(request);
-    Ok(IndexCandidate {
-        number,
-        index: Arc::clone(index),
-        pushdown,
-        rows,
-        cost,
-    })
-}
-
-/// Returns the cost of aggregating rows that an index finds, in addition to that of a scan's own loop.
-pub(super) fn aggregate_cost(request: &ScanRequest<'_>) -> f64 {
-    match request.aggregates {
-        true => cost::nanoseconds::AGGREGATE,
-        false => 0.0,
-    }
-}
-
-/// Estimates the rows that a segment yields, and the cost of the access to it, through an index whose
-/// selection has this estimate.
-pub(super) fn segment_cost(
-    open: &OpenTable,
-    request: &ScanRequest<'_>,
-    remaining: &RemainingFilters,
-    at: usize,
-    selection: IndexSelection,
-) -> (f64, f64) {
-    let estimate = selection.estimate;
-    let segment = &open.table.segments()[at];
-    let (kernels, strings) = (&remaining.kernels[at], &remaining.strings[at]);
-    let adjacent = cost::adjacent_share(estimate);
-    let of_kernels = kernels.iter().map(|(column, _)| *column);
-    let of_strings = strings.iter().map(|(column, _)| *column);
-    let selectivity = cost::kernel_selectivity(segment, kernels) * cost::string_selectivity(segment, strings);
-    let kept = estimate.rows * selectivity;
-    let (tested, output) = (
-        expression_columns(open, remaining).into_iter(),
-        output_columns(open, request, remaining).into_iter(),
-    );
-    let counts = kernels.is_empty() && strings.is_empty() && tested.len() + output.len() == 0;
-    let fetched = cost::fetch_located(segment, of_kernels, estimate.rows, adjacent)
-        + cost::fetch_located(segment, of_strings, estimate.rows, adjacent)
-        + cost::fetch_located(segment, tested, kept, adjacent * selectivity)
-        + cost::fetch_located(segment, output, kept, adjacent * selectivity);
-    let threads = match estimate.rows < SINGLE_ROWS {
-        true => 1,
-        false => threads_of_scan(open, request),
-    };
-    (kept, cost::elf(selection, counts) + fetched / threads as f64)
-}
-
-/// Estimates the cost of the scan if `rows` rows match.
-pub(super) fn scan_cost(
-    open: &OpenTable,
-    remaining: &RemainingFilters,
-    request: &ScanRequest<'_>,
-    rows: f64,
-) -> f64 {
-    let total = open.table.rows().max(1) as f64;
-    let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
-        let own = rows * segment.rows() as f64 / total;
-        let (kernels, strings) = (&remaining.kernels[number], &remaining.strings[number]);
-        let compared = segment.rows() as f64 * cost::kernel_selectivity(segment, kernels);
-        let tested = match remaining.expressions.is_empty() {
-            true => own,
-            false => own.max(compared * cost::string_selectivity(segment, strings)),
-        };
-        cost::scan_rows(segment, kernels)
-            + compared * strings.len() as f64 * cost::nanoseconds::SCAN_STRING
-            + cost::fetch(segment, expression_columns(open, remaining).into_iter(), tested)
-            + cost::fetch(segment, output_columns(open, request, remaining).into_iter(), own)
-    };
-    let all: f64 = open.table.segments().iter().enumerate().map(of_segment).sum();
-    let all = all / threads_of_scan(open, request) as f64;
-    // A scan stops when it has enough rows; a selection through an index finds them all first.
-    match request.limit {
-        Some(limit) if rows > limit as f64 => all * limit as f64 / rows,
-        _ => all,
-    }
-}
-
-/// Returns the number of threads that ranges of the table's rows keep busy.
-fn threads_of_scan(open: &OpenTable, request: &ScanRequest<'_>) -> usize {
-    let ranges = (open.table.rows() as usize).div_ceil(MORSEL_ROWS);
-    ranges.min(request.threads).max(1)
-}
-
-/// Returns the columns of the conditions that are tested as expressions.
-fn expression_columns(open: &OpenTable, remaining: &RemainingFilters) -> Vec<usize> {
-    let mut columns: Vec<usize> = Vec::new();
-    for expression in &remaining.expressions {
-        let names = expression.column_refs();
-        columns.extend(
-            names
-                .iter()
-                .filter_map(|c| open.table.schema().index_of(&c.name).ok()),
-        );
-    }
-    columns.sort_unstable();
-    columns.dedup();
-    columns
-}
-
-/// Returns the other columns that are read for rows that match.
-fn output_columns(open: &OpenTable, request: &ScanRequest<'_>, remaining: &RemainingFilters) -> Vec<usize> {
-    let tested = expression_columns(open, remaining);
-    let stored = open.table.schema().fields().len();
-    let columns = request.projection.iter().copied();
-    let mut columns: Vec<usize> = columns
-        .filter(|column| *column < stored && !tested.contains(column))
-        .collect();
-    columns.sort_unstable();
-    columns.dedup();
-    columns
-}
-
-/// Estimates the number of rows that pass the predicates on codes and strings.
-pub(super) fn estimated_rows(open: &OpenTable, remaining: &RemainingFilters) -> f64 {
-    let of_segment = |(number, segment): (usize, &halocline_columns::Segment)| {
-        segment.live_rows() as f64
-            * cost::kernel_selectivity(segment, &remaining.kernels[number])
-            * cost::string_selectivity(segment, &remaining.strings[number])
-    };
-    open.table.segments().iter().enumerate().map(of_segment).sum()
 }
 
 /// Returns the reason why no index can be used.

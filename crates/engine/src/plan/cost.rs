@@ -101,7 +101,7 @@ pub(crate) fn string_selectivity(segment: &Segment, predicates: &[(usize, String
 }
 
 /// Returns the number of rows in chunks that the zone maps do not rule out, and the number of chunks.
-fn surviving_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> (usize, usize) {
+pub(crate) fn surviving_rows(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> (usize, usize) {
     let Some((first, _)) = predicates.first() else {
         return (segment.rows(), 0);
     };

@@ -38,6 +38,7 @@ pub(super) fn matching(spec: &ScanSpec, number: usize, mut rows: Vec<RowId>) -> 
             rows.retain(|row| !deleted.contains(*row));
         }
         if !all_match {
+            spec.ask_for(number, &rows);
             rows = keep(segment, kernels, rows)?;
         }
         return Ok(match spec.counts_only() {

@@ -49,6 +49,7 @@ impl IndexSearch {
         let segment = &spec.open.table.segments()[number];
         let elf = self.index.segments()[number].elf();
         let selection = elf.select(&self.predicates[number]).map_err(external)?;
+        let selection = selection.with_read_ahead(spec.reads.scattered);
         let deleted = segment.deletions().map_err(external)?;
         match elf.is_clustered() {
             true => selected_ranges(&selection, deleted),

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use halocline_columns::{CodePredicate, RowSelection};
+use halocline_columns::{CodePredicate, RowSelection, ScanAhead};
 
 /// A unit of work of a scan: a range of rows, or a part of a selection through an index.
 #[derive(Debug, Clone)]
@@ -51,6 +51,7 @@ pub(crate) struct MorselQueue {
     missing_rows: AtomicUsize,
     /// The rows that the index found, by segment.
     found: Mutex<BTreeMap<usize, Arc<RowSelection>>>,
+    ahead: OnceLock<Option<ScanAhead>>,
 }
 
 impl MorselQueue {
@@ -60,7 +61,14 @@ impl MorselQueue {
             next: AtomicUsize::new(0),
             missing_rows: AtomicUsize::new(fetch.unwrap_or(usize::MAX)),
             found: Mutex::default(),
+            ahead: OnceLock::new(),
         }
+    }
+
+    /// Returns the read-ahead that the partitions share, made by the first one that asks; none if there is
+    /// nothing to read ahead.
+    pub(crate) fn ahead(&self, make: impl FnOnce() -> Option<ScanAhead>) -> Option<&ScanAhead> {
+        self.ahead.get_or_init(make).as_ref()
     }
 
     /// Returns the rows of a segment that the index finds. The first partition that asks searches it; others

@@ -33,6 +33,7 @@ pub(super) fn select_ranges(
     if count < ranges.len() * WIDE {
         let mut rows = rows_of(&ranges);
         if !all_match {
+            spec.ask_for(number, &rows);
             rows = keep(segment, kernels, rows)?;
         }
         return Ok(match spec.counts_only() {

@@ -228,6 +228,9 @@ impl DisplayAs for PoolScan {
                         )?;
                     }
                 }
+                if !self.spec.reads.text.is_empty() {
+                    write!(f, ", reads=[{}]", self.spec.reads.text)?;
+                }
                 if let Some(dynamic) = &self.dynamic {
                     write!(f, ", dynamic_filters=[{}]", dynamic.describe(&self.spec))?;
                 }

@@ -13,8 +13,9 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::{Partitioning, PlanProperties};
-use halocline_columns::{CodePredicate, ColumnsError, RowId, RowSelection, Segment};
+use halocline_columns::{CodePredicate, ColumnsError, RowId, RowSelection, ScanAhead, Segment, SegmentReads};
 
+use super::access_path::PathReads;
 use super::estimate::SelectionEstimate;
 use crate::EngineError;
 use crate::catalog::OpenTable;
@@ -50,6 +51,8 @@ pub(crate) struct ScanSpec {
     pub(crate) estimate: SelectionEstimate,
     /// True if indexes may answer dynamic filters.
     pub(crate) probes_indexes: bool,
+    /// What it reads that may not be in memory.
+    pub(crate) reads: PathReads,
 }
 
 impl ScanSpec {
@@ -76,11 +79,45 @@ impl ScanSpec {
         fields.push(Arc::new(address_field()));
         let mut projection: Vec<usize> = outputs.iter().map(|output| self.projection[*output]).collect();
         projection.push(self.open.table.schema().fields().len());
-        Ok(Self {
-            projection,
+        let mut narrowed = Self {
             schema: Arc::new(Schema::new(fields)),
             ..self.clone()
-        })
+        };
+        let tested = self
+            .residual
+            .as_ref()
+            .map_or(&[][..], |residual| &residual.columns);
+        narrowed.reads.ahead.retain(|column| {
+            let mut kernels = self.kernels.iter().flatten().map(|(compared, _)| compared);
+            let is_left_out = self.projection.contains(column) && !projection.contains(column);
+            !is_left_out || tested.contains(column) || kernels.any(|compared| compared == column)
+        });
+        narrowed.projection = projection;
+        Ok(narrowed)
+    }
+
+    /// Returns the read-ahead of a scan of the segments; none if everything is in memory.
+    pub(crate) fn scan_ahead(&self) -> Option<ScanAhead> {
+        if self.reads.ahead.is_empty() {
+            return None;
+        }
+        let segments = self.open.table.segments().iter().zip(&self.kernels);
+        let reads = segments.map(|(segment, kernels)| SegmentReads {
+            segment: segment.clone(),
+            columns: self.reads.ahead.clone(),
+            conditions: kernels.clone(),
+        });
+        Some(ScanAhead::new(reads.collect()))
+    }
+
+    /// Asks for the pages that conditions on rows of a segment will read, if these may not be in memory.
+    pub(crate) fn ask_for(&self, number: usize, rows: &[RowId]) {
+        if self.reads.scattered {
+            let segment = &self.open.table.segments()[number];
+            for (column, _) in &self.kernels[number] {
+                segment.column(*column).read_rows_ahead(rows);
+            }
+        }
     }
 
     /// Returns true if every row of the table is output.

@@ -13,8 +13,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use halocline_columns::{CodePredicate, StringPredicate, Table};
 use halocline_elf::TableIndex;
 
-use super::access_path::{AccessPath, MORSEL_ROWS, SINGLE_ROWS, ScanRequest, choose_access_path};
+use super::access_path::{AccessPath, MORSEL_ROWS, PathReads, SINGLE_ROWS, ScanRequest, choose_access_path};
 use super::conditions::{Filters, OnColumns, TranslationCache, dimension_space};
+use super::cost;
 use super::estimate::SelectionEstimate;
 use super::leaf::LeafExec;
 use super::morsels::{ScanMorsel, split};
@@ -96,6 +97,16 @@ impl PoolTable {
             .then_some((open, remaining.kernels))
     }
 
+    /// Returns true if a chunk is estimated to have a row, on average, that satisfies these predicates on codes
+    /// of each segment.
+    pub(crate) fn matches_in_most_chunks(open: &OpenTable, conditions: &[OnColumns<CodePredicate>]) -> bool {
+        let segments = open.table.segments().iter().zip(conditions);
+        let mut in_chunks = segments.map(|(segment, conditions)| {
+            segment.chunk_rows() as f64 * cost::kernel_selectivity(segment, conditions)
+        });
+        in_chunks.any(|rows| rows >= 1.0)
+    }
+
     /// Returns the table in the version of the statement.
     pub(super) fn open(&self) -> &OpenTable {
         &self.open
@@ -111,15 +122,15 @@ impl PoolTable {
         self.schema.fields().len()
     }
 
-    /// Returns the reason why rows that match `filters` are found by a scan; none if they are found by an
-    /// index that can be used or would be built for the query. `columns` are read of them, by a number of
-    /// threads, and aggregated.
+    /// Returns the reason why rows that match `filters` are found by a scan, and what it reads; none if they are
+    /// found by an index that can be used or would be built for the query. `columns` are read of them, by a
+    /// number of threads, and aggregated.
     pub(crate) fn scan_reason(
         open: &OpenTable,
         filters: &[Expr],
         columns: &[usize],
         (mode, threads): (IndexMode, usize),
-    ) -> Option<String> {
+    ) -> Option<(String, PathReads)> {
         let filters = Filters::read(filters, open, &TranslationCache::default());
         let is_built = |index: &OpenIndex| {
             let mut conditions = filters.conditions.iter();
@@ -136,7 +147,7 @@ impl PoolTable {
             aggregates: true,
         };
         match choose_access_path(open, &filters, &request) {
-            Ok(AccessPath::Scan { reason, .. }) => Some(reason),
+            Ok(AccessPath::Scan { reason, reads, .. }) => Some((reason, reads)),
             // The scan reports an index that is damaged.
             Ok(AccessPath::Index { .. }) | Err(_) => None,
         }
@@ -242,6 +253,7 @@ impl TableProvider for PoolTable {
                 pushdown,
                 rows,
                 reason,
+                ..
             } => {
                 let index = match recorder {
                     // The plan is not run.
@@ -318,6 +330,9 @@ impl PoolTable {
             residual: ResidualFilter::plan(remaining.expressions, open, state)?,
             delta_filter,
             estimate: SelectionEstimate::of(open, filters, path),
+            reads: match path {
+                AccessPath::Index { reads, .. } | AccessPath::Scan { reads, .. } => reads.clone(),
+            },
             probes_indexes: settings.is_none_or(|settings| settings.index != IndexMode::Off),
         })
     }

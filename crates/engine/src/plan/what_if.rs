@@ -2,9 +2,10 @@
 
 use halocline_columns::CodePredicate;
 
-use super::access_path::{ScanRequest, aggregate_cost, estimated_rows, evaluate, scan_cost, segment_cost};
+use super::access_path::ScanRequest;
 use super::conditions::{Filters, RemainingFilters, ScanPredicate};
 use super::cost::{self, IndexSelection};
+use super::path_cost::{aggregate_cost, estimated_rows, evaluate, scan_cost, segment_cost};
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::filter::both;
@@ -58,7 +59,8 @@ impl WhatIf<'_> {
             let segments = self.open.table.segments().len();
             let pushdown = self.filters.for_index(number, &index, segments);
             if pushdown.constrained.contains(&true) {
-                let candidate = evaluate(self.open, self.filters, &self.request, number, &index, pushdown)?;
+                let (filters, request) = (self.filters, &self.request);
+                let candidate = evaluate(self.open, filters, request, (number, &index), pushdown, None)?;
                 costs.push((candidate.number, candidate.cost));
             }
         }

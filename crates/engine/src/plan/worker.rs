@@ -195,9 +195,17 @@ impl ScanWorker {
         }
     }
 
+    /// Reads the chunks ahead that follow a range of a segment.
+    fn read_ahead(&self, number: usize, rows: &Range<usize>) {
+        if let Some(ahead) = self.queue.ahead(|| self.spec.scan_ahead()) {
+            ahead.begin(number, rows.start / self.segment(number).chunk_rows());
+        }
+    }
+
     fn scan_rows(&mut self, number: usize, rows: Range<usize>) -> Result<PendingRows> {
         let (segment, kernels) = (self.segment(number), &self.spec.kernels[number]);
         if self.spec.counts_only() {
+            self.read_ahead(number, &rows);
             let rows = segment.count(kernels, rows).map_err(external)?;
             return Ok(PendingRows::Counted(rows as usize));
         }
@@ -208,6 +216,7 @@ impl ScanWorker {
 
     /// Adds the rows of a range that match the kernels' predicates and pass the dynamic filters.
     fn select_rows(&mut self, number: usize, rows: Range<usize>, selection: &mut RowSelection) -> Result<()> {
+        self.read_ahead(number, &rows);
         match &mut self.dynamic {
             Some(dynamic) => dynamic.select_into(&self.spec, number, rows, selection),
             None => {
@@ -225,7 +234,12 @@ impl ScanWorker {
             return Ok(RowSelection::default());
         };
         let all = self.queue.found(number, || search.selected(&self.spec, number))?;
+        self.read_ahead(number, &rows);
         let mut found = all.within(rows);
+        if self.spec.reads.scattered {
+            let rows: Vec<RowId> = found.rows().collect();
+            self.spec.ask_for(number, &rows);
+        }
         keep_selected(self.segment(number), &self.spec.kernels[number], &mut found)?;
         match self.passing(PendingRows::Selected(number, found))? {
             PendingRows::Selected(_, passing) => Ok(passing),
@@ -239,6 +253,7 @@ impl ScanWorker {
         };
         let elf = search.index.segments()[number].elf();
         let selection = elf.select(predicates).map_err(external)?;
+        let selection = selection.with_read_ahead(self.spec.reads.scattered);
         let segment = self.segment(number);
         let all_match = self.spec.kernels[number].is_empty() && !segment.has_string_conditions();
         let deleted = segment.deletions().map_err(external)?;

@@ -115,8 +115,12 @@ impl StarShape {
     pub(super) fn fmt_filter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filter: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
         match filter.as_slice() {
-            [] => Ok(()),
-            filter => write!(f, ", filter=[{}]", filter.join(", ")),
+            [] => {}
+            filter => write!(f, ", filter=[{}]", filter.join(", "))?,
+        }
+        match self.reads.text.as_str() {
+            "" => Ok(()),
+            reads => write!(f, ", reads=[{reads}]"),
         }
     }
 }

@@ -94,7 +94,8 @@ impl StarExecution {
                         .map(|filter| filter.codes.clone())
                         .collect(),
                 )
-                .with_unit(unit.map_or(64, |unit| unit.0)),
+                .with_unit(unit.map_or(64, |unit| unit.0))
+                .with_read_ahead(shape.columns_ahead()),
             Err(JoinError::TooManyGroups { .. }) => {
                 drop((memory, states));
                 return self.replaced().await;

@@ -14,7 +14,7 @@ use super::group_domain::estimated_groups;
 use super::join_graph::JoinGraph;
 use crate::catalog::OpenTable;
 use crate::config::SessionSettings;
-use crate::plan::PoolTable;
+use crate::plan::{PathReads, PoolTable};
 
 /// The shape of a star query; without branches that of an aggregate over one table.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(super) struct StarShape {
     pub(super) aggregates: Aggregates,
     /// The reason why no index is used, if there is no dimension.
     pub(super) no_index: Option<String>,
+    /// What the scan of the table of an aggregate without joins reads.
+    pub(super) reads: PathReads,
 }
 
 impl StarShape {
@@ -79,6 +81,7 @@ impl StarShape {
         let (fact, conditions) = PoolTable::selection(&fact.open, &filters)?;
         let mut shape = StarShape {
             no_index: None,
+            reads: PathReads::default(),
             conditions,
             fact,
             filters,
@@ -93,25 +96,48 @@ impl StarShape {
                 recorder.note_aggregate(shape.fact.table.name());
                 return None;
             }
-            shape.no_index = Some(shape.scan_reason(settings, threads)?);
+            let (reason, reads) = shape.scan_reason(settings, threads)?;
+            (shape.no_index, shape.reads) = (Some(reason), reads);
         }
         Some(shape)
     }
 
-    /// Returns the reason for a scan of the table of an aggregate without joins; none if an index finds the
+    /// Returns the reason for a scan of the table of an aggregate without joins, and what it reads; none if an index finds the
     /// rows or statistics have the answer, so that DataFusion's plan is better.
-    fn scan_reason(&self, settings: &SessionSettings, threads: usize) -> Option<String> {
+    fn scan_reason(&self, settings: &SessionSettings, threads: usize) -> Option<(String, PathReads)> {
         if self.groups.is_empty() && self.filters.is_empty() && !self.aggregates.has_sums() {
             return None;
         }
+        let columns = self.aggregated_columns();
+        PoolTable::scan_reason(&self.fact, &self.filters, &columns, (settings.index, threads))
+    }
+
+    /// Returns the columns of the fact table that are grouped by, or that aggregates read.
+    fn aggregated_columns(&self) -> Vec<usize> {
         let of_filters = self.aggregates.filters.iter();
         let of_filters = of_filters
             .filter_map(|filter| filter.codes.conditions.first())
             .flatten();
         let grouped = self.fact_groups.iter().map(|group| group.column);
         let columns = grouped.chain(self.aggregates.measured.iter().copied());
-        let columns: Vec<usize> = columns.chain(of_filters.map(|(column, _)| *column)).collect();
-        PoolTable::scan_reason(&self.fact, &self.filters, &columns, (settings.index, threads))
+        columns.chain(of_filters.map(|(column, _)| *column)).collect()
+    }
+
+    /// Returns the columns of the fact table whose chunks are read, and may not be in memory: those of conditions
+    /// and keys, and unless hardly any row matches the conditions, all others.
+    pub(super) fn columns_ahead(&self) -> Vec<usize> {
+        let compared = self.conditions.iter().flatten().map(|(column, _)| *column);
+        let keys = self
+            .branches
+            .iter()
+            .flat_map(|branch| branch.columns.iter().copied());
+        let mut columns: Vec<usize> = compared.chain(keys).collect();
+        if PoolTable::matches_in_most_chunks(&self.fact, &self.conditions) {
+            columns.extend(self.aggregated_columns());
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        self.fact.not_in_memory(columns)
     }
 
     /// Returns true if there is no dimension.

@@ -1,5 +1,6 @@
 //! Tests that need the inside of the crate: small sizes, crash images, injected faults.
 
+mod access_paths;
 mod advise;
 mod advise_indexes;
 mod background;

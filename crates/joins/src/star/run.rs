@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use halocline_columns::{CodePredicate, Segment};
+use halocline_columns::{CodePredicate, ScanAhead, Segment, SegmentReads};
 
 use super::aggregate::Aggregate;
 use super::aggregate_filter::AggregateFilter;
@@ -53,6 +53,8 @@ pub struct StarJoin {
     pub(super) groups: u128,
     /// Bytes of an access unit of the medium.
     pub(super) unit: u64,
+    /// Columns of the fact table whose chunks are read ahead.
+    ahead: Vec<usize>,
 }
 
 /// Statistics of a join.
@@ -109,6 +111,7 @@ impl StarJoin {
             probed_groups: groups as u64,
             groups,
             unit: 64,
+            ahead: Vec::new(),
         })
     }
 
@@ -135,6 +138,14 @@ impl StarJoin {
     #[must_use]
     pub fn with_unit(mut self, bytes: u64) -> StarJoin {
         self.unit = bytes.max(1);
+        self
+    }
+
+    /// Reads the chunks of these columns of the fact table ahead, for a file of which a part is not in memory;
+    /// see [`ScanAhead`]. By default none.
+    #[must_use]
+    pub fn with_read_ahead(mut self, columns: Vec<usize>) -> StarJoin {
+        self.ahead = columns;
         self
     }
 
@@ -209,6 +220,7 @@ impl StarJoin {
         });
         let morsels: Vec<StarMorsel<'_>> = chunks.chain(decoded.iter().map(StarMorsel::Decoded)).collect();
         let next = AtomicUsize::new(0);
+        let ahead = (!self.ahead.is_empty()).then(|| self.ahead_of(segments));
         let work = || -> JoinResult<(GroupTable<'_>, StarStats)> {
             let mut groups = GroupTable::new(&plan.layout, plan.grouping, memory)?;
             let mut stats = StarStats {
@@ -233,6 +245,9 @@ impl StarJoin {
                     open = Some((number, Pipeline::of(&plan, (number, segment), conditions)?));
                 }
                 if let Some((_, Some(pipeline))) = &mut open {
+                    if let Some(ahead) = &ahead {
+                        ahead.begin(number, chunk);
+                    }
                     pipeline.chunk(chunk, &mut groups, &mut stats)?;
                 }
             }
@@ -270,6 +285,16 @@ impl StarJoin {
             memory,
         };
         Ok((merge.tables(tables)?, stats))
+    }
+
+    /// Returns the read-ahead of these segments.
+    fn ahead_of(&self, segments: &[SegmentRows<'_>]) -> ScanAhead {
+        let reads = segments.iter().map(|(segment, conditions)| SegmentReads {
+            segment: Segment::clone(segment),
+            columns: self.ahead.clone(),
+            conditions: conditions.clone(),
+        });
+        ScanAhead::new(reads.collect())
     }
 
     /// Returns the order of the probes, by a sample of blocks of the largest segment. Bounds of the keys

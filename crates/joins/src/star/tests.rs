@@ -112,6 +112,25 @@ fn join_in(width: Width, first: &Arc<Dimension>, second: &Arc<Dimension>) -> Sta
     .expect("few groups")
 }
 
+#[test]
+fn answers_are_the_same_with_read_ahead() {
+    let rows: Vec<Row> = (0..5_000)
+        .map(|row| (Some(row % 31), i64::from(row % 3), Some(row % 7), row % 11))
+        .collect();
+    let (_directory, table) = table_of(&rows);
+    let (first, second) = (
+        BTreeMap::from([(3, 0), (4, 1), (30, 2)]),
+        BTreeMap::from([(0, 0), (2, 1)]),
+    );
+    let join = join_of(&dimension_of(&first), &dimension_of(&second));
+    let ahead = join.clone().with_read_ahead(vec![0, 1, 2, 3]);
+    let expected = brute_force(&rows, &first, &second, 3);
+    for threads in [1, 3] {
+        assert_eq!(answer_of(&join, &table, threads).0, expected);
+        assert_eq!(answer_of(&ahead, &table, threads).0, expected);
+    }
+}
+
 fn answer_of(join: &StarJoin, table: &Table, threads: usize) -> (Answer, StarStats) {
     answer_with(join, table, &[], threads)
 }
