@@ -6,7 +6,8 @@ use datafusion::error::DataFusionError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
 use halocline_engine::EngineError;
-use halocline_media::MediaError;
+use halocline_joins::JoinError;
+use halocline_media::{CalibrateError, MediaError};
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 use halocline_store::StoreError;
@@ -36,6 +37,12 @@ pub enum BenchError {
     /// A table reports an error.
     #[error(transparent)]
     Columns(#[from] ColumnsError),
+    /// A join reports an error.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A medium cannot be measured.
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
     /// An index reports an error.
     #[error(transparent)]
     Elf(#[from] ElfError),

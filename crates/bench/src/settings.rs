@@ -36,6 +36,8 @@ pub struct Settings {
     pub trees: Trees,
     /// Options of the Star Schema Benchmark.
     pub ssb: Ssb,
+    /// Bytes of memory for a join.
+    pub memory: Option<u64>,
     /// Storage of trees and pools, in experiments that compare several media; each has a default.
     pub on: Vec<Backing>,
 }

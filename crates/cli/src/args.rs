@@ -380,6 +380,7 @@ Examples:
   halocline bench elf-layout --rows 10000000 --json layout.jsonl
   halocline bench elf-selections --sf 1
   halocline bench elf-media --data uniform --medium emulated:optane:delay --plot figures
+  halocline bench joins --memory 8M --on emulated,page-cache --plot figures
   halocline bench ssb --sf 1 --on dram,emulated --encoding chosen,plain --dir /mnt/fast/ssb --plot figures")]
 pub(crate) struct BenchArgs {
     /// The experiment; `list` lists them; `report` makes a page of recorded runs
@@ -415,7 +416,10 @@ pub(crate) struct BenchArgs {
     /// files there, and uses those it finds
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Media of the trees (or of the pools of ssb, or of access patterns), separated by commas: dram (not
+    /// Memory for a join, as 64M; the sizes of its inputs are multiples of it [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) memory: Option<u64>,
+    /// Media of the trees (or of the pools of ssb, of access patterns, of joins), separated by commas: dram (not
     /// for trees), dax (a file in /dev/shm, taken for one), page-cache (a file in --dir), emulated (as
     /// --medium says, in DRAM) [default: all, page-cache for ssb]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

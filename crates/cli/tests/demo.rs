@@ -102,6 +102,7 @@ fn experiments_are_listed() {
         "access-sequential",
         "access-selective",
         "access-random",
+        "joins",
         "tree-recovery",
         "verify",
     ] {
@@ -124,6 +125,7 @@ fn every_experiment_runs_and_writes_its_values() {
         "access-sequential",
         "access-selective",
         "access-random",
+        "joins",
         "tree-recovery",
         "verify",
     ] {
@@ -156,4 +158,33 @@ fn every_experiment_runs_and_writes_its_values() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left, ["values.jsonl"], "temporary files are removed");
+}
+
+#[test]
+fn ctrl_c_ends_joins_and_leaves_nothing() {
+    let home = Home::new();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("halocline"))
+        .args(["bench", "joins", "--quick", "--memory", "4M", "--on", "page-cache"])
+        .current_dir(home.directory())
+        .env("TMPDIR", home.directory())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The pool with the tables is a file without a name.
+    let files = format!("/proc/{}/fd", child.id());
+    let has_tables = || {
+        let links = std::fs::read_dir(&files).into_iter().flatten().flatten();
+        links
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|target| target.to_string_lossy().ends_with("/joins (deleted)"))
+    };
+    while !has_tables() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert_eq!(std::fs::read_dir(home.directory()).unwrap().count(), 0);
 }

@@ -108,6 +108,27 @@ impl Device {
         self.host.as_ref()
     }
 
+    /// Returns the modelled sequential read bandwidth of `threads` threads together, in bytes per second.
+    pub fn read_bandwidth(&self, threads: usize) -> f64 {
+        self.bandwidth(threads, self.shared.model.read_unit(threads))
+    }
+
+    /// Returns the modelled sequential write bandwidth of `threads` threads together, in bytes per second.
+    pub fn write_bandwidth(&self, threads: usize) -> f64 {
+        self.bandwidth(threads, self.shared.model.write_unit(threads))
+    }
+
+    /// Returns the modelled time of a random read that waits for the read before, in nanoseconds.
+    pub fn random_read_ns(&self) -> f64 {
+        self.shared.model.random as f64 / self.shared.model.ticks_per_ns
+    }
+
+    /// Returns the bytes per second of threads that each move a unit in some ticks.
+    fn bandwidth(&self, threads: usize, ticks: u64) -> f64 {
+        let bytes = (self.spec.profile.unit * threads.max(1) as u64) as f64;
+        bytes * self.shared.model.ticks_per_ns * 1e9 / ticks as f64
+    }
+
     /// Reserves a range of `len` addresses and returns its start, a multiple of 2 MiB.
     pub fn reserve(&self, len: u64) -> u64 {
         const ALIGN: u64 = 2 << 20;

@@ -164,7 +164,7 @@ impl fmt::Debug for ExtentWriter<'_> {
     }
 }
 
-/// Temporary space in the pool, released on drop and never flushed.
+/// Temporary space in the pool, released on drop and never published.
 pub struct ScratchExtent<'t> {
     space: ReservedSpace<'t>,
 }
@@ -196,6 +196,17 @@ impl<'t> ScratchExtent<'t> {
     /// If the range is out of bounds.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) {
         self.space.store(offset, bytes);
+    }
+
+    /// Writes `bytes` at `offset` and starts to write them back, without waiting for that: for bytes that are
+    /// read much later and would only take room in the CPU's caches.
+    ///
+    /// # Panics
+    /// If the range is out of bounds.
+    pub fn write_through_at(&self, offset: u64, bytes: &[u8]) {
+        self.space.store(offset, bytes);
+        let at = self.space.at(offset, bytes.len());
+        self.space.txn.inner.medium.flush(at, bytes.len() as u64);
     }
 
     /// Copies bytes from `offset` on. Bytes that were never written are undefined.

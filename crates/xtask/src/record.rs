@@ -19,7 +19,7 @@ const DIRECTORY: &str = "docs/results";
 const DATA: &str = "target/record";
 
 /// Experiments and the options of each of their runs.
-const RUNS: [(&str, &[&str]); 30] = [
+const RUNS: [(&str, &[&str]); 31] = [
     ("elf-layout", &[]),
     (
         "elf-media",
@@ -102,6 +102,7 @@ const RUNS: [(&str, &[&str]); 30] = [
     ("access-sequential", &[]),
     ("access-selective", &[]),
     ("access-random", &[]),
+    ("joins", &[]),
     ("ycsb", &["--on", "dax", "--rows", "500000"]),
     ("ycsb", &["--on", "emulated", "--rows", "200000", "--repeat", "1"]),
     ("space", &["--on", "dax"]),

@@ -9,6 +9,7 @@ mod elf_policies;
 mod elf_selections;
 mod elf_warmup;
 mod ingest;
+mod joins;
 mod kv;
 mod memory;
 mod open;
@@ -266,6 +267,14 @@ pub fn experiments() -> &'static [Experiment] {
             views: access::random::VIEWS,
             charts: access::random::CHARTS,
             run: access::random::run,
+        },
+        Experiment {
+            name: "joins",
+            about: "equi-joins whose build side grows beyond the memory limit, by algorithm and medium, beside the times that the cost model predicts",
+            options: joins::OPTIONS,
+            views: joins::VIEWS,
+            charts: joins::CHARTS,
+            run: joins::run,
         },
         Experiment {
             name: "ycsb",

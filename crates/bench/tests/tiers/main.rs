@@ -1,8 +1,9 @@
-//! The experiments on access patterns, two tiers of memory, ordered trees, key-value stores and star joins,
+//! The experiments on access patterns, two tiers of memory, ordered trees, key-value stores, joins and star joins,
 //! at tiny sizes and on a clock of its own.
 
 mod access;
 mod caching;
+mod joins;
 mod media;
 mod others;
 mod ssb;

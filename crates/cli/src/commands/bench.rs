@@ -57,6 +57,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), CliError> {
         tiers: args.tiers.tiers(),
         trees: args.trees.trees(),
         ssb: args.ssb.ssb(),
+        memory: args.memory,
         on: args.on.clone(),
     };
     let mut out = BufWriter::new(io::stdout());

@@ -5,14 +5,28 @@ use super::profile::{AccessFigures, Profile, Rate};
 use crate::LINE;
 
 /// A field of a profile that contradicts others or lies out of range.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Inconsistency {
-    pub(super) field: String,
-    pub(super) defect: String,
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the profile of a medium is inconsistent: {field} {defect}; write it again with `halocline calibrate`")]
+pub struct ProfileInconsistency {
+    /// The field, as `warm.read[0].bytes_per_second`.
+    pub field: String,
+    /// The value, and the reason it is refused.
+    pub defect: String,
+}
+
+impl Profile {
+    /// Checks that the figures are positive and do not contradict each other. Profiles that were
+    /// [read](Profile::read) have been checked.
+    ///
+    /// # Errors
+    /// The first inconsistency, in the order of the fields.
+    pub fn check(&self) -> Result<(), ProfileInconsistency> {
+        check(self)
+    }
 }
 
 /// Returns the first inconsistency of a profile, in the order of its fields.
-pub(super) fn check(profile: &Profile) -> Result<(), Inconsistency> {
+fn check(profile: &Profile) -> Result<(), ProfileInconsistency> {
     if profile.version != Profile::VERSION {
         return fail(
             "version",
@@ -35,7 +49,7 @@ pub(super) fn check(profile: &Profile) -> Result<(), Inconsistency> {
     check_figures("dram", &profile.dram, false)
 }
 
-fn check_figures(name: &str, figures: &AccessFigures, device: bool) -> Result<(), Inconsistency> {
+fn check_figures(name: &str, figures: &AccessFigures, device: bool) -> Result<(), ProfileInconsistency> {
     let path = |field: &str| format!("{name}.{field}");
     for (field, value) in [
         ("sequential_read_ns", figures.sequential_read_ns),
@@ -74,7 +88,7 @@ fn check_figures(name: &str, figures: &AccessFigures, device: bool) -> Result<()
     Ok(())
 }
 
-fn check_rates(list: &str, rates: &[Rate], peak: f64) -> Result<(), Inconsistency> {
+fn check_rates(list: &str, rates: &[Rate], peak: f64) -> Result<(), ProfileInconsistency> {
     let threads: Vec<u64> = rates.iter().map(|rate| rate.threads.into()).collect();
     check_ascending(list, &threads, false)?;
     for (at, rate) in rates.iter().enumerate() {
@@ -91,7 +105,7 @@ fn check_rates(list: &str, rates: &[Rate], peak: f64) -> Result<(), Inconsistenc
 }
 
 /// Checks that a list is not empty, unless it may be, and that its keys ascend from 1 or more.
-fn check_ascending(list: &str, keys: &[u64], may_be_empty: bool) -> Result<(), Inconsistency> {
+fn check_ascending(list: &str, keys: &[u64], may_be_empty: bool) -> Result<(), ProfileInconsistency> {
     match keys.first() {
         None if may_be_empty => Ok(()),
         None => fail(list, "is empty".to_owned()),
@@ -103,7 +117,7 @@ fn check_ascending(list: &str, keys: &[u64], may_be_empty: bool) -> Result<(), I
     }
 }
 
-fn check_positive(field: String, value: f64) -> Result<(), Inconsistency> {
+fn check_positive(field: String, value: f64) -> Result<(), ProfileInconsistency> {
     if value > 0.0 && value.is_finite() {
         Ok(())
     } else {
@@ -111,8 +125,8 @@ fn check_positive(field: String, value: f64) -> Result<(), Inconsistency> {
     }
 }
 
-fn fail(field: impl Into<String>, defect: String) -> Result<(), Inconsistency> {
-    Err(Inconsistency {
+fn fail(field: impl Into<String>, defect: String) -> Result<(), ProfileInconsistency> {
+    Err(ProfileInconsistency {
         field: field.into(),
         defect,
     })

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::check::check;
 use super::error::ProfileError;
 use super::profile::Profile;
 
@@ -98,7 +97,7 @@ impl Profile {
     }
 
     fn checked(&self, path: &Path) -> Result<(), ProfileError> {
-        check(self).map_err(|found| ProfileError::Inconsistent {
+        self.check().map_err(|found| ProfileError::Inconsistent {
             path: path.to_owned(),
             field: found.field,
             defect: found.defect,

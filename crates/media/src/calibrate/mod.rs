@@ -29,6 +29,7 @@ use measure::{rates, thread_counts};
 use profile::peak_of;
 use scratch::FileSystem;
 
+pub use check::ProfileInconsistency;
 pub use error::{CalibrateError, ProfileError};
 pub use measure::MediumMeter;
 pub use numa::numa_nodes;

@@ -22,7 +22,7 @@ fn a_directory_is_measured_and_nothing_is_left() {
     })
     .unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    assert_eq!(check::check(&profile), Ok(()));
+    assert_eq!(profile.check(), Ok(()));
     assert_eq!((profile.bytes, profile.cpus), (4 << 20, 2));
     let cold = profile.medium == ProfiledMedium::PageCache;
     assert_eq!(profile.cold.is_some(), cold);

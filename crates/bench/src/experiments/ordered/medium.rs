@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::{Backing, BenchError, Reporter, Settings};
 
 /// Files here are in DRAM.
-const IN_DRAM: &str = "/dev/shm";
+pub(in crate::experiments) const IN_DRAM: &str = "/dev/shm";
 
 /// Bytes of a new medium that is no file; it grows.
 const BYTES: u64 = 1 << 20;

@@ -4,9 +4,45 @@ use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::interleave::interleave;
 use arrow_select::take::take;
-use halocline_columns::{Segment, Table};
+use halocline_columns::{BLOCK_ROWS, Segment, Table};
 
 use crate::JoinResult;
+
+/// Bits of the number of a row within a block of a column.
+const BLOCK_BITS: u32 = BLOCK_ROWS.ilog2();
+
+/// Bits of a row that one pass of the sort looks at.
+const PASS_BITS: u32 = 8;
+
+/// Returns rows sorted by block (least significant digits first), and the position there of each row.
+/// O(rows).
+fn by_block(rows: &[u32]) -> (Vec<u32>, UInt32Array) {
+    let most = rows.iter().copied().max().unwrap_or(0);
+    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+    let mut next = vec![0; rows.len()];
+    let mut shift = BLOCK_BITS;
+    while shift < u32::BITS && most >> shift > 0 {
+        let digit = |number: u32| (rows[number as usize] >> shift) as usize & ((1 << PASS_BITS) - 1);
+        let mut places = [0_u32; 1 << PASS_BITS];
+        order.iter().for_each(|&number| places[digit(number)] += 1);
+        let mut start = 0;
+        for place in &mut places {
+            (*place, start) = (start, start + *place);
+        }
+        for &number in &order {
+            let place = &mut places[digit(number)];
+            next[*place as usize] = number;
+            *place += 1;
+        }
+        std::mem::swap(&mut order, &mut next);
+        shift += PASS_BITS;
+    }
+    for (position, &number) in order.iter().enumerate() {
+        next[number as usize] = position as u32;
+    }
+    let sorted = order.iter().map(|&number| rows[number as usize]).collect();
+    (sorted, UInt32Array::from(next))
+}
 
 /// Rows that are read by number.
 pub trait RandomRows: Sync {
@@ -98,18 +134,9 @@ impl TableRows {
         let segment = self.starts.partition_point(|start| *start <= row as usize) - 1;
         (segment, row - self.starts[segment] as u32)
     }
-}
 
-impl RandomRows for TableRows {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-
-    fn rows(&self) -> usize {
-        self.starts[self.starts.len() - 1]
-    }
-
-    fn take(&self, rows: &[u32], columns: &[usize]) -> JoinResult<Vec<ArrayRef>> {
+    /// Returns columns of some rows, fastest if those of a block follow each other.
+    fn gather(&self, rows: &[u32], columns: &[usize]) -> JoinResult<Vec<ArrayRef>> {
         if let [segment] = &*self.segments {
             let gather = |column: &usize| Ok(segment.column(self.columns[*column]).gather(rows)?);
             return columns.iter().map(gather).collect();
@@ -136,6 +163,27 @@ impl RandomRows for TableRows {
         };
         columns.iter().map(in_order).collect()
     }
+}
+
+impl RandomRows for TableRows {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn rows(&self) -> usize {
+        self.starts[self.starts.len() - 1]
+    }
+
+    fn take(&self, rows: &[u32], columns: &[usize]) -> JoinResult<Vec<ArrayRef>> {
+        if rows.is_sorted() {
+            return self.gather(rows, columns);
+        }
+        // A chunk of a column is found once for all of its rows, and their reads overlap.
+        let (sorted, positions) = by_block(rows);
+        let arrays = self.gather(&sorted, columns)?;
+        let in_order = arrays.iter().map(|array| take(array, &positions, None));
+        Ok(in_order.collect::<Result<_, _>>()?)
+    }
 
     fn retain_live(&self, rows: &mut Vec<u32>) -> JoinResult<()> {
         let deleted = self.segments.iter().map(Segment::deletions);
@@ -147,5 +195,27 @@ impl RandomRows for TableRows {
             });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_by_block_and_found_again() {
+        for most in [1, 900, 1 << 17, u32::MAX] {
+            let mut state = 1_u64;
+            let random = |_| {
+                state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                ((u128::from(state) * u128::from(most)) >> 64) as u32
+            };
+            let rows: Vec<u32> = (0..3000).map(random).collect();
+            let (sorted, positions) = by_block(&rows);
+            assert!(sorted.is_sorted_by_key(|row| row >> BLOCK_BITS), "{most}");
+            let found = positions.values().iter().map(|position| sorted[*position as usize]);
+            assert!(found.eq(rows), "{most}");
+        }
+        assert_eq!(by_block(&[]).0, [0; 0]);
     }
 }

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use super::model::JoinAlgorithm;
+use super::algorithm::JoinAlgorithm;
+use super::cpu::JoinWork;
 
 /// The estimated time of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JoinEstimate {
     /// The algorithm.
     pub algorithm: JoinAlgorithm,
-    /// Seconds for transfers from and to the slow tier.
+    /// Seconds for which threads wait for transfers from and to the slow tier.
     pub transfer: f64,
     /// Seconds for computation and access to DRAM.
     pub compute: f64,
@@ -17,6 +18,8 @@ pub struct JoinEstimate {
     pub passes: usize,
     /// Bytes that are spilled.
     pub spilled: f64,
+    /// Rows of each step of the computation.
+    pub work: JoinWork,
 }
 
 impl JoinEstimate {

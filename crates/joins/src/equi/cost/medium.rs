@@ -1,4 +1,4 @@
-//! Speeds of the medium, DRAM and the CPU.
+//! Speeds of the medium and DRAM.
 
 /// A table of measurements: an argument and a value, by ascending argument.
 fn interpolate(points: &[(f64, f64)], at: f64) -> f64 {
@@ -111,38 +111,6 @@ impl MediumCosts {
 
 fn per_rate(bytes: f64, rate: f64) -> f64 {
     if rate > 0.0 { bytes / rate } else { 0.0 }
-}
-
-/// Seconds of one thread per row, without cache misses.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CpuCosts {
-    /// To decode a row from a source and hash its key.
-    pub read: f64,
-    /// To encode a row and put it into its partition.
-    pub partition: f64,
-    /// To put a build row into its bucket.
-    pub fill: f64,
-    /// To look up a probe row in a table that fits the cache.
-    pub probe: f64,
-    /// To return a pair.
-    pub pair: f64,
-    /// To encode and write a row of spill space, and to read it back.
-    pub spill: f64,
-}
-
-impl Default for CpuCosts {
-    /// Rough figures for keys and payloads of 8 bytes. `cargo bench -p halocline-joins --bench equi_speed`
-    /// prints the estimates beside the measured times.
-    fn default() -> CpuCosts {
-        CpuCosts {
-            read: 6e-9,
-            partition: 12e-9,
-            fill: 30e-9,
-            probe: 11e-9,
-            pair: 8e-9,
-            spill: 18e-9,
-        }
-    }
 }
 
 #[cfg(test)]

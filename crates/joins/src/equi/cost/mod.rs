@@ -4,15 +4,20 @@
 //! k = ceil(T / M), read cost r and λ times that for writing: Grace costs r (T + V) (λ + 2), segmented Grace
 //! with x of k parts spilled r (T + V) (1 + (λ + 1) x / k + (k - x)), nested loops r (T + k V). These count
 //! transfers only. Here each phase has its DRAM and CPU terms, too: [`CpuCosts`] per row, and per lookup two
-//! dependent reads whose time depends on the size of what is read ([`MediumCosts`]). Transfers and
-//! computation of a phase are added: threads do one after the other.
+//! dependent reads whose time depends on the size of what is read ([`MediumCosts`]). Inputs are read ahead of
+//! the computation, so that a phase takes the longer of the two times; what is spilled is waited for.
 
+mod algorithm;
 mod choice;
+mod cpu;
 mod medium;
 mod model;
+mod profile;
 #[cfg(test)]
 mod tests;
 
+pub use algorithm::JoinAlgorithm;
 pub use choice::{JoinChoice, JoinEstimate};
-pub use medium::{CpuCosts, MediumCosts};
-pub use model::{JoinAlgorithm, JoinSize, choose};
+pub use cpu::{CpuCosts, JoinWork};
+pub use medium::MediumCosts;
+pub use model::{JoinSize, choose};

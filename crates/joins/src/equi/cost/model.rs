@@ -1,13 +1,20 @@
 //! The estimates.
 
-use std::fmt;
-
+use super::algorithm::JoinAlgorithm;
 use super::choice::{JoinChoice, JoinEstimate};
-use super::medium::{CpuCosts, MediumCosts};
-use crate::equi::join::Algorithm;
+use super::cpu::{CpuCosts, JoinWork};
+use super::medium::MediumCosts;
+use crate::equi::partitions::TABLE_ROW_BYTES;
 
-/// Share of the memory that hash tables and rows get; buffers take the rest.
-const TABLE_SHARE: f64 = 0.85;
+/// Share of the memory up to which a hash table fits: buffers take the rest while rows are collected.
+const FITTING_SHARE: f64 = 0.85;
+
+/// Share of the memory for rows that stay in DRAM while others are spilled: buffers and the filter take the
+/// rest.
+const RESIDENT_SHARE: f64 = 0.75;
+
+/// Share of the memory that a piece of nested loops fills: its buffers are emptied first.
+const PIECE_SHARE: f64 = 0.95;
 
 /// Share of the bytes that spilled rows take once encoded.
 const ENCODED_SHARE: f64 = 0.7;
@@ -15,56 +22,8 @@ const ENCODED_SHARE: f64 = 0.7;
 /// Bytes of the directory per row.
 const DIRECTORY_ROW: f64 = 8.0;
 
-/// An algorithm with its parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JoinAlgorithm {
-    /// [`Algorithm::Hash`].
-    Hash,
-    /// [`Algorithm::Hybrid`].
-    Hybrid,
-    /// [`Algorithm::Grace`].
-    Grace,
-    /// [`Algorithm::Segmented`].
-    Segmented {
-        /// Number of parts.
-        parts: usize,
-        /// Number of parts that are spilled.
-        spilled: usize,
-    },
-    /// [`Algorithm::NestedLoops`].
-    NestedLoops,
-    /// [`EquiJoin::run_array`](crate::equi::EquiJoin::run_array).
-    Array,
-}
-
-impl JoinAlgorithm {
-    /// Returns the algorithm of [`EquiJoin::run`](crate::equi::EquiJoin::run); `None` for an array join.
-    pub fn algorithm(self) -> Option<Algorithm> {
-        Some(match self {
-            JoinAlgorithm::Hash => Algorithm::Hash,
-            JoinAlgorithm::Hybrid => Algorithm::Hybrid,
-            JoinAlgorithm::Grace => Algorithm::Grace,
-            JoinAlgorithm::Segmented { parts, spilled } => Algorithm::Segmented { parts, spilled },
-            JoinAlgorithm::NestedLoops => Algorithm::NestedLoops,
-            JoinAlgorithm::Array => return None,
-        })
-    }
-}
-
-impl fmt::Display for JoinAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            JoinAlgorithm::Hash => "hash",
-            JoinAlgorithm::Hybrid => "hybrid",
-            JoinAlgorithm::Grace => "grace",
-            JoinAlgorithm::Segmented { parts, spilled } => {
-                return f.pad(&format!("segmented {spilled}/{parts}"));
-            }
-            JoinAlgorithm::NestedLoops => "nested loops",
-            JoinAlgorithm::Array => "array",
-        })
-    }
-}
+/// Most bytes of the hash table of a spilled partition: there are many partitions.
+const SPILLED_TABLE: f64 = 2.0 * 1024.0 * 1024.0;
 
 /// Sizes of a join.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,7 +58,6 @@ struct Terms<'a> {
     threads: usize,
     build: f64,
     probe: f64,
-    /// Memory for hash tables in bytes.
     memory: f64,
 }
 
@@ -118,24 +76,33 @@ pub fn choose(
         threads: threads.max(1),
         build: size.build_rows as f64,
         probe: size.probe_rows as f64,
-        memory: (memory as f64 * TABLE_SHARE).max(1.0),
+        memory: (memory as f64).max(1.0),
     };
-    let table = terms.table();
-    let pieces = (table / terms.memory).ceil().max(1.0) as usize;
-    let mut estimates = vec![terms.hybrid(), terms.grace()];
-    if pieces == 1 {
-        estimates.push(terms.hash());
+    let pieces = |share: f64| (terms.table() / (terms.memory * share)).ceil().max(1.0) as usize;
+    let fits = pieces(FITTING_SHARE) == 1;
+    let mut estimates = vec![terms.hybrid(fits), terms.grace()];
+    if fits {
+        estimates.push(terms.hash(JoinAlgorithm::Hash));
     }
     if size.rereadable {
-        estimates.push(terms.nested(pieces));
-        if pieces > 1 {
+        estimates.push(terms.nested(pieces(PIECE_SHARE)));
+        if !fits {
             // The cost is linear in the number of spilled parts, so that the best are the extremes; all
             // spilled is Grace.
-            estimates.push(terms.segmented(pieces, 0));
+            estimates.push(terms.segmented(pieces(RESIDENT_SHARE)));
         }
     }
     estimates.extend(size.dense_columns.map(|columns| terms.array(columns)));
     JoinChoice::new(estimates)
+}
+
+/// Rows that are processed while bytes are read ahead.
+struct Phase {
+    work: JoinWork,
+    /// Seconds of one thread for random reads.
+    reads: f64,
+    /// Bytes from the slow tier.
+    scanned: f64,
 }
 
 impl Terms<'_> {
@@ -144,146 +111,188 @@ impl Terms<'_> {
         self.build * self.size.build_row
     }
 
-    /// Seconds for computation, shared by the threads.
-    fn shared(&self, seconds: f64) -> f64 {
-        seconds / self.threads as f64
+    /// Bytes of a build row outside of a hash table.
+    fn build_row(&self) -> f64 {
+        self.size.build_row - TABLE_ROW_BYTES as f64
     }
 
-    fn scan_build(&self) -> f64 {
-        self.medium
-            .read(self.build * self.size.build_stored, self.threads)
+    fn start(algorithm: JoinAlgorithm, passes: usize) -> JoinEstimate {
+        JoinEstimate {
+            algorithm,
+            transfer: 0.0,
+            compute: 0.0,
+            passes,
+            spilled: 0.0,
+            work: JoinWork::default(),
+        }
     }
 
-    fn scan_probe(&self) -> f64 {
-        self.medium
-            .read(self.probe * self.size.probe_stored, self.threads)
+    /// Adds a phase that is repeated. The slow tier is read ahead of the threads, so that only what takes
+    /// longer than the computation is waited for.
+    fn add(&self, estimate: &mut JoinEstimate, times: f64, phase: &Phase) {
+        let compute = (phase.work.seconds(self.cpu) + phase.reads) / self.threads as f64;
+        let scan = self.medium.read(phase.scanned, self.threads);
+        estimate.compute += times * compute;
+        estimate.transfer += times * (scan - compute).max(0.0);
+        estimate.work += phase.work * times;
     }
 
-    /// Collects rows and makes hash tables of them.
-    fn build_tables(&self, rows: f64) -> f64 {
-        self.shared(rows * (self.cpu.read + self.cpu.partition + self.cpu.fill))
+    /// Collects all build rows, and puts them into hash tables.
+    fn collect(&self, estimate: &mut JoinEstimate) {
+        let rows = self.build * CpuCosts::weight(self.build_row());
+        let work = JoinWork {
+            read: rows,
+            partition: rows,
+            fill: rows,
+            ..JoinWork::default()
+        };
+        let scanned = self.build * self.size.build_stored;
+        self.add(estimate, 1.0, &Phase { work, reads: 0.0, scanned });
     }
 
-    /// Looks up rows in a hash table of some bytes, of which a share has partners there: all read the
-    /// directory, those with partners a row.
+    /// Seconds of one thread to look up rows in a hash table of some bytes, of which a share has partners
+    /// there: all read the directory, those with partners a row.
     fn look_up(&self, rows: f64, table: f64, matching: f64) -> f64 {
         let directory = table * DIRECTORY_ROW / self.size.build_row.max(DIRECTORY_ROW);
-        let reads = self.medium.dram_read(directory) + matching * self.medium.dram_read(table);
-        self.shared(rows * (self.cpu.probe + reads))
+        rows * (self.medium.dram_read(directory) + matching * self.medium.dram_read(table))
     }
 
-    fn pairs(&self) -> f64 {
-        self.shared(self.size.pairs as f64 * self.cpu.pair)
-    }
-
-    /// Spills rows of some bytes and reads them back: transfer, compute, bytes.
-    fn spill(&self, rows: f64, row: f64) -> (f64, f64, f64) {
-        let bytes = rows * row * ENCODED_SHARE;
-        let transfer = self.medium.write(bytes, self.threads) + self.medium.read(bytes, self.threads);
-        (
-            transfer,
-            self.shared(rows * (self.cpu.partition + self.cpu.spill)),
-            bytes,
-        )
-    }
-
-    fn hash(&self) -> JoinEstimate {
-        let reads = self.shared(self.probe * self.cpu.read);
-        JoinEstimate {
-            algorithm: JoinAlgorithm::Hash,
-            transfer: self.scan_build() + self.scan_probe(),
-            compute: self.build_tables(self.build)
-                + reads
-                + self.look_up(self.probe, self.table(), self.size.matching)
-                + self.pairs(),
-            passes: 1,
-            spilled: 0.0,
+    /// Reads the probe side, and looks up `rows` of it in a hash table of some bytes, in which the share
+    /// `matching` has partners, `share` of all pairs.
+    fn probe(&self, rows: f64, table: f64, matching: f64, share: f64) -> Phase {
+        Phase {
+            work: JoinWork {
+                read: self.probe * CpuCosts::weight(self.size.probe_row),
+                probe: rows,
+                pair: self.size.pairs as f64 * share,
+                ..JoinWork::default()
+            },
+            reads: self.look_up(rows, table, matching),
+            scanned: self.probe * self.size.probe_stored,
         }
+    }
+
+    /// Spills rows of some bytes and reads them back, for which threads wait.
+    fn spill(&self, estimate: &mut JoinEstimate, rows: f64, row: f64) {
+        let weighted = rows * CpuCosts::weight(row);
+        let work = JoinWork {
+            partition: weighted,
+            spill: weighted,
+            ..JoinWork::default()
+        };
+        self.add(estimate, 1.0, &Phase { work, reads: 0.0, scanned: 0.0 });
+        let bytes = rows * row * ENCODED_SHARE;
+        estimate.transfer += self.medium.write(bytes, self.threads) + self.medium.read(bytes, self.threads);
+        estimate.spilled += bytes;
+    }
+
+    /// All rows are joined in DRAM.
+    fn hash(&self, algorithm: JoinAlgorithm) -> JoinEstimate {
+        let mut estimate = Self::start(algorithm, 1);
+        self.collect(&mut estimate);
+        let probe = self.probe(self.probe, self.table(), self.size.matching, 1.0);
+        self.add(&mut estimate, 1.0, &probe);
+        estimate
     }
 
     /// A share of the rows is joined in DRAM, and the rest spilled and joined by partitions that fit.
-    fn partly_spilled(&self, algorithm: JoinAlgorithm, resident: f64, filters: bool) -> JoinEstimate {
-        let spilled = 1.0 - resident;
+    fn partly_spilled(&self, algorithm: JoinAlgorithm, resident: f64) -> JoinEstimate {
+        let mut estimate = Self::start(algorithm, 1);
+        let (matching, spilled) = (self.size.matching, 1.0 - resident);
+        self.collect(&mut estimate);
+        let probe = self.probe(self.probe * resident, self.table() * resident, matching, resident);
+        self.add(&mut estimate, 1.0, &probe);
         // Rows without partner are dropped by the filter but for its errors.
-        let kept = if filters {
-            self.size.matching + (1.0 - self.size.matching) / 2.0
-        } else {
-            1.0
+        let kept = self.probe * spilled * (matching + (1.0 - matching) / 2.0);
+        self.spill(&mut estimate, self.build * spilled, self.build_row());
+        self.spill(&mut estimate, kept, self.size.probe_row);
+        let table = (self.table() * spilled).min(SPILLED_TABLE);
+        let again = Phase {
+            work: JoinWork {
+                probe: kept,
+                pair: self.size.pairs as f64 * spilled,
+                ..JoinWork::default()
+            },
+            reads: self.look_up(kept, table, matching),
+            scanned: 0.0,
         };
-        let build_row = self.size.build_row - DIRECTORY_ROW;
-        let build = self.spill(self.build * spilled, build_row);
-        let probe = self.spill(self.probe * spilled * kept, self.size.probe_row);
-        let piece = self.memory.min(self.table() * spilled);
-        let reads = self.shared(self.probe * self.cpu.read);
-        JoinEstimate {
-            algorithm,
-            transfer: self.scan_build() + self.scan_probe() + build.0 + probe.0,
-            compute: self.build_tables(self.build)
-                + build.1
-                + probe.1
-                + reads
-                + self.look_up(self.probe * resident, self.table() * resident, self.size.matching)
-                + self.look_up(self.probe * spilled * kept, piece, self.size.matching)
-                + self.pairs(),
-            passes: 1,
-            spilled: build.2 + probe.2,
-        }
+        self.add(&mut estimate, 1.0, &again);
+        estimate
     }
 
-    fn hybrid(&self) -> JoinEstimate {
-        let resident = (self.memory / self.table().max(1.0)).min(1.0);
-        self.partly_spilled(JoinAlgorithm::Hybrid, resident, true)
+    fn hybrid(&self, fits: bool) -> JoinEstimate {
+        match fits {
+            true => self.hash(JoinAlgorithm::Hybrid),
+            false => {
+                let resident = (self.memory * RESIDENT_SHARE / self.table().max(1.0)).min(1.0);
+                self.partly_spilled(JoinAlgorithm::Hybrid, resident)
+            }
+        }
     }
 
     fn grace(&self) -> JoinEstimate {
-        self.partly_spilled(JoinAlgorithm::Grace, 0.0, true)
+        self.partly_spilled(JoinAlgorithm::Grace, 0.0)
     }
 
+    /// All probe rows are looked up in each piece.
     fn nested(&self, pieces: usize) -> JoinEstimate {
-        let passes = pieces as f64;
-        let table = self.table() / passes;
-        let pass = self.shared(self.probe * self.cpu.read)
-            + self.look_up(self.probe, table, self.size.matching / passes);
-        JoinEstimate {
-            algorithm: JoinAlgorithm::NestedLoops,
-            transfer: self.scan_build() + passes * self.scan_probe(),
-            compute: self.build_tables(self.build) + passes * pass + self.pairs(),
-            passes: pieces,
-            spilled: 0.0,
-        }
+        let (mut estimate, passes) = (Self::start(JoinAlgorithm::NestedLoops, pieces), pieces as f64);
+        self.collect(&mut estimate);
+        let matching = self.size.matching / passes;
+        let pass = self.probe(self.probe, self.table() / passes, matching, 1.0 / passes);
+        self.add(&mut estimate, passes, &pass);
+        estimate
     }
 
-    /// Like nested loops, but each pass reads both inputs and looks up only the rows of its part.
-    fn segmented(&self, parts: usize, spilled: usize) -> JoinEstimate {
-        let passes = (parts - spilled) as f64;
-        let reads = self.shared((self.probe + self.build) * self.cpu.read) * passes;
-        let table = self.table() / parts as f64;
-        JoinEstimate {
-            algorithm: JoinAlgorithm::Segmented { parts, spilled },
-            transfer: passes * (self.scan_build() + self.scan_probe()),
-            compute: self.build_tables(self.build)
-                + reads
-                + self.look_up(self.probe, table, self.size.matching)
-                + self.pairs(),
-            passes: parts - spilled,
-            spilled: 0.0,
-        }
-    }
-
-    fn array(&self, columns: usize) -> JoinEstimate {
-        let column = self.size.build_stored / columns.max(1) as f64;
-        let bytes = self.build * column;
-        let read = match self.size.build_stored > 0.0 {
-            true => self.medium.slow_read(bytes, column, self.threads),
-            false => self.medium.dram_read(bytes.max(self.build * 8.0)),
+    /// Each pass reads both inputs and looks up only the rows of its part.
+    fn segmented(&self, parts: usize) -> JoinEstimate {
+        let (mut estimate, passes) = (
+            Self::start(JoinAlgorithm::Segmented { parts, spilled: 0 }, parts),
+            parts as f64,
+        );
+        self.collect(&mut estimate);
+        let rows = self.build * CpuCosts::weight(self.build_row());
+        let again = Phase {
+            work: JoinWork {
+                read: rows,
+                ..JoinWork::default()
+            },
+            reads: 0.0,
+            scanned: self.build * self.size.build_stored,
         };
-        let rows = self.probe * self.size.matching;
-        JoinEstimate {
-            algorithm: JoinAlgorithm::Array,
-            transfer: self.scan_probe() + self.shared(rows * columns as f64 * read),
-            compute: self.shared(self.probe * self.cpu.read) + self.pairs(),
-            passes: 1,
-            spilled: 0.0,
+        self.add(&mut estimate, passes - 1.0, &again);
+        let (rows, table) = (self.probe / passes, self.table() / passes);
+        let pass = self.probe(rows, table, self.size.matching, 1.0 / passes);
+        self.add(&mut estimate, passes, &pass);
+        estimate
+    }
+
+    /// Build columns, of which the key is one more, are read in place.
+    fn array(&self, columns: usize) -> JoinEstimate {
+        let mut estimate = Self::start(JoinAlgorithm::Array, 1);
+        let stored = self.size.build_stored > 0.0;
+        let row = if stored { self.size.build_stored } else { self.build_row() };
+        let column = row / (columns + 1) as f64;
+        let bytes = self.build * column;
+        let read = match stored {
+            true => self.medium.slow_read(bytes, column, self.threads),
+            false => self.medium.dram_read(bytes),
+        };
+        let values = self.probe * self.size.matching * columns as f64;
+        let work = JoinWork {
+            read: self.probe * CpuCosts::weight(self.size.probe_row),
+            pair: self.size.pairs as f64,
+            gather: values,
+            ..JoinWork::default()
+        };
+        let scanned = self.probe * self.size.probe_stored;
+        self.add(&mut estimate, 1.0, &Phase { work, reads: 0.0, scanned });
+        // Random reads are waited for, all of them at a time that the core has outstanding.
+        let waited = values * read / self.threads as f64;
+        match stored {
+            true => estimate.transfer += waited,
+            false => estimate.compute += waited,
         }
+        estimate
     }
 }

@@ -16,7 +16,7 @@ const EXTENT: u64 = 1 << 20;
 const UNIT: usize = 256;
 
 /// Temporary space in a pool, on the pool's medium. It is released with the transaction, and not published,
-/// so that a crash releases it, too. Long blocks bypass the CPU caches.
+/// so that a crash releases it, too. Long blocks bypass the CPU caches, and others are written back.
 ///
 /// The transaction keeps other writers of the pool waiting; a query that only reads spills to a
 /// [file](super::FileSpillSpace) instead.
@@ -92,7 +92,7 @@ impl SpillSpace for PoolSpillSpace<'_> {
         let extent = state.extent(offset);
         drop(state);
         if let Some((extent, at)) = extent {
-            extent.write_at(at, bytes);
+            extent.write_through_at(at, bytes);
         }
         Ok(SpillRange {
             offset,

@@ -1,0 +1,163 @@
+//! Costs per row of each step of a join, fitted to measured times.
+
+use halocline_joins::equi::cost::{CpuCosts, JoinEstimate, JoinWork};
+
+/// Steps of the computation.
+const STEPS: usize = 7;
+
+/// Sweeps over all costs. Each costs little, and further ones change nothing.
+const SWEEPS: usize = 20_000;
+
+/// Weight of the costs so far, relative to one measured time: it decides where measurements do not tell two
+/// steps apart.
+const PRIOR: f64 = 0.01;
+
+/// A measured time, less what is not computation per row.
+#[derive(Debug, Clone, Copy)]
+struct Equation {
+    /// Share of the measured time that a step takes at a cost of one second per row.
+    shares: [f64; STEPS],
+    /// Share that all steps take.
+    rest: f64,
+}
+
+/// Finds the costs with the least sum of squared relative errors.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CostFit {
+    equations: Vec<Equation>,
+}
+
+impl CostFit {
+    /// Adds a measured time of a join and its estimate by the [default](CpuCosts::default) costs.
+    pub(super) fn add(&mut self, estimate: &JoinEstimate, threads: usize, seconds: f64) {
+        if seconds <= 0.0 {
+            return;
+        }
+        let (work, threads) = (&estimate.work, threads as f64);
+        let steps = work.seconds(&CpuCosts::default()) / threads;
+        let other = estimate.seconds() - steps;
+        self.equations.push(Equation {
+            shares: steps_of(work).map(|rows| rows / threads / seconds),
+            rest: 1.0 - other / seconds,
+        });
+    }
+
+    /// Returns the fitted costs, none of which is negative; `None` without measurements.
+    pub(super) fn costs(&self) -> Option<CpuCosts> {
+        if self.equations.is_empty() {
+            return None;
+        }
+        let before = of_costs(&CpuCosts::default());
+        let mut costs = before;
+        for _ in 0..SWEEPS {
+            for step in 0..STEPS {
+                // The prior says that a cost is as it was, up to its own size.
+                let prior = PRIOR / (before[step] * before[step]);
+                let (mut numerator, mut denominator) = (prior * before[step], prior);
+                for equation in &self.equations {
+                    let others: f64 = (0..STEPS)
+                        .filter(|other| *other != step)
+                        .map(|other| equation.shares[other] * costs[other])
+                        .sum();
+                    numerator += equation.shares[step] * (equation.rest - others);
+                    denominator += equation.shares[step] * equation.shares[step];
+                }
+                costs[step] = (numerator / denominator).max(0.0);
+            }
+        }
+        let [read, partition, fill, probe, pair, gather, spill] = costs;
+        Some(CpuCosts {
+            read,
+            partition,
+            fill,
+            probe,
+            pair,
+            gather,
+            spill,
+        })
+    }
+}
+
+/// Returns the rows of each step, in the order of the fields of [`CpuCosts`].
+pub(super) fn steps_of(work: &JoinWork) -> [f64; STEPS] {
+    [
+        work.read,
+        work.partition,
+        work.fill,
+        work.probe,
+        work.pair,
+        work.gather,
+        work.spill,
+    ]
+}
+
+fn of_costs(costs: &CpuCosts) -> [f64; STEPS] {
+    [
+        costs.read,
+        costs.partition,
+        costs.fill,
+        costs.probe,
+        costs.pair,
+        costs.gather,
+        costs.spill,
+    ]
+}
+
+/// Returns the costs in nanoseconds as text.
+pub(super) fn text(costs: &CpuCosts) -> String {
+    let names = ["read", "partition", "fill", "probe", "pair", "gather", "spill"];
+    let parts = names
+        .iter()
+        .zip(of_costs(costs))
+        .map(|(name, cost)| format!("{name} {:.1}", cost * 1e9));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halocline_joins::equi::cost::{JoinSize, MediumCosts, choose};
+
+    /// Estimates are taken for measurements on a machine with other costs.
+    #[test]
+    fn the_costs_of_a_machine_are_found() {
+        let before = CpuCosts::default();
+        let machine = CpuCosts {
+            read: before.read * 2.0,
+            fill: before.fill / 2.0,
+            spill: before.spill * 3.0,
+            gather: before.gather * 4.0,
+            ..before
+        };
+        let medium = MediumCosts::new(&[(1, 5e9)], &[(1, 2e9)], 64, &[(1 << 20, 5e-9)], &[(1 << 20, 9e-9)]);
+        let mut fit = CostFit::default();
+        for build_rows in [1 << 20, 4 << 20, 16 << 20, 64 << 20] {
+            for probe_rows in [1 << 20, 64 << 20] {
+                let size = JoinSize {
+                    build_rows,
+                    probe_rows,
+                    build_stored: 16.0,
+                    probe_stored: 16.0,
+                    build_row: 25.0,
+                    probe_row: 16.0,
+                    pairs: probe_rows,
+                    matching: 1.0,
+                    dense_columns: Some(1),
+                    rereadable: true,
+                };
+                let measured = choose(&size, 64 << 20, 2, &medium, &machine);
+                let estimated = choose(&size, 64 << 20, 2, &medium, &before);
+                for estimate in estimated.estimates() {
+                    let seconds = measured.estimate(estimate.algorithm).map_or(0.0, |of| of.seconds());
+                    fit.add(estimate, 2, seconds);
+                }
+            }
+        }
+        let fitted = fit.costs().unwrap();
+        let errors = of_costs(&fitted).map(f64::ln).into_iter();
+        for (fitted, real) in errors.zip(of_costs(&machine).map(f64::ln)) {
+            assert!((fitted - real).abs() < 0.3, "{}", text(&CpuCosts { ..machine }));
+        }
+        assert!(CostFit::default().costs().is_none());
+    }
+}

@@ -1,0 +1,132 @@
+//! Computation: how often each step of a join is done, and how long it takes.
+
+use std::ops::{AddAssign, Mul};
+
+/// Bytes of the rows that costs are given for.
+const USUAL_ROW: f64 = 16.0;
+
+/// Share of the costs of a row that does not depend on its length.
+const FIXED_SHARE: f64 = 0.5;
+
+/// Seconds of one thread per row of a key and a payload of 8 bytes, without cache misses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuCosts {
+    /// To decode a row from a source and hash its key.
+    pub read: f64,
+    /// To encode a row and put it into its partition.
+    pub partition: f64,
+    /// To put a build row into its bucket.
+    pub fill: f64,
+    /// To look up a probe row in a table that fits the cache.
+    pub probe: f64,
+    /// To return a pair.
+    pub pair: f64,
+    /// To find a build row of an array join and fetch a column of it.
+    pub gather: f64,
+    /// To encode and write a row of spill space, and to read it back.
+    pub spill: f64,
+}
+
+impl Default for CpuCosts {
+    /// Figures that `halocline bench joins --on dram` has fitted to its measurements.
+    fn default() -> CpuCosts {
+        CpuCosts {
+            read: 6e-9,
+            partition: 12e-9,
+            fill: 30e-9,
+            probe: 11e-9,
+            pair: 8e-9,
+            gather: 4e-9,
+            spill: 18e-9,
+        }
+    }
+}
+
+impl CpuCosts {
+    /// Returns the factor by which a row of some bytes costs more than one of 16 bytes.
+    pub(super) fn weight(bytes: f64) -> f64 {
+        FIXED_SHARE + (1.0 - FIXED_SHARE) * bytes.max(0.0) / USUAL_ROW
+    }
+}
+
+/// The number of rows of each step that [`CpuCosts`] has a cost for, where longer rows count more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct JoinWork {
+    /// Rows that are read.
+    pub read: f64,
+    /// Rows that are put into partitions.
+    pub partition: f64,
+    /// Rows that are put into buckets.
+    pub fill: f64,
+    /// Rows that are looked up.
+    pub probe: f64,
+    /// Pairs that are returned.
+    pub pair: f64,
+    /// Values that an array join fetches.
+    pub gather: f64,
+    /// Rows that are spilled.
+    pub spill: f64,
+}
+
+impl JoinWork {
+    /// Returns the seconds of one thread.
+    pub fn seconds(&self, cpu: &CpuCosts) -> f64 {
+        self.read * cpu.read
+            + self.partition * cpu.partition
+            + self.fill * cpu.fill
+            + self.probe * cpu.probe
+            + self.pair * cpu.pair
+            + self.gather * cpu.gather
+            + self.spill * cpu.spill
+    }
+}
+
+impl AddAssign for JoinWork {
+    fn add_assign(&mut self, other: JoinWork) {
+        self.read += other.read;
+        self.partition += other.partition;
+        self.fill += other.fill;
+        self.probe += other.probe;
+        self.pair += other.pair;
+        self.gather += other.gather;
+        self.spill += other.spill;
+    }
+}
+
+impl Mul<f64> for JoinWork {
+    type Output = JoinWork;
+
+    fn mul(self, times: f64) -> JoinWork {
+        JoinWork {
+            read: self.read * times,
+            partition: self.partition * times,
+            fill: self.fill * times,
+            probe: self.probe * times,
+            pair: self.pair * times,
+            gather: self.gather * times,
+            spill: self.spill * times,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_weighed_by_costs_and_lengths() {
+        let cpu = CpuCosts::default();
+        let mut work = JoinWork {
+            read: 2.0,
+            ..JoinWork::default()
+        };
+        work += JoinWork {
+            spill: 1.0,
+            gather: 4.0,
+            ..JoinWork::default()
+        } * 3.0;
+        let seconds = 2.0 * cpu.read + 3.0 * cpu.spill + 12.0 * cpu.gather;
+        assert!((work.seconds(&cpu) - seconds).abs() < 1e-15);
+        assert_eq!((CpuCosts::weight(16.0), CpuCosts::weight(48.0)), (1.0, 2.0));
+    }
+}
