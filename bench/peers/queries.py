@@ -9,6 +9,8 @@ Experiments:
     strings    conditions on strings of orders, customer and part: prefixes, ranges, parts
     group-by   the ten questions of the db-benchmark over one table (--rows)
     conjunctions  random conjunctions over lineorder of the Star Schema Benchmark, by five indexes
+    join       the five join questions of the db-benchmark (--rows), a first and a second run (--runs 1)
+    pair       sums over a join of --rows rows of 16 bytes with twice as many
 
 Data is made where it is missing: DIR/sf3 has TPC-H at scale factor 3, and a pool of its tables. Packages come from PyPI
 into a virtual environment (--venv), once. All systems are loaded from the Parquet files, get the same CPUs (--threads) by
@@ -25,6 +27,8 @@ import sys
 from pathlib import Path
 
 import data
+import join_data
+import joins
 import run
 from engines import in_environment
 
@@ -130,12 +134,22 @@ def tpch(scale_factor):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["tpch", "filters", "strings", "group-by", "conjunctions"])
+    parser.add_argument("experiment", choices=["tpch", "filters", "strings", "group-by", "conjunctions", "join", "pair"])
     parser.add_argument("data", type=Path, help="directory of the data; its name is that of the scale factor, as in sf3")
-    parser.add_argument("--rows", type=int, default=10_000_000, help="of the table of group-by [default: 10000000]")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the table of group-by, join or pair [default: 10000000]")
+    parser.add_argument(
+        "--answers",
+        choices=["sums", "table"],
+        default="sums",
+        help="answers of join: the sums that the db-benchmark compares, or tables as it makes them [default: sums]",
+    )
     parser.add_argument("--only", help="names of queries, separated by commas")
     run.add_options(parser, "halocline,duckdb,hyper")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.answers == "table" and options.experiment != "join":
+        parser.error("--answers table is for join")
+    options.first = options.experiment in ("join", "pair") or options.limits != [None]
+    return options
 
 
 def main():
@@ -144,6 +158,12 @@ def main():
     if options.experiment == "group-by":
         tables, options.pool = data.group_by(options.halocline, options.data, options.rows)
         queries, largest = GROUP_BY, "x"
+    elif options.experiment == "join":
+        tables, options.pool = join_data.questions(options.halocline, options.data, options.rows)
+        queries, largest = joins.questions(options.answers), "x"
+    elif options.experiment == "pair":
+        tables, options.pool = join_data.pair(options.halocline, options.data, options.rows)
+        queries, largest = joins.PAIR, "probe"
     else:
         found = re.fullmatch(r"sf([0-9.]+)", options.data.resolve().name)
         if not found:
