@@ -419,9 +419,9 @@ pub(crate) struct BenchArgs {
     /// Memory for a join, as 64M; the sizes of its inputs are multiples of it [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
-    /// Media of the trees (or of the pools of ssb, of access patterns, of joins), separated by commas: dram (not
-    /// for trees), dax (a file in /dev/shm, taken for one), page-cache (a file in --dir), emulated (as
-    /// --medium says, in DRAM) [default: all, page-cache for ssb]
+    /// Media of the trees (or of the pools of ssb, of access patterns, of joins), separated by commas: dram
+    /// (not for trees), dax (a file in /dev/shm, taken for one), page-cache (a file in --dir), emulated
+    /// (as --medium says, in DRAM) [default: all, page-cache for ssb]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) on: Vec<Backing>,
     #[command(flatten)]

@@ -164,7 +164,15 @@ fn every_experiment_runs_and_writes_its_values() {
 fn ctrl_c_ends_joins_and_leaves_nothing() {
     let home = Home::new();
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("halocline"))
-        .args(["bench", "joins", "--quick", "--memory", "4M", "--on", "page-cache"])
+        .args([
+            "bench",
+            "joins",
+            "--quick",
+            "--memory",
+            "4M",
+            "--on",
+            "page-cache",
+        ])
         .current_dir(home.directory())
         .env("TMPDIR", home.directory())
         .stdout(Stdio::null())

@@ -88,9 +88,14 @@ fn temporary_files_that_cannot_be_written_are_an_error_that_names_the_directory(
     let home = Home::with_table();
     let query = ["sql", "p", "--memory", "32M", "--output", "csv", SPILLING];
     let directory = home.directory().to_str().unwrap();
-    for limits in ["ulimit -f 64", "TMPDIR=$TMPDIR/none"] {
-        let run = limited(&home, limits, &query).code(1);
-        assert_error(&run, &["temporary files in", directory, "TMPDIR", "--memory"]);
+    let elsewhere = home.directory().join("none");
+    let elsewhere = [&query[..], &["--temp-directory", elsewhere.to_str().unwrap()]].concat();
+    for (limits, query) in [("ulimit -f 64", &query[..]), ("true", &elsewhere)] {
+        let run = limited(&home, limits, query).code(1);
+        assert_error(
+            &run,
+            &["temporary files in", directory, "--temp-directory", "--memory"],
+        );
     }
     assert_eq!(stdout(&home.ok(&query)), "n\n1000000\n");
     for file in fs::read_dir(home.directory()).unwrap() {

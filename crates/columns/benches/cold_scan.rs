@@ -2,9 +2,9 @@
 //!
 //! `cargo bench -p halocline-columns --bench cold_scan`. `HALOCLINE_BENCH_ROWS` sets the number of rows
 //! (100,000,000), `HALOCLINE_BENCH_RUNS` the turns, of which the median counts (5). The pool is in
-//! `HALOCLINE_BENCH_FOLDER`, or in the folder for temporary files, which must be on a file system with a device
-//! and direct I/O. Prints MB/s: of direct reads of 4 MiB by as many threads, of a filter of the column as its
-//! pages are touched, and of the same filter with read-ahead.
+//! `HALOCLINE_BENCH_FOLDER`, or in the folder for temporary files, which must be on a file system with a
+//! device and direct I/O. Prints MB/s: of direct reads of 4 MiB by as many threads, of a filter of the column
+//! as its pages are touched, and of the same filter with read-ahead.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -57,9 +57,10 @@ fn create(path: &Path, rows: usize) -> Result<(), Failure> {
             writer.write(&batch)?;
         }
     }
-    if let Some(writer) = writer {
+    if let Some(writer) = writer.take() {
         writer.finish()?;
     }
+    drop(writer);
     txn.commit()?;
     Ok(())
 }

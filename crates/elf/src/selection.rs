@@ -44,8 +44,8 @@ impl<B: Bytes> Selection<'_, B> {
     }
 
     /// Sets whether the pages of the lists of a level are requested before the first of them is read, for an
-    /// index in a file of which a part is not in memory: a read on first touch is one at a time, and brings some
-    /// MiB around the page. False by default. Layout `packed` only.
+    /// index in a file of which a part is not in memory: a read on first touch is one at a time, and brings
+    /// some MiB around the page. False by default. Layout `packed` only.
     #[must_use]
     pub fn with_read_ahead(self, reads_ahead: bool) -> Self {
         Self { reads_ahead, ..self }

@@ -186,8 +186,8 @@ impl<'a, B: Bytes> View<'a, B> {
         self.pointer(at, PAD).map(|from| unsafe { &*from.cast() })
     }
 
-    /// Returns up to `len` bytes from `at` on where they are stored, not verified; none of those that have a copy
-    /// in DRAM.
+    /// Returns up to `len` bytes from `at` on where they are stored, not verified; none of those that have a
+    /// copy in DRAM.
     pub(crate) fn stored(&self, at: usize, len: usize) -> &'a [u8] {
         let slice = self.slow.slice;
         match at < self.from.min(slice.len()) {

@@ -1,4 +1,5 @@
-//! Selections with read-ahead over an index that was dropped from the page cache, where the file system does so.
+//! Selections with read-ahead over an index that was dropped from the page cache, where the file system does
+//! so.
 #![allow(clippy::print_stdout, reason = "a random test prints its seed")]
 
 mod common;

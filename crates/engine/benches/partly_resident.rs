@@ -2,14 +2,14 @@
 //! conjunctions by the path that is chosen, by the index, and by the scan.
 //!
 //! `cargo bench -p halocline-engine --bench partly_resident`. `HALOCLINE_BENCH_ROWS` sets the number of rows
-//! (10,000,000), `HALOCLINE_BENCH_QUERIES` the number of queries (12), `HALOCLINE_BENCH_RUNS` the turns, of which
-//! the median counts (3), `HALOCLINE_BENCH_SEED` the random conjunctions (1), and `HALOCLINE_BENCH_RESIDENT` the
-//! percentage of the file that is in memory when a query starts (25): pieces of 2 MiB, chosen at random. The pool
-//! is in `HALOCLINE_BENCH_FOLDER`, or in the folder for temporary files, which must be on a file system with a
-//! device: tmpfs keeps everything in memory.
+//! (10,000,000), `HALOCLINE_BENCH_QUERIES` the number of queries (12), `HALOCLINE_BENCH_RUNS` the turns, of
+//! which the median counts (3), `HALOCLINE_BENCH_SEED` the random conjunctions (1), and
+//! `HALOCLINE_BENCH_RESIDENT` the percentage of the file that is in memory when a query starts (25): pieces
+//! of 2 MiB, chosen at random. The pool is in `HALOCLINE_BENCH_FOLDER`, or in the folder for temporary files,
+//! which must be on a file system with a device: tmpfs keeps everything in memory.
 //!
-//! With `HALOCLINE_BENCH_RESIDENT=all` nothing is dropped, and the database stays open: in a memory cgroup that is
-//! smaller than the file, the kernel decides what is in memory.
+//! With `HALOCLINE_BENCH_RESIDENT=all` nothing is dropped, and the database stays open: in a memory cgroup
+//! that is smaller than the file, the kernel decides what is in memory.
 //!
 //! A profile of the medium (`halocline calibrate`) in the folder is used.
 
@@ -109,10 +109,7 @@ fn evict(path: &Path, resident: u64, seed: u64) -> Result<(), Failure> {
 
 /// Opens the database for one path.
 async fn open(path: &Path, mode: &str) -> Result<Database, Failure> {
-    let options = DatabaseOptions {
-        threads: Some(2),
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_threads(Some(2));
     let db = Database::open(path, &options)?;
     db.sql(&format!("SET halocline.index = {mode}")).await?;
     // Opens the catalog and reads what planning needs.
@@ -123,7 +120,8 @@ async fn open(path: &Path, mode: &str) -> Result<Database, Failure> {
     Ok(db)
 }
 
-/// Runs a query: its milliseconds, the MiB that the process has read from the device, and the rows that match.
+/// Runs a query: its milliseconds, the MiB that the process has read from the device, and the rows that
+/// match.
 async fn time(db: &Database, text: &str) -> Result<(f64, f64, i64), Failure> {
     let (before, start) = (bytes_read()?, Instant::now());
     let batches = db.sql(text).await?.collect().await?;

@@ -1,7 +1,7 @@
 //! Errors of the engine, with texts for its users.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arrow_schema::{ArrowError, Schema};
 use datafusion::error::DataFusionError;
@@ -157,10 +157,10 @@ pub enum EngineError {
         /// A hint on what to do about it; empty if nothing is known.
         instead: &'static str,
     },
-    /// A query cannot write its temporary files.
+    /// A query cannot write or read its temporary files.
     #[error(
-        "cannot write temporary files in {}: {source}; make room there (or raise the limit `ulimit -f`), name another \
-         directory by TMPDIR, or give the query more DRAM (--memory), so that it need not spill",
+        "{SPILL}{}: {source}; make room there (or raise the limit `ulimit -f`), name another directory \
+         (--temp-directory), or give the query more DRAM (--memory), so that it need not spill",
         directory.display()
     )]
     Spill {
@@ -412,23 +412,23 @@ fn from_datafusion(error: DataFusionError) -> EngineError {
     EngineError::DataFusion { text, source }
 }
 
-/// Returns the error for temporary files, the only files that a query writes, if an error of the system about
-/// them is the cause. The wrappers of that error keep only its text.
+/// The beginning of errors about temporary files, by which they are recognised: what wraps them on their way
+/// through DataFusion and Arrow keeps only their text.
+const SPILL: &str = "cannot use temporary files in ";
+
+/// Returns an error about a temporary file in a directory, for DataFusion.
+pub(crate) fn spill_error(directory: &Path, source: &io::Error) -> io::Error {
+    io::Error::new(source.kind(), format!("{SPILL}{}: {source}", directory.display()))
+}
+
+/// Returns the error of [`spill_error`], if that is the cause.
 fn of_spill(error: &DataFusionError) -> Option<EngineError> {
-    use io::ErrorKind as Kind;
     let text = error.to_string();
-    let causes = [
-        ("(os error 27)", Kind::FileTooLarge),
-        ("(os error 28)", Kind::StorageFull),
-        ("(os error 122)", Kind::QuotaExceeded),
-    ];
-    let full = causes.into_iter().find(|(number, _)| text.contains(number));
-    let directory = std::env::temp_dir();
-    // As the names of temporary files begin.
-    let within = text.contains(&*directory.join(".tmp").to_string_lossy());
-    let kind = full.map(|(_, kind)| kind).or(within.then_some(Kind::Other))?;
-    let source = io::Error::new(kind, plain_text(&text));
-    Some(EngineError::Spill { directory, source })
+    let (directory, source) = text.split_once(SPILL)?.1.split_once(": ")?;
+    Some(EngineError::Spill {
+        directory: directory.into(),
+        source: io::Error::other(source.to_owned()),
+    })
 }
 
 /// Removes the categories DataFusion and Arrow put before a message.
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn full_directories_of_temporary_files_are_named() {
-        let full = || io::Error::from_raw_os_error(28);
+        let full = || spill_error(Path::new("/tmp/x"), &io::Error::from_raw_os_error(28));
         let wrapped = io::Error::other(DataFusionError::IoError(full()));
         for error in [
             DataFusionError::IoError(full()),
@@ -480,7 +480,11 @@ mod tests {
             ArrowError::IoError(wrapped.to_string(), wrapped).into(),
         ] {
             let text = EngineError::from(error).to_string();
-            assert!(text.contains("cannot write temporary files in /"), "{text}");
+            assert!(
+                text.starts_with("cannot use temporary files in /tmp/x: No space left"),
+                "{text}"
+            );
+            assert!(text.contains("--temp-directory"), "{text}");
         }
         let other = DataFusionError::IoError(io::ErrorKind::NotFound.into());
         assert!(matches!(EngineError::from(other), EngineError::DataFusion { .. }));

@@ -19,6 +19,8 @@ use datafusion::execution::{SpillFile, SpillWriter, TempFileFactory};
 use futures::{Stream, stream};
 use halocline_pool::Pool;
 
+use crate::error::spill_error;
+
 /// Bytes that are read at a time.
 const READ: usize = 256 << 10;
 
@@ -47,21 +49,19 @@ impl SpillFiles {
             if let Some(wanted) = &self.wanted {
                 return wanted.clone();
             }
-            let parent = match self.pool.parent() {
-                Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-                Some(parent) => parent,
-                None => return std::env::temp_dir(),
-            };
-            match self.pool.is_file() && tempfile::tempfile_in(parent).is_ok() {
-                true => parent.to_owned(),
-                false => std::env::temp_dir(),
+            // Errors name it, also if it is the current one.
+            let pool = std::path::absolute(&self.pool).ok();
+            let parent = pool.as_deref().and_then(Path::parent);
+            match parent.filter(|parent| self.pool.is_file() && tempfile::tempfile_in(parent).is_ok()) {
+                Some(parent) => parent.to_owned(),
+                None => std::env::temp_dir(),
             }
         })
     }
 
     fn create(&self) -> Result<Arc<TempFile>> {
         let directory = self.directory();
-        let file = tempfile::tempfile_in(directory).map_err(|error| failed("create", directory, error))?;
+        let file = tempfile::tempfile_in(directory).map_err(|error| failed(directory, &error))?;
         Ok(Arc::new(TempFile {
             file,
             len: AtomicU64::new(0),
@@ -70,9 +70,8 @@ impl SpillFiles {
     }
 }
 
-fn failed(verb: &str, directory: &Path, error: io::Error) -> DataFusionError {
-    let text = format!("{}: cannot {verb} a temporary file: {error}", directory.display());
-    DataFusionError::IoError(io::Error::new(error.kind(), text))
+fn failed(directory: &Path, error: &io::Error) -> DataFusionError {
+    DataFusionError::IoError(spill_error(directory, error))
 }
 
 impl TempFileFactory for SpillFiles {
@@ -121,7 +120,7 @@ impl TempFile {
         let mut bytes = vec![0; READ.min(usize::try_from(left).unwrap_or(READ))];
         self.file
             .read_exact_at(&mut bytes, offset)
-            .map_err(|error| failed("read", &self.directory, error))?;
+            .map_err(|error| failed(&self.directory, &error))?;
         Ok(bytes.into())
     }
 }
@@ -131,7 +130,7 @@ impl Write for SharedFile {
         let (file, end) = (&self.0, self.0.len.load(Ordering::Relaxed));
         file.file
             .write_all_at(bytes, end)
-            .map_err(|error| io::Error::other(failed("write", &file.directory, error)))?;
+            .map_err(|error| spill_error(&file.directory, &error))?;
         // A reader that sees the new length sees the bytes.
         file.len.store(end + bytes.len() as u64, Ordering::Release);
         Ok(bytes.len())
@@ -200,7 +199,7 @@ mod tests {
         let files = files(Some("/nonexistent/spill".into()), PathBuf::new());
         let error = files.create_temp_file("a test").err().unwrap().to_string();
         assert!(
-            error.contains("/nonexistent/spill: cannot create a temporary file"),
+            error.contains("temporary files in /nonexistent/spill: "),
             "{error}"
         );
     }

@@ -1,8 +1,8 @@
 //! Read-ahead: asks the kernel for pages of mapped bytes that will be needed soon.
 //!
 //! A page of a file that is not in the page cache is otherwise read on first touch, one after the other, each
-//! with its neighbourhood: up to some MiB, most of which is not needed. Requested in advance, the reads run in
-//! parallel and cover only what is needed.
+//! with its neighbourhood: up to some MiB, most of which is not needed. Requested in advance, the reads run
+//! in parallel and cover only what is needed.
 #![allow(unsafe_code, reason = "asks the kernel about addresses")]
 
 use std::ops::Range;
@@ -25,8 +25,8 @@ const REQUEST: usize = 4 << 20;
 /// Prepares for scattered reads of `count` pieces of mapped bytes. Unless a sample of them is resident, reads
 /// the pages of all pieces in parallel, in the background. `piece(i)` returns the i-th piece, which may lie
 /// anywhere; empty pieces are skipped. Linear in `count`, with one system call for pieces that follow each
-/// other within a few pages, or a few system calls if the bytes are resident. Returns true if it has asked for
-/// the pieces.
+/// other within a few pages, or a few system calls if the bytes are resident. Returns true if it has asked
+/// for the pieces.
 pub fn read_ahead<'a>(count: usize, piece: impl Fn(usize) -> &'a [u8]) -> bool {
     if count < FEW {
         return false;
@@ -40,8 +40,8 @@ pub fn read_ahead<'a>(count: usize, piece: impl Fn(usize) -> &'a [u8]) -> bool {
     true
 }
 
-/// Reads mapped ranges in the background, in requests of a few MiB. Ranges that follow each other within a few
-/// pages are read together, and parts of which a sample is resident are left out. Returns the number of
+/// Reads mapped ranges in the background, in requests of a few MiB. Ranges that follow each other within a
+/// few pages are read together, and parts of which a sample is resident are left out. Returns the number of
 /// requests. O(n log n), one system call for each request, and up to three for each part: one for a page.
 pub fn read_ranges_ahead(ranges: &[&[u8]]) -> usize {
     let mut all: Vec<Range<usize>> = ranges
@@ -82,8 +82,8 @@ fn merge(pieces: impl Iterator<Item = Range<usize>>, mut each: impl FnMut(Range<
 /// Asks the kernel to read these pages.
 fn request(pages: Range<usize>) {
     // Only advice: if it is not taken, the pages are read when they are touched.
-    // SAFETY: the first and the last page are those of live slices of one mapping or of neighbouring ones, and
-    // this advice changes no byte; where nothing is mapped between them, the call fails.
+    // SAFETY: the first and the last page are those of live slices of one mapping or of neighbouring ones,
+    // and this advice changes no byte; where nothing is mapped between them, the call fails.
     let _ = unsafe { madvise(pages.start as *mut _, pages.len(), Advice::WillNeed) };
 }
 

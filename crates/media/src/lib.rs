@@ -59,7 +59,8 @@ pub use bus_error::exit_on_bus_error;
 pub use bytes::{BlockDamage, Bytes, VERIFIED_BLOCK, prefetch, prefetch_value};
 pub use calibrate::{
     AccessFigures, CalibrateError, CalibrateOptions, CalibrateStep, CalibrateTarget, MediumMeter,
-    ProbeFigures, Profile, ProfileError, ProfileInconsistency, ProfiledMedium, Rate, StrideFigures, calibrate, numa_nodes,
+    ProbeFigures, Profile, ProfileError, ProfileInconsistency, ProfiledMedium, Rate, StrideFigures,
+    calibrate, numa_nodes,
 };
 pub use counting::{Counting, FlushCounts};
 pub use dram::Dram;

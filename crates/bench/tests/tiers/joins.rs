@@ -32,7 +32,16 @@ fn all_algorithms_are_measured_and_predicted_on_every_medium() {
     let outcome = run("joins", small(&Backing::ALL, 0.9));
     for value in &outcome.values {
         let config = &value["config"];
-        for name in ["on", "medium", "threads", "seed", "memory", "build_rows", "rows", "costs"] {
+        for name in [
+            "on",
+            "medium",
+            "threads",
+            "seed",
+            "memory",
+            "build_rows",
+            "rows",
+            "costs",
+        ] {
             assert!(!config[name].is_null(), "no {name} in {value}");
         }
         let is_emulated = config["on"].as_str().unwrap().starts_with("emulated");
@@ -65,9 +74,8 @@ fn all_algorithms_are_measured_and_predicted_on_every_medium() {
         let is_fastest = regret["config"]["pick"] == regret["config"]["fastest"];
         assert!(!is_fastest || number(regret) == 0.0, "{regret}");
     }
-    let names = ["dax", "dram", "emulated-optane", "page-cache"].map(|on| {
-        ["dense", "shuffled"].map(|keys| format!("joins-{on}-{keys}-0.9"))
-    });
+    let names = ["dax", "dram", "emulated-optane", "page-cache"]
+        .map(|on| ["dense", "shuffled"].map(|keys| format!("joins-{on}-{keys}-0.9")));
     let names: Vec<&str> = names.as_flattened().iter().map(String::as_str).collect();
     outcome.insist_on_figures(&names, &["hybrid", "nested loops", "memory limit"]);
 }

@@ -1,8 +1,8 @@
 //! Read-ahead of a column's bytes from a device below the page cache, and how much of them is in memory.
 //!
-//! A scan reads chunk after chunk: [`ScanAhead`] asks for those of the next [`WINDOW`] bytes in requests of some
-//! MiB, so that the device is busy while chunks are compared. Single rows are asked for by their pages. A chunk
-//! that was not verified yet is read as a whole, whichever of its rows are wanted.
+//! A scan reads chunk after chunk: [`ScanAhead`] asks for those of the next [`WINDOW`] bytes in requests of
+//! some MiB, so that the device is busy while chunks are compared. Single rows are asked for by their pages.
+//! A chunk that was not verified yet is read as a whole, whichever of its rows are wanted.
 //!
 //! Everything here is advice: what is damaged, or not read ahead, is told or read when it is touched.
 
@@ -72,21 +72,26 @@ pub fn column_residency(segments: &[Segment], column: usize) -> ColumnResidency 
 }
 
 impl Column {
-    /// Asks for the pages of rows that are far apart, so that they are read side by side: of a column of which a
-    /// part is not in memory. Fastest when sorted. Does nothing for more than one of 1,024 rows, and for strings
-    /// without a dictionary whose chunks were read before. O(rows), with a system call or two for each row if
-    /// they are few, and else four if a sample of the pages is in memory.
+    /// Asks for the pages of rows that are far apart, so that they are read side by side: of a column of
+    /// which a part is not in memory. Fastest when sorted. Does nothing for more than one of 1,024 rows,
+    /// and for strings without a dictionary whose chunks were read before. O(rows), with a system call or
+    /// two for each row if they are few, and else four if a sample of the pages is in memory.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn read_rows_ahead(&self, rows: &[RowId]) {
         if rows.len() < FEW_ROWS {
-            let pieces = rows.iter().flat_map(|row| [self.chunk_start(*row), self.stored_row(*row)]);
+            let pieces = rows
+                .iter()
+                .flat_map(|row| [self.chunk_start(*row), self.stored_row(*row)]);
             read_ranges_ahead(&pieces.collect::<Vec<_>>());
         } else {
             self.read_many_rows_ahead(rows);
         }
     }
 
-    /// Does the same as [`read_rows_ahead`](Self::read_rows_ahead), but nothing for a few rows: in memory, to find
-    /// that there is nothing to do would take about as long as reading them.
+    /// Does the same as [`read_rows_ahead`](Self::read_rows_ahead), but nothing for a few rows: in memory, to
+    /// find that there is nothing to do would take about as long as reading them.
     pub(crate) fn read_many_rows_ahead(&self, rows: &[RowId]) {
         if rows.len() * BLOCK > self.rows() {
             return;
@@ -120,7 +125,7 @@ impl Column {
     }
 }
 
-/// What a scan reads of a segment.
+/// The reads of a scan in a segment.
 #[derive(Debug, Clone)]
 pub struct SegmentReads {
     /// The segment.
@@ -133,8 +138,8 @@ pub struct SegmentReads {
 
 /// Reads chunks of some columns ahead of a scan by several threads that take the chunks in ascending order.
 ///
-/// For files behind the page cache of which a part is not in memory: it looks at some pages of everything that
-/// it would ask for.
+/// For files behind the page cache of which a part is not in memory: it looks at some pages of everything
+/// that it would ask for.
 #[derive(Debug)]
 pub struct ScanAhead {
     segments: Vec<SegmentReads>,

@@ -298,8 +298,8 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// Requests the pages of the lists that follow the next [`REQUESTED`] ones, and at the start of a range also
-    /// those of these, so that the device has work while lists are searched.
+    /// Requests the pages of the lists that follow the next [`REQUESTED`] ones, and at the start of a range
+    /// also those of these, so that the device has work while lists are searched.
     #[inline(never)]
     fn request(&self, range: &FrontierRange) {
         let ahead = |lists: usize| (range.next + lists).min(range.end);

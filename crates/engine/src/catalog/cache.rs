@@ -5,14 +5,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use datafusion::logical_expr::LogicalPlan;
 use halocline_pool::Pool;
 
 use super::{Catalog, CatalogObjects, LOG_OBJECT};
 use crate::EngineError;
 use crate::delta::Delta;
 use crate::placements::Placements;
-use crate::prepared::{RepeatedPlans, RepeatedQuery};
+use crate::prepared::{QueryPlans, RepeatedPlans, RepeatedQuery};
 use crate::tuning::{EngineFault, Tuning};
 
 /// The newest version that a statement has requested.
@@ -73,7 +72,7 @@ impl CatalogCache {
     }
 
     /// Returns the plan that is kept for a query over a version.
-    pub(crate) fn plan(&self, of: &Arc<Catalog>, query: &RepeatedQuery) -> Option<Arc<LogicalPlan>> {
+    pub(crate) fn plans(&self, of: &Arc<Catalog>, query: &RepeatedQuery) -> Option<Arc<QueryPlans>> {
         let mut kept = self.kept();
         let known = kept.as_mut().filter(|known| Arc::ptr_eq(&known.catalog, of))?;
         known.plans.get(query)
@@ -81,11 +80,16 @@ impl CatalogCache {
 
     /// Keeps the optimised plan of a query over a version while that is the newest one; returns false if it
     /// is not.
-    pub(crate) fn keep_plan(&self, of: &Arc<Catalog>, query: RepeatedQuery, plan: &Arc<LogicalPlan>) -> bool {
+    pub(crate) fn keep_plans(
+        &self,
+        of: &Arc<Catalog>,
+        query: RepeatedQuery,
+        plans: &Arc<QueryPlans>,
+    ) -> bool {
         let mut kept = self.kept();
         let known = kept.as_mut().filter(|known| Arc::ptr_eq(&known.catalog, of));
         known.is_some_and(|known| {
-            known.plans.add(query, Arc::clone(plan));
+            known.plans.add(query, Arc::clone(plans));
             true
         })
     }

@@ -45,8 +45,8 @@ pub(crate) struct Placements {
 }
 
 impl Placements {
-    /// Returns an empty set for a pool in `memory`, whose placements are advised for `medium`; volatile indexes
-    /// are built with `options`.
+    /// Returns an empty set for a pool in `memory`, whose placements are advised for `medium`; volatile
+    /// indexes are built with `options`.
     pub(crate) fn new(memory: PoolMemory, limit: u64, medium: EmulatedSpec, options: IndexOptions) -> Self {
         Self {
             memory: Arc::new(memory),

@@ -1,7 +1,7 @@
 //! The choice between an index and a scan, with the reason for EXPLAIN.
 //!
-//! Costs are those of the CPU, with everything in memory, and the time to read what is not. A scan reads while it
-//! compares; through an index, pages are read before they are used.
+//! Costs are those of the CPU, with everything in memory, and the time to read what is not. A scan reads
+//! while it compares; through an index, pages are read before they are used.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) enum AccessPath {
         rows: f64,
         /// The reason for the choice.
         reason: String,
-        /// What it reads.
+        /// Its reads.
         reads: PathReads,
     },
     /// By the scan kernels.
@@ -37,15 +37,16 @@ pub(crate) enum AccessPath {
         rows: f64,
         /// The reason for not using an index.
         reason: String,
-        /// What it reads.
+        /// Its reads.
         reads: PathReads,
     },
 }
 
-/// What an access path reads.
+/// The reads of an access path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PathReads {
-    /// The bytes that each path is expected to read from each tier, for EXPLAIN; empty if there is only DRAM.
+    /// The bytes that each path is expected to read from each tier, for EXPLAIN; empty if there is only
+    /// DRAM.
     pub(crate) text: String,
     /// Columns whose chunks are not all in memory, and are read ahead.
     pub(crate) ahead: Vec<usize>,

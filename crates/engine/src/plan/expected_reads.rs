@@ -1,10 +1,10 @@
 //! The bytes that an access path is expected to read from each tier, and how long it waits for those that are
 //! not in memory.
 //!
-//! Columns with conditions are read chunk by chunk where zone maps leave any row. Of other columns a path reads
-//! the pages of its rows, or whole chunks where that is faster; a chunk that was not verified yet is read as a
-//! whole. Pages are requested ahead in any case (see `ScanAhead`), so that neither latency nor what the kernel
-//! reads around a page counts.
+//! Columns with conditions are read chunk by chunk where zone maps leave any row. Of other columns a path
+//! reads the pages of its rows, or whole chunks where that is faster; a chunk that was not verified yet is
+//! read as a whole. Pages are requested ahead in any case (see `ScanAhead`), so that neither latency nor what
+//! the kernel reads around a page counts.
 //!
 //! Rows are assumed to be spread evenly, and what is in memory as well.
 

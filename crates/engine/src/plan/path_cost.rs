@@ -22,8 +22,8 @@ pub(super) struct IndexCandidate<'a> {
     pub(super) reads: Option<ReadModel<'a>>,
 }
 
-/// Estimates rows and cost of the access through an index, with the time of its reads if they are to be added to
-/// a model.
+/// Estimates rows and cost of the access through an index, with the time of its reads if they are to be added
+/// to a model.
 pub(super) fn evaluate<'a>(
     open: &OpenTable,
     filters: &Filters,
@@ -164,8 +164,8 @@ pub(super) fn scan_cost(
     all * read_share(request, rows)
 }
 
-/// Returns the share of a scan that is run if `rows` rows match: it stops when it has enough of them, whereas a
-/// selection through an index finds them all first.
+/// Returns the share of a scan that is run if `rows` rows match: it stops when it has enough of them, whereas
+/// a selection through an index finds them all first.
 fn read_share(request: &ScanRequest<'_>, rows: f64) -> f64 {
     match request.limit {
         Some(limit) if rows > limit as f64 => limit as f64 / rows,

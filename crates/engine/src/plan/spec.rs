@@ -51,7 +51,7 @@ pub(crate) struct ScanSpec {
     pub(crate) estimate: SelectionEstimate,
     /// True if indexes may answer dynamic filters.
     pub(crate) probes_indexes: bool,
-    /// What it reads that may not be in memory.
+    /// Its reads of bytes that may not be in memory.
     pub(crate) reads: PathReads,
 }
 

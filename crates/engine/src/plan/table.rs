@@ -97,8 +97,8 @@ impl PoolTable {
             .then_some((open, remaining.kernels))
     }
 
-    /// Returns true if a chunk is estimated to have a row, on average, that satisfies these predicates on codes
-    /// of each segment.
+    /// Returns true if a chunk is estimated to have a row, on average, that satisfies these predicates on
+    /// codes of each segment.
     pub(crate) fn matches_in_most_chunks(open: &OpenTable, conditions: &[OnColumns<CodePredicate>]) -> bool {
         let segments = open.table.segments().iter().zip(conditions);
         let mut in_chunks = segments.map(|(segment, conditions)| {
@@ -122,9 +122,9 @@ impl PoolTable {
         self.schema.fields().len()
     }
 
-    /// Returns the reason why rows that match `filters` are found by a scan, and what it reads; none if they are
-    /// found by an index that can be used or would be built for the query. `columns` are read of them, by a
-    /// number of threads, and aggregated.
+    /// Returns the reason why rows that match `filters` are found by a scan, and what it reads; none if they
+    /// are found by an index that can be used or would be built for the query. `columns` are read of
+    /// them, by a number of threads, and aggregated.
     pub(crate) fn scan_reason(
         open: &OpenTable,
         filters: &[Expr],

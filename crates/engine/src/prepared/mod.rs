@@ -39,5 +39,5 @@ pub use handle::PreparedStatement;
 pub(crate) use names::PreparedNames;
 pub(crate) use normal_form::NormalForm;
 pub(crate) use operands::number_question_marks;
-pub(crate) use repeated::{RepeatedPlans, RepeatedQuery, is_repeatable};
+pub(crate) use repeated::{QueryPlans, RepeatedPlans, RepeatedQuery, is_repeatable};
 pub(crate) use template::QueryTemplate;

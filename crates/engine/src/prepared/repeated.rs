@@ -38,6 +38,15 @@ impl RepeatedQuery {
     }
 }
 
+/// The plans of a query.
+#[derive(Debug)]
+pub(crate) struct QueryPlans {
+    /// As its text says.
+    pub(crate) original: Arc<LogicalPlan>,
+    /// Optimised.
+    pub(crate) optimised: LogicalPlan,
+}
+
 /// The plans that are kept for a version of the database.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedPlans {
@@ -49,20 +58,20 @@ pub(crate) struct RepeatedPlans {
 #[derive(Debug)]
 struct KeptPlan {
     used: u64,
-    plan: Arc<LogicalPlan>,
+    plans: Arc<QueryPlans>,
 }
 
 impl RepeatedPlans {
-    /// Returns the optimised plan of a query, if it is kept.
-    pub(crate) fn get(&mut self, query: &RepeatedQuery) -> Option<Arc<LogicalPlan>> {
+    /// Returns the plans of a query, if they are kept.
+    pub(crate) fn get(&mut self, query: &RepeatedQuery) -> Option<Arc<QueryPlans>> {
         self.clock += 1;
         let kept = self.plans.get_mut(query)?;
         kept.used = self.clock;
-        Some(Arc::clone(&kept.plan))
+        Some(Arc::clone(&kept.plans))
     }
 
-    /// Keeps the optimised plan of a query, in place of the one that was used longest ago if there are many.
-    pub(crate) fn add(&mut self, query: RepeatedQuery, plan: Arc<LogicalPlan>) {
+    /// Keeps the plans of a query, in place of those that were used longest ago if there are many.
+    pub(crate) fn add(&mut self, query: RepeatedQuery, plans: Arc<QueryPlans>) {
         if self.plans.len() >= PLANS && !self.plans.contains_key(&query) {
             let oldest = self.plans.iter().min_by_key(|(_, kept)| kept.used);
             if let Some(oldest) = oldest.map(|(query, _)| query.clone()) {
@@ -70,7 +79,7 @@ impl RepeatedPlans {
             }
         }
         let used = self.clock;
-        self.plans.insert(query, KeptPlan { used, plan });
+        self.plans.insert(query, KeptPlan { used, plans });
     }
 }
 

@@ -4,6 +4,7 @@ mod drop_tables;
 mod planning;
 mod repeated;
 mod rules;
+mod second_try;
 mod select;
 mod settings;
 mod shape;

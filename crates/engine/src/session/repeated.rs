@@ -8,13 +8,14 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use halocline_pool::VerifyMode;
 
+use super::second_try::with_second_try;
 use super::select::light_context;
 use super::times::{CacheUse, StatementTimes};
 use super::{DatabaseSession, PlanShape, StatementPlanner};
 use crate::EngineError;
 use crate::catalog::Catalog;
 use crate::context::EngineContext;
-use crate::prepared::{NormalForm, RepeatedQuery, is_repeatable, is_shallow};
+use crate::prepared::{NormalForm, QueryPlans, RepeatedQuery, is_repeatable, is_shallow};
 use crate::stack;
 
 impl DatabaseSession {
@@ -37,7 +38,7 @@ impl DatabaseSession {
         }
         let (states, catalog) = (self.states(), engine.catalog()?);
         let query = RepeatedQuery::new(form, states.version());
-        let Some(plan) = engine.cache.plan(&catalog, &query) else {
+        let Some(plans) = engine.cache.plans(&catalog, &query) else {
             return Ok(None);
         };
         times.parsed();
@@ -46,11 +47,16 @@ impl DatabaseSession {
         let lease = states.lease();
         let state = lease.state();
         // Whatever fails here is planned again, which reports the error.
-        let Ok(physical) = state.query_planner().create_physical_plan(&plan, state).await else {
+        let Ok(physical) = state
+            .query_planner()
+            .create_physical_plan(&plans.optimised, state)
+            .await
+        else {
             return Ok(None);
         };
         times.optimised();
         let rows = stack::execute(physical, light_context(state))?;
+        let rows = with_second_try(rows, &states, &plans.original);
         Ok(Some(match form.explains() {
             true => times.clone().add_to(rows),
             false => rows,
@@ -81,11 +87,15 @@ impl DatabaseSession {
             return planner.start_timed(&plan, times).await;
         }
         let query = RepeatedQuery::new(&form, planner.states().version());
-        let plan = planner.kept(engine, &catalog, query, &plan, times)?;
+        let plans = planner.kept(engine, &catalog, query, plan, times)?;
         let state = planner.state();
-        let physical = state.query_planner().create_physical_plan(&plan, state).await?;
+        let physical = state
+            .query_planner()
+            .create_physical_plan(&plans.optimised, state)
+            .await?;
         times.optimised();
-        stack::execute(physical, light_context(state))
+        let rows = stack::execute(physical, light_context(state))?;
+        Ok(with_second_try(rows, planner.states(), &plans.original))
     }
 }
 
@@ -96,14 +106,17 @@ impl StatementPlanner {
         engine: &EngineContext,
         catalog: &Arc<Catalog>,
         query: RepeatedQuery,
-        plan: &LogicalPlan,
+        plan: LogicalPlan,
         times: &mut StatementTimes,
-    ) -> Result<Arc<LogicalPlan>, EngineError> {
-        let plan = Arc::new(self.state().optimize(plan)?);
+    ) -> Result<Arc<QueryPlans>, EngineError> {
+        let plans = Arc::new(QueryPlans {
+            optimised: self.state().optimize(&plan)?,
+            original: Arc::new(plan),
+        });
         // Its next run is on the stack of any thread.
-        if is_shallow(&plan)? && engine.cache.keep_plan(catalog, query, &plan) {
+        if is_shallow(&plans.optimised)? && engine.cache.keep_plans(catalog, query, &plans) {
             times.cache = CacheUse::Planned;
         }
-        Ok(plan)
+        Ok(plans)
     }
 }

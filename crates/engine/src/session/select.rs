@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Analyze, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use halocline_pool::VerifyMode;
 
+use super::second_try::with_second_try;
 use super::times::{CacheUse, StatementTimes};
 use super::{DatabaseSession, StatementPlanner};
 use crate::EngineError;
@@ -147,18 +148,16 @@ impl StatementPlanner {
         plan: &LogicalPlan,
         times: &mut StatementTimes,
     ) -> Result<SendableRecordBatchStream, EngineError> {
-        let (physical, context) = match self.short_state(plan) {
-            Some(state) => (state.create_physical_plan(plan).await?, light_context(state)),
-            None => {
-                let state = self.state();
-                (
-                    state.create_physical_plan(plan).await?,
-                    Arc::new(TaskContext::from(state)),
-                )
-            }
-        };
+        if let Some(state) = self.short_state(plan) {
+            let physical = state.create_physical_plan(plan).await?;
+            times.optimised();
+            return stack::execute(physical, light_context(state));
+        }
+        let state = self.state();
+        let physical = state.create_physical_plan(plan).await?;
         times.optimised();
-        stack::execute(physical, context)
+        let rows = stack::execute(physical, Arc::new(TaskContext::from(state)))?;
+        Ok(with_second_try(rows, self.states(), &Arc::new(plan.clone())))
     }
 }
 

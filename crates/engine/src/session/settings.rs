@@ -22,7 +22,7 @@ const PREFIX: &str = "halocline.";
 
 /// Settings of DataFusion that a session cannot change, and what to do instead: they have no effect here, or
 /// would change what statements mean or lose the order of their rows.
-const FIXED: [(&str, &str); 7] = [
+const FIXED: [(&str, &str); 6] = [
     (
         "datafusion.sql_parser.dialect",
         "statements are read in DataFusion's generic dialect",
@@ -38,10 +38,6 @@ const FIXED: [(&str, &str); 7] = [
     (
         "datafusion.optimizer.enable_piecewise_merge_join",
         "its plans lose the order that ORDER BY asks for",
-    ),
-    (
-        "datafusion.runtime.memory_limit",
-        "SET halocline.memory, for the database",
     ),
     (
         "datafusion.runtime.temp_directory",

@@ -14,7 +14,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 
 use super::rules::{PhysicalRule, logical_rules, own_physical_rules, physical_rules};
 use super::shape::PlanShape;
-use crate::config::SessionSettings;
+use crate::config::{SessionSettings, SpillingMode, SwitchSetting};
 
 /// Number of idle states that a session keeps: as many statements may run at a time without a clone.
 const IDLE: usize = 4;
@@ -91,6 +91,19 @@ impl SessionStates {
             let own = own_physical_rules(self.complete.physical_optimizers());
             Arc::new(self.with_rules(PlanShape::Selection, own))
         })
+    }
+
+    /// Returns a state that plans queries of operators that spill.
+    pub(super) fn spilling(&self) -> SessionState {
+        let mut state = self.complete.clone();
+        state.mark_start_execution();
+        let extensions = &mut state.config_mut().options_mut().extensions;
+        if let Some(settings) = extensions.get_mut::<SessionSettings>() {
+            settings.star_join = SwitchSetting(false);
+            settings.fused_aggregate = SwitchSetting(false);
+            settings.spilling_join = SpillingMode::Force;
+        }
+        state
     }
 
     fn with_rules(&self, shape: PlanShape, physical: Vec<PhysicalRule>) -> SessionState {

@@ -17,6 +17,12 @@ use crate::config::{SessionSettings, SpillingMode};
 /// operators hold memory, too.
 const PART: f64 = 8.0;
 
+/// Factor by which a build side may be larger than estimated.
+const UNDERESTIMATED: f64 = 4.0;
+
+/// Rows of a build side from which a join that spills is faster, too: the table no longer fits the caches.
+const FASTER_ROWS: u64 = 4 << 20;
+
 /// Replaces hash joins by joins that spill. It runs before distributions are enforced, as a join that spills
 /// takes its inputs as they are divided, and before filters are pushed down, as it sets one.
 #[derive(Debug)]
@@ -43,7 +49,11 @@ impl PhysicalOptimizerRule for SpillingJoinRule {
                 return Ok(Transformed::no(node));
             };
             let estimate = BuildEstimate::of(join);
-            let is_small = estimate.most_bytes.is_some_and(|most| most <= part);
+            let likely = estimate
+                .bytes
+                .map_or(f64::INFINITY, |bytes| bytes * UNDERESTIMATED);
+            let most = estimate.most_bytes.unwrap_or(f64::INFINITY);
+            let is_small = likely.min(most) <= part && estimate.rows.is_some_and(|rows| rows < FASTER_ROWS);
             if mode == SpillingMode::Auto && is_small {
                 return Ok(Transformed::no(node));
             }

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::input::StreamSource;
 use super::parts::SideColumns;
+use crate::EngineError;
 use crate::plan::external;
 
 /// Threads that write spilled rows at a time.
@@ -118,6 +119,10 @@ fn as_datafusion(error: JoinError) -> DataFusionError {
             Ok(inner) => *inner,
             Err(inner) => DataFusionError::External(inner),
         },
+        JoinError::Spill { place, source, .. } => external(EngineError::Spill {
+            directory: place.into(),
+            source,
+        }),
         other => external(other),
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct StarShape {
     pub(super) aggregates: Aggregates,
     /// The reason why no index is used, if there is no dimension.
     pub(super) no_index: Option<String>,
-    /// What the scan of the table of an aggregate without joins reads.
+    /// The reads of the scan of an aggregate without joins.
     pub(super) reads: PathReads,
 }
 
@@ -102,8 +102,8 @@ impl StarShape {
         Some(shape)
     }
 
-    /// Returns the reason for a scan of the table of an aggregate without joins, and what it reads; none if an index finds the
-    /// rows or statistics have the answer, so that DataFusion's plan is better.
+    /// Returns the reason for a scan of the table of an aggregate without joins, and what it reads; none if
+    /// an index finds the rows or statistics have the answer, so that DataFusion's plan is better.
     fn scan_reason(&self, settings: &SessionSettings, threads: usize) -> Option<(String, PathReads)> {
         if self.groups.is_empty() && self.filters.is_empty() && !self.aggregates.has_sums() {
             return None;
@@ -123,8 +123,8 @@ impl StarShape {
         columns.chain(of_filters.map(|(column, _)| *column)).collect()
     }
 
-    /// Returns the columns of the fact table whose chunks are read, and may not be in memory: those of conditions
-    /// and keys, and unless hardly any row matches the conditions, all others.
+    /// Returns the columns of the fact table whose chunks are read, and may not be in memory: those of
+    /// conditions and keys, and unless hardly any row matches the conditions, all others.
     pub(super) fn columns_ahead(&self) -> Vec<usize> {
         let compared = self.conditions.iter().flatten().map(|(column, _)| *column);
         let keys = self

@@ -1,8 +1,8 @@
-//! The memory that a pool lies in, as the planner sees it: what of the pool is in DRAM, and how fast the device
-//! below is.
+//! The memory that a pool lies in, as the planner sees it: what of the pool is in DRAM, and how fast the
+//! device below is.
 //!
-//! A pool in DRAM has one tier. Of a pool in persistent memory, or on an emulated medium, all bytes are in the
-//! slow tier, and costs do not differ, as the medium has no cache that could hold some of them. Of a file
+//! A pool in DRAM has one tier. Of a pool in persistent memory, or on an emulated medium, all bytes are in
+//! the slow tier, and costs do not differ, as the medium has no cache that could hold some of them. Of a file
 //! behind the page cache some bytes are in memory, and the others must be read from its device first.
 
 mod residency;
@@ -41,8 +41,8 @@ pub(crate) struct DeviceSpeed {
     pub(crate) page_ns: f64,
 }
 
-/// Reads of single pages that are in flight on average when they are requested ahead: the kernel takes about a
-/// quarter of the time of a read to accept a request.
+/// Reads of single pages that are in flight on average when they are requested ahead: the kernel takes about
+/// a quarter of the time of a read to accept a request.
 const IN_FLIGHT: f64 = 4.0;
 
 impl DeviceSpeed {

@@ -158,6 +158,8 @@ async fn rows_before_a_rank_are_counted_by_zone_maps() {
         let digits = after.map(|after| after.split(|c: char| !c.is_ascii_digit()).next().unwrap());
         digits.map_or(0, |digits| digits.parse().unwrap())
     };
+    // One thread stores the rows in the order of the series.
+    partition(&db, 1).await;
     // Sorted by `id`, roughly by `near`, not at all by `x`; `maybe` has NULL.
     for text in [
         "CREATE TABLE t AS SELECT v AS id, v - (v * 7919) % 3000 AS near, (v * 7919) % 100000 AS x, \

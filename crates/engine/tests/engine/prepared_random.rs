@@ -214,12 +214,13 @@ impl RandomQuery {
     }
 }
 
-/// The rows, or the error.
+/// The rows, or the error without the numbers in it: of several rows that fail, any may be the first.
 async fn outcome(result: Result<QueryResult, EngineError>) -> Result<Vec<String>, String> {
+    let kind = |error: EngineError| error.to_string().replace(|c: char| c.is_ascii_digit(), "");
     match result {
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(kind(error)),
         Ok(result) => match result.collect().await {
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(kind(error)),
             Ok(batches) => {
                 let mut rows = lines(&batches);
                 rows.sort();

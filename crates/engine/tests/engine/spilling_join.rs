@@ -72,7 +72,7 @@ async fn what_does_not_fit_is_spilled() {
         let files = std::fs::read_dir(dir.path()).unwrap().count();
         assert_eq!(files, 1, "only the pool has a name");
     }
-    assert!(spilled >= 8, "{spilled}");
+    assert!(spilled >= 6, "{spilled}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,6 +84,25 @@ async fn a_join_that_does_not_spill_fails() {
     assert!(error(&db, text).await.contains("HashJoinInput"));
     run(&db, "SET halocline.spilling_join = auto").await;
     query(&db, text).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_that_run_out_of_memory_are_planned_again() {
+    let (_dir, db) = tables().await;
+    run(&db, "SET halocline.star_join = on").await;
+    run(&db, "SET halocline.fused_aggregate = on").await;
+    let text = "SELECT count(*), max(s), max(total) FROM (SELECT b.s || CAST(b.v AS VARCHAR) AS s, b.k, sum(p.v) AS total \
+                FROM probe p JOIN build b ON p.v = b.v GROUP BY b.s || CAST(b.v AS VARCHAR), b.k)";
+    let expected = query(&db, text).await;
+    run(&db, "SET halocline.memory = '32MiB'").await;
+    run(&db, "SET halocline.spilling_join = off").await;
+    let failed = error(&db, text).await;
+    assert!(failed.contains("StarJoin"), "{failed}");
+    run(&db, "SET halocline.spilling_join = auto").await;
+    // The third time, the plan is kept.
+    for _ in 0..3 {
+        assert_eq!(query(&db, text).await, expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,11 +182,14 @@ async fn a_directory_that_is_gone_is_named() {
     .await;
     let text = "SELECT count(*), max(a.s) FROM t a JOIN t b ON a.v = b.v AND a.s <= b.s";
     let failed = error(&db, text).await;
-    assert!(failed.contains("spill: cannot write"), "{failed}");
+    assert!(
+        failed.contains("temporary files in") && failed.contains("spill: "),
+        "{failed}"
+    );
     let sorted = "SELECT s FROM t ORDER BY s, v DESC OFFSET 690000";
     let failed = error(&db, sorted).await;
     assert!(
-        failed.contains("spill: cannot create a temporary file"),
+        failed.contains("temporary files in") && failed.contains("spill: "),
         "{failed}"
     );
     std::fs::create_dir(&spill).unwrap();
@@ -236,6 +258,6 @@ async fn the_memory_is_a_setting_of_the_database() {
             "{failed}"
         );
     }
-    let failed = error(&db, "SET datafusion.runtime.memory_limit = '1G'").await;
-    assert!(failed.contains("SET halocline.memory"), "{failed}");
+    let failed = error(&db, "SET datafusion.runtime.temp_directory = '/tmp'").await;
+    assert!(failed.contains("when the database is opened"), "{failed}");
 }

@@ -370,6 +370,7 @@ async fn memory_is_counted() {
     let plan = query(&db, &format!("EXPLAIN ANALYZE {text}")).await.join("\n");
     assert!(plan.contains("dram_peak="), "{plan}");
     run(&db, "SET datafusion.runtime.memory_limit = '2M'").await;
+    run(&db, "SET halocline.spilling_join = off").await;
     let text = error(&db, text).await;
     assert!(text.contains("StarJoin"), "{text}");
 }

@@ -141,8 +141,8 @@ impl StarJoin {
         self
     }
 
-    /// Reads the chunks of these columns of the fact table ahead, for a file of which a part is not in memory;
-    /// see [`ScanAhead`]. By default none.
+    /// Reads the chunks of these columns of the fact table ahead, for a file of which a part is not in
+    /// memory; see [`ScanAhead`]. By default none.
     #[must_use]
     pub fn with_read_ahead(mut self, columns: Vec<usize>) -> StarJoin {
         self.ahead = columns;

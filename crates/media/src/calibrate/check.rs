@@ -6,7 +6,9 @@ use crate::LINE;
 
 /// A field of a profile that contradicts others or lies out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the profile of a medium is inconsistent: {field} {defect}; write it again with `halocline calibrate`")]
+#[error(
+    "the profile of a medium is inconsistent: {field} {defect}; write it again with `halocline calibrate`"
+)]
 pub struct ProfileInconsistency {
     /// The field, as `warm.read[0].bytes_per_second`.
     pub field: String,

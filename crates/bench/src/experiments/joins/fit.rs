@@ -5,8 +5,8 @@ use halocline_joins::equi::cost::{CpuCosts, JoinEstimate, JoinWork};
 /// Steps of the computation.
 const STEPS: usize = 7;
 
-/// Sweeps over all costs. Each costs little, and further ones change nothing.
-const SWEEPS: usize = 20_000;
+/// Sweeps over all costs. Each costs little, and further ones hardly change predictions.
+const SWEEPS: usize = 2_000;
 
 /// Weight of the costs so far, relative to one measured time: it decides where measurements do not tell two
 /// steps apart.
@@ -129,8 +129,14 @@ mod tests {
             gather: before.gather * 4.0,
             ..before
         };
-        let medium = MediumCosts::new(&[(1, 5e9)], &[(1, 2e9)], 64, &[(1 << 20, 5e-9)], &[(1 << 20, 9e-9)]);
-        let mut fit = CostFit::default();
+        let medium = MediumCosts::new(
+            &[(1, 5e9)],
+            &[(1, 2e9)],
+            64,
+            &[(1 << 20, 5e-9)],
+            &[(1 << 20, 9e-9)],
+        );
+        let (mut fit, mut works) = (CostFit::default(), Vec::new());
         for build_rows in [1 << 20, 4 << 20, 16 << 20, 64 << 20] {
             for probe_rows in [1 << 20, 64 << 20] {
                 let size = JoinSize {
@@ -148,15 +154,24 @@ mod tests {
                 let measured = choose(&size, 64 << 20, 2, &medium, &machine);
                 let estimated = choose(&size, 64 << 20, 2, &medium, &before);
                 for estimate in estimated.estimates() {
-                    let seconds = measured.estimate(estimate.algorithm).map_or(0.0, |of| of.seconds());
+                    let seconds = measured
+                        .estimate(estimate.algorithm)
+                        .map_or(0.0, |of| of.seconds());
                     fit.add(estimate, 2, seconds);
+                    works.push(estimate.work);
                 }
             }
         }
+        // Steps that always come together cannot be told apart, but what they take together can: about, as reads
+        // that computation hides depend on the costs.
         let fitted = fit.costs().unwrap();
-        let errors = of_costs(&fitted).map(f64::ln).into_iter();
-        for (fitted, real) in errors.zip(of_costs(&machine).map(f64::ln)) {
-            assert!((fitted - real).abs() < 0.3, "{}", text(&CpuCosts { ..machine }));
+        for work in &works {
+            let (found, real) = (work.seconds(&fitted), work.seconds(&machine));
+            assert!(
+                (found / real - 1.0).abs() < 0.2,
+                "{found} {real}: {}",
+                text(&fitted)
+            );
         }
         assert!(CostFit::default().costs().is_none());
     }

@@ -9,7 +9,7 @@ pub(super) const ROW_BYTES: u64 = 16;
 
 /// Memory limit of a measurement, and of a smoke test.
 const MEMORY: u64 = 64 << 20;
-const QUICK_MEMORY: u64 = 1 << 20;
+const QUICK_MEMORY: u64 = 128 << 10;
 
 /// Sizes of the build side, in halves of the memory limit: the least one fits with its hash table.
 const HALVES_OF_MEMORY: [u64; 6] = [1, 2, 4, 8, 16, 32];

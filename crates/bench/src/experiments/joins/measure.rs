@@ -12,8 +12,8 @@ use halocline_emulator::{Device, Watch};
 use halocline_joins::JoinResult;
 use halocline_joins::equi::cost::{CpuCosts, JoinAlgorithm, JoinChoice, JoinSize, choose};
 use halocline_joins::equi::{
-    DenseKeyMap, EachBatch, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind, JoinSource, PoolSpillSpace,
-    SpillRange, SpillSpace, TableRows, TableSource,
+    DenseKeyMap, EachBatch, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind, JoinSource,
+    PoolSpillSpace, SpillRange, SpillSpace, TableRows, TableSource,
 };
 use halocline_pool::Pool;
 
@@ -114,7 +114,8 @@ impl<'a> CellJoins<'a> {
             KeyOrder::Dense => {
                 let rows = TableRows::new(&tables.build, vec![0, 1])?;
                 let keys = DenseKeyMap::detect(&rows, 0, &JoinBudget::new(0))?;
-                let keys = keys.ok_or_else(|| BenchError::Setup("dense keys were not detected".to_owned()))?;
+                let keys =
+                    keys.ok_or_else(|| BenchError::Setup("dense keys were not detected".to_owned()))?;
                 Some((rows, keys))
             }
         };
@@ -253,5 +254,8 @@ impl<'a> CellJoins<'a> {
 }
 
 fn total(values: &Int64Array) -> i64 {
-    values.values().iter().fold(0, |sum: i64, value| sum.wrapping_add(*value))
+    values
+        .values()
+        .iter()
+        .fold(0, |sum: i64, value| sum.wrapping_add(*value))
 }

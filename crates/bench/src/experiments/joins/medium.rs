@@ -70,7 +70,8 @@ impl JoinMedium {
             }
             Backing::Emulated => {
                 let (_, device) = TreeMedium::new(backing, settings)?.make("joins")?;
-                let device = device.ok_or_else(|| BenchError::Setup("there is no emulated device".to_owned()))?;
+                let device =
+                    device.ok_or_else(|| BenchError::Setup("there is no emulated device".to_owned()))?;
                 let costs = emulated_costs(&device, &profile.dram, settings.threads());
                 (Some(device.clone()), format!("{device}"), costs)
             }
@@ -168,7 +169,11 @@ fn profile_of(
 /// Returns the costs of an emulated device: bandwidths as it models them, and random reads of which a core
 /// has several outstanding, as far as the modelled cache does not hold the bytes.
 fn emulated_costs(device: &Device, dram: &AccessFigures, threads: usize) -> MediumCosts {
-    let rates = |of: &dyn Fn(usize) -> f64| (1..=threads).map(|threads| (threads, of(threads))).collect::<Vec<_>>();
+    let rates = |of: &dyn Fn(usize) -> f64| {
+        (1..=threads)
+            .map(|threads| (threads, of(threads)))
+            .collect::<Vec<_>>()
+    };
     let (cache, misses) = (device.spec().cache.bytes(), device.spec().core.misses.max(1));
     let missed = device.random_read_ns() / misses as f64 * 1e-9;
     let dram_reads: Vec<(usize, f64)> = dram

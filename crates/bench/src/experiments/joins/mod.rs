@@ -93,8 +93,11 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             let pool = medium.open(&tables.medium, settings)?;
             let joins = CellJoins::new(&cell, medium, pool, settings.threads())?;
             let choice = joins.choice()?;
-            let mut algorithms: Vec<JoinAlgorithm> =
-                choice.estimates().iter().map(|estimate| estimate.algorithm).collect();
+            let mut algorithms: Vec<JoinAlgorithm> = choice
+                .estimates()
+                .iter()
+                .map(|estimate| estimate.algorithm)
+                .collect();
             algorithms.sort_by_key(|algorithm| system(*algorithm));
             let measured = joins.measure(&algorithms, tables.expected, rounds)?;
             values(&joins, &choice, &algorithms, &measured, report)?;
@@ -106,7 +109,10 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
         }
     }
     match fit.costs() {
-        Some(costs) => report.line(&format!("costs fitted to these times, ns per row: {}", fit::text(&costs))),
+        Some(costs) => report.line(&format!(
+            "costs fitted to these times, ns per row: {}",
+            fit::text(&costs)
+        )),
         None => Ok(()),
     }
 }

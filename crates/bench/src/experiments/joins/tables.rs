@@ -53,7 +53,8 @@ impl StoredTables {
             let key = cell.build_key(row);
             (cell.key_value(key), build_payload(key))
         })?;
-        let zipf = Zipf::new(cell.build_rows, cell.theta).map_err(|error| BenchError::Setup(error.to_string()))?;
+        let zipf =
+            Zipf::new(cell.build_rows, cell.theta).map_err(|error| BenchError::Setup(error.to_string()))?;
         let mut random = SplitMix64::new(seed);
         write(&pool, PROBE, cell.probe_rows, |_| {
             // Frequent keys are spread over all keys.
@@ -62,7 +63,10 @@ impl StoredTables {
                 false => random.below(cell.build_rows),
             };
             let (key, payload) = (cell.shuffled(rank), random.next_u64() as i64);
-            expected.sum = expected.sum.wrapping_add(build_payload(key)).wrapping_add(payload);
+            expected.sum = expected
+                .sum
+                .wrapping_add(build_payload(key))
+                .wrapping_add(payload);
             (cell.key_value(key), payload)
         })?;
         Ok(StoredTables { medium, expected })

@@ -213,7 +213,10 @@ mod tests {
             let rows: Vec<u32> = (0..3000).map(random).collect();
             let (sorted, positions) = by_block(&rows);
             assert!(sorted.is_sorted_by_key(|row| row >> BLOCK_BITS), "{most}");
-            let found = positions.values().iter().map(|position| sorted[*position as usize]);
+            let found = positions
+                .values()
+                .iter()
+                .map(|position| sorted[*position as usize]);
             assert!(found.eq(rows), "{most}");
         }
         assert_eq!(by_block(&[]).0, [0; 0]);

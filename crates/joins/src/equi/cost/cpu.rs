@@ -28,16 +28,18 @@ pub struct CpuCosts {
 }
 
 impl Default for CpuCosts {
-    /// Figures that `halocline bench joins --on dram` has fitted to its measurements.
+    /// Rough figures, fitted to CPU times of the hash, hybrid and segmented joins of `halocline bench joins
+    /// --on dram` with a probe side of 8,388,608 rows; `gather` was set by two times of the array join.
+    /// Another machine has others: the experiment prints those that fit its times.
     fn default() -> CpuCosts {
         CpuCosts {
-            read: 6e-9,
-            partition: 12e-9,
-            fill: 30e-9,
-            probe: 11e-9,
-            pair: 8e-9,
-            gather: 4e-9,
-            spill: 18e-9,
+            read: 4.5e-9,
+            partition: 11.4e-9,
+            fill: 33.5e-9,
+            probe: 18.4e-9,
+            pair: 11.9e-9,
+            gather: 38e-9,
+            spill: 15.3e-9,
         }
     }
 }

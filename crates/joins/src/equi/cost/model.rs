@@ -14,7 +14,7 @@ const FITTING_SHARE: f64 = 0.85;
 const RESIDENT_SHARE: f64 = 0.75;
 
 /// Share of the memory that a piece of nested loops fills: its buffers are emptied first.
-const PIECE_SHARE: f64 = 0.95;
+const PIECE_SHARE: f64 = 0.97;
 
 /// Share of the bytes that spilled rows take once encoded.
 const ENCODED_SHARE: f64 = 0.7;
@@ -147,7 +147,15 @@ impl Terms<'_> {
             ..JoinWork::default()
         };
         let scanned = self.build * self.size.build_stored;
-        self.add(estimate, 1.0, &Phase { work, reads: 0.0, scanned });
+        self.add(
+            estimate,
+            1.0,
+            &Phase {
+                work,
+                reads: 0.0,
+                scanned,
+            },
+        );
     }
 
     /// Seconds of one thread to look up rows in a hash table of some bytes, of which a share has partners
@@ -180,7 +188,15 @@ impl Terms<'_> {
             spill: weighted,
             ..JoinWork::default()
         };
-        self.add(estimate, 1.0, &Phase { work, reads: 0.0, scanned: 0.0 });
+        self.add(
+            estimate,
+            1.0,
+            &Phase {
+                work,
+                reads: 0.0,
+                scanned: 0.0,
+            },
+        );
         let bytes = rows * row * ENCODED_SHARE;
         estimate.transfer += self.medium.write(bytes, self.threads) + self.medium.read(bytes, self.threads);
         estimate.spilled += bytes;
@@ -271,7 +287,11 @@ impl Terms<'_> {
     fn array(&self, columns: usize) -> JoinEstimate {
         let mut estimate = Self::start(JoinAlgorithm::Array, 1);
         let stored = self.size.build_stored > 0.0;
-        let row = if stored { self.size.build_stored } else { self.build_row() };
+        let row = if stored {
+            self.size.build_stored
+        } else {
+            self.build_row()
+        };
         let column = row / (columns + 1) as f64;
         let bytes = self.build * column;
         let read = match stored {
@@ -286,7 +306,15 @@ impl Terms<'_> {
             ..JoinWork::default()
         };
         let scanned = self.probe * self.size.probe_stored;
-        self.add(&mut estimate, 1.0, &Phase { work, reads: 0.0, scanned });
+        self.add(
+            &mut estimate,
+            1.0,
+            &Phase {
+                work,
+                reads: 0.0,
+                scanned,
+            },
+        );
         // Random reads are waited for, all of them at a time that the core has outstanding.
         let waited = values * read / self.threads as f64;
         match stored {
