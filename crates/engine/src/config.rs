@@ -276,7 +276,8 @@ pub(crate) struct SessionSettings {
     pub(crate) spilling_join: SpillingMode,
     /// `halocline.memory` in bytes, of all sessions of the database.
     pub(crate) memory: u64,
-    /// The part of it that queries share, which other sessions may change; none for a plan without a database.
+    /// The part of it that queries share, which other sessions may change; none for a plan without a
+    /// database.
     pub(crate) query_memory: Option<Arc<QueryMemory>>,
     /// `halocline.plan_cache`.
     pub(crate) plan_cache: SwitchSetting,

@@ -174,7 +174,8 @@ fn spill_space_in_a_pool_is_free_after_a_kill() {
             let info = pool.info().unwrap();
             assert_eq!((info.used, info.objects), (used, 0));
             assert!(info.free > MEMORY as u64, "the pool had grown: {info:?}");
-            // Another join takes the same space. Of these, only Grace has spilled all rows when it returns pairs.
+            // Another join takes the same space. Of these, only Grace has spilled all rows when it returns
+            // pairs.
             let txn = pool.begin().unwrap();
             let spill = PoolSpillSpace::new(&txn, "pool");
             assert_eq!(join(SPILLING[algorithm], &spill, &|| ()).unwrap(), ROWS as u64);

@@ -3,7 +3,8 @@
 
 /// Configures the allocator of the whole process to retain at most about `bytes` of freed memory from now on:
 /// allocations of a MiB or more get mappings of their own, and threads that start later share one heap. For
-/// programs with a small memory budget; costs some page faults. Does nothing where the C library is not glibc.
+/// programs with a small memory budget; costs some page faults. Does nothing where the C library is not
+/// glibc.
 pub fn keep_little_heap(bytes: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

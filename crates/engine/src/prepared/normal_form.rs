@@ -102,8 +102,8 @@ impl NormalForm {
         &self.key
     }
 
-    /// Returns bytes that are equal for two texts if and only if these have the same tokens, including literals
-    /// and `EXPLAIN ANALYZE`.
+    /// Returns bytes that are equal for two texts if and only if these have the same tokens, including
+    /// literals and `EXPLAIN ANALYZE`.
     pub(super) fn with_literals(&self) -> Box<[u8]> {
         let mut bytes = self.key.to_vec();
         for literal in &self.literals {

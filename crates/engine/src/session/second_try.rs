@@ -1,8 +1,8 @@
 //! A second try of queries that run out of memory.
 //!
-//! Star joins, fused aggregates and hash joins hold what they have collected in memory, and fail if that is not
-//! enough. As long as the query has returned no row, it is then planned again of operators that spill, over the
-//! same version of the database.
+//! Star joins, fused aggregates and hash joins hold what they have collected in memory, and fail if that is
+//! not enough. As long as the query has returned no row, it is then planned again of operators that spill,
+//! over the same version of the database.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::config::{SessionSettings, SpillingMode};
 use crate::plan::external;
 use crate::stack;
 
-/// Returns the rows of a query that has been started, or those of its second try, unless joins must not spill.
-/// `plan` is not optimised.
+/// Returns the rows of a query that has been started, or those of its second try, unless joins must not
+/// spill. `plan` is not optimised.
 pub(super) fn with_second_try(
     rows: SendableRecordBatchStream,
     states: &Arc<SessionStates>,

@@ -56,8 +56,8 @@ fn likely_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     known.or_else(|| plan.children().into_iter().filter_map(likely_rows).max())
 }
 
-/// Returns a number of rows that a plan does not exceed, as far as it only drops rows of a plan that knows how
-/// many it has.
+/// Returns a number of rows that a plan does not exceed, as far as it only drops rows of a plan that knows
+/// how many it has.
 fn most_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     if let Some(Precision::Exact(rows)) = rows(plan) {
         return Some(rows);

@@ -1,7 +1,7 @@
 //! Hash joins whose build side may not fit the memory of queries.
 //!
-//! The hash join of DataFusion fails if its build side exceeds the memory that is left. Where a build side may
-//! be large, [`SpillingJoinRule`] puts a [`SpillingJoin`] in its place: a
+//! The hash join of DataFusion fails if its build side exceeds the memory that is left. Where a build side
+//! may be large, [`SpillingJoinRule`] puts a [`SpillingJoin`] in its place: a
 //! [hybrid join](halocline_joins::equi::Algorithm::Hybrid), which keeps what fits, and writes the rest of
 //! both sides to temporary files. `SET halocline.spilling_join = force` does so for all hash joins, `off` for
 //! none.

@@ -1,8 +1,8 @@
 //! The buffers through which a thread adds rows to partitions.
 //!
-//! The first buffer of a partition is small, and each one twice as large as the one before, up to the size that
-//! the partitions were planned with: a build side may be smaller than was expected. What is spilled is written
-//! in buffers of full size.
+//! The first buffer of a partition is small, and each one twice as large as the one before, up to the size
+//! that the partitions were planned with: a build side may be smaller than was expected. What is spilled is
+//! written in buffers of full size.
 
 use halocline_media::HugeVec;
 

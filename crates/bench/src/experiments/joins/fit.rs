@@ -162,8 +162,8 @@ mod tests {
                 }
             }
         }
-        // Steps that always come together cannot be told apart, but what they take together can: about, as reads
-        // that computation hides depend on the costs.
+        // Steps that always come together cannot be told apart, but what they take together can: about, as
+        // reads that computation hides depend on the costs.
         let fitted = fit.costs().unwrap();
         for work in &works {
             let (found, real) = (work.seconds(&fitted), work.seconds(&machine));

@@ -18,7 +18,8 @@ const PROBE: &str = "probe";
 /// Rows that are written at a time.
 const BATCH: u64 = 64 << 10;
 
-/// What every join must return: the number of pairs, and the wrapping sum of the payloads of both sides.
+/// The result that every join must have: the number of pairs, and the wrapping sum of the payloads of both
+/// sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct JoinAnswer {
     pub(super) pairs: u64,
