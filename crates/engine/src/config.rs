@@ -19,19 +19,20 @@ use crate::size;
 /// Default time that a writing statement waits for another writer.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// `halocline.index`: when selections use an index.
+/// When something is used that is not always faster: a value of `halocline.index`, `halocline.spilling_join`
+/// and `halocline.array_join`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IndexMode {
+pub(crate) enum FeatureMode {
     /// Never.
     Off,
-    /// If the index is estimated to be cheaper than a scan.
+    /// If it is estimated to be faster.
     #[default]
     Auto,
-    /// Whenever one of its columns has a condition.
+    /// Wherever it is possible.
     Force,
 }
 
-impl fmt::Display for IndexMode {
+impl fmt::Display for FeatureMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Off => "off",
@@ -41,17 +42,16 @@ impl fmt::Display for IndexMode {
     }
 }
 
-impl FromStr for IndexMode {
-    type Err = DataFusionError;
-
-    fn from_str(text: &str) -> Result<Self> {
+impl FeatureMode {
+    /// Reads the value of a setting.
+    fn read(setting: &str, text: &str) -> Result<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
             // DataFusion reads a bare `on` or `off` as a boolean in some positions.
             "off" | "false" => Ok(Self::Off),
             "auto" | "on" | "true" => Ok(Self::Auto),
             "force" => Ok(Self::Force),
             other => Err(DataFusionError::Configuration(format!(
-                "halocline.index is off, auto or force, not '{other}'"
+                "halocline.{setting} is off, auto or force, not '{other}'"
             ))),
         }
     }
@@ -213,49 +213,11 @@ impl FromStr for LockWait {
     }
 }
 
-/// `halocline.spilling_join`: when joins spill what does not fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum SpillingMode {
-    /// Never: a join whose build side does not fit fails.
-    Off,
-    /// If the build side is estimated to take much of the memory of queries.
-    #[default]
-    Auto,
-    /// Always.
-    Force,
-}
-
-impl fmt::Display for SpillingMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Auto => "auto",
-            Self::Force => "force",
-        })
-    }
-}
-
-impl FromStr for SpillingMode {
-    type Err = DataFusionError;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            // DataFusion reads a bare `on` or `off` as a boolean in some positions.
-            "off" | "false" => Ok(Self::Off),
-            "auto" | "on" | "true" => Ok(Self::Auto),
-            "force" => Ok(Self::Force),
-            other => Err(DataFusionError::Configuration(format!(
-                "halocline.spilling_join is off, auto or force, not '{other}'"
-            ))),
-        }
-    }
-}
-
 /// The settings under `halocline.`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionSettings {
     /// `halocline.index`.
-    pub(crate) index: IndexMode,
+    pub(crate) index: FeatureMode,
     /// `halocline.compaction`, of all sessions of the database.
     pub(crate) compaction: Compaction,
     /// `halocline.dram_budget`, of all sessions of the database; none: no limit.
@@ -273,7 +235,9 @@ pub(crate) struct SessionSettings {
     /// `halocline.fused_aggregate`.
     pub(crate) fused_aggregate: SwitchSetting,
     /// `halocline.spilling_join`.
-    pub(crate) spilling_join: SpillingMode,
+    pub(crate) spilling_join: FeatureMode,
+    /// `halocline.array_join`.
+    pub(crate) array_join: FeatureMode,
     /// `halocline.memory` in bytes, of all sessions of the database.
     pub(crate) memory: u64,
     /// The part of it that queries share, which other sessions may change; none for a plan without a
@@ -325,7 +289,7 @@ impl ExtensionOptions for SessionSettings {
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match key {
-            "index" => self.index = value.parse()?,
+            "index" => self.index = FeatureMode::read(key, value)?,
             "compaction" => self.compaction = value.parse()?,
             "dram_budget" => {
                 let wrong = |error| DataFusionError::Configuration(format!("halocline.dram_budget: {error}"));
@@ -341,7 +305,8 @@ impl ExtensionOptions for SessionSettings {
             "late_materialization" => self.late_materialization = SwitchSetting::read(key, value)?,
             "first_rows" => self.first_rows = SwitchSetting::read(key, value)?,
             "fused_aggregate" => self.fused_aggregate = SwitchSetting::read(key, value)?,
-            "spilling_join" => self.spilling_join = value.parse()?,
+            "spilling_join" => self.spilling_join = FeatureMode::read(key, value)?,
+            "array_join" => self.array_join = FeatureMode::read(key, value)?,
             "plan_cache" => self.plan_cache = SwitchSetting::read(key, value)?,
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
@@ -351,7 +316,7 @@ impl ExtensionOptions for SessionSettings {
                     "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
                      halocline.fused_aggregate, halocline.join_order, halocline.dynamic_filters, \
                      halocline.late_materialization, halocline.first_rows, halocline.spilling_join, \
-                     halocline.plan_cache, halocline.compaction, halocline.memory, halocline.dram_budget, \
+                     halocline.array_join, halocline.plan_cache, halocline.compaction, halocline.memory, halocline.dram_budget, \
                      halocline.verify, halocline.scrub and halocline.lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
@@ -401,6 +366,11 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.spilling_join".into(),
                 value: Some(self.spilling_join.to_string()),
                 description: "Joins that spill what does not fit memory: off, auto or force",
+            },
+            ConfigEntry {
+                key: "halocline.array_join".into(),
+                value: Some(self.array_join.to_string()),
+                description: "Joins that find the rows of a table by its key, without a hash table: off, auto (by estimated cost) or force",
             },
             ConfigEntry {
                 key: "halocline.memory".into(),
@@ -491,10 +461,10 @@ mod tests {
 
     #[test]
     fn modes_read_what_they_write() {
-        for mode in [IndexMode::Off, IndexMode::Auto, IndexMode::Force] {
-            assert_eq!(mode.to_string().parse::<IndexMode>().unwrap(), mode);
+        for mode in [FeatureMode::Off, FeatureMode::Auto, FeatureMode::Force] {
+            assert_eq!(FeatureMode::read("index", &mode.to_string()).unwrap(), mode);
         }
-        let text = "fast".parse::<IndexMode>().unwrap_err().to_string();
+        let text = FeatureMode::read("index", "fast").unwrap_err().to_string();
         assert!(text.contains("off, auto or force, not 'fast'"), "{text}");
     }
 }

@@ -69,7 +69,7 @@ pub use advise::indexes::{
     IndexSetAdvice, IndexSetOptions, ProposedIndex, QueryForecast, UnusedIndex, WorkloadQuery,
 };
 pub use builder::DatabaseBuilder;
-pub use config::{Compaction, IndexMode};
+pub use config::Compaction;
 pub use database::Database;
 pub use datafusion::common::ScalarValue;
 pub use duration::parse_duration;

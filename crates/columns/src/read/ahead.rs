@@ -73,8 +73,8 @@ pub fn column_residency(segments: &[Segment], column: usize) -> ColumnResidency 
 
 impl Column {
     /// Asks for the pages of rows that are far apart, so that they are read side by side: of a column of
-    /// which a part is not in memory. Fastest when sorted. Does nothing for more than one of 1,024 rows,
-    /// and for strings without a dictionary whose chunks were read before. O(rows), with a system call or
+    /// which a part is not in memory. Meant for sorted rows. Does nothing for more than one of 1,024 rows
+    /// between the first and the last, and for strings without a dictionary whose chunks were read before. O(rows), with a system call or
     /// two for each row if they are few, and else four if a sample of the pages is in memory.
     ///
     /// # Panics
@@ -93,7 +93,11 @@ impl Column {
     /// Does the same as [`read_rows_ahead`](Self::read_rows_ahead), but nothing for a few rows: in memory, to
     /// find that there is nothing to do would take about as long as reading them.
     pub(crate) fn read_many_rows_ahead(&self, rows: &[RowId]) {
-        if rows.len() * BLOCK > self.rows() {
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+            return;
+        };
+        // The span of sorted rows; that of others only errs.
+        if rows.len() * BLOCK > first.abs_diff(*last) as usize {
             return;
         }
         if read_ahead(rows.len(), |i| self.stored_row(rows[i])) {

@@ -209,7 +209,7 @@ impl Dictionary {
     /// # Errors
     /// [`ColumnsError::Damaged`].
     #[inline]
-    pub(crate) fn string(&self, rank: u64) -> Result<&[u8]> {
+    pub fn string(&self, rank: u64) -> Result<&[u8]> {
         self.get(rank).ok_or_else(|| self.defect(rank))
     }
 

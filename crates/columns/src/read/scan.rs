@@ -12,11 +12,12 @@ use crate::read::column::Column;
 use crate::read::dictionary::Dictionary;
 use crate::read::row_selection::{RowSelection, SelectedBlocks};
 use crate::read::segment::check_rows;
+use crate::read::space::CodeSpace;
 use crate::read::validity::{ValidityBuilder, append_words};
 use crate::write::physical::{Native, Physical, boolean_array, primitive_array, with_native};
-use crate::{Result, RowId};
+use crate::{ColumnsError, Result, RowId};
 use arrow_array::{ArrayRef, UInt32Array};
-use arrow_buffer::BooleanBufferBuilder;
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_select::take::take;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -82,13 +83,7 @@ impl Column {
         let end = rows.iter().max().map_or(0, |&row| row as usize + 1);
         check_rows(&(0..end), self.rows())?;
         self.read_many_rows_ahead(rows);
-        let size = self.chunk_rows();
-        let runs = rows.chunk_by(move |a, b| *a as usize / size == *b as usize / size);
-        let wanted = runs.map(|run| {
-            let chunk = run[0] as usize / size;
-            (chunk, Wanted::Rows(run, chunk * size))
-        });
-        self.read(rows.len(), wanted)
+        self.read(rows.len(), self.wanted_rows(rows))
     }
 
     fn read<'a>(&self, len: usize, wanted: impl Iterator<Item = (usize, Wanted<'a>)>) -> Result<ArrayRef> {
@@ -151,12 +146,76 @@ impl Column {
         Ok(boolean_array(values.finish(), validity.finish()))
     }
 
+    /// Returns the rank of the string of each of `rows` in the sorted [dictionary](CodeSpace::dictionary) of
+    /// the column.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan); [`ColumnsError::NoCodes`] if there is no dictionary.
+    pub fn scan_ranks(&self, rows: Range<usize>) -> Result<UInt32Array> {
+        check_rows(&rows, self.rows())?;
+        let len = rows.len();
+        let wanted = self.chunk_ranges(rows);
+        let wanted = wanted.map(|(chunk, within)| (chunk, Wanted::Range(within)));
+        let (ranks, nulls) = self.read_ranks(self.own_dictionary()?, len, wanted)?;
+        Ok(UInt32Array::new(ranks.into(), nulls))
+    }
+
+    /// Returns the ranks of the strings of single rows, as [`gather`](Self::gather) returns the strings.
+    ///
+    /// # Errors
+    /// As [`scan_ranks`](Self::scan_ranks).
+    pub fn gather_ranks(&self, rows: &[RowId]) -> Result<UInt32Array> {
+        let end = rows.iter().max().map_or(0, |&row| row as usize + 1);
+        check_rows(&(0..end), self.rows())?;
+        let (ranks, nulls) = self.read_ranks(self.own_dictionary()?, rows.len(), self.wanted_rows(rows))?;
+        Ok(UInt32Array::new(ranks.into(), nulls))
+    }
+
+    fn own_dictionary(&self) -> Result<&Dictionary> {
+        let dictionary = self.code_space().and_then(CodeSpace::dictionary);
+        dictionary.ok_or_else(|| ColumnsError::NoCodes {
+            column: self.name().into(),
+        })
+    }
+
+    /// Returns single rows by runs of the same chunk.
+    fn wanted_rows<'a>(&self, rows: &'a [RowId]) -> impl Iterator<Item = (usize, Wanted<'a>)> + use<'a> {
+        let size = self.chunk_rows();
+        let runs = rows.chunk_by(move |a, b| *a as usize / size == *b as usize / size);
+        runs.map(move |run| {
+            let chunk = run[0] as usize / size;
+            (chunk, Wanted::Rows(run, chunk * size))
+        })
+    }
+
     fn read_dictionary<'a>(
         &self,
         dictionary: &Dictionary,
         len: usize,
         wanted: impl Iterator<Item = (usize, Wanted<'a>)>,
     ) -> Result<ArrayRef> {
+        let (ranks, nulls) = self.read_ranks(dictionary, len, wanted)?;
+        let Some(strings) = self.dictionary_values(dictionary, len)? else {
+            let mut builder = BytesBuilder::new(self.data_type(), len);
+            for (row, &rank) in ranks.iter().enumerate() {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    builder.push_null();
+                } else {
+                    builder.push(dictionary.string(rank.into())?);
+                }
+            }
+            return builder.finish_stored(self.column_place());
+        };
+        Ok(take(&strings, &UInt32Array::new(ranks.into(), nulls), None)?)
+    }
+
+    /// Reads ranks in the dictionary; that of NULL is 0.
+    fn read_ranks<'a>(
+        &self,
+        dictionary: &Dictionary,
+        len: usize,
+        wanted: impl Iterator<Item = (usize, Wanted<'a>)>,
+    ) -> Result<(Vec<u32>, Option<NullBuffer>)> {
         let mut ranks: Vec<u32> = Vec::with_capacity(len);
         let mut validity = ValidityBuilder::new(len);
         // Ranks are below the dictionary's length, which fits 32 bits; larger ones are damage.
@@ -182,19 +241,7 @@ impl Column {
                 ));
             }
         }
-        let nulls = validity.finish();
-        let Some(strings) = self.dictionary_values(dictionary, len)? else {
-            let mut builder = BytesBuilder::new(self.data_type(), len);
-            for (row, &rank) in ranks.iter().enumerate() {
-                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                    builder.push_null();
-                } else {
-                    builder.push(dictionary.string(rank.into())?);
-                }
-            }
-            return builder.finish_stored(self.column_place());
-        };
-        Ok(take(&strings, &UInt32Array::new(ranks.into(), nulls), None)?)
+        Ok((ranks, validity.finish()))
     }
 
     /// The strings of the dictionary as an array: kept, if it is small; made for `rows` to be read, if they

@@ -14,6 +14,7 @@ use crate::EngineError;
 use crate::delta::TableDelta;
 use crate::estimate::PlanEstimate;
 use crate::placements::IndexPlacement;
+use crate::spill_join::KnownKeys;
 use crate::tiers::{PoolMemory, TableResidency};
 
 /// A table with its indexes.
@@ -28,6 +29,8 @@ pub(crate) struct OpenTable {
     pub(crate) memory: Arc<PoolMemory>,
     /// How much of the table and its indexes is in memory; versions of one generation share it.
     pub(crate) residency: Arc<TableResidency>,
+    /// What is known of keys of its stored rows.
+    pub(crate) known_keys: Arc<KnownKeys>,
     /// Statistics of the segments; versions of one generation share them.
     statistics: Arc<OnceLock<Statistics>>,
 }
@@ -132,6 +135,7 @@ impl OpenTable {
             memory,
             residency: Arc::default(),
             delta: None,
+            known_keys: Arc::default(),
             statistics: Arc::default(),
         }
     }
@@ -151,6 +155,10 @@ impl OpenTable {
             delta: Some(Arc::clone(delta)),
             memory: Arc::clone(&self.memory),
             residency: Arc::clone(&self.residency),
+            known_keys: match delta.deleted().is_empty() {
+                true => Arc::clone(&self.known_keys),
+                false => Arc::default(),
+            },
             statistics: Arc::clone(&self.statistics),
         })
     }
@@ -171,6 +179,7 @@ impl OpenTable {
             delta: self.delta.clone(),
             memory: Arc::clone(&self.memory),
             residency: Arc::clone(&self.residency),
+            known_keys: Arc::clone(&self.known_keys),
             statistics: Arc::clone(&self.statistics),
         })
     }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 use super::expressions::of_expression;
 use super::selectivity::{ColumnLookup, conjunction_of, shares};
 use super::{ColumnEstimate, PlanEstimate};
-use crate::config::IndexMode;
+use crate::config::FeatureMode;
 use crate::plan::PoolTable;
 use crate::star;
 
@@ -23,7 +23,7 @@ const LEAST_ANTI: f64 = 0.05;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Estimator {
     /// The setting `halocline.index`: selections are estimated by the indexes that may answer them.
-    pub(crate) mode: IndexMode,
+    pub(crate) mode: FeatureMode,
 }
 
 /// The columns of a plan.

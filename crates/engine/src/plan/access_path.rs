@@ -12,7 +12,7 @@ use super::expected_reads::ReadModel;
 use super::path_cost::{IndexCandidate, estimated_rows, evaluate, scan_cost, scan_reads};
 use crate::EngineError;
 use crate::catalog::{OpenIndex, OpenTable};
-use crate::config::IndexMode;
+use crate::config::FeatureMode;
 
 /// The method by which the rows of a table reference are located.
 pub(crate) enum AccessPath {
@@ -72,7 +72,7 @@ pub(crate) struct ScanRequest<'a> {
     /// Number of rows after which the scan may stop.
     pub(crate) limit: Option<usize>,
     /// The setting `halocline.index`.
-    pub(crate) mode: IndexMode,
+    pub(crate) mode: FeatureMode,
     /// Number of threads.
     pub(crate) threads: usize,
     /// True if the rows are aggregated, which a scan does in its own loop.
@@ -109,7 +109,7 @@ pub(crate) fn choose_access_path(
     if filters.conditions.is_empty() && filters.others.is_empty() {
         return scan("no conditions".into());
     }
-    if request.mode == IndexMode::Off {
+    if request.mode == FeatureMode::Off {
         return scan("halocline.index = off".into());
     }
     let mut best: Option<IndexCandidate<'_>> = None;
@@ -148,14 +148,14 @@ pub(crate) fn choose_access_path(
         best.cost / 1e6,
         scan_cost / 1e6
     );
-    if request.mode == IndexMode::Auto && scan_cost < best.cost {
+    if request.mode == FeatureMode::Auto && scan_cost < best.cost {
         return Ok(AccessPath::Scan {
             rows: best.rows,
             reason: format!("scan is cheaper: {costs} for {:.0} rows", best.rows),
             reads: PathReads::new(reads, text),
         });
     }
-    let reason = if request.mode == IndexMode::Force {
+    let reason = if request.mode == FeatureMode::Force {
         format!("halocline.index = force; {costs}")
     } else {
         costs

@@ -13,7 +13,7 @@ use super::conditions::{Filters, ScanPredicate};
 use super::cost;
 use super::table::PoolTable;
 use crate::catalog::OpenTable;
-use crate::config::IndexMode;
+use crate::config::FeatureMode;
 use crate::estimate::{ColumnEstimate, ColumnLookup, PlanEstimate, conjunction_of};
 use crate::filter::both;
 
@@ -62,7 +62,7 @@ impl SelectionEstimate {
 
 impl PoolTable {
     /// Estimates a selection before its access path is needed: the columns are those of the table.
-    pub(crate) fn estimate(&self, filters: &[Expr], mode: IndexMode) -> PlanEstimate {
+    pub(crate) fn estimate(&self, filters: &[Expr], mode: FeatureMode) -> PlanEstimate {
         let open = self.open();
         let mut table = table_estimate(open);
         // The address of a row.

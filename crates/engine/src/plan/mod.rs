@@ -41,6 +41,7 @@ pub(crate) use first_rows::FirstRowsRule;
 pub(crate) use late::LateMaterializationRule;
 pub(crate) use leaf::{LeafExec, LeafPlan};
 pub(crate) use recorder::{RecordedScan, ScanRecorder};
+pub(crate) use scan_node::PoolScan;
 pub(crate) use spec::{ADDRESS, external};
 pub(crate) use table::PoolTable;
 pub(crate) use what_if::{WhatIf, column_share};

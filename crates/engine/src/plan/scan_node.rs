@@ -27,6 +27,7 @@ use super::spec::ScanSpec;
 use super::worker::ScanWorker;
 use crate::catalog::OpenTable;
 use crate::threads::SelectionThreads;
+use crate::tiers::PoolMemory;
 
 /// A scan of a table.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl PoolScan {
 
     /// Returns the scan with dynamic filters on its output. If the first rows in the order of a column of the
     /// output are wanted, morsels that may have them come first.
-    pub(crate) fn with_dynamic_filters(
+    pub(super) fn with_dynamic_filters(
         &self,
         filters: DynamicFilters,
         first: Option<(usize, SortOptions)>,
@@ -152,6 +153,26 @@ impl PoolScan {
             ..self.fresh_execution(None)?
         };
         Some((scan, counted))
+    }
+
+    /// Returns the stored columns of the output, if that is all rows of the table but those of its delta.
+    pub(crate) fn whole_columns(&self) -> Option<Vec<usize>> {
+        let reads_all = self.index.is_none() && self.fetch.is_none() && self.spec.is_whole();
+        (reads_all && self.reads_stored_columns_only()).then(|| self.spec.projection.clone())
+    }
+
+    /// Returns the bytes of a row of the output in memory that is slower than DRAM, 0 if it is in DRAM.
+    pub(crate) fn slow_row_bytes(&self) -> f64 {
+        let (open, stored) = (&self.spec.open, self.spec.open.table.schema().fields().len());
+        if !matches!(*open.memory, PoolMemory::SlowTier(_)) {
+            return 0.0;
+        }
+        let columns = self.spec.projection.iter().filter(|column| **column < stored);
+        let of_column = |column: &usize| {
+            let segments = open.table.segments().iter();
+            segments.map(|segment| segment.column(*column).stored_bytes()).sum::<u64>()
+        };
+        columns.map(of_column).sum::<u64>() as f64 / open.table.rows().max(1) as f64
     }
 
     /// Returns the table.

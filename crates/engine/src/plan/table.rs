@@ -25,7 +25,7 @@ use super::spec::{ResidualFilter, ScanSpec, address_field, external, with_addres
 use crate::EngineError;
 use crate::cancel::CancelOnDrop;
 use crate::catalog::{OpenIndex, OpenTable};
-use crate::config::{IndexMode, SessionSettings};
+use crate::config::{FeatureMode, SessionSettings};
 use crate::filter::ColumnCondition;
 
 /// Number of rows of the delta in a morsel.
@@ -129,14 +129,14 @@ impl PoolTable {
         open: &OpenTable,
         filters: &[Expr],
         columns: &[usize],
-        (mode, threads): (IndexMode, usize),
+        (mode, threads): (FeatureMode, usize),
     ) -> Option<(String, PathReads)> {
         let filters = Filters::read(filters, open, &TranslationCache::default());
         let is_built = |index: &OpenIndex| {
             let mut conditions = filters.conditions.iter();
             conditions.any(|(condition, _)| index.is_to_be_built(condition.column))
         };
-        if mode != IndexMode::Off && open.indexes.iter().any(is_built) {
+        if mode != FeatureMode::Off && open.indexes.iter().any(is_built) {
             return None;
         }
         let request = ScanRequest {
@@ -232,7 +232,7 @@ impl TableProvider for PoolTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let filters = self
-            .translate(filters, recorder.is_none() && mode != IndexMode::Off)
+            .translate(filters, recorder.is_none() && mode != FeatureMode::Off)
             .await?;
         let target = state.config().target_partitions().max(1);
         let request = ScanRequest {
@@ -333,7 +333,7 @@ impl PoolTable {
             reads: match path {
                 AccessPath::Index { reads, .. } | AccessPath::Scan { reads, .. } => reads.clone(),
             },
-            probes_indexes: settings.is_none_or(|settings| settings.index != IndexMode::Off),
+            probes_indexes: settings.is_none_or(|settings| settings.index != FeatureMode::Off),
         })
     }
 

@@ -13,7 +13,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::states::SessionStates;
-use crate::config::{SessionSettings, SpillingMode};
+use crate::config::{SessionSettings, FeatureMode};
 use crate::plan::external;
 use crate::stack;
 
@@ -24,7 +24,7 @@ pub(super) fn with_second_try(
     states: &Arc<SessionStates>,
     plan: &Arc<LogicalPlan>,
 ) -> SendableRecordBatchStream {
-    let may_spill = |settings: &SessionSettings| settings.spilling_join != SpillingMode::Off;
+    let may_spill = |settings: &SessionSettings| settings.spilling_join != FeatureMode::Off;
     if !states.settings().is_some_and(may_spill) {
         return rows;
     }

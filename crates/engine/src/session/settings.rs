@@ -9,7 +9,7 @@ use super::DatabaseSession;
 use crate::EngineError;
 use crate::compaction_thread::set_compaction;
 use crate::config::{
-    IndexMode, LockWait, SessionSettings, SpillingMode, SwitchSetting, VerifySetting, write_limit,
+    FeatureMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit,
 };
 use crate::context::EngineContext;
 use crate::memory::MemoryBudget;
@@ -148,7 +148,7 @@ impl DatabaseSession {
 /// DataFusion.
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     Some(match setting.strip_prefix(PREFIX)? {
-        "index" => IndexMode::default().to_string(),
+        
         "star_join"
         | "fused_aggregate"
         | "join_order"
@@ -161,7 +161,7 @@ fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
         "scrub" => "off".into(),
         "memory" => exact(MemoryBudget::new(engine.options.memory).bytes() as u64),
         "dram_budget" => write_limit(engine.default_dram_budget()),
-        "spilling_join" => SpillingMode::default().to_string(),
+        "index" | "spilling_join" | "array_join" => FeatureMode::default().to_string(),
         "lock_wait" => LockWait(engine.lock_wait()).to_string(),
         // Setting it fails with an error that lists the settings there are.
         _ => String::new(),

@@ -14,7 +14,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 
 use super::rules::{PhysicalRule, logical_rules, own_physical_rules, physical_rules};
 use super::shape::PlanShape;
-use crate::config::{SessionSettings, SpillingMode, SwitchSetting};
+use crate::config::{SessionSettings, FeatureMode, SwitchSetting};
 
 /// Number of idle states that a session keeps: as many statements may run at a time without a clone.
 const IDLE: usize = 4;
@@ -101,7 +101,7 @@ impl SessionStates {
         if let Some(settings) = extensions.get_mut::<SessionSettings>() {
             settings.star_join = SwitchSetting(false);
             settings.fused_aggregate = SwitchSetting(false);
-            settings.spilling_join = SpillingMode::Force;
+            settings.spilling_join = FeatureMode::Force;
         }
         state
     }

@@ -15,7 +15,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 /// Bytes of a row of a hash table, apart from its columns.
-const ROW: f64 = 16.0;
+pub(super) const ROW: f64 = 16.0;
 
 /// Assumed bytes of a value of variable width.
 const VARIABLE: f64 = 32.0;
@@ -45,21 +45,22 @@ impl BuildEstimate {
     }
 }
 
-fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<Precision<usize>> {
-    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+/// Returns the rows of a plan by its statistics.
+pub(super) fn rows(plan: &dyn ExecutionPlan) -> Option<Precision<usize>> {
+    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new());
     Some(statistics.ok()?.num_rows)
 }
 
 /// Returns the estimated rows of a plan; where nothing is known of a join, those of its larger side.
-fn likely_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
-    let known = rows(plan).and_then(|rows| rows.get_value().copied());
+pub(super) fn likely_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+    let known = rows(plan.as_ref()).and_then(|rows| rows.get_value().copied());
     known.or_else(|| plan.children().into_iter().filter_map(likely_rows).max())
 }
 
 /// Returns a number of rows that a plan does not exceed, as far as it only drops rows of a plan that knows
 /// how many it has.
 fn most_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
-    if let Some(Precision::Exact(rows)) = rows(plan) {
+    if let Some(Precision::Exact(rows)) = rows(plan.as_ref()) {
         return Some(rows);
     }
     let drops_only = plan.is::<FilterExec>()
@@ -74,7 +75,8 @@ fn most_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     }
 }
 
-fn row_bytes(schema: &Schema) -> f64 {
+/// Returns the bytes of a row in DRAM.
+pub(super) fn row_bytes(schema: &Schema) -> f64 {
     let width = |data_type: &DataType| match data_type {
         DataType::Boolean => 1.0 / 8.0,
         other => other.primitive_width().map_or(VARIABLE, |width| width as f64),

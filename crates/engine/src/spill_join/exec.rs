@@ -20,7 +20,7 @@ use datafusion::physical_plan::filter_pushdown::{
 };
 use datafusion::physical_plan::joins::utils::build_join_schema;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -29,6 +29,8 @@ use datafusion::physical_plan::{
 };
 use halocline_joins::equi::{EquiJoin, JoinSource};
 
+use super::array_side::ArraySide;
+use super::choice::PlannedChoice;
 use super::estimate::BuildEstimate;
 use super::input::StreamSource;
 use super::key_bounds::KeyBounds;
@@ -44,6 +46,10 @@ pub(crate) struct SpillingJoin {
     /// Describes the join; it is not run. Its mode is the one whose sides need no distribution.
     join: HashJoinExec,
     estimate: BuildEstimate,
+    /// The estimates that the algorithm was chosen by, if there are some.
+    choice: Option<PlannedChoice>,
+    /// True for an array join.
+    is_array: bool,
     schema: SchemaRef,
     output: SideColumns,
     runs: JoinRuns,
@@ -52,20 +58,32 @@ pub(crate) struct SpillingJoin {
 }
 
 impl SpillingJoin {
-    /// Returns the join in the place of a hash join; none if that is of a kind that is not offered.
+    /// Returns true if there is a join in the place of a hash join.
+    pub(super) fn is_offered(join: &HashJoinExec) -> bool {
+        !(join.null_aware && join.filter().is_some() || join.fetch().is_some())
+    }
+
+    /// Returns the join in the place of a hash join.
     ///
     /// # Errors
     /// The hash join is inconsistent.
-    pub(super) fn of(join: &HashJoinExec, estimate: BuildEstimate) -> Result<Option<Self>> {
-        if join.null_aware && join.filter().is_some() || join.fetch().is_some() {
-            return Ok(None);
-        }
+    pub(super) fn of(
+        join: &HashJoinExec,
+        estimate: BuildEstimate,
+        choice: Option<PlannedChoice>,
+        is_array: bool,
+    ) -> Result<Self> {
         let join = join.builder().with_partition_mode(PartitionMode::CollectLeft);
         let join = join.reset_state().recompute_properties().build()?;
-        Ok(Some(Self::new(join, estimate)))
+        Ok(Self::new(join, estimate, choice, is_array))
     }
 
-    fn new(join: HashJoinExec, estimate: BuildEstimate) -> Self {
+    fn new(
+        join: HashJoinExec,
+        estimate: BuildEstimate,
+        choice: Option<PlannedChoice>,
+        is_array: bool,
+    ) -> Self {
         let (left, right) = (join.left().schema(), join.right().schema());
         let (_, columns) = build_join_schema(&left, &right, join.join_type());
         let wanted = match &join.projection {
@@ -85,11 +103,18 @@ impl SpillingJoin {
             output: SideColumns::of(&wanted),
             join,
             estimate,
+            choice,
+            is_array,
             schema,
             runs: JoinRuns::default(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// Returns true for an array join, which sets no dynamic filter: it does not read its build side first.
+    pub(crate) fn is_array(&self) -> bool {
+        self.is_array
     }
 
     /// Returns the description of the join, with its sides and its dynamic filter.
@@ -99,7 +124,7 @@ impl SpillingJoin {
 
     /// Returns the join with another description of the same inputs.
     pub(crate) fn with_description(&self, join: HashJoinExec) -> Self {
-        Self::new(join, self.estimate)
+        Self::new(join, self.estimate, self.choice.clone(), self.is_array)
     }
 
     /// Returns a join that is ready to run.
@@ -130,8 +155,11 @@ impl SpillingJoin {
             NullEquality::NullEqualsNull => join.with_null_equals_null(),
             NullEquality::NullEqualsNothing => join,
         };
+        let on = on.iter().map(|(left, _)| left);
+        let array = self.is_array.then(|| ArraySide::of(self.join.left(), on));
         Ok(JoinTask {
             join,
+            array: array.flatten(),
             build,
             probe,
             output: self.output.clone(),
@@ -187,8 +215,13 @@ impl DisplayAs for SpillingJoin {
         if let Some(filter) = self.join.filter() {
             write!(f, ", filter={}", filter.expression())?;
         }
-        match self.estimate.bytes {
-            Some(bytes) => write!(f, ", build={}", rounded(bytes as u64)),
+        if let Some(bytes) = self.estimate.bytes.filter(|_| !self.is_array) {
+            write!(f, ", build={}", rounded(bytes as u64))?;
+        }
+        let algorithm = if self.is_array { "array" } else { "hybrid" };
+        write!(f, ", algorithm={algorithm}")?;
+        match &self.choice {
+            Some(choice) => write!(f, ", costs=[{choice}]"),
             None => Ok(()),
         }
     }
@@ -233,12 +266,12 @@ impl ExecutionPlan for SpillingJoin {
         let run = self
             .runs
             .join(&context, partition, partitions, || self.task(&context))?;
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let rows = futures::stream::try_unfold((run, metrics), |(run, metrics)| async move {
+        let returned = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let rows = futures::stream::try_unfold((run, returned), |(run, returned)| async move {
             let next = run.next().await?;
             Ok(next.map(|batch| {
-                metrics.record_output(batch.num_rows());
-                (batch, (run, metrics))
+                returned.add(batch.num_rows());
+                (batch, (run, returned))
             }))
         });
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&self.schema), Box::pin(rows));
@@ -250,7 +283,10 @@ impl ExecutionPlan for SpillingJoin {
     }
 
     fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.join.dynamic_expressions_produced()
+        match self.is_array {
+            true => Vec::new(),
+            false => self.join.dynamic_expressions_produced(),
+        }
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {

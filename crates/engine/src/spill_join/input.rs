@@ -85,6 +85,13 @@ impl StreamSource {
         self
     }
 
+    /// Leaves the dynamic filter as it is: no row will be read.
+    pub(super) fn leave_out(&self) {
+        if let Some(bounds) = &self.bounds {
+            bounds.leave_out();
+        }
+    }
+
     /// Returns a batch of the plan with the keys appended.
     fn with_keys(&self, batch: RecordBatch) -> Result<RecordBatch> {
         if self.appended.is_empty() {

@@ -181,6 +181,11 @@ impl KeyBounds {
         Ok(())
     }
 
+    /// Leaves the filter without a condition.
+    pub(super) fn leave_out(&self) {
+        self.filter.mark_complete();
+    }
+
     /// Returns the condition that a key is one of some; none if they are not known.
     fn list(&self, values: &[ArrayRef]) -> Result<Option<Arc<dyn PhysicalExpr>>> {
         let Some((_, probe)) = self.single.as_ref().filter(|_| !values.is_empty()) else {

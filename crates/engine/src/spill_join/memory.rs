@@ -10,6 +10,11 @@ use halocline_joins::equi::{JoinBudget, MemorySource};
 /// rows: numerator and denominator.
 const MOST: (usize, usize) = (3, 4);
 
+/// Returns the bytes that a join may take at most, of those of all queries.
+pub(super) fn most(size: usize) -> usize {
+    size / MOST.1 * MOST.0
+}
+
 /// A reservation in the memory of queries.
 struct QueryShare {
     pool: Arc<dyn MemoryPool>,
@@ -20,11 +25,11 @@ struct QueryShare {
 pub(super) fn budget(context: &TaskContext) -> Arc<JoinBudget> {
     let pool = Arc::clone(context.memory_pool());
     let reservation = MemoryConsumer::new("SpillingJoin").register(&pool);
-    let most = match pool.memory_limit() {
-        MemoryLimit::Finite(size) => size / MOST.1 * MOST.0,
+    let limit = match pool.memory_limit() {
+        MemoryLimit::Finite(size) => most(size),
         MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX / 4,
     };
-    JoinBudget::from_source(most, QueryShare { pool, reservation })
+    JoinBudget::from_source(limit, QueryShare { pool, reservation })
 }
 
 impl MemorySource for QueryShare {

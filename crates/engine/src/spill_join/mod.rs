@@ -6,9 +6,16 @@
 //! both sides to temporary files. `SET halocline.spilling_join = force` does so for all hash joins, `off` for
 //! none.
 //!
+//! Where a side of a join is a whole table whose key says where a row is, and that is estimated to be the
+//! fastest, the join is an [array join](halocline_joins::equi::EquiJoin::run_array) instead, also of small
+//! tables. `SET halocline.array_join = force` makes all joins with such a side array joins, `off` none. If
+//! the keys turn out not to be dense, the join is a hybrid join after all.
+//!
 //! The join runs on threads of its own, each of which polls streams of the inputs. It sets the same dynamic
 //! filter as a hash join, and has no need of equal keys in equal partitions.
 
+mod array_side;
+mod choice;
 mod estimate;
 mod exec;
 mod input;
@@ -19,5 +26,6 @@ mod parts;
 mod rule;
 mod run;
 
+pub(crate) use array_side::KnownKeys;
 pub(crate) use exec::SpillingJoin;
 pub(crate) use rule::SpillingJoinRule;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::run::{Cancel, JoinTask};
 
 /// Batches that wait for a partition to take them.
-const QUEUED: usize = 4;
+const QUEUED: usize = 16;
 
 /// One execution of a join, which starts when the first partition is polled. Dropping it ends the join.
 pub(super) struct JoinRun {

@@ -1,17 +1,20 @@
-//! The choice of joins that spill.
+//! The choice of joins that spill, and of array joins.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinSide, NullEquality};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 
+use super::array_side::ArraySide;
+use super::choice::{PlannedChoice, PlannedResources};
 use super::estimate::BuildEstimate;
 use super::exec::SpillingJoin;
-use crate::config::{SessionSettings, SpillingMode};
+use crate::config::{FeatureMode, SessionSettings};
 
 /// A build side may take one over this of the memory of queries before its join is one that spills: other
 /// operators hold memory, too.
@@ -23,7 +26,7 @@ const UNDERESTIMATED: f64 = 4.0;
 /// Rows of a build side from which a join that spills is faster, too: the table no longer fits the caches.
 const FASTER_ROWS: u64 = 4 << 20;
 
-/// Replaces hash joins by joins that spill. It runs before distributions are enforced, as a join that spills
+/// Replaces hash joins by joins that spill and by array joins. It runs before distributions are enforced, as a join that spills
 /// takes its inputs as they are divided, and before filters are pushed down, as it sets one.
 #[derive(Debug)]
 pub(crate) struct SpillingJoinRule;
@@ -40,25 +43,23 @@ impl PhysicalOptimizerRule for SpillingJoinRule {
         let Some(memory) = &settings.query_memory else {
             return Ok(plan);
         };
-        let (mode, part) = (settings.spilling_join, memory.size() as f64 / PART);
-        if mode == SpillingMode::Off {
+        let modes = JoinModes {
+            spilling: settings.spilling_join,
+            array: settings.array_join,
+            resources: PlannedResources {
+                memory: memory.size(),
+                threads: options.execution.target_partitions,
+            },
+        };
+        if modes.spilling == FeatureMode::Off && modes.array == FeatureMode::Off {
             return Ok(plan);
         }
         let replace = |node: Arc<dyn ExecutionPlan>| {
             let Some(join) = node.downcast_ref::<HashJoinExec>() else {
                 return Ok(Transformed::no(node));
             };
-            let estimate = BuildEstimate::of(join);
-            let likely = estimate
-                .bytes
-                .map_or(f64::INFINITY, |bytes| bytes * UNDERESTIMATED);
-            let most = estimate.most_bytes.unwrap_or(f64::INFINITY);
-            let is_small = likely.min(most) <= part && estimate.rows.is_some_and(|rows| rows < FASTER_ROWS);
-            if mode == SpillingMode::Auto && is_small {
-                return Ok(Transformed::no(node));
-            }
-            Ok(match SpillingJoin::of(join, estimate)? {
-                Some(spilling) => Transformed::yes(Arc::new(spilling) as Arc<dyn ExecutionPlan>),
+            Ok(match modes.replacement(join)? {
+                Some(join) => Transformed::yes(join),
                 None => Transformed::no(node),
             })
         };
@@ -72,4 +73,96 @@ impl PhysicalOptimizerRule for SpillingJoinRule {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// The settings that a hash join is replaced by.
+struct JoinModes {
+    spilling: FeatureMode,
+    array: FeatureMode,
+    resources: PlannedResources,
+}
+
+impl JoinModes {
+    /// Returns what a hash join is replaced by; none if it stays.
+    ///
+    /// # Errors
+    /// The hash join is inconsistent.
+    fn replacement(&self, join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if !SpillingJoin::is_offered(join) {
+            return Ok(None);
+        }
+        let estimate = BuildEstimate::of(join);
+        let array = self.array_side(join);
+        let arrays = array.as_ref().map(|(array, side)| (array, *side));
+        let choice = PlannedChoice::of(join, &estimate, arrays, self.resources);
+        let is_preferred = || choice.as_ref().is_some_and(PlannedChoice::prefers_array);
+        if let Some((_, side)) = array
+            && (self.array == FeatureMode::Force || is_preferred())
+        {
+            return exchanged_to_build(join, side, |join| {
+                SpillingJoin::of(join, BuildEstimate::of(join), choice.clone(), true)
+            })
+            .map(Some);
+        }
+        let is_replaced = match self.spilling {
+            FeatureMode::Off => false,
+            FeatureMode::Auto => !self.is_small(&estimate),
+            FeatureMode::Force => true,
+        };
+        if !is_replaced {
+            return Ok(None);
+        }
+        let join = SpillingJoin::of(join, estimate, choice, false)?;
+        Ok(Some(Arc::new(join)))
+    }
+
+    fn is_small(&self, estimate: &BuildEstimate) -> bool {
+        let part = self.resources.memory as f64 / PART;
+        let likely = estimate
+            .bytes
+            .map_or(f64::INFINITY, |bytes| bytes * UNDERESTIMATED);
+        let most = estimate.most_bytes.unwrap_or(f64::INFINITY);
+        likely.min(most) <= part && estimate.rows.is_some_and(|rows| rows < FASTER_ROWS)
+    }
+
+    /// Returns the side whose rows can be found by their keys: the larger one, if both can.
+    fn array_side(&self, join: &HashJoinExec) -> Option<(ArraySide, JoinSide)> {
+        if self.array == FeatureMode::Off || join.null_equality() == NullEquality::NullEqualsNull {
+            return None;
+        }
+        let keys = join.on();
+        let left = ArraySide::of(join.left(), keys.iter().map(|(left, _)| left));
+        let right = ArraySide::of(join.right(), keys.iter().map(|(_, right)| right));
+        // The build side of NOT IN stays.
+        let right = right.filter(|_| !join.null_aware);
+        let sides = [(left, JoinSide::Left), (right, JoinSide::Right)];
+        let sides = sides.into_iter().filter_map(|(array, side)| Some((array?, side)));
+        let likely = sides.filter(|(array, _)| array.is_likely());
+        likely.max_by_key(|(array, _)| array.rows())
+    }
+}
+
+/// Returns a join with this side as its build side, and the order of columns of the join.
+///
+/// # Errors
+/// Those of `make`; the hash join is inconsistent.
+fn exchanged_to_build(
+    join: &HashJoinExec,
+    side: JoinSide,
+    make: impl Fn(&HashJoinExec) -> Result<SpillingJoin>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if side == JoinSide::Left {
+        return Ok(Arc::new(make(join)?));
+    }
+    let exchanged = join.swap_inputs(PartitionMode::CollectLeft)?;
+    let made = exchanged.transform_up(|node| {
+        Ok(match node.downcast_ref::<HashJoinExec>() {
+            // The inputs may have hash joins that stay.
+            Some(own) if Arc::ptr_eq(own.left(), join.right()) => {
+                Transformed::yes(Arc::new(make(own)?) as Arc<dyn ExecutionPlan>)
+            }
+            _ => Transformed::no(node),
+        })
+    });
+    made.data()
 }

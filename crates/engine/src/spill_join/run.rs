@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, Gauge, MetricBuilder};
-use halocline_joins::equi::{Algorithm, EquiJoin, FileSpillSpace, JoinBudget, JoinContext};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
+use halocline_joins::equi::{Algorithm, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, RowSink};
 use halocline_joins::{JoinError, JoinResult};
 use tokio::sync::{Notify, mpsc};
 
+use super::array_side::ArraySide;
 use super::input::StreamSource;
 use super::parts::SideColumns;
 use crate::EngineError;
@@ -24,7 +25,7 @@ const WRITERS: usize = 2;
 /// A request to end a join.
 #[derive(Debug, Default)]
 pub(super) struct Cancel {
-    flag: AtomicBool,
+    pub(super) flag: AtomicBool,
     wake: Notify,
 }
 
@@ -51,6 +52,8 @@ pub(super) struct JoinMetrics {
     spilled: Gauge,
     /// The most memory that was in use at a time, in bytes.
     memory: Gauge,
+    /// From the first row that is read to the last one that is taken.
+    time: Time,
 }
 
 impl JoinMetrics {
@@ -58,6 +61,7 @@ impl JoinMetrics {
         Self {
             spilled: MetricBuilder::new(metrics).global_gauge("spill_file_bytes"),
             memory: MetricBuilder::new(metrics).global_gauge("peak_memory_bytes"),
+            time: MetricBuilder::new(metrics).subset_time("run_time", 0),
         }
     }
 }
@@ -65,6 +69,8 @@ impl JoinMetrics {
 /// A join that is ready to run.
 pub(super) struct JoinTask {
     pub(super) join: EquiJoin,
+    /// The table that is the build side of an array join, if this is to be one.
+    pub(super) array: Option<ArraySide>,
     pub(super) build: StreamSource,
     pub(super) probe: StreamSource,
     pub(super) output: SideColumns,
@@ -82,8 +88,8 @@ impl JoinTask {
     ///
     /// # Errors
     /// Those of the inputs and of the join. None if the receiver is gone.
-    pub(super) fn run(self, rows: &mpsc::Sender<RecordBatch>) -> Result<()> {
-        let spill = FileSpillSpace::new(self.directory);
+    pub(super) fn run(&self, rows: &mpsc::Sender<RecordBatch>) -> Result<()> {
+        let spill = FileSpillSpace::new(&self.directory);
         let context = JoinContext {
             threads: self.threads,
             budget: Arc::clone(&self.memory),
@@ -96,9 +102,9 @@ impl JoinTask {
             let arranged = arranged.map_err(|error| JoinError::Sink(Box::new(error)))?;
             rows.blocking_send(arranged).map_err(|_| JoinError::Interrupted)
         };
-        let result = self
-            .join
-            .run(Algorithm::Hybrid, &self.build, &self.probe, &context, &sink);
+        let timer = self.metrics.time.timer();
+        let result = self.run_in(&context, &sink);
+        timer.done();
         self.metrics
             .spilled
             .add(usize::try_from(spill.len()).unwrap_or(usize::MAX));
@@ -109,6 +115,18 @@ impl JoinTask {
             }
             result => result.map_err(as_datafusion),
         }
+    }
+
+    /// Runs the array join, or the hybrid join if there is none, or its keys turn out not to be dense.
+    fn run_in(&self, context: &JoinContext<'_>, sink: &RowSink<'_>) -> JoinResult<()> {
+        if let Some(array) = &self.array
+            && let Some((rows, keys)) = array.dense_rows(&self.memory, &self.cancel)?
+        {
+            self.build.leave_out();
+            return self.join.run_array(&rows, &keys, &self.probe, context, sink);
+        }
+        self.join
+            .run(Algorithm::Hybrid, &self.build, &self.probe, context, sink)
     }
 }
 

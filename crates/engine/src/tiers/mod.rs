@@ -7,9 +7,11 @@
 
 mod residency;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use halocline_joins::equi::cost::MediumCosts;
 use halocline_media::{MediumKind, PAGE, Profile};
 use halocline_pool::Pool;
 
@@ -23,13 +25,38 @@ pub(crate) enum PoolMemory {
     /// Everything is in DRAM.
     Dram,
     /// Memory that is slower than DRAM and read in place.
-    SlowTier,
+    SlowTier(ProfiledMedium),
     /// A file behind the page cache.
-    File {
-        path: PathBuf,
-        /// Found when it is first needed.
-        speed: OnceLock<DeviceSpeed>,
-    },
+    File(ProfiledMedium),
+}
+
+/// A medium and what its profile says, which is read when it is first needed.
+#[derive(Debug)]
+pub(crate) struct ProfiledMedium {
+    path: PathBuf,
+    speed: OnceLock<DeviceSpeed>,
+    join_costs: OnceLock<MediumCosts>,
+}
+
+impl ProfiledMedium {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            speed: OnceLock::new(),
+            join_costs: OnceLock::new(),
+        }
+    }
+}
+
+/// Returns the profile of the medium that a path is on, if there is one that can be used.
+fn profile_of(path: &Path) -> Option<Profile> {
+    match Profile::for_path(path) {
+        Ok(found) => found.map(|(_, profile)| profile),
+        Err(error) => {
+            tracing::warn!(%error, "the profile of the medium is not used: run halocline calibrate again");
+            None
+        }
+    }
 }
 
 /// The speed of a device below the page cache.
@@ -59,14 +86,7 @@ impl DeviceSpeed {
 
     /// Reads the profile of the medium of a file; without one, assumes a speed.
     fn of(path: &Path) -> Self {
-        let profile = match Profile::for_path(path) {
-            Ok(found) => found.map(|(_, profile)| profile),
-            Err(error) => {
-                tracing::warn!(%error, "the profile of the medium is not used: run halocline calibrate again");
-                None
-            }
-        };
-        let device = profile.and_then(|profile| profile.cold);
+        let device = profile_of(path).and_then(|profile| profile.cold);
         device.map_or(Self::ASSUMED, |device| {
             Self::new(device.peak_read, device.random_read_ns)
         })
@@ -77,8 +97,8 @@ impl PoolMemory {
     /// Returns the memory of an open pool.
     pub(crate) fn of(pool: &Pool, options: &DatabaseOptions) -> Self {
         match pool.kind() {
-            _ if options.medium.is_some() => Self::SlowTier,
-            MediumKind::Dax | MediumKind::AssumedDax => Self::SlowTier,
+            _ if options.medium.is_some() => Self::slow_tier(pool.path()),
+            MediumKind::Dax | MediumKind::AssumedDax => Self::slow_tier(pool.path()),
             MediumKind::PageCache { .. } => Self::file(pool.path()),
             _ => Self::Dram,
         }
@@ -86,17 +106,33 @@ impl PoolMemory {
 
     /// Returns the memory of a file behind the page cache.
     pub(crate) fn file(path: &Path) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            speed: OnceLock::new(),
-        }
+        Self::File(ProfiledMedium::new(path))
+    }
+
+    /// Returns a medium that is slower than DRAM and read in place.
+    pub(crate) fn slow_tier(path: &Path) -> Self {
+        Self::SlowTier(ProfiledMedium::new(path))
     }
 
     /// Returns the speed of the device below the page cache, if there is one.
     pub(crate) fn device(&self) -> Option<DeviceSpeed> {
         match self {
-            Self::File { path, speed } => Some(*speed.get_or_init(|| DeviceSpeed::of(path))),
-            Self::Dram | Self::SlowTier => None,
+            Self::File(medium) => Some(*medium.speed.get_or_init(|| DeviceSpeed::of(&medium.path))),
+            Self::Dram | Self::SlowTier(_) => None,
+        }
+    }
+
+    /// Returns the speeds that joins are planned with: those of the profile of the medium, or assumed ones.
+    pub(crate) fn join_costs(&self) -> Cow<'_, MediumCosts> {
+        let of_profile = |medium: &ProfiledMedium| {
+            let costs = profile_of(&medium.path).and_then(|profile| MediumCosts::of_profile(&profile).ok());
+            costs.unwrap_or_else(MediumCosts::assumed)
+        };
+        match self {
+            Self::Dram => Cow::Owned(MediumCosts::assumed()),
+            Self::SlowTier(medium) | Self::File(medium) => {
+                Cow::Borrowed(medium.join_costs.get_or_init(|| of_profile(medium)))
+            }
         }
     }
 
@@ -104,8 +140,8 @@ impl PoolMemory {
     pub(crate) fn lower_tier(&self) -> Option<&'static str> {
         match self {
             Self::Dram => None,
-            Self::SlowTier => Some("the slow tier"),
-            Self::File { .. } => Some("disk"),
+            Self::SlowTier(_) => Some("the slow tier"),
+            Self::File(_) => Some("disk"),
         }
     }
 }
@@ -127,7 +163,10 @@ mod tests {
         let memory = PoolMemory::file(&path);
         assert_eq!(memory.device(), Some(DeviceSpeed::ASSUMED));
         assert_eq!(memory.lower_tier(), Some("disk"));
-        assert_eq!(PoolMemory::SlowTier.device(), None);
+        let slow = PoolMemory::slow_tier(&path);
+        assert_eq!(slow.device(), None);
+        assert_eq!(*slow.join_costs(), MediumCosts::assumed());
+        assert_eq!(*PoolMemory::Dram.join_costs(), MediumCosts::assumed());
     }
 
     #[test]
@@ -135,11 +174,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("../media/tests/profiles/version-1.json");
         let mut profile = Profile::read(&frozen).unwrap();
+        let costs = MediumCosts::of_profile(&profile).unwrap();
         let known = folder.path().join(Profile::FILE_NAME);
         let device = profile.warm.clone();
         profile.cold = None;
         profile.write(&known).unwrap();
         assert_eq!(DeviceSpeed::of(&folder.path().join("p")), DeviceSpeed::ASSUMED);
+        assert_eq!(*PoolMemory::file(&folder.path().join("p")).join_costs(), costs);
         let mut device = halocline_media::AccessFigures {
             random_read_ns: 80_000.0,
             unit_measured: false,

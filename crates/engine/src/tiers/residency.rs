@@ -71,9 +71,9 @@ impl TableResidency {
             let copied = index.copied_share();
             let pages = match memory {
                 PoolMemory::Dram => 1.0,
-                PoolMemory::SlowTier => 0.0,
-                PoolMemory::File { .. } if index.stored_bytes() < SMALL => 1.0,
-                PoolMemory::File { .. } => {
+                PoolMemory::SlowTier(_) => 0.0,
+                PoolMemory::File(_) if index.stored_bytes() < SMALL => 1.0,
+                PoolMemory::File(_) => {
                     let pages = index.residency();
                     self.calls.fetch_add(pages.sampled.into(), Ordering::Relaxed);
                     pages.share()

@@ -141,6 +141,7 @@ async fn columns_are_found_by_position() {
         "CREATE TABLE a AS SELECT v AS x, 1000 - v AS y FROM generate_series(0, 999) AS s(v)",
         "CREATE TABLE b AS SELECT v AS x, v + 1 AS y FROM generate_series(0, 99) AS s(v)",
         "SET halocline.star_join = off",
+        "SET halocline.array_join = off",
     ] {
         run(&db, text).await;
     }

@@ -107,6 +107,7 @@ async fn vary(db: &Database, rng: &mut StdRng) {
         ),
         format!("halocline.index = {}", pick(rng, &["off", "auto", "force"])),
         format!("halocline.spilling_join = {}", pick(rng, &["off", "force"])),
+        format!("halocline.array_join = {}", pick(rng, &["off", "auto", "force"])),
     ] {
         run(db, &format!("SET {setting}")).await;
     }

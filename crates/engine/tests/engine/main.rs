@@ -6,6 +6,7 @@ mod answers;
 mod answers_clauses;
 mod answers_numbers;
 mod answers_overflow;
+mod array_join;
 mod changes;
 mod compaction;
 mod corpus;

@@ -26,6 +26,7 @@ async fn tables() -> (tempfile::TempDir, Database) {
     }
     run(&db, "SET halocline.star_join = off").await;
     run(&db, "SET halocline.fused_aggregate = off").await;
+    run(&db, "SET halocline.array_join = off").await;
     (dir, db)
 }
 
@@ -175,6 +176,7 @@ async fn a_directory_that_is_gone_is_named() {
         .with_memory(Some(32 << 20))
         .with_temp_directory(Some(spill.clone()));
     let db = Database::create(&dir.path().join("p.pool"), &options).unwrap();
+    run(&db, "SET halocline.array_join = off").await;
     run(
         &db,
         &format!("CREATE TABLE t AS SELECT v, 'text ' || v AS s FROM generate_series(1, {ROWS}) AS t(v)"),

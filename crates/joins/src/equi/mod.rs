@@ -46,6 +46,7 @@
 mod array;
 mod bloom;
 mod budget;
+mod codes;
 mod collect;
 pub mod cost;
 mod emit;
@@ -75,6 +76,7 @@ mod workers;
 
 pub use array::{ArrayRows, DenseKeyMap, RandomRows, TableRows};
 pub use budget::{JoinBudget, MemorySource};
+pub use codes::KeyCodes;
 pub use join::{Algorithm, EquiJoin, JoinContext, OUTPUT_ROWS, PairFilter, Residual, RowSink};
 pub use kind::JoinKind;
 pub use source::{BatchSource, EachBatch, JoinSource, TableSource};

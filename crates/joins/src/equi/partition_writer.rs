@@ -4,7 +4,9 @@
 //! that the partitions were planned with: a build side may be smaller than was expected. What is spilled is
 //! written in buffers of full size.
 
-use halocline_media::HugeVec;
+use std::io::ErrorKind;
+
+use halocline_media::MediaError;
 
 use super::layout::Span;
 use super::partitions::{Partitions, RowChunk, TABLE_ROW_BYTES, WhenFull};
@@ -125,9 +127,9 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
         }
         let memory = memory.unwrap_or_else(|| budget.force(bytes));
         Ok(RowChunk {
-            words: HugeVec::with_capacity(rows * layout.stride)?,
+            words: buffer(rows * layout.stride)?,
             room: rows * layout.stride,
-            bytes: HugeVec::with_capacity(values)?,
+            bytes: buffer(values)?,
             memory,
         })
     }
@@ -158,6 +160,18 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
 
 /// Appends a row to words that have room for it.
 #[inline(always)]
-fn push_row(words: &mut HugeVec<u64>, row: &[u64]) {
+fn push_row(words: &mut Vec<u64>, row: &[u64]) {
     row.iter().for_each(|word| words.push(*word));
+}
+
+/// Returns an empty buffer for `len` values. Buffers come from the heap, where the next one finds the memory
+/// of the one before: mapping and unmapping each would take longer than filling it.
+fn buffer<T>(len: usize) -> JoinResult<Vec<T>> {
+    let mut buffer = Vec::new();
+    let reserved = buffer.try_reserve_exact(len);
+    reserved.map_err(|_| MediaError::OutOfMemory {
+        bytes: len.saturating_mul(size_of::<T>()) as u64,
+        source: ErrorKind::OutOfMemory.into(),
+    })?;
+    Ok(buffer)
 }

@@ -9,8 +9,6 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use halocline_media::HugeVec;
-
 use super::bloom::Bloom;
 use super::budget::BudgetShare;
 use super::hash::Level;
@@ -36,10 +34,10 @@ const FILTER_SHARE: usize = 16;
 
 /// Some rows in DRAM.
 pub(super) struct RowChunk {
-    pub(super) words: HugeVec<u64>,
+    pub(super) words: Vec<u64>,
     /// Words that it was made for.
     pub(super) room: usize,
-    pub(super) bytes: HugeVec<u8>,
+    pub(super) bytes: Vec<u8>,
     pub(super) memory: BudgetShare,
 }
 

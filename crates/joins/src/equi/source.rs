@@ -1,11 +1,13 @@
 //! Inputs of joins: batches that are read in parallel, morsel by morsel.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::SchemaRef;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use halocline_columns::{Segment, Table};
 
+use super::codes::KeyCodes;
 use crate::JoinResult;
 
 /// Receives the batches of a morsel.
@@ -76,9 +78,39 @@ const SCAN_ROWS: usize = 8192;
 #[derive(Debug, Clone)]
 pub struct TableSource {
     schema: SchemaRef,
-    columns: Vec<usize>,
+    columns: Vec<SourceColumn>,
     segments: Vec<Segment>,
     morsels: Vec<(usize, Range<usize>)>,
+}
+
+/// A column of a source of a stored table.
+#[derive(Debug, Clone)]
+enum SourceColumn {
+    /// The values of a column with this index.
+    Values(usize),
+    Codes(KeyCodes),
+}
+
+impl SourceColumn {
+    fn scan(&self, (number, segment): (usize, &Segment), rows: Range<usize>) -> JoinResult<ArrayRef> {
+        match self {
+            SourceColumn::Values(column) => Ok(segment.column(*column).scan(rows)?),
+            SourceColumn::Codes(codes) => {
+                let codes = codes.codes((number, segment), |column| column.scan_ranks(rows))?;
+                Ok(Arc::new(codes))
+            }
+        }
+    }
+
+    fn gather(&self, (number, segment): (usize, &Segment), rows: &[u32]) -> JoinResult<ArrayRef> {
+        match self {
+            SourceColumn::Values(column) => Ok(segment.column(*column).gather(rows)?),
+            SourceColumn::Codes(codes) => {
+                let codes = codes.codes((number, segment), |column| column.gather_ranks(rows))?;
+                Ok(Arc::new(codes))
+            }
+        }
+    }
 }
 
 impl TableSource {
@@ -97,13 +129,25 @@ impl TableSource {
         }
         Ok(TableSource {
             schema: table.schema().project(&columns)?.into(),
-            columns,
+            columns: columns.into_iter().map(SourceColumn::Values).collect(),
             segments,
             morsels,
         })
     }
 
-    fn batch(&self, segment: &Segment, rows: Range<usize>) -> JoinResult<RecordBatch> {
+    /// Adds codes of a string column of the table behind the other columns, as a key that is compared and
+    /// spilled as a number.
+    #[must_use]
+    pub fn with_codes(mut self, codes: KeyCodes) -> TableSource {
+        let mut fields = self.schema.fields().to_vec();
+        fields.push(Arc::new(Field::new("codes", DataType::UInt32, true)));
+        self.schema = Arc::new(Schema::new(fields));
+        self.columns.push(SourceColumn::Codes(codes));
+        self
+    }
+
+    fn batch(&self, number: usize, rows: Range<usize>) -> JoinResult<RecordBatch> {
+        let segment = &self.segments[number];
         let options = RecordBatchOptions::new();
         if let Some(deleted) = segment.deletions()? {
             let bounds = rows.start as u32..rows.end as u32;
@@ -112,9 +156,9 @@ impl TableSource {
                 let arrays = self
                     .columns
                     .iter()
-                    .map(|&column| segment.column(column).gather(&live));
+                    .map(|column| column.gather((number, segment), &live));
                 let options = options.with_row_count(Some(live.len()));
-                let arrays = arrays.collect::<Result<_, _>>()?;
+                let arrays = arrays.collect::<JoinResult<_>>()?;
                 return Ok(RecordBatch::try_new_with_options(
                     self.schema.clone(),
                     arrays,
@@ -126,8 +170,8 @@ impl TableSource {
         let arrays = self
             .columns
             .iter()
-            .map(|&column| segment.column(column).scan(rows.clone()));
-        let arrays = arrays.collect::<Result<_, _>>()?;
+            .map(|column| column.scan((number, segment), rows.clone()));
+        let arrays = arrays.collect::<JoinResult<_>>()?;
         Ok(RecordBatch::try_new_with_options(
             self.schema.clone(),
             arrays,
@@ -149,7 +193,7 @@ impl JoinSource for TableSource {
         let (segment, rows) = &self.morsels[morsel];
         for start in rows.clone().step_by(SCAN_ROWS) {
             let step = start..(start + SCAN_ROWS).min(rows.end);
-            each(self.batch(&self.segments[*segment], step)?)?;
+            each(self.batch(*segment, step)?)?;
         }
         Ok(())
     }

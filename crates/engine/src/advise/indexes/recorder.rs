@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::catalog::OpenTable;
-use crate::config::IndexMode;
+use crate::config::FeatureMode;
 use crate::plan::{Filters, RecordedScan, ScanRecorder, ScanRequest, WhatIf};
 
 /// A table reference of a query.
@@ -30,7 +30,7 @@ impl QueryScan {
             request: ScanRequest {
                 projection: &self.projection,
                 limit: self.limit,
-                mode: IndexMode::Auto,
+                mode: FeatureMode::Auto,
                 threads: self.threads,
                 aggregates: self.aggregates,
             },

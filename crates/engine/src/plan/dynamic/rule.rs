@@ -138,7 +138,9 @@ fn with_filter(plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<A
     };
     let (left, right) = (routed(join.left()), routed(join.right()));
     let is_routed = join.mode != PartitionMode::Partitioned || (left.is_some() && left == right);
-    if !join.dynamic_expressions_produced().is_empty()
+    let is_array = plan.downcast_ref().is_some_and(SpillingJoin::is_array);
+    if is_array
+        || !join.dynamic_expressions_produced().is_empty()
         || !join.join_type().on_lr_is_preserved().1
         || join.null_aware
         || !is_routed

@@ -153,6 +153,22 @@ impl DenseKeyMap {
         }
     }
 
+    /// Returns the map of the same keys at another position among the columns, if they ascend by one: it takes
+    /// no memory then.
+    pub fn sequence_of(&self, column: usize) -> Option<DenseKeyMap> {
+        let DenseRows::Sequence(rows) = self.rows else {
+            return None;
+        };
+        Some(DenseKeyMap {
+            column,
+            form: self.form,
+            least: self.least,
+            rows: DenseRows::Sequence(rows),
+            _memory: None,
+            has_nulls: self.has_nulls,
+        })
+    }
+
     /// Returns the key column.
     pub fn column(&self) -> usize {
         self.column

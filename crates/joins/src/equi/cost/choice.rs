@@ -42,6 +42,16 @@ impl JoinChoice {
         JoinChoice { estimates }
     }
 
+    /// Adds an estimate, in the place of that of the same algorithm: of a join with its sides exchanged, for
+    /// example.
+    #[must_use]
+    pub fn with(mut self, estimate: JoinEstimate) -> JoinChoice {
+        self.estimates
+            .retain(|other| other.algorithm != estimate.algorithm);
+        self.estimates.push(estimate);
+        JoinChoice::new(self.estimates)
+    }
+
     /// Returns the cheapest algorithm.
     pub fn algorithm(&self) -> JoinAlgorithm {
         self.estimates

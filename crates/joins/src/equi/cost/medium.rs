@@ -62,6 +62,24 @@ impl MediumCosts {
         }
     }
 
+    /// Returns the costs of a machine that was not measured: a recent server, whose slow tier takes three
+    /// times as long as DRAM for a random read.
+    pub fn assumed() -> MediumCosts {
+        let dram = [
+            (32 << 10, 1.2e-9),
+            (1 << 20, 3e-9),
+            (32 << 20, 9e-9),
+            (1 << 30, 25e-9),
+        ];
+        MediumCosts::new(
+            &[(1, 6e9), (4, 20e9)],
+            &[(1, 2e9), (4, 4e9)],
+            256,
+            &dram,
+            &dram.map(|(bytes, seconds)| (bytes, 3.0 * seconds)),
+        )
+    }
+
     /// Returns the number of threads, at most `threads`, that write fastest together.
     pub fn best_writers(&self, threads: usize) -> usize {
         let rate = |writers: &usize| interpolate(&self.write, *writers as f64);
@@ -96,7 +114,7 @@ impl MediumCosts {
     }
 
     /// Returns the seconds of a random read from `bytes` bytes of DRAM.
-    pub(super) fn dram_read(&self, bytes: f64) -> f64 {
+    pub fn dram_read(&self, bytes: f64) -> f64 {
         interpolate(&self.dram_latency, bytes.max(1.0))
     }
 
