@@ -9,7 +9,7 @@ use crate::BenchError;
 use crate::page::sentence;
 use crate::plot::{Figure, Frame, GroupedColumns, Line, Lines, Maps, Panel};
 use crate::report::Measurement;
-use crate::view::{distinct, field, parts};
+use crate::view::{base_of, distinct, field, parts};
 
 /// A figure of measured values. Names are those of a configuration, `system`, or `metric`, as in
 /// [`TableView`](crate::TableView).
@@ -30,11 +30,13 @@ pub struct Chart {
     pub x: &'static str,
     /// The name whose values are the series.
     pub series: &'static str,
-    /// The series whose value every other value is divided by; without it there is no figure.
+    /// The series whose value every other value is divided by, named as in
+    /// [`TableView`](crate::TableView::base); without it there is no figure.
     pub base: Option<&'static str>,
     /// The horizontal axis, with its unit.
     pub x_label: &'static str,
-    /// The vertical axis, with its unit; for maps, the name of their rows.
+    /// The vertical axis, with its unit where values are not divided by those of the base; for maps, the
+    /// name of their rows.
     pub y_label: &'static str,
     /// The factor from the unit of the values to that of the axis.
     pub scale: f64,
@@ -67,19 +69,25 @@ impl Chart {
     ) -> Result<Vec<(String, String)>, BenchError> {
         let mut figures = Vec::new();
         for (part, values) in parts(measurements, self.metrics, self.split) {
-            let is_base = |base| values.iter().any(|value| field(value, self.series) == base);
-            if !self.base.is_none_or(is_base) {
+            let series = distinct(values.iter().map(|value| field(value, self.series)));
+            let base = self.base.and_then(|base| base_of(base, &series));
+            if self.base.is_some() && base.is_none() {
                 continue;
             }
             let words = [experiment, self.name].into_iter();
             let words = words.chain(part.iter().map(String::as_str)).map(slug);
             let name: Vec<String> = words.filter(|word| !word.is_empty()).collect();
-            figures.push((name.join("-"), self.draw(&part, &values)?));
+            figures.push((name.join("-"), self.draw(&part, &values, (&series, base))?));
         }
         Ok(figures)
     }
 
-    fn draw(&self, part: &[String], values: &[&Measurement]) -> Result<String, BenchError> {
+    fn draw(
+        &self,
+        part: &[String],
+        values: &[&Measurement],
+        (series, base): (&[String], Option<&str>),
+    ) -> Result<String, BenchError> {
         let of: Vec<&str> = part
             .iter()
             .map(String::as_str)
@@ -92,21 +100,22 @@ impl Chart {
         let frame = Frame {
             title,
             x: self.x_label.to_owned(),
-            y: self.y_label.to_owned(),
+            y: match base {
+                Some(base) => format!("{}, {base} = 1", self.y_label),
+                None => self.y_label.to_owned(),
+            },
             foot: self.foot(values),
         };
-        let series = distinct(values.iter().map(|value| field(value, self.series)));
         let places = distinct(values.iter().map(|value| field(value, self.x)));
         let places: Vec<String> = places.into_iter().filter(|place| !place.is_empty()).collect();
         match self.kind {
             ChartKind::Columns => GroupedColumns {
                 frame,
                 series: series
-                    .into_iter()
+                    .iter()
                     .map(|name| {
-                        let heights = places.iter().map(|place| self.value(values, &name, place, None));
-                        let heights = heights.collect();
-                        (name, heights)
+                        let height = |place: &String| self.value(values, name, place, (None, base));
+                        (name.clone(), places.iter().map(height).collect())
                     })
                     .collect(),
                 groups: places,
@@ -115,16 +124,16 @@ impl Chart {
             ChartKind::Lines => {
                 let points = |name: &String| {
                     let point = |place: &String| {
-                        let y = self.value(values, name, place, None);
+                        let y = self.value(values, name, place, (None, base));
                         Some((place.parse().ok()?, y)).filter(|(_, y)| y.is_finite())
                     };
                     let mut points: Vec<(f64, f64)> = places.iter().filter_map(point).collect();
                     points.sort_by(|a, b| a.0.total_cmp(&b.0));
                     points
                 };
-                let lines = series.into_iter().map(|name| Line {
-                    points: points(&name),
-                    name,
+                let lines = series.iter().map(|name| Line {
+                    points: points(name),
+                    name: name.clone(),
                 });
                 Lines {
                     frame,
@@ -137,7 +146,7 @@ impl Chart {
                 let row = |name: &String, of: &String| {
                     let cells = places.iter();
                     cells
-                        .map(|place| self.value(values, name, place, Some((rows, of))))
+                        .map(|place| self.value(values, name, place, (Some((rows, of)), base)))
                         .collect()
                 };
                 let panels = series.iter().map(|name| Panel {
@@ -155,8 +164,15 @@ impl Chart {
         }
     }
 
-    /// Returns the last value of a series at a place, NaN if there is none.
-    fn value(&self, values: &[&Measurement], series: &str, place: &str, row: Option<(&str, &str)>) -> f64 {
+    /// Returns the last value of a series at a place, over that of the base if there is one; NaN if there is
+    /// none.
+    fn value(
+        &self,
+        values: &[&Measurement],
+        series: &str,
+        place: &str,
+        (row, base): (Option<(&str, &str)>, Option<&str>),
+    ) -> f64 {
         let of = |series: &str| {
             let at = |value: &&&Measurement| {
                 let x = field(value, self.x);
@@ -166,7 +182,7 @@ impl Chart {
             };
             values.iter().rev().find(at).map_or(f64::NAN, |value| value.value)
         };
-        match self.base {
+        match base {
             Some(base) => of(series) / of(base),
             None => of(series) * self.scale,
         }
@@ -262,14 +278,20 @@ mod tests {
         let values = [measured("slow", None, 1e5), measured("cached", Some(3), 2.5e5)];
         let values: Vec<&Measurement> = values.iter().collect();
         let chart = chart(ChartKind::Columns);
-        assert_eq!(chart.value(&values, "slow", "3", None), 100.0);
-        assert_eq!(chart.value(&values, "cached", "3", None), 250.0);
-        assert!(chart.value(&values, "cached", "4", None).is_nan());
+        assert_eq!(chart.value(&values, "slow", "3", (None, None)), 100.0);
+        assert_eq!(chart.value(&values, "cached", "3", (None, None)), 250.0);
+        assert!(chart.value(&values, "cached", "4", (None, None)).is_nan());
         let over = Chart {
             base: Some("slow"),
             ..chart
         };
-        assert_eq!(over.value(&values, "cached", "3", None), 2.5);
+        assert_eq!(over.value(&values, "cached", "3", (None, Some("slow"))), 2.5);
         assert_eq!(over.foot(&values), "rows 10");
+        let values = [
+            measured("slow, emulated", None, 1e5),
+            measured("cached", Some(3), 2.5e5),
+        ];
+        let figures = over.figures("x", &values).unwrap();
+        assert!(figures[0].1.contains("queries/ms, slow, emulated = 1"));
     }
 }

@@ -8,9 +8,11 @@
 //!
 //! In the experiments on two tiers each system has an emulated device of its own, so that no placement finds
 //! lines in the modelled cache that another one fetched, and the bytes are on huge pages whatever the tier,
-//! so that page walks cost the same. DRAM is read from the kernel's count before and after placing. On a
-//! virtual clock a time is the device's alone. In the experiments on trees, what a call of the emulation
-//! costs the tree is measured on a device with the host's own figures and subtracted.
+//! so that page walks cost the same. Beside an emulated slow tier, DRAM is emulated below the same modelled
+//! cache; the host's own, whose caches have other sizes, has a name of its own in results. DRAM is read from
+//! the kernel's count before and after placing. On a virtual clock a time is the device's alone. In the
+//! experiments on trees, what a call of the emulation costs the tree is measured on a device with the host's
+//! own figures and subtracted.
 
 pub mod answer;
 mod backing;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_emulator::{ClockMode, Device, EmulatedSpec, Host};
+use halocline_emulator::{CacheShape, ClockMode, Device, DeviceProfile, EmulatedSpec, Host};
 use halocline_engine::DatabaseOptions;
 use serde_json::{Value, json};
 
@@ -33,6 +33,25 @@ impl Settings {
         Ok(Some(*spec))
     }
 
+    /// Returns the emulated medium asked for, or `default` if none is named. `in_dram` says how the
+    /// experiment measures DRAM instead.
+    ///
+    /// # Errors
+    /// The host cannot be measured; the medium asked for is not emulated.
+    pub(crate) fn emulated_or(
+        &self,
+        default: SlowTierMedium,
+        in_dram: &str,
+    ) -> Result<EmulatedSpec, BenchError> {
+        let mut asked = self.clone();
+        asked.tiers.medium.get_or_insert(default);
+        asked.emulated()?.ok_or_else(|| {
+            BenchError::Setup(format!(
+                "{in_dram}; --medium can be emulated:PROFILE[:virtual|:delay]"
+            ))
+        })
+    }
+
     /// The same for pools, which lie where `--dir` says otherwise.
     ///
     /// # Errors
@@ -56,6 +75,32 @@ impl Settings {
         Ok(DatabaseOptions::default()
             .with_threads(Some(self.threads()))
             .with_medium(self.pool_medium()?))
+    }
+}
+
+/// Returns DRAM that is emulated as the medium is, with the same cache, core and clock. A medium is to be
+/// compared with it: the host's own DRAM lies below a cache of another size, which may hold all that is read.
+/// It has the figures of the DRAM in the medium's profile, which stand for this host's if the medium is
+/// relative.
+pub(crate) fn dram_beside(spec: &EmulatedSpec) -> EmulatedSpec {
+    EmulatedSpec {
+        profile: DeviceProfile {
+            device: spec.profile.dram.clone(),
+            dram: spec.profile.dram.clone(),
+            ..DeviceProfile::dram()
+        },
+        ..spec.clone()
+    }
+}
+
+/// Returns an emulation of this host's DRAM below its own cache. What is read from it takes as long as it
+/// does without an emulation, but for what the emulation costs its caller.
+pub(crate) fn host_dram(spec: &EmulatedSpec) -> EmulatedSpec {
+    EmulatedSpec {
+        profile: DeviceProfile::dram(),
+        absolute: false,
+        cache: CacheShape::host(),
+        ..spec.clone()
     }
 }
 
@@ -86,11 +131,50 @@ pub(crate) fn announce(device: Option<&Arc<Device>>, report: &mut Reporter<'_>) 
     for (name, value) in device_config(device) {
         report.set(&name, value);
     }
+    report.line(&device_text(device))
+}
+
+/// Returns the emulated medium in words, and what times on it mean.
+pub(crate) fn device_text(device: &Device) -> String {
     let times = match device.spec().clock {
         ClockMode::Virtual => {
             "times are those of its own clock, without work of the CPU: ratios to what lies in DRAM say nothing"
         }
         ClockMode::Delay => "accesses wait for it; what the emulation computes itself is not in the times",
     };
-    report.line(&format!("medium: {device}; {times}"))
+    format!("medium: {device}; {times}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dram_beside_a_medium_differs_from_it_in_the_profile_alone() {
+        let spec: EmulatedSpec = "emulated:cxl:virtual:absolute:cache=14".parse().unwrap();
+        let dram = dram_beside(&spec);
+        assert_eq!(dram.profile, DeviceProfile::dram());
+        let again = EmulatedSpec {
+            profile: spec.profile.clone(),
+            ..dram
+        };
+        assert_eq!(again, spec);
+        let host = host_dram(&spec);
+        assert_eq!((host.cache, host.absolute), (CacheShape::host(), false));
+    }
+
+    #[test]
+    fn a_medium_that_is_not_emulated_is_refused() {
+        let mut settings = Settings::default();
+        let medium = |settings: &Settings| {
+            let default = "emulated:cxl:virtual:absolute".parse().unwrap();
+            settings.emulated_or(default, "DRAM is measured anyway")
+        };
+        assert_eq!(medium(&settings).unwrap().profile.name, "cxl");
+        settings.tiers.cache_model = Some(1 << 20);
+        assert_eq!(medium(&settings).unwrap().cache.bytes(), 1 << 20);
+        settings.tiers.medium = Some(SlowTierMedium::Dram);
+        let refused = medium(&settings).unwrap_err().to_string();
+        assert!(refused.starts_with("DRAM is measured anyway; "), "{refused}");
+    }
 }

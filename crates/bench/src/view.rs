@@ -21,7 +21,8 @@ pub struct TableView {
     /// The name whose values are the columns.
     pub columns: &'static str,
     /// The column that the others are divided by, where it is one of them; each of the others then has
-    /// another column with the ratio.
+    /// another column with the ratio. Without a column of that name it is the first one with an addition to
+    /// the name, as in `volatile, emulated DRAM`.
     pub base: Option<&'static str>,
 }
 
@@ -51,9 +52,7 @@ impl TableView {
         let column_of = |value: &Measurement| field(value, self.columns);
         let columns = distinct(shown.iter().map(|value| column_of(value)));
         let names = distinct(shown.iter().map(|value| fields(value, self.rows)));
-        let base = self
-            .base
-            .filter(|base| columns.iter().any(|column| column == base));
+        let base = self.base.and_then(|base| base_of(base, &columns));
         let mut header: Vec<String> = self.rows.iter().map(|name| (*name).to_owned()).collect();
         for column in &columns {
             header.push(displayed(column));
@@ -246,6 +245,17 @@ fn displayed(value: &str) -> String {
     }
 }
 
+/// Returns the name that a base stands for: the same one, or else the first with an addition behind a comma.
+pub(crate) fn base_of<'a>(base: &str, names: &'a [String]) -> Option<&'a str> {
+    let has_addition = |name: &&String| {
+        name.strip_prefix(base)
+            .is_some_and(|addition| addition.starts_with(", "))
+    };
+    let same = names.iter().find(|name| *name == base);
+    same.or_else(|| names.iter().find(has_addition))
+        .map(String::as_str)
+}
+
 /// Returns the different values in the order in which they first come.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
@@ -309,6 +319,16 @@ mod tests {
         assert_eq!(grids[1].rows, [["ours", "500 ms", "12k"]]);
         assert!(grids[1].to_markdown().starts_with("| system |"));
         assert!(view.grids(&values[5..]).is_empty());
+    }
+
+    #[test]
+    fn a_base_may_have_an_addition() {
+        let names = ["slow", "volatility", "volatile, emulated", "volatile, host"].map(str::to_owned);
+        assert_eq!(base_of("volatile", &names), Some("volatile, emulated"));
+        assert_eq!(base_of("slow", &names), Some("slow"));
+        assert_eq!(base_of("hybrid", &names), None);
+        let names = ["volatile, host", "volatile"].map(str::to_owned);
+        assert_eq!(base_of("volatile", &names), Some("volatile"));
     }
 
     #[test]

@@ -412,8 +412,8 @@ pub(crate) struct BenchArgs {
     /// Repetitions; the median counts
     #[arg(long, alias = "rounds", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
-    /// Where pools are made (the medium that is measured) [default: the temporary directory]; ssb keeps its
-    /// files there, and uses those it finds
+    /// Where pools are made (the medium that is measured) [default: the temporary directory]; ssb and
+    /// tpch-tiers keep their files there, and use those they find
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Memory for a join, as 64M; the sizes of its inputs are multiples of it [default: 64M]

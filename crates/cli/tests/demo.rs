@@ -103,6 +103,7 @@ fn experiments_are_listed() {
         "access-selective",
         "access-random",
         "joins",
+        "tpch-tiers",
         "tree-recovery",
         "verify",
     ] {

@@ -15,11 +15,11 @@ use crate::run;
 const DIRECTORY: &str = "docs/results";
 
 /// Where the files of a recording are written until it is complete, and where the pools and Parquet files of
-/// the Star Schema Benchmark are kept between runs.
+/// the Star Schema Benchmark and of TPC-H are kept between runs.
 const DATA: &str = "target/record";
 
 /// Experiments and the options of each of their runs.
-const RUNS: [(&str, &[&str]); 31] = [
+const RUNS: [(&str, &[&str]); 32] = [
     ("elf-layout", &[]),
     (
         "elf-media",
@@ -77,6 +77,7 @@ const RUNS: [(&str, &[&str]); 31] = [
             DATA,
         ],
     ),
+    ("tpch-tiers", &["--sf", "3", "--dir", DATA]),
     ("tree-writes", &[]),
     ("tree-ops", &["--on", "dax"]),
     (

@@ -103,7 +103,7 @@ fn measure(
         let mut source = QuerySource::new(table, theta, settings.seed, 41 + stream as u64)?;
         let supply = question.supply(settings.quick).min(20_000);
         let queries = source.draw(question, supply);
-        let call = tiers::calibrate(tier, &built.bytes, &systems, &queries, 3, least)?;
+        let call = tiers::calibrate(tier, &built.bytes, &together, &queries, 3, least)?;
         let measured = tiers::compare(&together, &queries, settings.repetitions(5), least)?;
         for (system, measured) in systems.iter().zip(&measured) {
             let config = config! {

@@ -189,15 +189,17 @@ fn measure(
     warm_up: usize,
 ) -> Result<PolicyResults, BenchError> {
     let size = bytes.len() as u64;
-    let mut systems = vec![IndexSystem::volatile(bytes)?, tier.open(bytes)?];
+    let mut systems = tier.baselines(bytes)?;
+    let baselines = systems.len();
     for budget in &chosen.capacities {
         for &placement in &chosen.placements {
             systems.push(tier.place(bytes, placement, Some(budget.of(size)))?);
         }
     }
-    tiers::calibrate_for(question, &mut source, (tier, bytes), &systems, settings.quick)?;
+    let charged: Vec<&IndexSystem> = systems.iter().collect();
+    tiers::calibrate_for(question, &mut source, (tier, bytes), &charged, settings.quick)?;
     // The baselines do not change; those whose content does are warmed up.
-    tiers::warm_up(&mut systems[2..], &mut source, question, warm_up)?;
+    tiers::warm_up(&mut systems[baselines..], &mut source, question, warm_up)?;
     let together: Vec<&IndexSystem> = systems.iter().collect();
     let count = enough(settings, &systems[0], &mut source, question)?;
     tiers::lockstep(&together, &mut source, question, count)?;

@@ -83,13 +83,14 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     if !question.is_asked(settings) {
                         continue;
                     }
-                    let mut systems = vec![IndexSystem::volatile(&built.bytes)?, tier.open(&built.bytes)?];
+                    let mut systems = tier.baselines(&built.bytes)?;
                     for &placement in &placements {
                         systems.push(tier.place(&built.bytes, placement, Some(budget))?);
                     }
                     let mut source = QuerySource::new(&table, theta, settings.seed, 11 + stream as u64)?;
                     let slow = (&tier, &built.bytes);
-                    let call = tiers::calibrate_for(question, &mut source, slow, &systems, settings.quick)?;
+                    let charged: Vec<&IndexSystem> = systems.iter().collect();
+                    let call = tiers::calibrate_for(question, &mut source, slow, &charged, settings.quick)?;
                     report.set("charged_ns_per_call", call.call_ns);
                     report.set("dram_emulated_over_dram", call.off);
                     let all = total(settings) / fewer;

@@ -11,11 +11,14 @@ mod elf_warmup;
 mod ingest;
 mod joins;
 mod kv;
+mod media;
 mod memory;
 mod open;
 mod ordered;
+mod sql;
 mod ssb;
 mod tiers;
+mod tpch_tiers;
 mod verify;
 
 use crate::{BenchError, Chart, Reporter, Settings, TableView};
@@ -192,6 +195,14 @@ pub fn experiments() -> &'static [Experiment] {
             views: ssb::VIEWS,
             charts: ssb::CHARTS,
             run: ssb::run,
+        },
+        Experiment {
+            name: "tpch-tiers",
+            about: "the 22 queries of TPC-H through SQL with all tables on an emulated slow tier, beside the same in emulated DRAM and in this host's",
+            options: tpch_tiers::OPTIONS,
+            views: tpch_tiers::VIEWS,
+            charts: tpch_tiers::CHARTS,
+            run: tpch_tiers::run,
         },
         Experiment {
             name: "tree-writes",

@@ -1,5 +1,7 @@
 //! `elf-policies`, `elf-warmup` and `elf-parallel`.
 
+use std::collections::BTreeSet;
+
 use crate::support::{run, tiny};
 
 #[test]
@@ -44,6 +46,8 @@ fn policies_stand_between_the_baselines() {
         .map(|placement| placement.parse().unwrap())
         .to_vec();
     settings.tiers.warm_up = Some(500);
+    // What the modelled cache holds takes no time on the virtual clock.
+    settings.tiers.cache_model = Some(16 << 10);
     let outcome = run("elf-policies", settings);
     let left_out = |what: &str| {
         let lines = outcome.text.lines().filter(|line| line.starts_with("left out: "));
@@ -60,7 +64,7 @@ fn policies_stand_between_the_baselines() {
     assert!(capacities.filter(|percent| percent.as_f64() == Some(4.0)).count() > 0);
     outcome.insist_on_configurations();
     for word in [
-        "volatile",
+        "volatile, emulated DRAM",
         "slow-only",
         "static",
         " 15 ",
@@ -80,7 +84,43 @@ fn policies_stand_between_the_baselines() {
     let mut figures = figures.concat();
     figures.sort();
     let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
-    outcome.insist_on_figures(&figures, &["queries/s", "volatile", "% of the index"]);
+    outcome.insist_on_figures(
+        &figures,
+        &["queries/s", "volatile, emulated DRAM", "% of the index"],
+    );
+}
+
+/// With real delays both kinds of DRAM are there, by names that tell them apart, and throughput over the slow
+/// tier alone is that of a placement on it.
+#[test]
+fn baselines_in_dram_are_told_apart() {
+    let mut settings = tiny();
+    settings.rows = Some(500);
+    settings.tiers.medium = Some("emulated:cxl:delay:absolute:cache=1".parse().unwrap());
+    settings.tiers.placements = vec!["static".parse().unwrap()];
+    settings.tiers.warm_up = Some(100);
+    settings.tiers.thetas = vec![0.5];
+    for name in ["elf-policies", "elf-warmup"] {
+        let outcome = run(name, settings.clone());
+        let memories = |system: &str| {
+            let found = outcome.of("throughput").filter(|value| value["system"] == system);
+            let found = found.map(|value| value["config"]["memory"].as_str().unwrap().to_owned());
+            let found: BTreeSet<String> = found.collect();
+            found.into_iter().collect::<Vec<_>>().join("; ")
+        };
+        for (system, memory) in [
+            (
+                "volatile, emulated DRAM",
+                "emulated dram, absolute, delay, cache 1 MiB",
+            ),
+            ("volatile, host DRAM", "DRAM of this host"),
+            ("slow-only", "emulated cxl, absolute, delay, cache 1 MiB"),
+            ("static", "emulated cxl, absolute, delay, cache 1 MiB"),
+            ("volatile", ""),
+        ] {
+            assert_eq!(memories(system), memory, "{name}, {system}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The experiments on access patterns, two tiers of memory, ordered trees, key-value stores, joins and star
-//! joins, at tiny sizes and on a clock of its own.
+//! The experiments on access patterns, two tiers of memory, ordered trees, key-value stores, joins, star
+//! joins and TPC-H, at tiny sizes and on a clock of its own.
 
 mod access;
 mod caching;
@@ -9,4 +9,5 @@ mod others;
 mod ssb;
 mod stores;
 mod support;
+mod tpch;
 mod trees;

@@ -1,8 +1,13 @@
 //! `elf-media`.
 
+use std::fs;
+
 use halocline_bench::{BenchError, DataKind, Reporter, experiments};
 
-use crate::support::{run, tiny};
+use crate::support::{number, run, tiny};
+
+/// The baseline where the slow tier is emulated.
+const IN_DRAM: &str = "volatile, emulated DRAM";
 
 #[test]
 fn all_placements_answer_alike_and_every_column_is_there() {
@@ -14,13 +19,15 @@ fn all_placements_answer_alike_and_every_column_is_there() {
         "hybrid",
         "dual-access",
         "static",
-        "over volatile",
+        "over volatile, emulated DRAM",
         "paper",
         "+223 %",
         "lines",
         "units",
         "DRAM taken",
-        "published in DRAM",
+        "published in emulated DRAM",
+        "volatile, emulated DRAM",
+        "DRAM lines",
     ] {
         assert!(
             outcome.text.contains(word),
@@ -37,10 +44,13 @@ fn all_placements_answer_alike_and_every_column_is_there() {
 
 #[test]
 fn the_slow_tier_is_read_by_whom_it_should_be() {
-    let outcome = run("elf-media", tiny());
+    let mut settings = tiny();
+    // Of what the modelled cache holds, no line is read.
+    settings.tiers.cache_model = Some(16 << 10);
+    let outcome = run("elf-media", settings);
     for layout in ["packed", "published"] {
-        let lines = |placement: &str, question: &str| {
-            let mut found = outcome.of("lines").filter(|value| {
+        let of = |metric: &str, placement: &str, question: &str| {
+            let mut found = outcome.of(metric).filter(|value| {
                 let config = &value["config"];
                 config["layout"] == layout
                     && config["placement"] == placement
@@ -51,9 +61,35 @@ fn the_slow_tier_is_read_by_whom_it_should_be() {
             value["value"].as_f64().unwrap()
         };
         for question in ["exact", "exact_batch", "range 2 %", "partial 100 %"] {
-            assert_eq!(lines("volatile", question), 0.0);
-            assert_eq!(lines("hybrid", question), 0.0);
+            assert_eq!(of("lines", IN_DRAM, question), 0.0);
+            assert_eq!(of("lines", "hybrid", question), 0.0);
+            // What is wholly in DRAM is read through the same modelled cache, and nothing else is.
+            let (volatile, hybrid) = (
+                of("DRAM lines", IN_DRAM, question),
+                of("DRAM lines", "hybrid", question),
+            );
+            let difference = (volatile - hybrid).abs();
+            assert!(
+                volatile > 0.0 && difference < 0.3 * volatile,
+                "{question}, {layout}: {volatile} {hybrid}"
+            );
+            for slow in ["slow-only", "dual-access", "static"] {
+                assert_eq!(of("DRAM lines", slow, question), 0.0);
+            }
         }
+        assert!(of("lines", "slow-only", "range 100 %") > 0.0);
+        assert!(of("DRAM lines", IN_DRAM, "range 100 %") > 0.0);
+    }
+    for value in &outcome.values {
+        let memory = match value["system"].as_str() {
+            Some(IN_DRAM | "hybrid" | "published in emulated DRAM") => "emulated dram",
+            _ => "emulated optane",
+        };
+        // Builds and reopening have no placement.
+        if let Some(found) = value["config"]["memory"].as_str() {
+            assert!(found.starts_with(memory), "{value}");
+        }
+        assert_ne!(value["system"], "volatile", "{value}");
     }
 }
 
@@ -80,8 +116,46 @@ fn times_of_delays_are_compared_with_the_paper() {
     settings.rows = Some(500);
     settings.tiers.medium = Some("emulated:optane:delay:absolute:cache=1".parse().unwrap());
     let outcome = run("elf-media", settings);
-    for metric in ["time", "over volatile", "over volatile, paper", "reopen"] {
+    for metric in [
+        "time",
+        "over emulated DRAM",
+        "over host DRAM",
+        "over volatile, paper",
+        "reopen",
+    ] {
         assert!(outcome.of(metric).next().is_some(), "{metric}");
+    }
+    assert!(outcome.of("over volatile").next().is_none());
+    for (metric, system) in [
+        ("over emulated DRAM", IN_DRAM),
+        ("over host DRAM", "volatile, host DRAM"),
+    ] {
+        let mut own = outcome.of(metric).filter(|value| value["system"] == system);
+        assert!(own.all(|value| number(value) == 0.0), "{metric}");
+    }
+    let builds = outcome.of("build").map(|value| value["system"].as_str().unwrap());
+    assert!(builds.eq(["volatile, host DRAM", "slow-only"].repeat(2)));
+    for words in ["over volatile, emulated DRAM", "volatile, host DRAM"] {
+        assert!(outcome.text.contains(words), "{}", outcome.text);
+    }
+    let figure = fs::read_to_string(outcome.figures.path().join("elf-media-uniform-packed-0.5.svg"));
+    let figure = figure.unwrap();
+    for words in ["time, volatile, emulated DRAM = 1", "volatile, host DRAM"] {
+        assert!(figure.contains(words), "`{words}` is not in the figure");
+    }
+}
+
+/// Without an emulated tier there is one DRAM, and nothing to tell apart.
+#[test]
+fn in_dram_alone_nothing_is_emulated() {
+    let mut settings = tiny();
+    settings.rows = Some(500);
+    settings.tiers.medium = Some("dram".parse().unwrap());
+    let outcome = run("elf-media", settings);
+    assert!(outcome.of("over volatile").next().is_some());
+    assert!(outcome.of("over emulated DRAM").next().is_none());
+    for value in outcome.of("time") {
+        assert_eq!(value["config"]["memory"], "DRAM of this host", "{value}");
     }
     assert!(outcome.text.contains("over volatile"), "{}", outcome.text);
 }

@@ -19,8 +19,8 @@ pub(crate) struct TierArgs {
     #[arg(long, value_enum, default_value_t = Layouts::Both)]
     layout: Layouts,
     /// The slow tier: dram, or emulated:PROFILE[:virtual|:delay][:absolute][:ahead=LINES] [default:
-    /// emulated:optane:delay]; in the other experiments that read a pool or an index what that lies on
-    /// [default: the real medium]
+    /// emulated:optane:delay, for tpch-tiers emulated:cxl:delay]; in the other experiments that read a pool
+    /// or an index what that lies on [default: the real medium]
     #[arg(long, value_name = "MEDIUM")]
     medium: Option<SlowTierMedium>,
     /// The modelled cache above an emulated medium [default: 14M, as on the paper's machine]

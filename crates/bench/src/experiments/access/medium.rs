@@ -1,23 +1,17 @@
 //! The media of the experiments on access patterns: [`AccessMedium`].
 
-use std::sync::Arc;
-
-use halocline_emulator::{CacheShape, Device, DeviceProfile, EmulatedSpec};
+use halocline_emulator::{CacheShape, Device, EmulatedSpec};
 use halocline_media::{Dram, LINE, Medium, MediumKind, kernels};
 
+use crate::experiments::media::MediumLabel;
 use crate::experiments::ordered::medium::TreeMedium;
-use crate::medium::device_config;
-use crate::{Backing, BenchError, Config, Settings, config};
+use crate::medium::dram_beside;
+use crate::{Backing, BenchError, Config, Settings, SlowTierMedium};
 
 /// A medium whose accesses are measured.
 pub(super) struct AccessMedium {
-    /// Its name in results.
-    pub(super) name: String,
+    pub(super) label: MediumLabel,
     pub(super) medium: Medium,
-    /// The emulated device it is on, if any.
-    pub(super) device: Option<Arc<Device>>,
-    text: String,
-    backing: Backing,
     /// Keeps the directory of a file.
     _place: Option<TreeMedium>,
 }
@@ -33,34 +27,25 @@ impl AccessMedium {
         bytes: u64,
         settings: &Settings,
     ) -> Result<Vec<AccessMedium>, BenchError> {
-        let direct = |medium: Medium, text: String, place: Option<TreeMedium>| AccessMedium {
-            name: backing.name().to_owned(),
-            medium,
-            device: None,
-            text,
-            backing,
-            _place: place,
-        };
         let mut media = match backing {
-            Backing::Dram => vec![direct(
-                Dram::new(bytes)?.into(),
-                "DRAM of this host".to_owned(),
-                None,
-            )],
+            Backing::Dram => vec![AccessMedium {
+                label: MediumLabel::new(backing, "DRAM of this host".to_owned()),
+                medium: Dram::new(bytes)?.into(),
+                _place: None,
+            }],
             Backing::Dax | Backing::PageCache => {
                 let place = TreeMedium::new(backing, settings)?;
-                let (medium, _) = place.make("access")?;
-                vec![direct(medium, place.name(), Some(place))]
+                vec![AccessMedium {
+                    label: MediumLabel::new(backing, place.name()),
+                    medium: place.make("access")?.0,
+                    _place: Some(place),
+                }]
             }
             Backing::Emulated => {
-                let (_, device) = TreeMedium::new(backing, settings)?.make("access")?;
-                let spec = device.map(|device| device.spec().clone());
-                let twin = spec.clone().map(|spec| EmulatedSpec {
-                    profile: DeviceProfile::dram(),
-                    ..spec
-                });
-                let specs = [spec, twin].into_iter().flatten();
-                specs.map(|spec| emulated(&spec)).collect::<Result<_, _>>()?
+                let medium = SlowTierMedium::default();
+                let spec = settings.emulated_or(medium, "DRAM is measured with --on dram")?;
+                let dram = dram_beside(&spec);
+                vec![emulated(&spec)?, emulated(&dram)?]
             }
         };
         for made in &mut media {
@@ -70,22 +55,9 @@ impl AccessMedium {
         Ok(media)
     }
 
-    /// Returns the medium in words.
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Returns all that is needed to measure on this medium again, and `threads`.
     pub(super) fn config(&self, threads: usize) -> Config {
-        let mut config = config! {
-            "on": self.backing.name(),
-            "medium": self.text.clone(),
-            "threads": threads,
-        };
-        if let Some(device) = &self.device {
-            config.extend(device_config(device));
-        }
-        config
+        self.label.config(self.label.backing.name(), threads)
     }
 
     /// Returns the same with one number more.
@@ -97,7 +69,7 @@ impl AccessMedium {
 
     /// Returns the bytes that an access moves. Pages of the page cache are resident, so it is a line there.
     pub(super) fn unit(&self) -> u64 {
-        match (&self.device, self.medium.kind()) {
+        match (&self.label.device, self.medium.kind()) {
             (Some(device), _) => device.profile().unit,
             (None, MediumKind::PageCache { .. }) => LINE,
             (None, kind) => kind.unit(),
@@ -106,7 +78,7 @@ impl AccessMedium {
 
     /// Returns the bytes of the last-level cache above the medium.
     pub(super) fn cache_bytes(&self) -> u64 {
-        match &self.device {
+        match &self.label.device {
             Some(device) => device.spec().cache.bytes(),
             None => CacheShape::host().bytes(),
         }
@@ -116,11 +88,8 @@ impl AccessMedium {
 fn emulated(spec: &EmulatedSpec) -> Result<AccessMedium, BenchError> {
     let device = Device::new(spec)?;
     Ok(AccessMedium {
-        name: format!("emulated {}", spec.profile.name),
         medium: device.emulate(Dram::new(0)?),
-        text: format!("{device}"),
-        device: Some(device),
-        backing: Backing::Emulated,
+        label: MediumLabel::emulated(device),
         _place: None,
     })
 }

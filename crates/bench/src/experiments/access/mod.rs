@@ -45,7 +45,7 @@ fn media(
         media.extend(AccessMedium::make(*backing, bytes, settings)?);
     }
     for medium in &media {
-        report.line(&format!("{}: {}", medium.name, medium.text()))?;
+        medium.label.announce(report)?;
     }
     report.set("seed", settings.seed);
     Ok(media)
@@ -68,11 +68,11 @@ fn in_parallel(
     parts: u64,
     work: &(impl Fn(u64) -> u64 + Sync),
 ) -> (u64, Duration) {
-    let watch = Watch::start(medium.device.as_ref());
+    let watch = Watch::start(medium.label.device.as_ref());
     let of_thread = |thread: usize| {
         let parts = (thread as u64..parts).step_by(threads);
         let sum = parts.fold(0, |sum: u64, part| sum.wrapping_add(work(part)));
-        if let Some(device) = &medium.device {
+        if let Some(device) = &medium.label.device {
             device.settle();
         }
         sum
@@ -99,7 +99,11 @@ fn in_parallel(
 /// Fails unless the answers of all media are the same.
 fn agree(what: &str, media: &[AccessMedium], answers: &[u64]) -> Result<(), BenchError> {
     for (medium, answer) in media.iter().zip(answers) {
-        super::ordered::agree(what, (&media[0].name, answers[0]), (&medium.name, *answer))?;
+        super::ordered::agree(
+            what,
+            (&media[0].label.name, answers[0]),
+            (&medium.label.name, *answer),
+        )?;
     }
     Ok(())
 }

@@ -96,14 +96,14 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         let measured = probe_side.measure(&media, table_bytes, &keys, settings.repetitions(5))?;
         for ((medium, model), times) in media.iter().zip(&models).zip(&measured) {
             let config = medium.config_with(threads, "table_bytes", table_bytes);
-            report.samples(&medium.name, &config, "time", &times.join, "s")?;
+            report.samples(&medium.label.name, &config, "time", &times.join, "s")?;
             // Other load of the machine is no part of a model: the fastest runs count.
             let predicted = times.read.min() + times.probe.min();
             let published = model.runtime(rows as f64, table_bytes as f64);
             for (name, predicted) in [("model", predicted), ("published model", published)] {
                 let error = error_percent(predicted, times.join.min());
-                report.value(&medium.name, &config, name, predicted, "s")?;
-                report.value(&medium.name, &config, &format!("{name} error"), error, "%")?;
+                report.value(&medium.label.name, &config, name, predicted, "s")?;
+                report.value(&medium.label.name, &config, &format!("{name} error"), error, "%")?;
             }
         }
         table_bytes *= 2;

@@ -58,7 +58,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         }
         for (medium, samples) in media.iter().zip(&samples) {
             let config = medium.config_with(threads, "stride_bytes", stride);
-            report.samples(&medium.name, &config, "time", samples, "s")?;
+            report.samples(&medium.label.name, &config, "time", samples, "s")?;
         }
     }
     Ok(())

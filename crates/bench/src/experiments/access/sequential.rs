@@ -44,7 +44,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         let reads = bandwidths(&media, settings, bytes, |medium| read(medium, bytes, threads))?;
         for (medium, samples) in media.iter().zip(&reads) {
             let config = medium.config(threads);
-            report.samples(&medium.name, &config, "read bandwidth", samples, "bytes/s")?;
+            report.samples(&medium.label.name, &config, "read bandwidth", samples, "bytes/s")?;
         }
     }
     // Written last: what is written is not what the others read.
@@ -52,7 +52,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         let writes = bandwidths(&media, settings, bytes, |medium| write(medium, bytes, threads))?;
         for (medium, samples) in media.iter().zip(&writes) {
             let config = medium.config(threads);
-            report.samples(&medium.name, &config, "write bandwidth", samples, "bytes/s")?;
+            report.samples(&medium.label.name, &config, "write bandwidth", samples, "bytes/s")?;
         }
     }
     Ok(())

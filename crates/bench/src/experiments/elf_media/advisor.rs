@@ -50,8 +50,7 @@ pub(super) fn ask(
         let queries = source.draw(question, question.supply(settings.quick).min(200_000));
         let advice = index.advise(&queries.sample(), &AdviseOptions::new(budget, spec.clone()))?;
         let picked = advice.picked().placement;
-        let within =
-            |system: &&IndexSystem| system.placed().dram_bytes <= budget && system.name != "volatile";
+        let within = |system: &&IndexSystem| system.placed().dram_bytes <= budget && !system.is_volatile();
         let seconds = |system: &IndexSystem| results.seconds(question, &system.name);
         let systems = results.systems.iter().filter(within);
         let Some(best) = systems.min_by(|a, b| seconds(a).total_cmp(&seconds(b))) else {
@@ -59,7 +58,7 @@ pub(super) fn ask(
         };
         let known = results
             .system(&picked.to_string())
-            .filter(|at| *at > 0 && within(&&results.systems[*at]));
+            .filter(|at| within(&&results.systems[*at]));
         let (measured, beside) = match known {
             Some(at) => (seconds(&results.systems[at]), seconds(best)),
             None => {

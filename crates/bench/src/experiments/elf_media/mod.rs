@@ -1,19 +1,27 @@
 //! `elf-media`: the placements of an index over two tiers beside each other, one thread (figure 3 of the
 //! selective-caching paper): build, three query types, DRAM taken, and a hybrid's reopening against a
 //! rebuild.
+//!
+//! Where the slow tier is emulated, an index in DRAM and a hybrid are read from DRAM that is emulated with
+//! the same modelled cache, and placements are compared with that; the index in this host's own DRAM is
+//! beside them. Reads of partial copies are not charged (see `tiers`), so what they would wait for in
+//! emulated DRAM is estimated.
 
 mod advisor;
 mod paper;
 mod reopen;
+mod systems;
+mod values;
 
 use std::sync::Arc;
 
-use halocline_cache::{Placement, StaticLists};
 use halocline_elf::{Layout, Rows};
 use halocline_media::HugeVec;
 
-use super::tiers::{self, Built, CodeTable, IndexSystem, QueryCost, QuerySource, QueryType, THETA, Tier};
-use crate::{BenchError, Budget, Chart, ChartKind, DataKind, Reporter, Samples, Settings, TableView, config};
+use super::tiers::{
+    self, Built, CodeTable, IndexMemory, IndexSystem, QueryCost, QuerySource, QueryType, THETA, Tier,
+};
+use crate::{BenchError, Budget, Chart, ChartKind, DataKind, Reporter, Settings, TableView};
 
 use reopen::ReopenTimes;
 
@@ -44,9 +52,13 @@ pub(super) const VIEWS: &[TableView] = &[
         metrics: &[
             "lines",
             "units",
+            "DRAM lines",
             "waited",
             "overrun",
+            "copies, estimated",
             "over volatile",
+            "over emulated DRAM",
+            "over host DRAM",
             "over volatile, paper",
         ],
         split: &["data", "layout", "theta"],
@@ -83,7 +95,7 @@ pub(super) const CHARTS: &[Chart] = &[
         series: "system",
         base: Some("volatile"),
         x_label: "query",
-        y_label: "time, volatile = 1",
+        y_label: "time",
         scale: 1.0,
     },
     Chart {
@@ -107,7 +119,7 @@ struct PlacementResults {
     kind: DataKind,
     /// True if times are real, so that they can be compared with those of DRAM.
     real: bool,
-    /// The first one is the index in DRAM.
+    /// The baselines come first.
     systems: Vec<IndexSystem>,
     built: Built,
     reopened: Option<ReopenTimes>,
@@ -115,7 +127,8 @@ struct PlacementResults {
     answers: Vec<(QueryType, Vec<QueryCost>)>,
     /// By question, what a call of the emulation was charged.
     calls: Vec<tiers::Calibration>,
-    /// Exact matches of `published` in DRAM, measured among those of this layout.
+    /// Exact matches of `published` in DRAM, emulated or not as the baseline is, measured among those of
+    /// this layout.
     published_exact: Option<QueryCost>,
 }
 
@@ -137,12 +150,28 @@ impl PlacementResults {
             .map_or(f64::NAN, |measured| measured.time.median())
     }
 
-    /// How many times the time of the index in DRAM.
-    fn ratio(&self, question: QueryType, name: &str) -> f64 {
+    /// How many times the time of a baseline.
+    fn ratio(&self, question: QueryType, name: &str, base: &str) -> f64 {
         if self.real {
-            self.seconds(question, name) / self.seconds(question, "volatile")
+            self.seconds(question, name) / self.seconds(question, base)
         } else {
             f64::NAN
+        }
+    }
+
+    /// Estimates the seconds a query for which reads of copies would wait if they were charged to emulated
+    /// DRAM, as [`Elf::advise`](halocline_elf::Elf::advise) does: the copies serve the lines that the
+    /// slow tier serves without them. Zero without partial copies.
+    fn of_copies(&self, question: QueryType, system: usize) -> f64 {
+        let at = |name: &str| self.measured(question, self.system(name)?);
+        let all = at("slow-only").zip(at(tiers::IN_EMULATED_DRAM));
+        let placed = self.systems[system].memory() == IndexMemory::SlowTier
+            && self.systems[system].placed().dram_bytes > 0;
+        match all.zip(self.measured(question, system).filter(|_| placed)) {
+            Some(((slow_only, dram), own)) if slow_only.lines > 0.0 => {
+                dram.waited * (1.0 - own.lines / slow_only.lines).clamp(0.0, 1.0)
+            }
+            _ => 0.0,
         }
     }
 
@@ -165,7 +194,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             let mut published = None;
             for layout in tiers::layouts(settings) {
                 let results = measure(settings, &table, &tier, layout, theta, published.as_ref(), report)?;
-                values(report, settings, &results)?;
+                values::report(report, settings, &results)?;
                 let picks = advisor::ask(settings, &table, &tier, &results.built.bytes, theta, &results)?;
                 advisor::report(report, &results, &picks)?;
                 if layout == Layout::Published {
@@ -189,8 +218,8 @@ fn measure(
     let rounds = settings.repetitions(5);
     let built = tiers::build(table, layout, settings.threads(), Some(tier), rounds.min(3))?;
     let reopened = reopen::measure(tier, &built.bytes, rounds)?;
-    let systems = systems(settings, tier, &built.bytes, report)?;
-    let published = published.map(IndexSystem::volatile).transpose()?;
+    let systems = systems::all(settings, tier, &built.bytes, report)?;
+    let published_index = published.map(|bytes| tier.volatile(bytes)).transpose()?;
     let mut results = PlacementResults {
         layout,
         kind: table.kind(),
@@ -211,17 +240,14 @@ fn measure(
         }
         let mut source = QuerySource::new(table, theta, settings.seed, 1 + stream as u64)?;
         let queries = source.draw(question, question.supply(settings.quick));
-        let guest = published.as_ref().filter(|_| question == QueryType::Exact);
-        let together: Vec<&IndexSystem> = results.systems.iter().chain(guest).collect();
+        let guest = published_index.as_ref().filter(|_| question == QueryType::Exact);
+        let mut together: Vec<&IndexSystem> = results.systems.iter().collect();
         let least = if settings.quick { 0.005 } else { 0.15 };
-        let call = tiers::calibrate(
-            tier,
-            &results.built.bytes,
-            &results.systems,
-            &queries,
-            rounds,
-            least,
-        )?;
+        let call = tiers::calibrate(tier, &results.built.bytes, &together, &queries, rounds, least)?;
+        if let Some((bytes, guest)) = published.zip(guest) {
+            tiers::calibrate(tier, bytes, &[guest], &queries, rounds, least)?;
+            together.push(guest);
+        }
         let mut measured = tiers::compare(&together, &queries, rounds, least)?;
         if guest.is_some() {
             results.published_exact = measured.pop();
@@ -230,148 +256,4 @@ fn measure(
         results.answers.push((question, measured));
     }
     Ok(results)
-}
-
-/// Those asked for, or all; the index in DRAM and that on the slow tier alone are always among them.
-fn systems(
-    settings: &Settings,
-    tier: &Tier,
-    bytes: &Arc<HugeVec<u8>>,
-    report: &mut Reporter<'_>,
-) -> Result<Vec<IndexSystem>, BenchError> {
-    let mut systems = vec![IndexSystem::volatile(bytes)?, tier.open(bytes)?];
-    let size = systems[0].index.size();
-    let asked = &settings.tiers.budgets;
-    let budgets = if asked.is_empty() { &[BUDGET][..] } else { asked };
-    let asked = &settings.tiers.placements;
-    let default = [
-        Placement::Hybrid,
-        Placement::DualAccess,
-        Placement::Static(StaticLists::Probable),
-    ];
-    let wanted = if asked.is_empty() { &default[..] } else { asked };
-    for placement in tiers::possible(wanted, tier, bytes, report)? {
-        match placement {
-            Placement::Hybrid | Placement::DualAccess => systems.push(tier.place(bytes, placement, None)?),
-            _ => {
-                for budget in budgets {
-                    let mut system = tier.place(bytes, placement, Some(budget.of(size)))?;
-                    if budgets.len() > 1 {
-                        system.name = format!("{} {}", system.name, tiers::bytes(budget.of(size) as f64));
-                    }
-                    systems.push(system);
-                }
-            }
-        }
-    }
-    if asked.is_empty() {
-        systems.extend(levels(tier, bytes, budgets[0].of(size))?);
-    }
-    Ok(systems)
-}
-
-/// As many levels as the budget has room for; none if there is no room for one.
-fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<IndexSystem>, BenchError> {
-    let mut best = None;
-    for levels in 1..=16 {
-        let system = tier.place(
-            bytes,
-            Placement::Static(StaticLists::Levels(levels)),
-            Some(budget),
-        )?;
-        if system.placed().fallback.is_some() {
-            break;
-        }
-        let grown = best
-            .as_ref()
-            .is_none_or(|best: &IndexSystem| best.placed().dram_bytes < system.placed().dram_bytes);
-        if !grown {
-            break;
-        }
-        best = Some(system);
-    }
-    Ok(best)
-}
-
-fn values(
-    report: &mut Reporter<'_>,
-    settings: &Settings,
-    results: &PlacementResults,
-) -> Result<(), BenchError> {
-    build_values(report, settings, results)?;
-    for ((question, measured), call) in results.answers.iter().zip(&results.calls) {
-        for (system, measured) in results.systems.iter().zip(measured) {
-            let config = config! {
-                ..system.config(), "question": question.to_string(), "threads": 1,
-                "queries": measured.queries, "charged_ns_per_call": call.call_ns,
-                "dram_emulated_over_dram": call.off,
-            };
-            let mut value = |metric: &str, value: f64, unit: &str| {
-                report.value(&system.name, &config, metric, value, unit)
-            };
-            value("overrun", measured.overrun, "s/query")?;
-            value("waited", measured.waited, "s/query")?;
-            value("calls", measured.calls, "1/query")?;
-            value("lines", measured.lines, "1/query")?;
-            value("units", measured.units, "1/query")?;
-            value("rows found", measured.found, "1/query")?;
-            let ratio = results.ratio(*question, &system.name);
-            value("over volatile", (ratio - 1.0) * 100.0, "%")?;
-            if let Some(paper) = results.paper(*question, &system.name) {
-                value("over volatile, paper", paper, "%")?;
-            }
-            let metric = if results.real {
-                "time"
-            } else {
-                "time of the device"
-            };
-            report.samples(&system.name, &config, metric, &measured.time, "s/query")?;
-        }
-    }
-    if let Some(published) = &results.published_exact {
-        let config = config! {
-            "layout": "published", "placement": "volatile", "question": "exact", "threads": 1,
-            "queries": published.queries,
-        };
-        report.samples("published in DRAM", &config, "time", &published.time, "s/query")?;
-    }
-    for system in &results.systems {
-        let config = system.config();
-        if let Some(counted) = system.counted {
-            report.value(&system.name, &config, "DRAM taken", counted, "bytes")?;
-        }
-        report.value(
-            &system.name,
-            &config,
-            "DRAM of copies",
-            system.placed().dram_bytes as f64,
-            "bytes",
-        )?;
-    }
-    Ok(())
-}
-
-fn build_values(
-    report: &mut Reporter<'_>,
-    settings: &Settings,
-    results: &PlacementResults,
-) -> Result<(), BenchError> {
-    let config = config! {"layout": results.layout, "threads": settings.threads()};
-    let mut samples = |system: &str, metric: &str, samples: &Samples| match samples.is_empty() {
-        true => Ok(()),
-        false => report.samples(system, &config, metric, samples, "s"),
-    };
-    samples("volatile", "build", &results.built.volatile)?;
-    samples("slow-only", "build", &results.built.slow)?;
-    if let Some(reopened) = &results.reopened {
-        samples("hybrid", "reopen", &reopened.hybrid)?;
-        samples("slow-only", "reopen", &reopened.slow_only)?;
-    }
-    report.value(
-        "volatile",
-        &config,
-        "size",
-        results.built.bytes.len() as f64,
-        "bytes",
-    )
 }

@@ -171,7 +171,7 @@ impl<'a> CellJoins<'a> {
                 let (answer, seconds, spilled) = self.run(algorithm, &probe)?;
                 if answer != expected {
                     return Err(BenchError::Disagreement {
-                        what: format!("{}, {}", self.medium.name, self.cell),
+                        what: format!("{}, {}", self.medium.label.name, self.cell),
                         left_system: algorithm.to_string(),
                         left: format!("{answer:?}"),
                         right_system: "the generator".to_owned(),
@@ -196,7 +196,7 @@ impl<'a> CellJoins<'a> {
             return self.run_with(algorithm, probe, &FileSpillSpace::new(directory));
         }
         let txn = self.pool.begin()?;
-        let spill = PoolSpillSpace::new(&txn, self.medium.name.as_str());
+        let spill = PoolSpillSpace::new(&txn, self.medium.label.name.as_str());
         self.run_with(algorithm, probe, &spill)
     }
 
@@ -226,7 +226,7 @@ impl<'a> CellJoins<'a> {
             pairs.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             Ok(())
         };
-        let device: Option<&Arc<Device>> = self.medium.device.as_ref();
+        let device: Option<&Arc<Device>> = self.medium.label.device.as_ref();
         let watch = Watch::start(device);
         self.join_by(algorithm, probe, &context, &sink)?;
         let seconds = watch.elapsed().as_secs_f64();

@@ -1,7 +1,6 @@
 //! The media of the grid, and the costs of access to them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -10,24 +9,19 @@ use halocline_joins::equi::cost::MediumCosts;
 use halocline_media::{AccessFigures, CalibrateOptions, CalibrateTarget, Medium, Profile, calibrate};
 use halocline_pool::Pool;
 
-use crate::experiments::ordered::medium::{IN_DRAM, TreeMedium};
-use crate::medium::device_config;
-use crate::{Backing, BenchError, Config, Reporter, Settings, config};
+use crate::experiments::media::{MediumLabel, directory};
+use crate::experiments::ordered::medium::TreeMedium;
+use crate::{Backing, BenchError, Config, Reporter, Settings, SlowTierMedium};
 
 /// Bytes that are copied at a time.
 const COPIED: u64 = 1 << 20;
 
 /// A medium on which the tables lie, and spilled rows.
 pub(super) struct JoinMedium {
-    /// Its name in results.
-    pub(super) name: String,
-    /// The emulated device it is on, if any.
-    pub(super) device: Option<Arc<Device>>,
+    pub(super) label: MediumLabel,
     pub(super) costs: MediumCosts,
     /// The directory of spilled rows; without one they go to the pool of the tables.
     pub(super) spill: Option<PathBuf>,
-    backing: Backing,
-    text: String,
 }
 
 impl JoinMedium {
@@ -40,7 +34,7 @@ impl JoinMedium {
         let mut media = Vec::new();
         for &backing in settings.backings(&Backing::ALL) {
             let medium = JoinMedium::new(backing, settings, &mut profiles)?;
-            report.line(&format!("{}: {}", medium.name, medium.text))?;
+            medium.label.announce(report)?;
             media.push(medium);
         }
         Ok(media)
@@ -51,48 +45,33 @@ impl JoinMedium {
         settings: &Settings,
         profiles: &mut Vec<(PathBuf, Profile)>,
     ) -> Result<JoinMedium, BenchError> {
-        let own = settings.directory.clone().unwrap_or_else(std::env::temp_dir);
-        let in_dram = Path::new(IN_DRAM);
-        let directory = match backing {
-            Backing::PageCache => own,
-            _ if in_dram.is_dir() => in_dram.to_owned(),
-            _ => own,
-        };
+        let directory = directory(backing, settings);
         let profile = profile_of(&directory, settings, profiles)?;
-        let (device, text, costs) = match backing {
+        let (mut label, costs) = match backing {
             Backing::Dram => {
                 let costs = MediumCosts::of_figures(&profile.dram, &profile.dram);
-                (None, "DRAM of this host".to_owned(), costs)
+                (MediumLabel::new(backing, "DRAM of this host".to_owned()), costs)
             }
             Backing::Dax | Backing::PageCache => {
                 let place = TreeMedium::new(backing, settings)?;
-                (None, place.name(), MediumCosts::of_profile(&profile)?)
+                let label = MediumLabel::new(backing, place.name());
+                (label, MediumCosts::of_profile(&profile)?)
             }
             Backing::Emulated => {
-                let (_, device) = TreeMedium::new(backing, settings)?.make("joins")?;
-                let device =
-                    device.ok_or_else(|| BenchError::Setup("there is no emulated device".to_owned()))?;
+                let medium = SlowTierMedium::default();
+                let spec = settings.emulated_or(medium, "tables lie in DRAM with --on dram")?;
+                let device = Device::new(&spec)?;
                 let costs = emulated_costs(&device, &profile.dram, settings.threads());
-                (Some(device.clone()), format!("{device}"), costs)
+                (MediumLabel::emulated(device), costs)
             }
-        };
-        let name = match &device {
-            Some(device) => format!("emulated {}", device.profile().name),
-            None => backing.name().to_owned(),
         };
         let spill = (backing == Backing::PageCache).then_some(directory);
         let to = match &spill {
             Some(directory) => format!("a file in {}", directory.display()),
             None => "the pool".to_owned(),
         };
-        Ok(JoinMedium {
-            name,
-            text: format!("{text}; rows are spilled to {to}"),
-            device,
-            costs,
-            spill,
-            backing,
-        })
+        label.text = format!("{}; rows are spilled to {to}", label.text);
+        Ok(JoinMedium { label, costs, spill })
     }
 
     /// Opens a pool with the bytes of the one that lies on `tables`.
@@ -100,7 +79,7 @@ impl JoinMedium {
     /// # Errors
     /// There is no room for it.
     pub(super) fn open(&self, tables: &Medium, settings: &Settings) -> Result<Pool, BenchError> {
-        let medium = match (&self.device, self.backing) {
+        let medium = match (&self.label.device, self.label.backing) {
             (Some(device), _) => device.emulate(tables.clone()),
             (None, Backing::Dram) => tables.clone(),
             (None, backing) => {
@@ -119,15 +98,8 @@ impl JoinMedium {
 
     /// Returns all that is needed to measure on this medium again.
     pub(super) fn config(&self, threads: usize) -> Config {
-        let mut config = config! {
-            "on": self.name.clone(),
-            "medium": self.text.clone(),
-            "threads": threads,
-            "costs": format!("{:?}", self.costs),
-        };
-        if let Some(device) = &self.device {
-            config.extend(device_config(device));
-        }
+        let mut config = self.label.config(&self.label.name, threads);
+        config.insert("costs".to_owned(), format!("{:?}", self.costs).into());
         config
     }
 }

@@ -137,7 +137,7 @@ fn values(
     base.extend(joins.cell.config());
     let (mut fastest, mut picked) = ((f64::INFINITY, String::new()), f64::NAN);
     let pick = system(choice.algorithm());
-    let mut line = format!("{}, {}:", joins.medium.name, joins.cell);
+    let mut line = format!("{}, {}:", joins.medium.label.name, joins.cell);
     for (algorithm, measured) in algorithms.iter().zip(measured) {
         let (name, seconds) = (system(*algorithm), measured.times.min());
         let estimate = choice.estimate(*algorithm);

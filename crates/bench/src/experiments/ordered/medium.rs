@@ -1,18 +1,17 @@
 //! Where the trees of an experiment lie: a directory for the files of one run, or an emulated device for each
 //! tree.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
+use halocline_emulator::{ClockMode, Device, EmulatedSpec};
 use halocline_media::{Dram, FileMedium, FileOptions, Medium};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use tempfile::TempDir;
 
-use crate::{Backing, BenchError, Reporter, Settings};
-
-/// Files here are in DRAM.
-pub(in crate::experiments) const IN_DRAM: &str = "/dev/shm";
+use crate::experiments::media::temporary_directory;
+use crate::medium::host_dram;
+use crate::{Backing, BenchError, Reporter, Settings, SlowTierMedium};
 
 /// Bytes of a new medium that is no file; it grows.
 const BYTES: u64 = 1 << 20;
@@ -40,18 +39,12 @@ impl TreeMedium {
                     .to_owned(),
             ));
         }
-        let in_dram = || Settings {
-            directory: Some(PathBuf::from(IN_DRAM)),
-            ..Settings::default()
-        };
-        let directory = match medium {
-            Backing::Dax | Backing::Emulated if Path::new(IN_DRAM).is_dir() => {
-                in_dram().temporary_directory()?
-            }
-            _ => settings.temporary_directory()?,
-        };
+        let directory = temporary_directory(medium, settings)?;
         let spec = match medium {
-            Backing::Emulated => Some(spec(settings)?),
+            Backing::Emulated => {
+                let default = SlowTierMedium::default();
+                Some(settings.emulated_or(default, "trees lie on DRAM with --on dax")?)
+            }
             _ => None,
         };
         Ok(Self {
@@ -98,7 +91,7 @@ impl TreeMedium {
     }
 
     /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a
-    /// medium on a device with the figures of this host's DRAM.
+    /// medium on a device with the figures of this host's DRAM and cache.
     pub(in crate::experiments) fn make_twins(
         &self,
         name: &str,
@@ -106,13 +99,7 @@ impl TreeMedium {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.clock == ClockMode::Delay) else {
             return Ok(None);
         };
-        let dram = EmulatedSpec {
-            profile: DeviceProfile::dram(),
-            // As this host's DRAM is, whatever stands for the device.
-            absolute: false,
-            ..spec.clone()
-        };
-        Ok(Some((self.file(name, true)?, on_device(&dram)?)))
+        Ok(Some((self.file(name, true)?, on_device(&host_dram(spec))?)))
     }
 
     fn file(&self, name: &str, assume_dax: bool) -> Result<Medium, BenchError> {
@@ -136,14 +123,4 @@ fn on_device(spec: &EmulatedSpec) -> Result<OnDevice, BenchError> {
     let device = Device::new(spec)?;
     let medium = device.emulate(Dram::new(BYTES)?);
     Ok((medium, device))
-}
-
-fn spec(settings: &Settings) -> Result<EmulatedSpec, BenchError> {
-    let mut asked = settings.clone();
-    asked.tiers.medium = Some(settings.tiers.medium.clone().unwrap_or_default());
-    asked.emulated()?.ok_or_else(|| {
-        BenchError::Setup(
-            "trees lie on DRAM with --on dax; --medium can be emulated:PROFILE[:virtual|:delay]".to_owned(),
-        )
-    })
 }

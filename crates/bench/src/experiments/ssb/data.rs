@@ -1,25 +1,17 @@
 //! The files: Parquet as `halocline generate ssb` writes it, and pools made of it, each once.
-//!
-//! A file has its name only when it is whole, so that what is found can be used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use halocline_engine::{Database, DatabaseOptions, ImportOptions};
 use halocline_workloads::{ParquetOptions, SsbTable, write_ssb_parquet};
-use tempfile::TempDir;
 
 use super::variant::PoolSpec;
+use crate::experiments::sql::{self, PoolDirectory};
 use crate::{BenchError, Reporter, Settings};
 
 /// Where the files are.
-pub(super) struct Data {
-    directory: PathBuf,
-    /// Removed with this, unless the caller wants to keep it.
-    _temporary: Option<TempDir>,
-}
+pub(super) struct Data(PoolDirectory);
 
 /// Size of a pool and of the files it was imported from.
 pub(super) struct Sizes {
@@ -41,22 +33,12 @@ pub(super) struct Sizes {
 
 impl Data {
     pub(super) fn new(settings: &Settings) -> Result<Self, BenchError> {
-        if let Some(directory) = &settings.directory {
-            return Ok(Self {
-                directory: directory.clone(),
-                _temporary: None,
-            });
-        }
-        let temporary = settings.temporary_directory()?;
-        Ok(Self {
-            directory: temporary.path().to_owned(),
-            _temporary: Some(temporary),
-        })
+        PoolDirectory::new(settings).map(Self)
     }
 
     /// The directory of a scale factor.
     fn of(&self, scale_factor: f64) -> PathBuf {
-        self.directory.join(format!("sf{scale_factor}"))
+        self.0.join(format!("sf{scale_factor}"))
     }
 
     /// The file of a pool.
@@ -80,7 +62,7 @@ impl Data {
         let mut bytes = vec![];
         for table in SsbTable::ALL {
             let path = self.parquet(scale_factor, table);
-            whole(&path, |path| {
+            sql::whole(&path, |path| {
                 let options = ParquetOptions {
                     threads: settings.threads(),
                     ..ParquetOptions::default()
@@ -93,7 +75,7 @@ impl Data {
         }
         let path = self.pool(stored);
         let mut import = None;
-        whole(&path, |path| {
+        sql::whole(&path, |path| {
             import = Some(self.import(path, stored, settings)?);
             Ok(())
         })?;
@@ -133,30 +115,9 @@ impl Data {
             if table == SsbTable::Lineorder {
                 options.cluster = stored.sort.iter().cloned().collect();
             }
-            let start = Instant::now();
-            database.import(
-                table.name(),
-                &[self.parquet(stored.scale_factor, table)],
-                &options,
-                &mut |_| {},
-                &AtomicBool::new(false),
-            )?;
-            database.sync()?;
-            seconds = start.elapsed().as_secs_f64();
+            let file = self.parquet(stored.scale_factor, table);
+            seconds = sql::import(&database, table.name(), file, &options)?;
         }
         Ok(seconds)
     }
-}
-
-/// Has a file made under another name, unless it is there.
-fn whole(path: &Path, make: impl FnOnce(&Path) -> Result<(), BenchError>) -> Result<(), BenchError> {
-    if path.exists() {
-        return Ok(());
-    }
-    let unfinished = path.with_extension("unfinished");
-    if unfinished.exists() {
-        fs::remove_file(&unfinished)?;
-    }
-    make(&unfinished)?;
-    Ok(fs::rename(&unfinished, path)?)
 }

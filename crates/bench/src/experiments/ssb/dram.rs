@@ -1,13 +1,11 @@
 //! How much DRAM the queries take: the peak of anonymous resident pages of a process that opens the pool and
 //! runs them, which the mapped pages of the pool are not among.
 
-use std::ffi::OsString;
-
 use halocline_workloads::ssb_queries;
 
 use super::data::Sizes;
 use super::variant::PoolSpec;
-use crate::experiments::memory::peak_of;
+use crate::experiments::sql::query_peak;
 use crate::{BenchError, Reporter, Settings};
 
 /// The peaks of one pool, in bytes.
@@ -38,20 +36,7 @@ pub(super) fn peaks(
     let of_largest = stored.iter().filter(|sizes| sizes.stored.scale_factor == largest);
     of_largest
         .map(|sizes| {
-            let peak = |statements: &str| {
-                let mut arguments = vec![OsString::from("sql"), sizes.path.clone().into_os_string()];
-                let threads = settings.threads().to_string();
-                let options = [
-                    statements,
-                    "--read-only",
-                    "--output",
-                    "csv",
-                    "--threads",
-                    &threads,
-                ];
-                arguments.extend(options.map(OsString::from));
-                peak_of(settings, &arguments)
-            };
+            let peak = |statements: &str| query_peak(&sizes.path, statements, settings);
             Ok(Peak {
                 stored: sizes.stored.clone(),
                 threads: settings.threads(),

@@ -16,7 +16,7 @@ mod variant;
 use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
 
 use data::Data;
-use measure::QueryTimes;
+use measure::MeasuredQuery;
 use system::{OpenPools, SsbSession};
 use variant::Variant;
 
@@ -60,7 +60,7 @@ const ROUNDS: usize = 5;
 struct SsbResults {
     variants: Vec<Variant>,
     /// By query, then by variant.
-    measured: Vec<QueryTimes>,
+    measured: Vec<MeasuredQuery>,
     stored: Vec<data::Sizes>,
     /// Of each that is stored at the largest scale factor.
     dram: Vec<dram::Peak>,
@@ -69,7 +69,10 @@ struct SsbResults {
 impl SsbResults {
     /// The geometric mean of a variant's median milliseconds.
     fn mean(&self, variant: usize) -> f64 {
-        let medians = self.measured.iter().map(|query| query.times[variant].median());
+        let medians = self
+            .measured
+            .iter()
+            .map(|query| query.asked.times[variant].median());
         crate::timing::geometric_mean(&medians.collect::<Vec<_>>())
     }
 }
@@ -105,10 +108,16 @@ fn values(report: &mut Reporter<'_>, systems: &[SsbSession], results: &SsbResult
         for (at, system) in systems.iter().enumerate() {
             let config = config! {
                 ..system.config(), "variant": labels[at].as_str(), "query": query.query.name,
-                "result_rows": query.rows[at], "planned_as_star_join": query.star[at],
+                "result_rows": query.asked.rows[at], "planned_as_star_join": query.star[at],
                 "rows": rows(results, at),
             };
-            report.samples(system.variant.system(), &config, "time", &query.times[at], "ms")?;
+            report.samples(
+                system.variant.system(),
+                &config,
+                "time",
+                &query.asked.times[at],
+                "ms",
+            )?;
         }
     }
     for (at, system) in systems.iter().enumerate() {

@@ -1,21 +1,18 @@
 //! Pools on their media, and sessions on them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use halocline_emulator::{ClockMode, Device, EmulatedSpec, Watch};
+use halocline_emulator::Device;
 use halocline_engine::{Database, DatabaseOptions};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
 use super::data::Data;
 use super::variant::{PoolSpec, Variant};
-use crate::medium::device_config;
-use crate::{Backing, BenchError, Config, Reporter, Settings};
-
-/// Files here are in DRAM.
-const IN_DRAM: &str = "/dev/shm";
+use crate::experiments::media;
+use crate::experiments::sql::SqlSession;
+use crate::medium::{device_config, device_text};
+use crate::{Backing, BenchError, Config, Reporter, Settings, SlowTierMedium};
 
 /// A pool that is open on a medium.
 struct OpenPool {
@@ -35,8 +32,7 @@ pub(super) struct OpenPools(Vec<OpenPool>);
 /// A variant, ready to be asked.
 pub(super) struct SsbSession {
     pub(super) variant: Variant,
-    session: Database,
-    runtime: Runtime,
+    pub(super) session: SqlSession,
     config: Config,
 }
 
@@ -54,34 +50,17 @@ impl OpenPools {
             let place = open(variant, &data.pool(&variant.stored), settings)?;
             let known = self.0.iter().any(|other| other.backing == place.backing);
             if let Some(device) = place.database.device().filter(|_| !known) {
-                let times = match device.spec().clock {
-                    ClockMode::Virtual => "times are those of its own clock, without work of the CPU",
-                    ClockMode::Delay => {
-                        "reads wait for it; what the emulation computes itself is not in the times"
-                    }
-                };
-                report.line(&format!("medium: {device}; {times}"))?;
+                report.line(&device_text(device))?;
             }
             self.0.push(place);
         }
         let place = self.0.iter().find(|place| is_it(place)).expect("it is open now");
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(variant.threads)
-            .enable_all()
-            .build()?;
-        let session = place.database.session();
         let star = if variant.star { "on" } else { "off" };
-        runtime.block_on(async {
-            session.sql(&format!("SET halocline.star_join = {star}")).await?;
-            let partitions = variant.threads;
-            let set = format!("SET datafusion.execution.target_partitions = {partitions}");
-            session.sql(&set).await
-        })?;
+        let set = format!("SET halocline.star_join = {star}");
         Ok(SsbSession {
             config: config_of(variant, place),
             variant: variant.clone(),
-            session,
-            runtime,
+            session: SqlSession::new(&place.database, variant.threads, &[set])?,
         })
     }
 }
@@ -90,15 +69,6 @@ impl SsbSession {
     /// Returns the configuration, without the query.
     pub(super) fn config(&self) -> Config {
         self.config.clone()
-    }
-
-    /// Milliseconds from the text to the last row, and the rows.
-    pub(super) fn ask(&self, sql: &str) -> Result<(f64, Vec<RecordBatch>), BenchError> {
-        let watch = Watch::start(self.session.device());
-        let batches = self
-            .runtime
-            .block_on(async { self.session.sql(sql).await?.collect().await })?;
-        Ok((watch.elapsed().as_secs_f64() * 1e3, batches))
     }
 }
 
@@ -111,13 +81,12 @@ fn open(variant: &Variant, path: &Path, settings: &Settings) -> Result<OpenPool,
         Backing::PageCache => Database::open(path, &options)?,
         Backing::Dram => Database::copy_in_memory(path, &options)?,
         Backing::Emulated => {
-            options.medium = Some(spec(settings)?);
+            let medium = SlowTierMedium::default();
+            options.medium = Some(settings.emulated_or(medium, "pools lie in DRAM with --on dram")?);
             Database::copy_in_memory(path, &options)?
         }
         Backing::Dax => {
-            let mut place = settings.clone();
-            place.directory = Some(PathBuf::from(IN_DRAM)).filter(|directory| directory.is_dir());
-            let directory = place.temporary_directory()?;
+            let directory = media::temporary_directory(variant.backing, settings)?;
             let file = directory.path().join("ssb.pool");
             std::fs::copy(path, &file)?;
             copy = Some(directory);
@@ -131,17 +100,6 @@ fn open(variant: &Variant, path: &Path, settings: &Settings) -> Result<OpenPool,
         medium: database.info()?.pool.medium,
         database,
         copy,
-    })
-}
-
-/// The emulated medium: Optane with real delays unless told otherwise.
-fn spec(settings: &Settings) -> Result<EmulatedSpec, BenchError> {
-    let mut asked = settings.clone();
-    asked.tiers.medium = Some(settings.tiers.medium.clone().unwrap_or_default());
-    asked.emulated()?.ok_or_else(|| {
-        BenchError::Setup(
-            "pools lie in DRAM with --on dram; --medium can be emulated:PROFILE[:virtual|:delay]".to_owned(),
-        )
     })
 }
 

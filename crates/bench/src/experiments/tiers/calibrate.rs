@@ -2,9 +2,10 @@
 //!
 //! A look at the clock has to wait for what came before, so a call of the model costs its caller more than
 //! the model computes. How much depends on what the caller does. So the same queries are asked of the index
-//! in DRAM and of one on a device of the host's own figures, which adds nothing else; the difference, by
-//! calls, is charged to the devices. With the charge the second must take what the first does: how far it is
-//! off is a result too.
+//! in DRAM and of one on a device of the host's own figures, its cache among them, which adds nothing else;
+//! the difference, by calls, is charged to the devices. With the charge the second must take what the first
+//! does: how far it is off is a result too. With the modelled cache of the slow tier instead of the host's,
+//! reads that the host's cache serves would be taken for a cost of the emulation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +27,8 @@ const CLOSE: f64 = 0.02;
 pub(in crate::experiments) struct Calibration {
     /// Nanoseconds that a call is charged.
     pub(in crate::experiments) call_ns: f64,
-    /// How much longer an emulation of this host's DRAM, with the charge, takes than the DRAM itself: a
-    /// share of its time.
+    /// How much longer an emulation of this host's DRAM and cache, with the charge, takes than the DRAM
+    /// itself: a share of its time.
     pub(in crate::experiments) off: f64,
 }
 
@@ -39,7 +40,7 @@ pub(in crate::experiments) fn calibrate_for(
     question: QueryType,
     source: &mut QuerySource<'_>,
     (tier, bytes): (&Tier, &Arc<HugeVec<u8>>),
-    systems: &[IndexSystem],
+    systems: &[&IndexSystem],
     quick: bool,
 ) -> Result<Calibration, BenchError> {
     let queries = source.draw(question, question.supply(quick));
@@ -54,7 +55,7 @@ pub(in crate::experiments) fn calibrate_for(
 pub(in crate::experiments) fn calibrate(
     tier: &Tier,
     bytes: &Arc<HugeVec<u8>>,
-    systems: &[IndexSystem],
+    systems: &[&IndexSystem],
     queries: &Queries,
     rounds: usize,
     seconds: f64,

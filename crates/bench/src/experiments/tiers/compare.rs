@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{IndexSystem, Queries};
+use super::{IndexMemory, IndexSystem, Queries};
 use crate::{BenchError, Samples};
 
 /// Times and counters of one system for one query type.
@@ -14,11 +14,13 @@ pub(in crate::experiments) struct QueryCost {
     pub(in crate::experiments) overrun: f64,
     /// Seconds a query for which the core waited for the device; they are part of `time`.
     pub(in crate::experiments) waited: f64,
-    /// Lines that the device served, a query.
+    /// Lines that emulated DRAM served, a query.
+    pub(in crate::experiments) dram_lines: f64,
+    /// Lines that the slow tier served, a query.
     pub(in crate::experiments) lines: f64,
     /// Calls of the emulation, a query.
     pub(in crate::experiments) calls: f64,
-    /// Units that the device read, a query.
+    /// Units that the slow tier read, a query.
     pub(in crate::experiments) units: f64,
     /// Rows found, a query.
     pub(in crate::experiments) found: f64,
@@ -65,8 +67,14 @@ pub(in crate::experiments) fn compare(
             measured.time.push(asked.seconds / all);
             measured.overrun += asked.overrun / all / rounds.max(1) as f64;
             measured.waited += asked.waited / all / rounds.max(1) as f64;
-            measured.lines += asked.counts.lines as f64 / all / rounds.max(1) as f64;
-            measured.units += asked.counts.units as f64 / all / rounds.max(1) as f64;
+            let lines = asked.counts.lines as f64 / all / rounds.max(1) as f64;
+            match system.memory() {
+                IndexMemory::EmulatedDram => measured.dram_lines += lines,
+                IndexMemory::HostDram | IndexMemory::SlowTier => {
+                    measured.lines += lines;
+                    measured.units += asked.counts.units as f64 / all / rounds.max(1) as f64;
+                }
+            }
             measured.calls += asked.counts.calls as f64 / all / rounds.max(1) as f64;
             measured.found = asked.checksum.tids as f64 / count as f64;
             measured.queries = count * passes;

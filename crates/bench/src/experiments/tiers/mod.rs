@@ -10,6 +10,7 @@ mod mode;
 mod queries;
 mod system;
 mod table;
+mod tier;
 
 use crate::{BenchError, DataKind, Reporter, Settings};
 use halocline_cache::Placement;
@@ -24,8 +25,9 @@ pub(super) use index::Index;
 pub(super) use lockstep::{lockstep, warm_up};
 pub(super) use mode::SelectionMode;
 pub(super) use queries::{Queries, QuerySource, QueryType};
-pub(super) use system::{IndexSystem, Tier};
+pub(super) use system::{IndexMemory, IndexSystem};
 pub(super) use table::{CARDINALITY, CodeTable, DIMS};
+pub(super) use tier::{IN_EMULATED_DRAM, IN_HOST_DRAM, Tier};
 
 /// Skew of the queries unless told otherwise, the paper's.
 pub(super) const THETA: f64 = 0.5;

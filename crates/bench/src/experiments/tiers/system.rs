@@ -4,168 +4,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use halocline_cache::Placement;
-use halocline_elf::{Elf, ElfError, PlaceOptions, PlacementStatus};
-use halocline_emulator::{ClockMode, Counts, Device, DeviceProfile, EmulatedBytes, EmulatedSpec, Watch};
-use halocline_media::HugeVec;
-use serde_json::{Value, json};
+use halocline_elf::{Elf, PlaceOptions, PlacementStatus};
+use halocline_emulator::{Counts, Device, Watch};
+use halocline_media::{Bytes, HugeVec};
+use serde_json::json;
 
 use super::index::Checksum;
 use super::{Index, Queries, SelectionMode};
-use crate::machine;
-use crate::medium::device_config;
-use crate::{BenchError, Config, Settings, SlowTierMedium, config};
+use crate::{BenchError, Config, config, machine};
 
-/// The slow tier.
-#[derive(Debug)]
-pub(in crate::experiments) struct Tier {
-    medium: SlowTierMedium,
-    /// As it describes itself; every system gets a device of its own.
-    model: Option<Arc<Device>>,
-}
-
-impl Tier {
-    pub(in crate::experiments) fn new(settings: &Settings) -> Result<Self, BenchError> {
-        let medium = settings.tiers.medium();
-        let model = match &medium {
-            SlowTierMedium::Dram => None,
-            SlowTierMedium::Emulated(spec) => Some(Device::new(spec)?),
-        };
-        Ok(Self { medium, model })
-    }
-
-    /// Its name in figures and results.
-    pub(in crate::experiments) fn name(&self) -> String {
-        self.model
-            .as_ref()
-            .map_or_else(|| "DRAM".to_owned(), |device| device.to_string())
-    }
-
-    /// The emulated device, if it is one.
-    pub(in crate::experiments) fn emulated(&self) -> Option<&EmulatedSpec> {
-        self.model.as_ref().map(|device| device.spec())
-    }
-
-    /// Returns true if time is real, not that of a virtual clock.
-    pub(in crate::experiments) fn is_real(&self) -> bool {
-        !matches!(&self.medium, SlowTierMedium::Emulated(spec) if spec.clock == ClockMode::Virtual)
-    }
-
-    /// Returns true if the tier is slower than DRAM, in real time.
-    pub(in crate::experiments) fn is_delayed(&self) -> bool {
-        self.is_real() && self.model.is_some()
-    }
-
-    /// Returns the parameters that reproduce the emulated tier.
-    pub(in crate::experiments) fn config(&self) -> Vec<(String, Value)> {
-        self.model.as_ref().map_or(vec![], |device| device_config(device))
-    }
-
-    /// A device of this kind that nothing has used yet.
-    pub(in crate::experiments) fn device(&self) -> Result<Option<Arc<Device>>, BenchError> {
-        Ok(match &self.medium {
-            SlowTierMedium::Dram => None,
-            SlowTierMedium::Emulated(spec) => Some(Device::new(spec)?),
-        })
-    }
-
-    /// The index on a device with the figures of this host's DRAM; `None` without real delays.
-    pub(super) fn twin(&self, bytes: &Arc<HugeVec<u8>>) -> Result<Option<IndexSystem>, BenchError> {
-        let (Some(model), true) = (&self.model, self.is_delayed()) else {
-            return Ok(None);
-        };
-        let spec = EmulatedSpec {
-            profile: DeviceProfile::dram(),
-            host: model.host().cloned(),
-            ..model.spec().clone()
-        };
-        let twin = Self {
-            medium: SlowTierMedium::Emulated(Box::new(spec)),
-            model: None,
-        };
-        twin.open(bytes).map(Some)
-    }
-
-    /// The index on this tier.
-    pub(in crate::experiments) fn open(&self, bytes: &Arc<HugeVec<u8>>) -> Result<IndexSystem, BenchError> {
-        let device = self.device()?;
-        let index: Box<dyn Index> = match &device {
-            None => Box::new(Elf::open(Arc::clone(bytes))?),
-            Some(device) => {
-                let bytes = EmulatedBytes::new(Arc::clone(bytes), Arc::clone(device));
-                Box::new(Elf::open(bytes)?)
-            }
-        };
-        Ok(IndexSystem {
-            name: Placement::SlowOnly.to_string(),
-            index,
-            device,
-            budget: None,
-            counted: None,
-            way: SelectionMode::Sequential,
-        })
-    }
-
-    /// Why an index cannot be placed so, whatever the budget; none if it can.
-    pub(in crate::experiments) fn why_not(
-        &self,
-        bytes: &Arc<HugeVec<u8>>,
-        placement: Placement,
-    ) -> Result<Option<String>, BenchError> {
-        let elf = Elf::open(Arc::clone(bytes))?;
-        let placed = elf.place(
-            &PlaceOptions::default()
-                .with_placement(placement)
-                .with_dram(Some(0)),
-        );
-        match placed {
-            Err(error @ ElfError::Placement { .. }) => Ok(Some(format!("layout {}: {error}", elf.layout()))),
-            Err(error) => Err(error.into()),
-            Ok(_) => Ok(None),
-        }
-    }
-
-    /// The index on this tier with something of it in DRAM, and how much DRAM that has taken.
-    pub(in crate::experiments) fn place(
-        &self,
-        bytes: &Arc<HugeVec<u8>>,
-        placement: Placement,
-        budget: Option<u64>,
-    ) -> Result<IndexSystem, BenchError> {
-        let slow = self.open(bytes)?;
-        let options = PlaceOptions::default()
-            .with_placement(placement)
-            .with_dram(budget);
-        // Once to warm up: what the allocator keeps is then not counted.
-        drop(slow.index.place(&options)?);
-        let before = machine::counted_dram();
-        let index = slow.index.place(&options)?;
-        if !self.is_real() {
-            // A clock that counts reads knows nothing of another thread's.
-            index.copy_alone();
-        }
-        let counted = machine::counted_dram()
-            .zip(before)
-            .map(|(after, before)| after as f64 - before as f64);
-        Ok(IndexSystem {
-            name: placement.to_string(),
-            index,
-            budget,
-            counted,
-            ..slow
-        })
-    }
+/// The memory that an index is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::experiments) enum IndexMemory {
+    /// This host's own DRAM. No read is charged.
+    HostDram,
+    /// DRAM that is emulated as the slow tier is.
+    EmulatedDram,
+    /// The emulated slow tier. Copies in DRAM are read from this host's, and not charged.
+    SlowTier,
 }
 
 /// One of those that are compared.
 pub(in crate::experiments) struct IndexSystem {
     pub(in crate::experiments) name: String,
     pub(in crate::experiments) index: Box<dyn Index>,
-    device: Option<Arc<Device>>,
+    pub(super) placement: Placement,
+    pub(super) memory: IndexMemory,
+    pub(super) device: Option<Arc<Device>>,
     /// Bytes of DRAM it may have.
     pub(in crate::experiments) budget: Option<u64>,
     /// Bytes of DRAM that the system says it took.
     pub(in crate::experiments) counted: Option<f64>,
-    way: SelectionMode,
+    /// Of a whole copy that the index was opened over.
+    pub(super) copied: Option<PlacementStatus>,
+    pub(super) way: SelectionMode,
 }
 
 /// Time and counters of a batch of queries.
@@ -183,16 +55,34 @@ pub(in crate::experiments) struct BatchCost {
 }
 
 impl IndexSystem {
-    /// The index in DRAM alone.
+    /// The index in this host's DRAM alone.
     pub(in crate::experiments) fn volatile(bytes: &Arc<HugeVec<u8>>) -> Result<Self, BenchError> {
+        Self::over(Arc::clone(bytes), Placement::Volatile)
+    }
+
+    /// The index over bytes that are no copies, called by its placement.
+    pub(super) fn over(bytes: impl Bytes, placement: Placement) -> Result<Self, BenchError> {
         Ok(Self {
-            name: Placement::Volatile.to_string(),
-            index: Box::new(Elf::open(Arc::clone(bytes))?),
+            name: placement.to_string(),
+            index: Box::new(Elf::open(bytes)?),
+            placement,
+            memory: IndexMemory::HostDram,
             device: None,
             budget: None,
             counted: None,
+            copied: None,
             way: SelectionMode::Sequential,
         })
+    }
+
+    /// Returns true if all of the index is in DRAM, and nothing of it durable.
+    pub(in crate::experiments) fn is_volatile(&self) -> bool {
+        self.placement == Placement::Volatile
+    }
+
+    /// Returns the memory that the index is read from.
+    pub(in crate::experiments) fn memory(&self) -> IndexMemory {
+        self.memory
     }
 
     /// The same with selections run that way, which it is then called by.
@@ -221,7 +111,7 @@ impl IndexSystem {
     }
 
     pub(in crate::experiments) fn placed(&self) -> PlacementStatus {
-        self.index.placed()
+        self.copied.clone().unwrap_or_else(|| self.index.placed())
     }
 
     /// Says what a call of the emulation costs the index.
@@ -237,6 +127,7 @@ impl IndexSystem {
         let mut config = config! {
             "layout": self.index.layout(),
             "placement": self.name,
+            "memory": self.memory_name(),
             "way": self.way.name(),
             "size": self.index.size(),
             "dram_bytes": placed.dram_bytes,
@@ -248,6 +139,14 @@ impl IndexSystem {
             config.insert("fallback".to_owned(), json!(fallback));
         }
         config
+    }
+
+    /// Returns the memory that the index is read from, in words.
+    fn memory_name(&self) -> String {
+        match &self.device {
+            None => "DRAM of this host".to_owned(),
+            Some(device) => device.to_string(),
+        }
     }
 
     /// Asks all queries once, and adds the DRAM that this takes to what it has.

@@ -2,9 +2,9 @@
 //!
 //! A look at the clock has to wait for what came before, so a call of the model costs its caller more than
 //! the model computes. How much depends on the operation. So it is done part by part, each first by a tree in
-//! a file in DRAM, whose flushes are executed, and by one on a device of the host's own figures, which adds
-//! nothing else; the difference, by calls, is charged to the device before it does its part. With the charge
-//! the second must take what the first does: how far it is off is a result too.
+//! a file in DRAM, whose flushes are executed, and by one on a device of the host's own figures, its cache
+//! among them, which adds nothing else; the difference, by calls, is charged to the device before it does its
+//! part. With the charge the second must take what the first does: how far it is off is a result too.
 
 use std::sync::Arc;
 use std::time::Duration;
