@@ -16,6 +16,7 @@ mod builder;
 mod cancel;
 mod catalog;
 mod check;
+mod coded_join;
 mod compaction_thread;
 mod config;
 mod context;

@@ -171,6 +171,18 @@ impl Column {
         Ok(UInt32Array::new(ranks.into(), nulls))
     }
 
+    /// Returns the ranks of the strings of selected rows, as [`decode`](Self::decode) returns the strings.
+    ///
+    /// # Errors
+    /// As [`scan_ranks`](Self::scan_ranks).
+    pub fn decode_ranks(&self, selection: &RowSelection) -> Result<UInt32Array> {
+        check_rows(&(0..selection.end()), self.rows())?;
+        let wanted = selection.chunks(self.chunk_rows() / BLOCK);
+        let wanted = wanted.map(|(chunk, blocks)| (chunk, Wanted::Selected(blocks)));
+        let (ranks, nulls) = self.read_ranks(self.own_dictionary()?, selection.len(), wanted)?;
+        Ok(UInt32Array::new(ranks.into(), nulls))
+    }
+
     fn own_dictionary(&self) -> Result<&Dictionary> {
         let dictionary = self.code_space().and_then(CodeSpace::dictionary);
         dictionary.ok_or_else(|| ColumnsError::NoCodes {

@@ -38,7 +38,7 @@ pub(crate) use count::CountRule;
 pub(crate) use delta_rows::DeltaRows;
 pub(crate) use dynamic::{DynamicFilterRule, KeyFilter};
 pub(crate) use first_rows::FirstRowsRule;
-pub(crate) use late::LateMaterializationRule;
+pub(crate) use late::{LateMaterializationRule, position, relocated};
 pub(crate) use leaf::{LeafExec, LeafPlan};
 pub(crate) use recorder::{RecordedScan, ScanRecorder};
 pub(crate) use scan_node::PoolScan;

@@ -26,6 +26,7 @@ use super::morsels_before::without_those_before;
 use super::spec::ScanSpec;
 use super::worker::ScanWorker;
 use crate::catalog::OpenTable;
+use crate::coded_join::CodedColumn;
 use crate::threads::SelectionThreads;
 use crate::tiers::PoolMemory;
 
@@ -196,13 +197,32 @@ impl PoolScan {
         self.spec.projection[output]
     }
 
+    /// Returns the column of the table that is at a position of the output; none if that is not stored.
+    pub(crate) fn stored_output(&self, output: usize) -> Option<usize> {
+        let stored = self.spec.open.table.schema().fields().len();
+        self.spec.projection.get(output).copied().filter(|column| *column < stored)
+    }
+
     /// Returns the scan with some of its columns, followed by the addresses of the rows.
     ///
     /// # Errors
     /// There is no such column.
     pub(crate) fn narrowed(&self, outputs: &[usize]) -> Result<Self> {
-        let spec = self.spec.narrowed(outputs)?;
-        Ok(Self {
+        Ok(self.with_spec(self.spec.narrowed(outputs)?))
+    }
+
+    /// Returns the scan with some of its columns, followed by codes of strings. The table must have no rows
+    /// in its delta.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn with_codes(&self, outputs: &[usize], codes: &[CodedColumn]) -> Result<Self> {
+        Ok(self.with_spec(self.spec.with_codes(outputs, codes)?))
+    }
+
+    /// Returns the scan with other columns.
+    fn with_spec(&self, spec: ScanSpec) -> Self {
+        Self {
             properties: spec.properties(self.properties.partitioning.partition_count()),
             spec: Arc::new(spec),
             index: self.index.clone(),
@@ -211,7 +231,7 @@ impl PoolScan {
             dynamic: None,
             executions: self.executions.fresh(),
             metrics: ExecutionPlanMetricsSet::new(),
-        })
+        }
     }
 
     /// Writes the line of EXPLAIN up to the columns.

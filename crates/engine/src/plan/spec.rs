@@ -19,6 +19,7 @@ use super::access_path::PathReads;
 use super::estimate::SelectionEstimate;
 use crate::EngineError;
 use crate::catalog::OpenTable;
+use crate::coded_join::CodedColumn;
 use crate::estimate::PlanEstimate;
 use crate::nesting::balanced;
 
@@ -35,8 +36,11 @@ pub(crate) fn external(error: impl Into<EngineError>) -> DataFusionError {
 pub(crate) struct ScanSpec {
     /// The table, whose segments have the conditions on strings without codes.
     pub(crate) open: Arc<OpenTable>,
-    /// Columns of the output; an index beyond the columns of the table stands for the address of the row.
+    /// Columns of the output; the index behind those of the columns of the table stands for the address of
+    /// the row, and those behind it for codes.
     pub(crate) projection: Vec<usize>,
+    /// Codes of strings in the output.
+    pub(crate) codes: Vec<CodedColumn>,
     /// Schema of the output.
     pub(crate) schema: SchemaRef,
     /// Predicates for the scan kernels, per segment.
@@ -75,12 +79,39 @@ impl ScanSpec {
     /// # Errors
     /// There is no such column.
     pub(crate) fn narrowed(&self, outputs: &[usize]) -> Result<Self> {
+        let address = self.open.table.schema().fields().len();
+        self.with_columns(outputs, [(address, address_field())].into_iter(), Vec::new())
+    }
+
+    /// Returns the specification with some of the columns of the output, followed by codes of strings. The
+    /// table must have no rows in its delta.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn with_codes(&self, outputs: &[usize], codes: &[CodedColumn]) -> Result<Self> {
+        let first = self.open.table.schema().fields().len() + 1;
+        let fields = (first..).zip(codes.iter().map(CodedColumn::field));
+        self.with_columns(outputs, fields, codes.to_vec())
+    }
+
+    /// Returns the specification with some of the columns of the output, followed by others that are not
+    /// stored.
+    fn with_columns(
+        &self,
+        outputs: &[usize],
+        others: impl Iterator<Item = (usize, Field)>,
+        codes: Vec<CodedColumn>,
+    ) -> Result<Self> {
         let mut fields = self.schema.project(outputs)?.fields().to_vec();
-        fields.push(Arc::new(address_field()));
         let mut projection: Vec<usize> = outputs.iter().map(|output| self.projection[*output]).collect();
-        projection.push(self.open.table.schema().fields().len());
+        for (column, field) in others {
+            projection.push(column);
+            fields.push(Arc::new(field));
+        }
+        let coded: Vec<usize> = codes.iter().map(CodedColumn::stored_column).collect();
         let mut narrowed = Self {
             schema: Arc::new(Schema::new(fields)),
+            codes,
             ..self.clone()
         };
         let tested = self
@@ -90,7 +121,7 @@ impl ScanSpec {
         narrowed.reads.ahead.retain(|column| {
             let mut kernels = self.kernels.iter().flatten().map(|(compared, _)| compared);
             let is_left_out = self.projection.contains(column) && !projection.contains(column);
-            !is_left_out || tested.contains(column) || kernels.any(|compared| compared == column)
+            !is_left_out || coded.contains(column) || tested.contains(column) || kernels.any(|compared| compared == column)
         });
         narrowed.projection = projection;
         Ok(narrowed)
@@ -130,12 +161,21 @@ impl ScanSpec {
         batch_of(&self.schema, Vec::new(), rows)
     }
 
+    /// Returns the codes that are a column of the output.
+    fn coded(&self, column: usize) -> Option<&CodedColumn> {
+        let first = self.open.table.schema().fields().len() + 1;
+        self.codes.get(column.checked_sub(first)?)
+    }
+
     /// Returns the output columns of single rows of a segment.
     pub(crate) fn gather(&self, number: usize, rows: &[RowId]) -> Result<RecordBatch> {
         let segment = &self.open.table.segments()[number];
         self.batch(rows.len(), |column| match segment.columns().get(column) {
             Some(column) => column.gather(rows).map_err(external),
-            None => Ok(addresses(number, rows.iter().map(|row| *row as usize))),
+            None => match self.coded(column) {
+                Some(coded) => coded.read((number, segment), |column| column.gather_ranks(rows)),
+                None => Ok(addresses(number, rows.iter().map(|row| *row as usize))),
+            },
         })
     }
 
@@ -144,7 +184,10 @@ impl ScanSpec {
         let segment = &self.open.table.segments()[number];
         self.batch(selection.len(), |column| match segment.columns().get(column) {
             Some(column) => column.decode(selection).map_err(external),
-            None => Ok(addresses(number, selection.rows().map(|row| row as usize))),
+            None => match self.coded(column) {
+                Some(coded) => coded.read((number, segment), |column| column.decode_ranks(selection)),
+                None => Ok(addresses(number, selection.rows().map(|row| row as usize))),
+            },
         })
     }
 
@@ -192,7 +235,10 @@ impl ScanSpec {
                 column.distinct_count = column.distinct_count.map(|_| estimate.distinct.round() as usize);
             }
         }
-        let mut statistics = with_address(table).project(Some(&self.projection));
+        let mut table = with_address(table);
+        let unknown = self.codes.iter().map(|_| ColumnStatistics::new_unknown());
+        table.column_statistics.extend(unknown);
+        let mut statistics = table.project(Some(&self.projection));
         if let Some(fetch) = fetch
             && statistics.num_rows.get_value().is_none_or(|rows| *rows > fetch)
         {

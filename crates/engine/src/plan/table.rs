@@ -330,6 +330,7 @@ impl PoolTable {
             residual: ResidualFilter::plan(remaining.expressions, open, state)?,
             delta_filter,
             estimate: SelectionEstimate::of(open, filters, path),
+            codes: Vec::new(),
             reads: match path {
                 AccessPath::Index { reads, .. } | AccessPath::Scan { reads, .. } => reads.clone(),
             },

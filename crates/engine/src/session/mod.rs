@@ -37,6 +37,7 @@ use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::join_order::{JoinOrderRule, physical_rules};
+use crate::coded_join::CodedJoinRule;
 use crate::plan::{CountRule, DynamicFilterRule, FirstRowsRule, LateMaterializationRule, ScanRecorder};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
@@ -109,6 +110,7 @@ impl DatabaseSession {
             .with_physical_optimizer_rules(physical_rules())
             .with_physical_optimizer_rule(Arc::new(FirstRowsRule))
             .with_physical_optimizer_rule(Arc::new(LateMaterializationRule))
+            .with_physical_optimizer_rule(Arc::new(CodedJoinRule))
             .with_physical_optimizer_rule(Arc::new(DynamicFilterRule));
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.

@@ -30,6 +30,9 @@ const MOST_GAPS: f64 = 8.0;
 /// Bytes of an entry of the map of keys with gaps.
 const MAP_ENTRY: f64 = 4.0;
 
+/// Queries that are assumed to use the order of keys once it has been found.
+const QUERIES: f64 = 8.0;
+
 /// Least distinct keys per row, by an estimate with an error of some percent.
 const DISTINCT: f64 = 0.9;
 
@@ -43,18 +46,26 @@ pub(super) struct ArraySide {
     key: usize,
 }
 
-/// What is known of the keys of a table, by column: their order if they ascend by one, none if they are not
-/// dense. Keys that are dense with gaps are found again, as their map takes memory.
+/// What is known of the keys of a table, by column.
 #[derive(Debug, Default)]
-pub(crate) struct KnownKeys(Mutex<BTreeMap<usize, Option<Arc<DenseKeyMap>>>>);
+pub(crate) struct KnownKeys(Mutex<BTreeMap<usize, KeyOrder>>);
+
+#[derive(Debug, Clone)]
+enum KeyOrder {
+    /// They ascend by one.
+    Sequence(Arc<DenseKeyMap>),
+    /// They need a map, which is made again each time, as it takes memory.
+    Mapped,
+    NotDense,
+}
 
 impl KnownKeys {
-    fn get(&self, column: usize) -> Option<Option<Arc<DenseKeyMap>>> {
+    fn get(&self, column: usize) -> Option<KeyOrder> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&column).cloned()
     }
 
-    fn set(&self, column: usize, keys: Option<Arc<DenseKeyMap>>) {
+    fn set(&self, column: usize, keys: KeyOrder) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(column, keys);
     }
@@ -79,6 +90,9 @@ impl ArraySide {
     /// Returns true if the keys are likely to be dense, by the statistics of the table.
     pub(super) fn is_likely(&self) -> bool {
         let rows = self.rows() as f64;
+        if let Some(KeyOrder::NotDense) = self.open.known_keys.get(self.stored_key()) {
+            return false;
+        }
         let distinct = self
             .statistics()
             .and_then(|column| column.distinct_count.get_value().copied());
@@ -109,11 +123,9 @@ impl ArraySide {
     pub(super) fn preparation(&self, cpu: &CpuCosts, costs: &MediumCosts) -> f64 {
         let rows = self.rows() as f64;
         match self.open.known_keys.get(self.stored_key()) {
-            Some(Some(_)) => 0.0,
-            _ if self.range().is_none_or(|range| range > rows) => {
-                rows * (2.0 * cpu.read + costs.dram_read(rows * MAP_ENTRY))
-            }
-            _ => rows * cpu.read,
+            Some(KeyOrder::Sequence(_)) => 0.0,
+            None if self.range().is_some_and(|range| range <= rows) => rows * cpu.read / QUERIES,
+            _ => rows * (2.0 * cpu.read + costs.dram_read(rows * MAP_ENTRY)),
         }
     }
 
@@ -141,21 +153,25 @@ impl ArraySide {
             cancel: Arc::clone(cancel),
         };
         let (known, column) = (&self.open.known_keys, self.stored_key());
-        if let Some(keys) = known.get(column) {
-            let keys = keys.and_then(|keys| keys.sequence_of(self.key));
-            return Ok(keys.map(|keys| (rows, keys)));
+        match known.get(column) {
+            Some(KeyOrder::Sequence(keys)) => {
+                return Ok(keys.sequence_of(self.key).map(|keys| (rows, keys)));
+            }
+            Some(KeyOrder::NotDense) => return Ok(None),
+            Some(KeyOrder::Mapped) | None => {}
         }
         let available = budget.available();
         let keys = DenseKeyMap::detect(&rows, self.key, budget)?;
         match &keys {
-            Some(keys) if keys.is_sequence() => {
-                known.set(column, keys.sequence_of(self.key).map(Arc::new));
-            }
+            Some(keys) => known.set(column, match keys.sequence_of(self.key) {
+                Some(keys) => KeyOrder::Sequence(Arc::new(keys)),
+                None => KeyOrder::Mapped,
+            }),
             // Without memory for a map it is not known that there is none.
             None if available >= (self.open.table.rows() as f64 * MOST_GAPS * MAP_ENTRY) as usize => {
-                known.set(column, None);
+                known.set(column, KeyOrder::NotDense);
             }
-            _ => {}
+            None => {}
         }
         Ok(keys.map(|keys| (rows, keys)))
     }

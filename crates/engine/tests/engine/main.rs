@@ -8,6 +8,7 @@ mod answers_numbers;
 mod answers_overflow;
 mod array_join;
 mod changes;
+mod coded_join;
 mod compaction;
 mod corpus;
 mod defaults;

@@ -43,11 +43,6 @@ impl KeyCodes {
         (probe, probe_column): (&Table, usize),
     ) -> JoinResult<Option<(KeyCodes, KeyCodes)>> {
         let codes = |column, translations| KeyCodes { column, translations };
-        let dictionaries = |table: &'_ Table, column: usize| -> Option<Vec<Dictionary>> {
-            let segments = table.segments().iter();
-            let of_segment = |segment: &Segment| segment.column(column).code_space()?.dictionary().cloned();
-            segments.map(of_segment).collect()
-        };
         let (Some(own), Some(others)) = (
             dictionaries(build, build_column),
             dictionaries(probe, probe_column),
@@ -90,6 +85,17 @@ impl KeyCodes {
         )))
     }
 
+    /// Returns the number of strings in all dictionaries of two columns; `None` if strings of either are stored
+    /// without a dictionary, or there are more than four million. O(segments).
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn strings(build: (&Table, usize), probe: (&Table, usize)) -> Option<u64> {
+        let (own, others) = (dictionaries(build.0, build.1)?, dictionaries(probe.0, probe.1)?);
+        let strings = own.iter().chain(&others).map(Dictionary::len).sum::<usize>();
+        (strings <= MOST_STRINGS).then_some(strings as u64)
+    }
+
     /// Returns the column of the table.
     pub fn column(&self) -> usize {
         self.column
@@ -123,6 +129,13 @@ impl KeyCodes {
             }
         })
     }
+}
+
+/// Returns the dictionary of each segment.
+fn dictionaries(table: &Table, column: usize) -> Option<Vec<Dictionary>> {
+    let segments = table.segments().iter();
+    let of_segment = |segment: &Segment| segment.column(column).code_space()?.dictionary().cloned();
+    segments.map(of_segment).collect()
 }
 
 fn is_same(one: &Dictionary, other: &Dictionary) -> bool {

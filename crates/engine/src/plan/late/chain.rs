@@ -94,7 +94,7 @@ impl<'a> ScanChain<'a> {
 }
 
 /// Returns the position of a column among those that are kept.
-pub(super) fn position(columns: &BTreeSet<usize>, column: usize) -> usize {
+pub(crate) fn position(columns: &BTreeSet<usize>, column: usize) -> usize {
     columns.range(..column).count()
 }
 
@@ -102,7 +102,7 @@ pub(super) fn position(columns: &BTreeSet<usize>, column: usize) -> usize {
 ///
 /// # Errors
 /// The expression cannot be rebuilt.
-pub(super) fn relocated(
+pub(crate) fn relocated(
     expr: &Arc<dyn PhysicalExpr>,
     to: impl Fn(usize) -> usize,
 ) -> Result<Arc<dyn PhysicalExpr>> {

@@ -14,5 +14,6 @@ mod rule;
 mod top_node;
 mod top_rows;
 
+pub(crate) use chain::{position, relocated};
 pub(crate) use rule::LateMaterializationRule;
 pub(super) use top_node::TopRowsExec;
