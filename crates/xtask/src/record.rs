@@ -103,7 +103,10 @@ const RUNS: [(&str, &[&str]); 32] = [
     ("access-sequential", &[]),
     ("access-selective", &[]),
     ("access-random", &[]),
-    ("joins", &[]),
+    (
+        "joins",
+        &["--memory", "16M", "--on", "dax,page-cache,emulated"],
+    ),
     ("ycsb", &["--on", "dax", "--rows", "500000"]),
     ("ycsb", &["--on", "emulated", "--rows", "200000", "--repeat", "1"]),
     ("space", &["--on", "dax"]),

@@ -34,6 +34,11 @@ impl<'a> BitPackedCodec<'a> {
         self.width
     }
 
+    /// The bytes of all blocks.
+    pub(crate) fn all(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The bytes of a block.
     fn block(&self, block: usize) -> &'a [u8] {
         self.blocks(block..block + 1)
@@ -74,10 +79,10 @@ impl<'a> BitPackedCodec<'a> {
 
     /// Returns the bytes at which the numbers of rows lie, counted from `block` on, relative to the start of
     /// that block.
-    pub(crate) fn row_bytes(&self, rows: &[u16]) -> impl Iterator<Item = usize> {
+    pub(crate) fn row_bytes(&self, rows: impl Iterator<Item = usize> + Clone) -> impl Iterator<Item = usize> + Clone {
         let width = self.width;
-        rows.iter().flat_map(move |&row| {
-            let (block, row) = (usize::from(row) / BLOCK, usize::from(row) % BLOCK);
+        rows.flat_map(move |row| {
+            let (block, row) = (row / BLOCK, row % BLOCK);
             let places = with_lane!(width, L => kernel::places_of::<L>(width, row));
             places.map(|at| block * width * BLOCK_BYTES_PER_BIT + at)
         })

@@ -229,6 +229,15 @@ impl<'a> KeyChunk<'a> {
         let mut values = AlignedBlock::<L>::default();
         let mut few = FewOffsets::default();
         let block_of = |row: u32| (row as usize - first) / BLOCK;
+        let blocks = rows.chunk_by(|a, b| block_of(*a) == block_of(*b)).count();
+        if let Some(packed) = self.codec.packed_rows().filter(|_| rows.len() <= FEW_OF_BLOCK * blocks) {
+            for some in rows.chunks(FETCHED) {
+                let within = some.iter().map(|row| *row as usize - first);
+                self.reads.fetch_rows(packed, within.clone());
+                few.extend(within.map(|row| self.codec.get(row)), &mut each);
+            }
+            return few.flush(&mut each);
+        }
         for run in rows.chunk_by(|a, b| block_of(*a) == block_of(*b)) {
             let block = block_of(run[0]);
             self.report(block..block + 1);
@@ -243,6 +252,12 @@ impl<'a> KeyChunk<'a> {
         few.flush(&mut each);
     }
 }
+
+/// Most rows of a block, on average, whose lines are fetched instead of the block.
+const FEW_OF_BLOCK: usize = 4;
+
+/// Rows whose lines are in flight: about as many as a core has misses outstanding, a few times over.
+const FETCHED: usize = 64;
 
 /// Rows of a block from which the block is always decoded as a whole if they are a selection.
 const MOST_SINGLE_ROWS: usize = 48;

@@ -61,9 +61,21 @@ impl<'a> ChunkReads<'a> {
         let lines = packed.blocks(block..block + 1).len() as u64 / LINE * blocks as u64;
         if FEW * rows.len() as u64 <= lines {
             let base = offset_in(extent, packed.blocks(block..block + 1));
-            return extent.touch_each(packed.row_bytes(rows).map(|at| base + at));
+            return extent.touch_each(packed.row_bytes(rows.iter().map(|row| usize::from(*row))).map(|at| base + at));
         }
         self.report(blocks_of(block, rows).map(|blocks| packed.blocks(blocks)));
+    }
+
+    /// Prefetches the lines of rows of packed numbers that are about to be read, independently of each other.
+    #[inline]
+    pub(crate) fn fetch_rows(self, packed: &BitPackedCodec<'_>, rows: impl Iterator<Item = usize> + Clone) {
+        let bytes = packed.all();
+        let places = packed.row_bytes(rows);
+        places.clone().for_each(|at| prefetch(bytes, at));
+        if let Some(extent) = self.observed {
+            let base = offset_in(extent, bytes);
+            extent.touch_each(places.map(|at| base + at));
+        }
     }
 
     /// Prefetches ranges of the chunk that are read soon, from start to end.

@@ -3,7 +3,7 @@
 use halocline_joins::equi::cost::{CpuCosts, JoinEstimate, JoinWork};
 
 /// Steps of the computation.
-const STEPS: usize = 7;
+const STEPS: usize = 8;
 
 /// Sweeps over all costs. Each costs little, and further ones hardly change predictions.
 const SWEEPS: usize = 2_000;
@@ -65,7 +65,7 @@ impl CostFit {
                 costs[step] = (numerator / denominator).max(0.0);
             }
         }
-        let [read, partition, fill, probe, pair, gather, spill] = costs;
+        let [read, partition, fill, probe, pair, gather, spill, select] = costs;
         Some(CpuCosts {
             read,
             partition,
@@ -74,6 +74,7 @@ impl CostFit {
             pair,
             gather,
             spill,
+            select,
         })
     }
 }
@@ -88,6 +89,7 @@ pub(super) fn steps_of(work: &JoinWork) -> [f64; STEPS] {
         work.pair,
         work.gather,
         work.spill,
+        work.select,
     ]
 }
 
@@ -100,12 +102,13 @@ fn of_costs(costs: &CpuCosts) -> [f64; STEPS] {
         costs.pair,
         costs.gather,
         costs.spill,
+        costs.select,
     ]
 }
 
 /// Returns the costs in nanoseconds as text.
 pub(super) fn text(costs: &CpuCosts) -> String {
-    let names = ["read", "partition", "fill", "probe", "pair", "gather", "spill"];
+    let names = ["read", "partition", "fill", "probe", "pair", "gather", "spill", "select"];
     let parts = names
         .iter()
         .zip(of_costs(costs))

@@ -25,21 +25,24 @@ pub struct CpuCosts {
     pub gather: f64,
     /// To encode and write a row of spill space, and to read it back.
     pub spill: f64,
+    /// To leave out a row that is read, or to take it, in a pass that joins a part of the rows.
+    pub select: f64,
 }
 
 impl Default for CpuCosts {
-    /// Rough figures, fitted to CPU times of the hash, hybrid and segmented joins of `halocline bench joins
-    /// --on dram` with a probe side of 8,388,608 rows; `gather` was set by two times of the array join.
-    /// Another machine has others: the experiment prints those that fit its times.
+    /// Figures fitted to the times of `halocline bench joins --memory 16M --on dax,page-cache,emulated
+    /// --theta 0` on two cores. Steps that mostly come together, such as `partition` and `fill`, are not
+    /// told apart well. Another machine has others: the experiment prints those that fit its times.
     fn default() -> CpuCosts {
         CpuCosts {
-            read: 4.5e-9,
-            partition: 11.4e-9,
-            fill: 33.5e-9,
-            probe: 18.4e-9,
-            pair: 11.9e-9,
-            gather: 38e-9,
-            spill: 15.3e-9,
+            read: 4.0e-9,
+            partition: 16.4e-9,
+            fill: 102e-9,
+            probe: 6.8e-9,
+            pair: 22.6e-9,
+            gather: 14e-9,
+            spill: 9.9e-9,
+            select: 3e-9,
         }
     }
 }
@@ -68,6 +71,8 @@ pub struct JoinWork {
     pub gather: f64,
     /// Rows that are spilled.
     pub spill: f64,
+    /// Rows that a pass over a part of the rows reads.
+    pub select: f64,
 }
 
 impl JoinWork {
@@ -80,6 +85,7 @@ impl JoinWork {
             + self.pair * cpu.pair
             + self.gather * cpu.gather
             + self.spill * cpu.spill
+            + self.select * cpu.select
     }
 }
 
@@ -92,6 +98,7 @@ impl AddAssign for JoinWork {
         self.pair += other.pair;
         self.gather += other.gather;
         self.spill += other.spill;
+        self.select += other.select;
     }
 }
 
@@ -107,6 +114,7 @@ impl Mul<f64> for JoinWork {
             pair: self.pair * times,
             gather: self.gather * times,
             spill: self.spill * times,
+            select: self.select * times,
         }
     }
 }

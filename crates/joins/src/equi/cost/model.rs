@@ -277,8 +277,9 @@ impl Terms<'_> {
             scanned: self.build * self.size.build_stored,
         };
         self.add(&mut estimate, passes - 1.0, &again);
-        let (rows, table) = (self.probe / passes, self.table() / passes);
-        let pass = self.probe(rows, table, self.size.matching, 1.0 / passes);
+        let (probe, table) = (self.probe / passes, self.table() / passes);
+        let mut pass = self.probe(probe, table, self.size.matching, 1.0 / passes);
+        pass.work.select = rows + self.probe * CpuCosts::weight(self.size.probe_row);
         self.add(&mut estimate, passes, &pass);
         estimate
     }
