@@ -80,7 +80,7 @@ fn peak_of(home: &Home, arguments: &[&str]) -> (String, u64) {
     (reader.join().unwrap().unwrap(), peak)
 }
 
-/// What the process takes in any case, in MiB: code that was relocated, stacks, the planner.
+/// MiB that the process takes in any case: code that was relocated, stacks, the planner.
 const PROCESS: u64 = 24;
 
 /// Checks the rows of queries in a budget, in MiB, against those with enough memory, and the peak of the

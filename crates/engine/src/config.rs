@@ -313,11 +313,9 @@ impl ExtensionOptions for SessionSettings {
             "lock_wait" => self.lock_wait = value.parse()?,
             _ => {
                 let text = format!(
-                    "there is no setting halocline.{key}; there are halocline.index, halocline.star_join, \
-                     halocline.fused_aggregate, halocline.join_order, halocline.dynamic_filters, \
-                     halocline.late_materialization, halocline.first_rows, halocline.spilling_join, \
-                     halocline.array_join, halocline.plan_cache, halocline.compaction, halocline.memory, halocline.dram_budget, \
-                     halocline.verify, halocline.scrub and halocline.lock_wait"
+                    "there is no setting halocline.{key}; halocline has index, star_join, fused_aggregate, \
+                     join_order, dynamic_filters, late_materialization, first_rows, spilling_join, array_join, \
+                     plan_cache, compaction, memory, dram_budget, verify, scrub and lock_wait"
                 );
                 return Err(DataFusionError::Configuration(text));
             }

@@ -43,10 +43,10 @@ pub use halocline_engine::{
     DamagedKind, DamagedObject, Database, DatabaseBuilder, DatabaseCheckProgress, DatabaseCheckReport,
     DatabaseInfo, DatabaseOptions, DecidingValue, DialectReport, EmulatedSpec, EngineError, ImportError,
     ImportFault, ImportFormat, ImportOptions, ImportProgress, ImportReport, IndexAdvice, IndexInfo,
-    IndexSetAdvice, IndexSetOptions, IndexSpec, InferredColumn, Layout, Order, OrderedIndex,
-    PlaceOptions, Placement, PoolFileInfo, PreparedStatement, ProposedIndex, QueryForecast, QueryResult,
-    QuoteOption, ScalarValue, SourceLocation, TableEncoding, TableInfo, TreeKind, UnusedIndex, WorkloadQuery,
-    params, parse_duration, parse_size,
+    IndexSetAdvice, IndexSetOptions, IndexSpec, InferredColumn, Layout, Order, OrderedIndex, PlaceOptions,
+    Placement, PoolFileInfo, PreparedStatement, ProposedIndex, QueryForecast, QueryResult, QuoteOption,
+    ScalarValue, SourceLocation, TableEncoding, TableInfo, TreeKind, UnusedIndex, WorkloadQuery, params,
+    parse_duration, parse_size,
 };
 pub use halocline_media as media;
 pub use halocline_ordered as ordered;

@@ -24,7 +24,7 @@ use halocline_joins::{JoinError, JoinResult};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 
 const CHILD: &str = "HALOCLINE_CHILD";
-const ROWS: i64 = 1_500_000;
+const ROWS: i64 = 1_300_000;
 const MEMORY: usize = 1 << 20;
 const SPILLING: [Algorithm; 3] = [
     Algorithm::Hybrid,

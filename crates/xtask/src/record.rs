@@ -77,7 +77,7 @@ const RUNS: [(&str, &[&str]); 32] = [
             DATA,
         ],
     ),
-    ("tpch-tiers", &["--sf", "3", "--dir", DATA]),
+    ("tpch-tiers", &["--sf", "1", "--dir", DATA]),
     ("tree-writes", &[]),
     ("tree-ops", &["--on", "dax"]),
     (
@@ -103,10 +103,7 @@ const RUNS: [(&str, &[&str]); 32] = [
     ("access-sequential", &[]),
     ("access-selective", &[]),
     ("access-random", &[]),
-    (
-        "joins",
-        &["--memory", "16M", "--on", "dax,page-cache,emulated"],
-    ),
+    ("joins", &["--memory", "8M", "--on", "dax,page-cache,emulated"]),
     ("ycsb", &["--on", "dax", "--rows", "500000"]),
     ("ycsb", &["--on", "emulated", "--rows", "200000", "--repeat", "1"]),
     ("space", &["--on", "dax"]),

@@ -79,7 +79,10 @@ impl<'a> BitPackedCodec<'a> {
 
     /// Returns the bytes at which the numbers of rows lie, counted from `block` on, relative to the start of
     /// that block.
-    pub(crate) fn row_bytes(&self, rows: impl Iterator<Item = usize> + Clone) -> impl Iterator<Item = usize> + Clone {
+    pub(crate) fn row_bytes(
+        &self,
+        rows: impl Iterator<Item = usize> + Clone,
+    ) -> impl Iterator<Item = usize> + Clone {
         let width = self.width;
         rows.flat_map(move |row| {
             let (block, row) = (row / BLOCK, row % BLOCK);

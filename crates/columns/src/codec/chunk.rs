@@ -85,6 +85,25 @@ impl<'a> KeyChunk<'a> {
         }
     }
 
+    /// Prefetches the lines of rows that are about to be read, independently of each other. Returns false if
+    /// rows are not read alone.
+    #[inline]
+    fn fetch_rows<L: Lane>(&self, rows: impl Iterator<Item = usize> + Clone) -> bool {
+        if let Some(packed) = self.codec.packed_rows() {
+            self.reads.fetch_rows(packed, rows);
+            return true;
+        }
+        if self.codec.stored_block::<L>(0).is_none() {
+            return false;
+        }
+        let stored = |row: usize| {
+            let [block, _] = self.blocks_bytes(row / BLOCK..row / BLOCK + 1);
+            &block[row % BLOCK * size_of::<L>()..][..size_of::<L>()]
+        };
+        self.reads.fetch(rows.map(stored));
+        true
+    }
+
     /// Prefetches a block, if there is one of that number.
     #[inline]
     pub(crate) fn prefetch(&self, block: usize) {
@@ -228,17 +247,20 @@ impl<'a> KeyChunk<'a> {
     pub(crate) fn for_each_row<L: Lane>(&self, rows: &[u32], first: usize, mut each: impl FnMut(&[L])) {
         let mut values = AlignedBlock::<L>::default();
         let mut few = FewOffsets::default();
+        let mut rest = rows;
         let block_of = |row: u32| (row as usize - first) / BLOCK;
         let blocks = rows.chunk_by(|a, b| block_of(*a) == block_of(*b)).count();
-        if let Some(packed) = self.codec.packed_rows().filter(|_| rows.len() <= FEW_OF_BLOCK * blocks) {
+        if rows.len() <= FEW_OF_BLOCK * blocks {
             for some in rows.chunks(FETCHED) {
                 let within = some.iter().map(|row| *row as usize - first);
-                self.reads.fetch_rows(packed, within.clone());
+                if !self.fetch_rows::<L>(within.clone()) {
+                    break;
+                }
                 few.extend(within.map(|row| self.codec.get(row)), &mut each);
+                rest = &rest[some.len()..];
             }
-            return few.flush(&mut each);
         }
-        for run in rows.chunk_by(|a, b| block_of(*a) == block_of(*b)) {
+        for run in rest.chunk_by(|a, b| block_of(*a) == block_of(*b)) {
             let block = block_of(run[0]);
             self.report(block..block + 1);
             let rows = run.iter().map(|&row| row as usize - first);

@@ -61,7 +61,11 @@ impl<'a> ChunkReads<'a> {
         let lines = packed.blocks(block..block + 1).len() as u64 / LINE * blocks as u64;
         if FEW * rows.len() as u64 <= lines {
             let base = offset_in(extent, packed.blocks(block..block + 1));
-            return extent.touch_each(packed.row_bytes(rows.iter().map(|row| usize::from(*row))).map(|at| base + at));
+            return extent.touch_each(
+                packed
+                    .row_bytes(rows.iter().map(|row| usize::from(*row)))
+                    .map(|at| base + at),
+            );
         }
         self.report(blocks_of(block, rows).map(|blocks| packed.blocks(blocks)));
     }

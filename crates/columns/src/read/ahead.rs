@@ -74,8 +74,9 @@ pub fn column_residency(segments: &[Segment], column: usize) -> ColumnResidency 
 impl Column {
     /// Asks for the pages of rows that are far apart, so that they are read side by side: of a column of
     /// which a part is not in memory. Meant for sorted rows. Does nothing for more than one of 1,024 rows
-    /// between the first and the last, and for strings without a dictionary whose chunks were read before. O(rows), with a system call or
-    /// two for each row if they are few, and else four if a sample of the pages is in memory.
+    /// between the first and the last, and for strings without a dictionary whose chunks were read before.
+    /// O(rows), with a system call or two for each row if they are few, and else four if a sample of the
+    /// pages is in memory.
     ///
     /// # Panics
     /// If there is no such row.

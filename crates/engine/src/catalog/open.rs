@@ -29,7 +29,7 @@ pub(crate) struct OpenTable {
     pub(crate) memory: Arc<PoolMemory>,
     /// How much of the table and its indexes is in memory; versions of one generation share it.
     pub(crate) residency: Arc<TableResidency>,
-    /// What is known of keys of its stored rows.
+    /// Knowledge about keys of its stored rows.
     pub(crate) known_keys: Arc<KnownKeys>,
     /// Statistics of the segments; versions of one generation share them.
     statistics: Arc<OnceLock<Statistics>>,

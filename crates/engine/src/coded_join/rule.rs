@@ -71,7 +71,9 @@ fn coded(join: &HashJoinExec) -> Result<Option<HashJoinExec>> {
         return Ok(None);
     };
     let on = join.on().iter();
-    let keys: Vec<Option<SharedKeys>> = on.map(|(own, other)| shared((left, own), (right, other))).collect();
+    let keys: Vec<Option<SharedKeys>> = on
+        .map(|(own, other)| shared((left, own), (right, other)))
+        .collect();
     if keys.iter().all(Option::is_none) || !is_worthwhile(join) {
         return Ok(None);
     }
@@ -83,7 +85,11 @@ fn coded(join: &HashJoinExec) -> Result<Option<HashJoinExec>> {
         None => columns,
     };
     let tested = join.filter().map_or(&[][..], |filter| filter.column_indices());
-    for column in output.iter().chain(tested).filter(|column| column.side != JoinSide::None) {
+    for column in output
+        .iter()
+        .chain(tested)
+        .filter(|column| column.side != JoinSide::None)
+    {
         kept[of_side(column.side)].insert(column.index);
     }
     for ((own, other), _) in join.on().iter().zip(&keys).filter(|(_, keys)| keys.is_none()) {
@@ -122,7 +128,11 @@ fn coded(join: &HashJoinExec) -> Result<Option<HashJoinExec>> {
     };
     let filter = join.filter().map(|filter| {
         let columns = filter.column_indices().iter().map(moved).collect();
-        JoinFilter::new(Arc::clone(filter.expression()), columns, Arc::clone(filter.schema()))
+        JoinFilter::new(
+            Arc::clone(filter.expression()),
+            columns,
+            Arc::clone(filter.schema()),
+        )
     });
     let (_, columns) = build_join_schema(&left.schema(), &right.schema(), join.join_type());
     let place = |column: &ColumnIndex| {

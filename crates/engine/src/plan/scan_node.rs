@@ -171,7 +171,9 @@ impl PoolScan {
         let columns = self.spec.projection.iter().filter(|column| **column < stored);
         let of_column = |column: &usize| {
             let segments = open.table.segments().iter();
-            segments.map(|segment| segment.column(*column).stored_bytes()).sum::<u64>()
+            segments
+                .map(|segment| segment.column(*column).stored_bytes())
+                .sum::<u64>()
         };
         columns.map(of_column).sum::<u64>() as f64 / open.table.rows().max(1) as f64
     }
@@ -200,7 +202,11 @@ impl PoolScan {
     /// Returns the column of the table that is at a position of the output; none if that is not stored.
     pub(crate) fn stored_output(&self, output: usize) -> Option<usize> {
         let stored = self.spec.open.table.schema().fields().len();
-        self.spec.projection.get(output).copied().filter(|column| *column < stored)
+        self.spec
+            .projection
+            .get(output)
+            .copied()
+            .filter(|column| *column < stored)
     }
 
     /// Returns the scan with some of its columns, followed by the addresses of the rows.

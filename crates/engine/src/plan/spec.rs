@@ -121,7 +121,10 @@ impl ScanSpec {
         narrowed.reads.ahead.retain(|column| {
             let mut kernels = self.kernels.iter().flatten().map(|(compared, _)| compared);
             let is_left_out = self.projection.contains(column) && !projection.contains(column);
-            !is_left_out || coded.contains(column) || tested.contains(column) || kernels.any(|compared| compared == column)
+            !is_left_out
+                || coded.contains(column)
+                || tested.contains(column)
+                || kernels.any(|compared| compared == column)
         });
         narrowed.projection = projection;
         Ok(narrowed)

@@ -33,11 +33,11 @@ pub(crate) use times::{CacheUse, StatementTimes};
 
 use crate::EngineError;
 use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
+use crate::coded_join::CodedJoinRule;
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
 use crate::join_order::{JoinOrderRule, physical_rules};
-use crate::coded_join::CodedJoinRule;
 use crate::plan::{CountRule, DynamicFilterRule, FirstRowsRule, LateMaterializationRule, ScanRecorder};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;

@@ -13,7 +13,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::states::SessionStates;
-use crate::config::{SessionSettings, FeatureMode};
+use crate::config::{FeatureMode, SessionSettings};
 use crate::plan::external;
 use crate::stack;
 

@@ -8,9 +8,7 @@ use datafusion::sql::parser::Statement as Parsed;
 use super::DatabaseSession;
 use crate::EngineError;
 use crate::compaction_thread::set_compaction;
-use crate::config::{
-    FeatureMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit,
-};
+use crate::config::{FeatureMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit};
 use crate::context::EngineContext;
 use crate::memory::MemoryBudget;
 use crate::scrub_thread::set_scrub;
@@ -148,7 +146,6 @@ impl DatabaseSession {
 /// DataFusion.
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     Some(match setting.strip_prefix(PREFIX)? {
-        
         "star_join"
         | "fused_aggregate"
         | "join_order"

@@ -14,7 +14,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 
 use super::rules::{PhysicalRule, logical_rules, own_physical_rules, physical_rules};
 use super::shape::PlanShape;
-use crate::config::{SessionSettings, FeatureMode, SwitchSetting};
+use crate::config::{FeatureMode, SessionSettings, SwitchSetting};
 
 /// Number of idle states that a session keeps: as many statements may run at a time without a clone.
 const IDLE: usize = 4;

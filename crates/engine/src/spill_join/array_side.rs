@@ -46,7 +46,7 @@ pub(super) struct ArraySide {
     key: usize,
 }
 
-/// What is known of the keys of a table, by column.
+/// Knowledge about the keys of a table, by column.
 #[derive(Debug, Default)]
 pub(crate) struct KnownKeys(Mutex<BTreeMap<usize, KeyOrder>>);
 
@@ -163,10 +163,13 @@ impl ArraySide {
         let available = budget.available();
         let keys = DenseKeyMap::detect(&rows, self.key, budget)?;
         match &keys {
-            Some(keys) => known.set(column, match keys.sequence_of(self.key) {
-                Some(keys) => KeyOrder::Sequence(Arc::new(keys)),
-                None => KeyOrder::Mapped,
-            }),
+            Some(keys) => known.set(
+                column,
+                match keys.sequence_of(self.key) {
+                    Some(keys) => KeyOrder::Sequence(Arc::new(keys)),
+                    None => KeyOrder::Mapped,
+                },
+            ),
             // Without memory for a map it is not known that there is none.
             None if available >= (self.open.table.rows() as f64 * MOST_GAPS * MAP_ENTRY) as usize => {
                 known.set(column, KeyOrder::NotDense);

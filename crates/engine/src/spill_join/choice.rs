@@ -25,6 +25,9 @@ const FILTERED_SHARE: f64 = 0.5;
 /// Seconds of one thread to test a row with a dynamic filter.
 const TEST_SECONDS: f64 = 1.5e-9;
 
+/// Seconds that it takes to start the threads of a join of its own.
+const START: f64 = 1e-4;
+
 /// The estimates of the algorithms that can run a join.
 #[derive(Debug, Clone)]
 pub(super) struct PlannedChoice {
@@ -107,8 +110,10 @@ impl PlannedChoice {
         let array = self.choice.estimate(JoinAlgorithm::Array);
         let others = self.choice.estimates().iter();
         let others = others.filter(|estimate| estimate.algorithm != JoinAlgorithm::Array);
-        let best = others.map(|estimate| estimate.seconds()).fold(f64::INFINITY, f64::min);
-        array.is_some_and(|array| array.seconds() <= best * CLEARLY)
+        let best = others
+            .map(|estimate| estimate.seconds())
+            .fold(f64::INFINITY, f64::min);
+        array.is_some_and(|array| array.seconds() + START <= best * CLEARLY)
     }
 }
 
@@ -148,7 +153,7 @@ fn filtered(
     })
 }
 
-/// What is known of an input.
+/// Knowledge about an input.
 struct Side<'a> {
     /// Bytes of a row in DRAM.
     row: f64,
@@ -197,7 +202,10 @@ fn emitted_build_rows(join_type: JoinType, build_rows: u64) -> u64 {
 
 /// Returns the number of columns of a side that a join returns or tests.
 fn columns_of(join: &HashJoinExec, side: JoinSide) -> usize {
-    let (left, right) = (join.left().schema().fields().len(), join.right().schema().fields().len());
+    let (left, right) = (
+        join.left().schema().fields().len(),
+        join.right().schema().fields().len(),
+    );
     let is_own = |column: usize| match side {
         JoinSide::Left => column < left,
         _ => (left..left + right).contains(&column),

@@ -26,8 +26,9 @@ const UNDERESTIMATED: f64 = 4.0;
 /// Rows of a build side from which a join that spills is faster, too: the table no longer fits the caches.
 const FASTER_ROWS: u64 = 4 << 20;
 
-/// Replaces hash joins by joins that spill and by array joins. It runs before distributions are enforced, as a join that spills
-/// takes its inputs as they are divided, and before filters are pushed down, as it sets one.
+/// Replaces hash joins by joins that spill and by array joins. It runs before distributions are enforced, as
+/// a join that spills takes its inputs as they are divided, and before filters are pushed down, as it sets
+/// one.
 #[derive(Debug)]
 pub(crate) struct SpillingJoinRule;
 

@@ -187,7 +187,7 @@ fn what_cannot_be_is_refused() {
                 "SET halocline.dram_budget = 'much'",
                 "halocline.dram_budget: `much` is not a size",
             ),
-            ("SET halocline.dram = 1", "halocline.dram_budget"),
+            ("SET halocline.dram = 1", "dram_budget"),
         ] {
             let error = refused(&db, text).await;
             assert!(error.contains(part), "{text}: {error}");

@@ -11,9 +11,12 @@ const ROWS: usize = 20_000;
 /// (`twice`), and one that refers to them (`items`), with keys that are NULL or that no row has.
 async fn tables() -> (tempfile::TempDir, Database) {
     let (dir, db) = new_pool();
-    let columns = "'part ' || v AS name, CASE WHEN v % 5 = 0 THEN NULL ELSE v % 17 END AS size, v * 3 AS price";
+    let columns =
+        "'part ' || v AS name, CASE WHEN v % 5 = 0 THEN NULL ELSE v % 17 END AS size, v * 3 AS price";
     for text in [
-        format!("CREATE TABLE parts AS SELECT v AS id, {columns} FROM generate_series(1, {ROWS}) AS t(v) ORDER BY id"),
+        format!(
+            "CREATE TABLE parts AS SELECT v AS id, {columns} FROM generate_series(1, {ROWS}) AS t(v) ORDER BY id"
+        ),
         format!(
             "CREATE TABLE gaps AS SELECT CASE WHEN v % 100 = 7 THEN NULL ELSE (v * 7919 % 20011) * 3 END AS id, \
              {columns} FROM generate_series(1, {ROWS}) AS t(v)"
@@ -49,8 +52,14 @@ fn queries(table: &str) -> Vec<String> {
         }
     }
     for (outer, inner) in [
-        (format!("{table} p WHERE p.id"), "SELECT part FROM items WHERE size = 3".to_owned()),
-        ("items i WHERE i.part".to_owned(), format!("SELECT id FROM {table}")),
+        (
+            format!("{table} p WHERE p.id"),
+            "SELECT part FROM items WHERE size = 3".to_owned(),
+        ),
+        (
+            "items i WHERE i.part".to_owned(),
+            format!("SELECT id FROM {table}"),
+        ),
     ] {
         queries.push(format!("SELECT count(*) FROM {outer} IN ({inner})"));
         queries.push(format!("SELECT count(*) FROM {outer} NOT IN ({inner})"));
@@ -117,7 +126,13 @@ async fn answers_follow_changes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_rows_are_looked_up_in_a_large_table_by_its_key() {
     let (_dir, db) = tables().await;
-    let text = "SELECT i.v, p.name FROM items i JOIN parts p ON p.id = i.part WHERE i.v < 20";
+    let large = "CREATE TABLE large AS SELECT v AS id, 'part ' || v AS name FROM generate_series(1, 400000) AS t(v) ORDER BY id";
+    run(&db, large).await;
+    let text = "SELECT i.v, p.name FROM items i JOIN large p ON p.id = i.part WHERE i.v < 20";
+    // A join finds out that the keys ascend by one.
+    run(&db, "SET halocline.array_join = force").await;
+    query(&db, text).await;
+    run(&db, "RESET halocline.array_join").await;
     let plan = query(&db, &format!("EXPLAIN {text}")).await.join("\n");
     assert!(plan.contains("algorithm=array, costs=[array "), "{plan}");
     assert!(plan.contains(", hash "), "{plan}");
@@ -136,6 +151,9 @@ async fn no_memory_is_needed_for_keys_in_order() {
     let text = "EXPLAIN ANALYZE SELECT sum(p.price) FROM items i JOIN parts p ON p.id = i.part";
     let plan = query(&db, text).await.join("\n");
     assert!(plan.contains("algorithm=array"), "{plan}");
-    assert!(plan.contains("peak_memory_bytes=0") && plan.contains("spill_file_bytes=0"), "{plan}");
+    assert!(
+        plan.contains("peak_memory_bytes=0") && plan.contains("spill_file_bytes=0"),
+        "{plan}"
+    );
     assert!(plan.contains("run_time="), "{plan}");
 }

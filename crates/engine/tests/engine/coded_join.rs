@@ -36,8 +36,16 @@ fn queries(left: &str, right: &str) -> Vec<String> {
     let all = "count(*), sum(a.v), sum(b.v)";
     let mut queries = Vec::new();
     for kind in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
-        for further in ["", " AND a.u = b.u", " AND a.v < b.v", " AND a.t < b.u", " AND a.v % 5 = b.v % 5"] {
-            queries.push(format!("SELECT {all} FROM {left} a {kind} {right} b ON {{a}} = {{b}}{further}"));
+        for further in [
+            "",
+            " AND a.u = b.u",
+            " AND a.v < b.v",
+            " AND a.t < b.u",
+            " AND a.v % 5 = b.v % 5",
+        ] {
+            queries.push(format!(
+                "SELECT {all} FROM {left} a {kind} {right} b ON {{a}} = {{b}}{further}"
+            ));
             queries.push(format!(
                 "SELECT {all}, min(a.t), max(b.t), min(b.u) FROM {left} a {kind} {right} b ON {{a}} = {{b}}{further}"
             ));

@@ -85,8 +85,8 @@ impl KeyCodes {
         )))
     }
 
-    /// Returns the number of strings in all dictionaries of two columns; `None` if strings of either are stored
-    /// without a dictionary, or there are more than four million. O(segments).
+    /// Returns the number of strings in all dictionaries of two columns; `None` if strings of either are
+    /// stored without a dictionary, or there are more than four million. O(segments).
     ///
     /// # Panics
     /// If there is no such column.

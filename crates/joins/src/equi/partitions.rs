@@ -29,6 +29,14 @@ const CROWDED: usize = 1 << 30;
 /// Bytes of that filter per row above which it does not become better.
 const FILTER_ROW_BYTES: usize = 2;
 
+/// Part of the limit that a join that spills leaves to the heap, in which buffers of many sizes are allocated and
+/// freed: one over this,
+const RESERVE_SHARE: usize = 5;
+/// less this, which may be taken beyond the limit,
+const RESERVE_LEAST: usize = 1 << 20;
+/// at most this.
+const RESERVE_MOST: usize = 6 << 20;
+
 /// Share of the memory for the filter of spilled rows.
 const FILTER_SHARE: usize = 16;
 
@@ -78,7 +86,8 @@ pub(super) struct Partitions<'p> {
     spills: AtomicUsize,
     /// True if a partition has too many bytes of values.
     crowded: AtomicBool,
-    eviction: Mutex<()>,
+    /// Held while a partition is spilled: memory that is left to the heap from the first time on.
+    eviction: Mutex<Option<BudgetShare>>,
     /// Most bytes of the filter.
     filter_bytes: usize,
     filter: OnceLock<Option<Bloom>>,
@@ -102,7 +111,7 @@ impl<'p> Partitions<'p> {
             spilled: (0..sizing.parts).map(|_| AtomicBool::new(false)).collect(),
             spills: AtomicUsize::new(0),
             crowded: AtomicBool::new(false),
-            eviction: Mutex::new(()),
+            eviction: Mutex::default(),
             filter_bytes: usize::MAX,
             filter: OnceLock::new(),
         }
@@ -277,7 +286,15 @@ impl<'p> Partitions<'p> {
             }),
             WhenFull::Spill => {
                 // One thread makes room; the others find it.
-                let _turn = self.eviction.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut reserve = self.eviction.lock().unwrap_or_else(PoisonError::into_inner);
+                if reserve.is_none() {
+                    let budget = &self.plan.context.budget;
+                    let left = (budget.limit() / RESERVE_SHARE)
+                        .saturating_sub(RESERVE_LEAST)
+                        .min(RESERVE_MOST);
+                    while budget.available() < left && self.evict_one(scratch)? {}
+                    *reserve = budget.try_take(left);
+                }
                 let is_crowded = self.crowded.swap(false, Ordering::Relaxed);
                 if !is_crowded && self.plan.context.budget.available() >= bytes {
                     return Ok(false);

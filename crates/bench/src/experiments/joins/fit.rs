@@ -108,7 +108,16 @@ fn of_costs(costs: &CpuCosts) -> [f64; STEPS] {
 
 /// Returns the costs in nanoseconds as text.
 pub(super) fn text(costs: &CpuCosts) -> String {
-    let names = ["read", "partition", "fill", "probe", "pair", "gather", "spill", "select"];
+    let names = [
+        "read",
+        "partition",
+        "fill",
+        "probe",
+        "pair",
+        "gather",
+        "spill",
+        "select",
+    ];
     let parts = names
         .iter()
         .zip(of_costs(costs))

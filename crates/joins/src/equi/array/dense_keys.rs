@@ -153,8 +153,8 @@ impl DenseKeyMap {
         }
     }
 
-    /// Returns the map of the same keys at another position among the columns, if they ascend by one: it takes
-    /// no memory then.
+    /// Returns the map of the same keys at another position among the columns, if they ascend by one: it
+    /// takes no memory then.
     pub fn sequence_of(&self, column: usize) -> Option<DenseKeyMap> {
         let DenseRows::Sequence(rows) = self.rows else {
             return None;

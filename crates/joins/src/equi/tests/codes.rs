@@ -20,7 +20,14 @@ const KINDS: [JoinKind; 4] = [
 ];
 
 /// Creates a table of some segments, whose texts are `prefix` and one of `texts` numbers.
-fn table(pool: &Pool, name: &str, segments: &[usize], prefix: &str, texts: u32, random: &mut StdRng) -> Table {
+fn table(
+    pool: &Pool,
+    name: &str,
+    segments: &[usize],
+    prefix: &str,
+    texts: u32,
+    random: &mut StdRng,
+) -> Table {
     for (number, rows) in segments.iter().enumerate() {
         let text = (0..*rows).map(|_| {
             (random.random_range(0..20) > 0).then(|| format!("{prefix} {}", random.random_range(0..texts)))
@@ -62,7 +69,13 @@ fn compare(build: &Table, probe: &Table) -> bool {
                 }
             };
             let budget = JoinBudget::new(1 << 30);
-            let model = run_with(&join(0), Algorithm::Hash, (&by_text.0, &by_text.1), (&budget, &spill)).unwrap();
+            let model = run_with(
+                &join(0),
+                Algorithm::Hash,
+                (&by_text.0, &by_text.1),
+                (&budget, &spill),
+            )
+            .unwrap();
             for (memory, algorithm) in [(1 << 30, Algorithm::Hash), (64 << 10, Algorithm::Hybrid)] {
                 let budget = JoinBudget::new(memory);
                 let inputs: (&dyn JoinSource, &dyn JoinSource) = (&by_codes.0, &by_codes.1);
@@ -101,8 +114,7 @@ fn strings_without_a_dictionary_have_no_codes() {
     let pool = Pool::create(directory.path().join("codes.pool"), &PoolOptions::default()).unwrap();
     let mut random = StdRng::seed_from_u64(22);
     let few = table(&pool, "few", &[3000], "text", 200, &mut random);
-    let long = "text ".repeat(20);
-    let unique = table(&pool, "unique", &[3000], &long, u32::MAX, &mut random);
+    let unique = table(&pool, "unique", &[20_000], "text", u32::MAX, &mut random);
     let has_dictionary = |table: &Table| {
         let space = table.segments()[0].column(0).code_space();
         space.is_some_and(|space| space.dictionary().is_some())
