@@ -17,8 +17,9 @@ use crate::JoinResult;
 /// The code of strings that the build side has not.
 const ABSENT: u32 = u32::MAX;
 
-/// Most strings of all dictionaries that are translated: 4 bytes each.
-const MOST_STRINGS: usize = 4 << 20;
+/// Most strings of all dictionaries that are translated. The map of them takes some MiB for a moment, which no
+/// memory limit counts.
+const MOST_STRINGS: usize = 1 << 16;
 
 /// The codes of a column of a table.
 #[derive(Debug, Clone)]
@@ -30,7 +31,7 @@ pub struct KeyCodes {
 
 impl KeyCodes {
     /// Returns the codes that a column of the build table and one of the probe table share; `None` if strings
-    /// of either are stored without a dictionary, or there are more than four million strings in all
+    /// of either are stored without a dictionary, or there are more than 65,536 strings in all
     /// dictionaries and these differ. O(strings); O(bytes of strings) if dictionaries differ.
     ///
     /// # Errors
@@ -86,7 +87,7 @@ impl KeyCodes {
     }
 
     /// Returns the number of strings in all dictionaries of two columns; `None` if strings of either are
-    /// stored without a dictionary, or there are more than four million. O(segments).
+    /// stored without a dictionary, or there are more than 65,536. O(segments).
     ///
     /// # Panics
     /// If there is no such column.

@@ -29,8 +29,8 @@ const CROWDED: usize = 1 << 30;
 /// Bytes of that filter per row above which it does not become better.
 const FILTER_ROW_BYTES: usize = 2;
 
-/// Part of the limit that a join that spills leaves to the heap, in which buffers of many sizes are allocated and
-/// freed: one over this,
+/// Part of the limit that a join that spills leaves to the heap, in which buffers of many sizes are
+/// allocated and freed: one over this,
 const RESERVE_SHARE: usize = 5;
 /// less this, which may be taken beyond the limit,
 const RESERVE_LEAST: usize = 1 << 20;
