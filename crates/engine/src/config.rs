@@ -274,6 +274,16 @@ pub(crate) fn write_limit(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".into(), size::exact)
 }
 
+/// Describes a name that no setting has: the most similar setting, and all of them.
+fn unknown_setting(key: &str, settings: &[ConfigEntry]) -> String {
+    let prefix = format!("{}.", SessionSettings::PREFIX);
+    let mut names = Vec::from_iter(settings.iter().map(|entry| entry.key.trim_start_matches(&prefix)));
+    let all = names.join(", ");
+    names.sort_by(|left, right| strsim::jaro_winkler(key, right).total_cmp(&strsim::jaro_winkler(key, left)));
+    let similar = names.first().copied().unwrap_or_default();
+    format!("there is no setting {prefix}{key}; did you mean {prefix}{similar}? halocline has {all}")
+}
+
 impl ExtensionOptions for SessionSettings {
     fn as_any(&self) -> &dyn Any {
         self
@@ -311,14 +321,7 @@ impl ExtensionOptions for SessionSettings {
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
             "lock_wait" => self.lock_wait = value.parse()?,
-            _ => {
-                let text = format!(
-                    "there is no setting halocline.{key}; halocline has index, star_join, fused_aggregate, \
-                     join_order, dynamic_filters, late_materialization, first_rows, spilling_join, array_join, \
-                     plan_cache, compaction, memory, dram_budget, verify, scrub and lock_wait"
-                );
-                return Err(DataFusionError::Configuration(text));
-            }
+            _ => return Err(DataFusionError::Configuration(unknown_setting(key, &self.entries()))),
         }
         Ok(())
     }
