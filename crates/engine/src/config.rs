@@ -321,7 +321,12 @@ impl ExtensionOptions for SessionSettings {
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
             "lock_wait" => self.lock_wait = value.parse()?,
-            _ => return Err(DataFusionError::Configuration(unknown_setting(key, &self.entries()))),
+            _ => {
+                return Err(DataFusionError::Configuration(unknown_setting(
+                    key,
+                    &self.entries(),
+                )));
+            }
         }
         Ok(())
     }

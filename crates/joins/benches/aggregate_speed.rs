@@ -14,7 +14,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use halocline_columns::{CodePredicate, Segment, Table, TableOptions, TableWriter};
 use halocline_joins::star::{
-    Aggregate, Function, GroupCodes, GroupColumn, Measure, SegmentRows, StarJoin, Width,
+    Aggregate, Function, GroupCodes, GroupColumn, Measure, MeasureSource, SegmentRows, StarJoin, Width,
 };
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::TpchTable;
@@ -147,6 +147,7 @@ fn query(name: &str, segment: &Segment) -> AnyResult<(StarJoin, Vec<(usize, Code
     for column in groups {
         columns.push(group(segment, column)?);
     }
+    let measured = measured.into_iter().map(MeasureSource::Fact).collect();
     let join = StarJoin::new(vec![], measured, aggregates)?.group_by(columns)?;
     Ok((join, conditions))
 }

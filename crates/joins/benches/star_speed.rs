@@ -18,7 +18,7 @@ use divan::counter::ItemsCount;
 use halocline_columns::{CodePredicate, Segment, Table, TableOptions, TableWriter};
 use halocline_emulator::{Device, EmulatedSpec};
 use halocline_joins::star::{
-    Aggregate, Dimension, DimensionBuilder, Function, Measure, Probe, StarJoin, Width,
+    Aggregate, Dimension, DimensionBuilder, Function, Measure, MeasureSource, Probe, StarJoin, Width,
 };
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::SsbTable;
@@ -174,6 +174,7 @@ fn join(query: &str) -> AnyResult<StarJoin> {
         "4.1" => (vec![REVENUE, COST], sum_of_pair(Measure::Subtract)),
         _ => (vec![REVENUE], sum(Measure::Column(0))),
     };
+    let columns = columns.into_iter().map(MeasureSource::Fact).collect();
     Ok(StarJoin::new(probes(query)?, columns, aggregates)?)
 }
 

@@ -1,14 +1,20 @@
 //! The branches of a star query. A branch is a dimension: a part, or a tree of joined parts of which one is
 //! joined to the fact table.
 
+use std::sync::Arc;
+
+use datafusion::common::Column;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder};
+
+use halocline_joins::star::MeasureSource;
 
 use super::aggregates::is_whole;
 use super::fact::{FactTable, pool_table};
 use super::fact_group::FactGroup;
-use super::join_graph::JoinGraph;
+use super::join_graph::{JoinGraph, Optional};
 use super::key_test::KeyTest;
+use crate::catalog::OpenTable;
 use crate::config::SessionSettings;
 use crate::estimate::Estimator;
 
@@ -17,8 +23,12 @@ use crate::estimate::Estimator;
 pub(super) struct Branch {
     /// The columns of the fact table that hold its keys.
     pub(super) columns: Vec<usize>,
-    /// Its keys, followed by the grouping attributes.
+    /// Its keys, followed by the grouping attributes and then by the columns that measures read.
     pub(super) plan: LogicalPlan,
+    /// True if the key is a string.
+    pub(super) has_string_keys: bool,
+    /// Number of columns that measures read.
+    pub(super) payload: usize,
     pub(super) test: KeyTest,
     /// Number of rows above which a key must repeat.
     pub(super) most_rows: Option<u64>,
@@ -27,11 +37,30 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    /// Returns true if the semi or anti join with this dimension is expected to look at more keys than the
-    /// fact table has rows, so that a hash join had better build its table of the latter.
-    pub(super) fn exceeds(&self, fact: &LogicalPlan, settings: &SessionSettings) -> bool {
+    /// Returns true if a semi or anti join with a dimension is expected to look at more keys than the fact
+    /// table has rows, so that a hash join had better build its table of the latter; or if a dimension has
+    /// more rows for measures than rows of the fact table pass the others.
+    pub(super) fn exceed(branches: &[Branch], fact: &LogicalPlan, settings: &SessionSettings) -> bool {
         let estimator = Estimator { mode: settings.index };
-        self.test != KeyTest::Lookup && estimator.estimate(&self.plan).rows > estimator.estimate(fact).rows
+        let of_fact = estimator.estimate(fact).rows;
+        let rows: Vec<f64> = branches
+            .iter()
+            .map(|branch| estimator.estimate(&branch.plan).rows)
+            .collect();
+        // The share of the keys of a dimension that pass its own conditions.
+        let share = |(branch, rows): (&Branch, &f64)| match (branch.test, branch.most_rows) {
+            (KeyTest::Lookup, Some(most)) => (rows / most.max(1) as f64).min(1.0),
+            _ => 1.0,
+        };
+        let passed = of_fact * branches.iter().zip(&rows).map(share).product::<f64>();
+        branches
+            .iter()
+            .zip(&rows)
+            .any(|(branch, rows)| match branch.test {
+                KeyTest::Lookup => branch.payload > 0 && *rows > passed,
+                KeyTest::Optional => *rows > passed,
+                KeyTest::Exists | KeyTest::Absent(..) => *rows > of_fact,
+            })
     }
 }
 
@@ -53,6 +82,8 @@ pub(super) struct Branches<'a> {
     /// The parts, semi joins with them included.
     parts: Vec<LogicalPlan>,
     builders: Vec<BranchBuilder>,
+    /// The columns that measures read of each outer join's other side.
+    optional: Vec<Vec<Expr>>,
     /// Conditions on the fact table alone.
     pub(super) own: Vec<Expr>,
 }
@@ -66,6 +97,8 @@ struct BranchBuilder {
     keys: Vec<(usize, Expr)>,
     filters: Vec<Expr>,
     attributes: Vec<Expr>,
+    /// Columns that measures read.
+    payload: Vec<Expr>,
 }
 
 impl<'a> Branches<'a> {
@@ -77,12 +110,14 @@ impl<'a> Branches<'a> {
             root: (0..graph.parts.len()).collect(),
             parts: graph.parts.clone(),
             builders: Vec::new(),
+            optional: vec![Vec::new(); graph.optional.len()],
             own: fact.filters.clone(),
         };
         let mut links = Vec::new();
         let mut filters = graph.filters.clone();
         for (a, b) in &graph.equal {
             match (graph.part_of(a)?, graph.part_of(b)?) {
+                (left, right) if graph.is_optional(left) || graph.is_optional(right) => return None,
                 (left, right) if left == right => filters.push(a.clone().eq(b.clone())),
                 (left, right) if left == fact.part => links.push((a, b, right)),
                 (left, right) if right == fact.part => links.push((b, a, left)),
@@ -92,7 +127,7 @@ impl<'a> Branches<'a> {
         for (of_fact, key, part) in links {
             branches.link(of_fact, key, part)?;
         }
-        let all = (0..graph.parts.len()).filter(|part| *part != fact.part);
+        let all = (0..graph.parts.len()).filter(|part| *part != fact.part && !graph.is_optional(*part));
         for part in all {
             branches.builder_of(part)?;
         }
@@ -185,6 +220,40 @@ impl<'a> Branches<'a> {
         Some((branch, attributes.len() - 1))
     }
 
+    /// Returns true if a column is one of the fact table.
+    pub(super) fn is_of_fact(&self, column: &Column) -> Option<bool> {
+        let part = self.graph.part_of(&Expr::Column(column.clone()))?;
+        Some(part == self.fact.part)
+    }
+
+    /// Returns the table of a column; none if it belongs to a subquery.
+    pub(super) fn payload_table(&self, column: &Column) -> Option<Arc<OpenTable>> {
+        let part = self.graph.part_of(&Expr::Column(column.clone()))?;
+        pool_table(&self.graph.parts[part]).map(|(open, _)| open)
+    }
+
+    /// Adds a column of a dimension that measures read.
+    pub(super) fn payload(&mut self, column: &Column) -> Option<MeasureSource> {
+        let column = Expr::Column(column.clone());
+        let root = self.tree_of(&column)?;
+        // Outer joins follow the inner ones.
+        let position = self.builders.iter().position(|builder| builder.root == root);
+        let (probe, payload) = match position {
+            Some(probe) => (probe, &mut self.builders[probe].payload),
+            None => {
+                let mut optional = self.graph.optional.iter();
+                let position = optional.position(|optional| optional.part == root)?;
+                (self.builders.len() + position, &mut self.optional[position])
+            }
+        };
+        let known = payload.iter().position(|other| *other == column);
+        let column = known.unwrap_or_else(|| {
+            payload.push(column);
+            payload.len() - 1
+        });
+        Some(MeasureSource::Dimension { probe, column })
+    }
+
     /// Returns the key of a dimension that is joined to a column of the fact table.
     fn key_like(&self, expr: &Expr) -> Option<(usize, Expr)> {
         let Expr::Column(_) = expr else { return None };
@@ -197,13 +266,14 @@ impl<'a> Branches<'a> {
         })
     }
 
-    /// Returns the dimensions, those of existence tests at the end, and the conditions on the fact table.
+    /// Returns the dimensions, those of outer joins and then of existence tests at the end, and the conditions on
+    /// the fact table.
     pub(super) fn finish(mut self) -> Option<(Vec<Branch>, Vec<Expr>)> {
         let mut existence = Vec::new();
         for exists in &self.graph.exists {
             let mut parts = exists.on.iter().map(|(of_outer, _)| self.graph.part_of(of_outer));
             let part = parts.next()??;
-            if !parts.all(|other| other == Some(part)) {
+            if !parts.all(|other| other == Some(part)) || self.graph.is_optional(part) {
                 return None;
             }
             if part == self.fact.part {
@@ -217,7 +287,7 @@ impl<'a> Branches<'a> {
                     (true, [(column, _)]) => KeyTest::absence(&self.fact.open, *column)?,
                     (true, _) => return None,
                 };
-                let branch = self.branch(exists.plan.clone(), keys, Vec::new())?;
+                let branch = self.branch(exists.plan.clone(), keys, Vec::new(), Vec::new())?;
                 let on = match test {
                     KeyTest::Absent(..) => format!("NOT EXISTS {}", branch.on),
                     _ => branch.on,
@@ -235,15 +305,39 @@ impl<'a> Branches<'a> {
                     .ok()?;
             }
         }
-        let mut branches = Vec::with_capacity(self.builders.len() + existence.len());
+        let optional = self.graph.optional.iter().zip(std::mem::take(&mut self.optional));
+        let optional = optional.map(|(optional, payload)| self.optional(optional, payload));
+        let optional = optional.collect::<Option<Vec<Branch>>>()?;
+        let mut branches = Vec::with_capacity(self.builders.len() + optional.len() + existence.len());
         for builder in std::mem::take(&mut self.builders) {
             let most_rows = pool_table(&self.graph.parts[builder.part]).map(|(open, _)| open.live_rows());
             let tree = self.tree(&builder)?;
-            let branch = self.branch(tree, builder.keys, builder.attributes)?;
+            let branch = self.branch(tree, builder.keys, builder.attributes, builder.payload)?;
             branches.push(Branch { most_rows, ..branch });
         }
+        branches.extend(optional);
         branches.extend(existence);
         Some((branches, self.own))
+    }
+
+    /// Returns the dimension of an outer join with the fact table.
+    fn optional(&self, optional: &Optional, payload: Vec<Expr>) -> Option<Branch> {
+        let keys = optional.on.iter().map(|(of_fact, key)| {
+            let is_of_fact = self.graph.part_of(of_fact)? == self.fact.part;
+            Some((self.fact.key(of_fact).filter(|_| is_of_fact)?, key.clone()))
+        });
+        let keys = keys.collect::<Option<Vec<_>>>()?;
+        let part = &self.parts[optional.part];
+        let branch = self.branch(part.clone(), keys, Vec::new(), payload)?;
+        if branch.has_string_keys {
+            return None;
+        }
+        Some(Branch {
+            test: KeyTest::Optional,
+            most_rows: pool_table(part).map(|(open, _)| open.live_rows()),
+            on: format!("{} or none", branch.on),
+            ..branch
+        })
     }
 
     /// Returns the plan of a dimension: its parts, joined one after the other and filtered.
@@ -296,11 +390,20 @@ impl<'a> Branches<'a> {
         plan.build().ok()
     }
 
-    fn branch(&self, plan: LogicalPlan, keys: Vec<(usize, Expr)>, attributes: Vec<Expr>) -> Option<Branch> {
+    fn branch(
+        &self,
+        plan: LogicalPlan,
+        keys: Vec<(usize, Expr)>,
+        attributes: Vec<Expr>,
+        payload: Vec<Expr>,
+    ) -> Option<Branch> {
         let schema = self.fact.open.table.schema();
         let mut on = Vec::with_capacity(keys.len());
+        let mut has_string_keys = false;
         for (column, key) in &keys {
-            if !is_whole(&key.get_type(plan.schema()).ok()?) {
+            let data_type = key.get_type(plan.schema()).ok()?;
+            has_string_keys = keys.len() == 1 && data_type.is_string();
+            if !is_whole(&data_type) && !(has_string_keys && self.fact.has_string_keys(*column)) {
                 return None;
             }
             on.push(format!("{} = {key}", schema.field(*column).name()));
@@ -308,7 +411,9 @@ impl<'a> Branches<'a> {
         let columns = keys.iter().map(|(column, _)| *column).collect();
         Some(Branch {
             columns,
-            plan: reduced(plan, keys, attributes).ok()?,
+            has_string_keys,
+            payload: payload.len(),
+            plan: reduced(plan, keys, attributes, payload).ok()?,
             test: KeyTest::Lookup,
             most_rows: None,
             on: on.join(" AND "),
@@ -316,13 +421,20 @@ impl<'a> Branches<'a> {
     }
 }
 
-/// Projects a plan to keys and attributes.
-fn reduced(plan: LogicalPlan, keys: Vec<(usize, Expr)>, attributes: Vec<Expr>) -> Result<LogicalPlan> {
+/// Projects a plan to keys, attributes and the columns that measures read.
+fn reduced(
+    plan: LogicalPlan,
+    keys: Vec<(usize, Expr)>,
+    attributes: Vec<Expr>,
+    payload: Vec<Expr>,
+) -> Result<LogicalPlan> {
     let keys = keys.into_iter().enumerate();
     let keys = keys.map(|(number, (_, key))| key.alias(format!("key {number}")));
     let named = attributes.into_iter().enumerate();
     let attributes = named.map(|(number, expr)| expr.alias(format!("attribute {number}")));
+    let named = payload.into_iter().enumerate();
+    let payload = named.map(|(number, expr)| expr.alias(format!("payload {number}")));
     LogicalPlanBuilder::from(plan)
-        .project(keys.chain(attributes))?
+        .project(keys.chain(attributes).chain(payload))?
         .build()
 }

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use datafusion::catalog::Session;
 use datafusion::error::Result;
-use halocline_joins::star::{DecodedRows, MeasureValues};
+use halocline_joins::star::{DecodedRows, Dimension, MeasureValues, Probe};
 
 use super::shape::StarShape;
 use crate::plan::DeltaRows;
@@ -29,7 +29,7 @@ pub(super) fn added_rows(added: &DeltaRows) -> Result<Vec<RecordBatch>> {
     Ok(all)
 }
 
-/// Returns rows with the columns that `shape` needs. `groups` has the numbers of the values of each group
+/// Returns rows with the columns that `shape` needs. `probes` are those of its branches; `groups` has the numbers of the values of each group
 /// column, batch by batch.
 ///
 /// # Errors
@@ -37,6 +37,7 @@ pub(super) fn added_rows(added: &DeltaRows) -> Result<Vec<RecordBatch>> {
 pub(super) fn decoded(
     added: &[RecordBatch],
     shape: &StarShape,
+    probes: &[Probe],
     groups: &[Vec<Vec<u64>>],
     state: &dyn Session,
 ) -> Result<Vec<DecodedRows>> {
@@ -48,11 +49,23 @@ pub(super) fn decoded(
             let columns = columns.iter().map(|column| values(batch.column(*column)));
             columns.collect::<Result<Vec<MeasureValues>>>()
         };
-        let keys = shape.branches.iter().map(|branch| of(&branch.columns));
+        let keys = shape.branches.iter().zip(probes);
+        let keys = keys.map(|(branch, probe)| match branch.has_string_keys {
+            true => Ok(vec![string_keys(
+                batch.column(branch.columns[0]),
+                &probe.dimension,
+            )?]),
+            false => of(&branch.columns),
+        });
+        let sources = shape.aggregates.measured.iter();
+        let measured = sources.map(|source| match source.fact() {
+            Some(column) => values(batch.column(column)),
+            None => Ok(MeasureValues::default()),
+        });
         Ok(DecodedRows {
             rows: batch.num_rows(),
             keys: keys.collect::<Result<_>>()?,
-            measured: of(&shape.aggregates.measured)?,
+            measured: measured.collect::<Result<_>>()?,
             groups: groups.iter().map(|batches| batches[number].clone()).collect(),
             filters: filters.iter().map(|batches| batches[number].clone()).collect(),
         })
@@ -61,7 +74,7 @@ pub(super) fn decoded(
 }
 
 /// Returns integers, or floats as doubles.
-fn values(array: &ArrayRef) -> Result<MeasureValues> {
+pub(super) fn values(array: &ArrayRef) -> Result<MeasureValues> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let valid = nulls.map_or_else(Vec::new, |nulls| nulls.iter().collect());
     if array.data_type().is_floating() {
@@ -72,6 +85,27 @@ fn values(array: &ArrayRef) -> Result<MeasureValues> {
     let wide = integers(array)?;
     let wide = wide.as_primitive::<Int64Type>().values();
     Ok(MeasureValues::new(wide.to_vec(), valid))
+}
+
+/// Returns the keys of strings in a dimension, NULL for those that it has not.
+fn string_keys(array: &ArrayRef, dimension: &Dimension) -> Result<MeasureValues> {
+    let array = strings(array)?;
+    let keys = array.as_string_view().iter();
+    let keys = keys.map(|string| dimension.key_of_string(string?.as_bytes()));
+    let keys = Vec::from_iter(keys);
+    let valid = keys.iter().map(Option::is_some).collect();
+    Ok(MeasureValues::new(
+        keys.iter().map(|key| key.unwrap_or(0)).collect(),
+        valid,
+    ))
+}
+
+/// Converts strings of any type to views.
+///
+/// # Errors
+/// The values are no strings.
+pub(super) fn strings(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(arrow_cast::cast(array, &DataType::Utf8View)?)
 }
 
 /// Converts integers of any type to 64 bits, and decimals to their unscaled values.

@@ -17,10 +17,10 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::TryStreamExt;
 use halocline_joins::JoinError;
-use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS};
+use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS, MeasureValues};
 
 use super::branches::Branch;
-use super::delta_rows::integers;
+use super::delta_rows::{integers, strings, values};
 use super::dimension_scan::{CodedRows, DimensionScan};
 use super::key_test::KeyTest;
 use crate::cancel::CancelOnDrop;
@@ -88,6 +88,9 @@ fn coded(plan: &Arc<dyn ExecutionPlan>) -> Option<&DimensionScan> {
 struct DimensionRows {
     /// Number of columns of the key.
     columns: usize,
+    has_string_keys: bool,
+    /// Number of grouping attributes.
+    attributes: usize,
     builder: DimensionBuilder,
     most: u64,
     groups: Option<Box<dyn GroupValues>>,
@@ -98,7 +101,11 @@ struct DimensionRows {
 
 impl DimensionRows {
     fn new(branch: &Branch, schema: &Schema, memory: MemoryReservation) -> Result<Self> {
-        let attributes = &schema.fields()[branch.columns.len()..];
+        let attributes = &schema.fields()[branch.columns.len()..schema.fields().len() - branch.payload];
+        let builder = match branch.has_string_keys {
+            true => DimensionBuilder::of_strings(),
+            false => DimensionBuilder::new(branch.columns.len()),
+        };
         let groups = match attributes {
             [] => None,
             fields => {
@@ -107,12 +114,15 @@ impl DimensionRows {
             }
         };
         Ok(Self {
-            builder: match (branch.test, DimensionBuilder::new(branch.columns.len())) {
-                (KeyTest::Lookup, builder) => builder,
+            has_string_keys: branch.has_string_keys,
+            builder: match (branch.test, builder) {
+                (KeyTest::Lookup, builder) => builder.payload(branch.payload),
+                (KeyTest::Optional, builder) => builder.payload(branch.payload).optional(),
                 (KeyTest::Exists, builder) => builder.existence(),
                 (KeyTest::Absent(low, high), builder) => builder.absence(low, high),
             },
             columns: branch.columns.len(),
+            attributes: attributes.len(),
             most: branch.most_rows.unwrap_or(u64::MAX),
             groups,
             numbers: Vec::new(),
@@ -123,23 +133,31 @@ impl DimensionRows {
 
     /// Adds rows. Returns false if they cannot be those of a dimension.
     fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let (keys, attributes) = batch.columns().split_at(self.columns);
-        let keys = keys.iter().map(integers).collect::<Result<Vec<_>>>()?;
-        let keys: Vec<&Int64Array> = keys.iter().map(|keys| keys.as_primitive::<Int64Type>()).collect();
+        let (keys, others) = batch.columns().split_at(self.columns);
+        let (attributes, payload) = others.split_at(self.attributes);
         self.numbers.clear();
         if let Some(groups) = &mut self.groups {
             groups.intern(attributes, &mut self.numbers)?;
         }
-        let mut key = vec![0; self.columns];
-        for row in 0..batch.num_rows() {
-            let number = self.numbers.get(row).map_or(0, |number| *number as u32);
-            if keys.iter().all(|keys| keys.is_valid(row)) {
-                key.iter_mut()
-                    .zip(&keys)
-                    .for_each(|(value, keys)| *value = keys.value(row));
-                self.builder.push(&key, number);
-            }
+        // Rows whose key is NULL match nothing.
+        let rows = (0..batch.num_rows()).filter(|row| keys.iter().all(|keys| keys.is_valid(*row)));
+        let rows = Vec::from_iter(rows);
+        let groups = rows.iter().filter_map(|row| self.numbers.get(*row));
+        let groups = Vec::from_iter(groups.map(|number| *number as u32));
+        let payload = payload.iter().map(|column| Ok(values(column)?.of(&rows)));
+        let payload = payload.collect::<Result<Vec<MeasureValues>>>()?;
+        if self.has_string_keys {
+            let keys = strings(&keys[0])?;
+            let keys = keys.as_string_view();
+            let keys = rows.iter().map(|row| keys.value(*row).as_bytes());
+            self.builder.extend_strings(keys, &groups, &payload);
+            return self.check();
         }
+        let keys = keys.iter().map(integers).collect::<Result<Vec<_>>>()?;
+        let keys: Vec<&Int64Array> = keys.iter().map(|keys| keys.as_primitive::<Int64Type>()).collect();
+        let of_row = |row: &usize| keys.iter().map(|keys| keys.value(*row)).collect::<Vec<i64>>();
+        let keys = Vec::from_iter(rows.iter().flat_map(of_row));
+        self.builder.extend(&keys, &groups, &payload);
         self.check()
     }
 
@@ -155,7 +173,7 @@ impl DimensionRows {
                 .map_or(0, |number| *number as u32)
         };
         let groups: Vec<u32> = coded.found.iter().map(number).collect();
-        self.builder.extend(&coded.keys, &groups);
+        self.builder.extend(&coded.keys, &groups, &coded.payload);
         self.check()
     }
 

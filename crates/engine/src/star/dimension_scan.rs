@@ -1,5 +1,5 @@
-//! A scan that reads a dimension in the pool as codes: keys go directly into the join, and attributes are
-//! decoded only once per group.
+//! A scan that reads a dimension in the pool as codes: keys and the columns that measures read go directly into
+//! the join, and attributes are decoded only once per group.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,9 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment, SelectionVector};
+use halocline_joins::star::{CodedValues, MeasureValues};
 
+use super::branches::Branch;
 use super::fact::pool_table;
 use crate::catalog::OpenTable;
 use crate::plan::{LeafPlan, PoolTable, external};
@@ -32,6 +34,8 @@ pub(super) struct DimensionScan {
     filter: String,
     keys: Vec<usize>,
     attributes: Vec<usize>,
+    /// Columns of numbers that measures read.
+    payload: Vec<usize>,
     /// The plan that returns the same rows as values.
     values: Arc<dyn ExecutionPlan>,
     statistics: Arc<Statistics>,
@@ -46,6 +50,8 @@ pub(super) struct CodedRows {
     pub(super) found: Vec<u32>,
     /// The distinct combinations of attributes.
     pub(super) attributes: Vec<ArrayRef>,
+    /// For each row, the values that measures read, column by column.
+    pub(super) payload: Vec<MeasureValues>,
 }
 
 impl DimensionScan {
@@ -53,7 +59,7 @@ impl DimensionScan {
     /// plan is a projection of coded columns of one table with conditions on codes.
     pub(super) fn of(
         plan: &LogicalPlan,
-        keys: usize,
+        branch: &Branch,
         values: &Arc<dyn ExecutionPlan>,
     ) -> Option<DimensionScan> {
         let LogicalPlan::Projection(projection) = plan else {
@@ -69,7 +75,9 @@ impl DimensionScan {
             _ => None,
         });
         let mut columns = columns.collect::<Option<Vec<_>>>()?;
-        let attributes = columns.split_off(keys);
+        let keys = branch.columns.len();
+        let mut attributes = columns.split_off(keys);
+        let payload = attributes.split_off(attributes.len() - branch.payload);
         let segments = open.table.segments();
         let spaces = |column: &usize| {
             let column = *column;
@@ -88,7 +96,10 @@ impl DimensionScan {
             .all(|(column, field)| {
                 spaces(column).all(|space| space.is_some_and(|space| space.data_type() == field.data_type()))
             });
-        if !(whole && coded) {
+        let numbers = payload.iter().flat_map(spaces).all(|space| {
+            space.is_some_and(|space| space.integer_base().is_some() || space.floats().is_some())
+        });
+        if !(whole && coded && numbers) {
             return None;
         }
         let (selected, conditions) = PoolTable::selection(&open, &filters)?;
@@ -102,6 +113,7 @@ impl DimensionScan {
                 .join(", "),
             keys: columns,
             attributes,
+            payload,
             statistics: statistics.unwrap_or_else(|_| Arc::new(Statistics::new_unknown(&fields))),
             values: Arc::clone(values),
             open: selected,
@@ -142,6 +154,10 @@ impl DimensionScan {
             columns.push(KeyColumn::of(segment, column)?);
         }
         let mut combinations = Combinations::of(segment, &self.attributes)?;
+        let mut payload = Vec::with_capacity(self.payload.len());
+        for &column in &self.payload {
+            payload.push(PayloadColumn::of(segment, column)?);
+        }
         let (mut keys, mut found) = (Vec::new(), Vec::new());
         let (mut selection, mut codes) = (SelectionVector::default(), vec![0; BLOCK_ROWS]);
         let has_null = columns.iter().any(|column| column.has_null);
@@ -176,6 +192,9 @@ impl DimensionScan {
             }
             let start_of_found = found.len();
             combinations.read(place, rows, &mut codes, &mut found)?;
+            for column in &mut payload {
+                column.read(place, rows, &valid, &mut codes)?;
+            }
             if valid.contains(&false) {
                 // Rows whose key is NULL match nothing.
                 let mut kept = 0;
@@ -205,6 +224,7 @@ impl DimensionScan {
             keys,
             found,
             attributes: combinations.decode()?,
+            payload: payload.into_iter().map(|column| column.values).collect(),
         })
     }
 }
@@ -228,6 +248,50 @@ impl<'a> KeyColumn<'a> {
             base: base.unwrap_or_default(),
             has_null: space.is_some_and(|space| space.has_null()),
         })
+    }
+}
+
+/// A column of a segment that measures read.
+struct PayloadColumn<'a> {
+    reader: CodeReader<'a, u64>,
+    numbers: CodedValues,
+    has_null: bool,
+    values: MeasureValues,
+    block: MeasureValues,
+}
+
+impl<'a> PayloadColumn<'a> {
+    /// # Panics
+    /// If the column has no codes of integers or floats.
+    fn of(segment: &'a Segment, column: usize) -> Result<Self> {
+        let column = segment.column(column);
+        let space = column.code_space();
+        Ok(PayloadColumn {
+            reader: column.code_reader().map_err(external)?,
+            numbers: space.and_then(CodedValues::of).expect("codes of numbers"),
+            has_null: space.is_some_and(|space| space.has_null()),
+            values: MeasureValues::default(),
+            block: MeasureValues::default(),
+        })
+    }
+
+    /// Appends the values of rows; those for which `valid` is false are left out.
+    fn read(&mut self, place: (usize, usize), rows: &[u16], valid: &[bool], codes: &mut [u64]) -> Result<()> {
+        let codes = &mut codes[..rows.len()];
+        self.reader
+            .read_rows(place.0, place.1, rows, codes)
+            .map_err(external)?;
+        let mut kept = rows.len();
+        if valid.contains(&false) {
+            kept = 0;
+            for (at, _) in valid.iter().enumerate().filter(|(_, valid)| **valid) {
+                codes[kept] = codes[at];
+                kept += 1;
+            }
+        }
+        self.block.set(&codes[..kept], self.numbers, self.has_null);
+        self.values.append(&self.block);
+        Ok(())
     }
 }
 
@@ -362,6 +426,9 @@ impl DisplayAs for DimensionScan {
         )?;
         if !self.attributes.is_empty() {
             write!(f, ", attributes=[{}]", names(&self.attributes))?;
+        }
+        if !self.payload.is_empty() {
+            write!(f, ", values=[{}]", names(&self.payload))?;
         }
         if !self.filter.is_empty() {
             write!(f, ", filter=[{}]", self.filter)?;

@@ -7,6 +7,7 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use halocline_columns::CodeSpace;
+use halocline_joins::star::has_string_keys;
 
 use super::aggregates::{Aggregates, is_whole, widens};
 use super::branches::Branch;
@@ -26,7 +27,8 @@ pub(super) struct FactTable {
 }
 
 impl FactTable {
-    /// Returns the largest table of the pool among the parts; none if another part reads a larger one.
+    /// Returns the largest table of the pool among the parts; none if another part reads a larger one, or an
+    /// outer join does not keep all of its rows.
     pub(super) fn of(graph: &JoinGraph) -> Option<FactTable> {
         let tables = graph.parts.iter().enumerate().filter_map(|(part, plan)| {
             let (open, filters) = pool_table(plan)?;
@@ -34,7 +36,8 @@ impl FactTable {
         });
         let fact = tables.max_by_key(|fact| fact.open.live_rows())?;
         let smaller = |plan: &LogicalPlan| largest_in(plan).is_none_or(|rows| rows <= fact.open.live_rows());
-        graph.parts.iter().all(smaller).then_some(fact)
+        let is_kept = !graph.is_optional(fact.part);
+        (is_kept && graph.parts.iter().all(smaller)).then_some(fact)
     }
 
     /// Returns the column whose values an expression over the fact table has: a plain column, or one cast to
@@ -55,17 +58,25 @@ impl FactTable {
         }
     }
 
+    /// Returns true if a column has strings that can be keys: few of them, in dictionaries.
+    pub(super) fn has_string_keys(&self, column: usize) -> bool {
+        let mut segments = self.open.table.segments().iter();
+        self.open.table.schema().field(column).data_type().is_string()
+            && segments.all(|segment| has_string_keys(segment.column(column)))
+    }
+
     /// Reads a grouping expression over the fact table; none if rows cannot be grouped by it.
     pub(super) fn group(&self, expr: &Expr) -> Option<FactGroup> {
         let group = FactGroup::of(expr, &self.open)?;
         estimated_groups(&self.open, &group).map(|_| group)
     }
 
-    /// Returns true if the keys of all segments can be read as integers, and the measures as integers or
+    /// Returns true if keys that are no strings can be read as integers in all segments, and the measures as integers or
     /// floats.
     pub(super) fn is_readable(&self, branches: &[Branch], aggregates: &Aggregates) -> bool {
         let schema = self.open.table.schema();
-        let keys = branches.iter().flat_map(|branch| &branch.columns);
+        let keys = branches.iter().filter(|branch| !branch.has_string_keys);
+        let keys = keys.flat_map(|branch| &branch.columns);
         let whole = |column: &usize| is_whole(schema.field(*column).data_type());
         let coded = |column: usize, reads: fn(&CodeSpace) -> bool| {
             let mut segments = self.open.table.segments().iter();
@@ -75,7 +86,7 @@ impl FactTable {
         let numbers = |space: &CodeSpace| space.integer_base().is_some() || space.floats().is_some();
         keys.clone().all(whole)
             && keys.copied().all(|column| coded(column, integers))
-            && (aggregates.measured.iter()).all(|column| coded(*column, numbers))
+            && aggregates.of_fact().all(|column| coded(column, numbers))
     }
 }
 

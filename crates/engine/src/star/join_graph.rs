@@ -9,7 +9,7 @@ use datafusion::common::{Column, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, SubqueryAlias};
 
-/// A tree of inner, semi and anti joins, flattened.
+/// A tree of inner, semi, anti and outer joins, flattened.
 #[derive(Debug, Default)]
 pub(super) struct JoinGraph {
     /// The joined plans.
@@ -20,6 +20,8 @@ pub(super) struct JoinGraph {
     pub(super) filters: Vec<Expr>,
     /// The semi and anti joins.
     pub(super) exists: Vec<Exists>,
+    /// The outer joins.
+    pub(super) optional: Vec<Optional>,
     /// The columns of the whole as expressions over columns of the parts.
     outputs: HashMap<Column, Expr>,
 }
@@ -31,6 +33,15 @@ pub(super) struct Exists {
     /// True for an anti join: rows of the parts have no match.
     pub(super) is_anti: bool,
     /// Expressions over columns of the parts, and of the plan, that are equal.
+    pub(super) on: Vec<(Expr, Expr)>,
+}
+
+/// The other side of an outer join, which keeps all rows of this one.
+#[derive(Debug)]
+pub(super) struct Optional {
+    /// Its position among the parts.
+    pub(super) part: usize,
+    /// Expressions over columns of the parts, and of that part, that are equal.
     pub(super) on: Vec<(Expr, Expr)>,
 }
 
@@ -61,6 +72,8 @@ impl JoinGraph {
                 let (left, right) = (&join.left, &join.right);
                 match join.join_type {
                     JoinType::Inner => JoinGraph::inner(join),
+                    JoinType::Left => JoinGraph::outer(left, right, join, |(a, b)| (a, b)),
+                    JoinType::Right => JoinGraph::outer(right, left, join, |(a, b)| (b, a)),
                     JoinType::LeftSemi | JoinType::LeftAnti => {
                         JoinGraph::exists(left, right, join, |(a, b)| (a, b))
                     }
@@ -89,15 +102,11 @@ impl JoinGraph {
     }
 
     fn inner(join: &Join) -> Option<JoinGraph> {
-        let (mut left, right) = (JoinGraph::of(&join.left), JoinGraph::of(&join.right));
-        let known = |column: Column| left.parts.iter().any(|part| part.schema().has_column(&column));
-        if right
-            .parts
-            .iter()
-            .any(|part| part.schema().columns().into_iter().any(known))
-        {
+        let (mut left, mut right) = (JoinGraph::of(&join.left), JoinGraph::of(&join.right));
+        if left.has_columns_of(&right) {
             return None;
         }
+        (right.optional.iter_mut()).for_each(|optional| optional.part += left.parts.len());
         for (a, b) in &join.on {
             left.equal
                 .push((left.resolve(a.clone())?, right.resolve(b.clone())?));
@@ -106,12 +115,42 @@ impl JoinGraph {
         left.equal.extend(right.equal);
         left.filters.extend(right.filters);
         left.exists.extend(right.exists);
+        left.optional.extend(right.optional);
         left.outputs.extend(right.outputs);
         if let Some(filter) = &join.filter {
             let filter = left.resolve(filter.clone())?;
             left.filters.extend(split_conjunction_owned(filter));
         }
         Some(left)
+    }
+
+    /// Returns true if a column of another graph has the name of one of this.
+    fn has_columns_of(&self, other: &JoinGraph) -> bool {
+        let known = |column: Column| self.parts.iter().any(|part| part.schema().has_column(&column));
+        let mut parts = other.parts.iter();
+        parts.any(|part| part.schema().columns().into_iter().any(known))
+    }
+
+    fn outer(
+        kept: &LogicalPlan,
+        other: &LogicalPlan,
+        join: &Join,
+        sides: impl Fn((Expr, Expr)) -> (Expr, Expr),
+    ) -> Option<JoinGraph> {
+        let (mut graph, other) = (JoinGraph::of(kept), JoinGraph::part(other));
+        if join.filter.is_some() || join.on.is_empty() || graph.has_columns_of(&other) {
+            return None;
+        }
+        let on = join.on.iter().cloned().map(sides);
+        let on = on.map(|(of_kept, of_other)| Some((graph.resolve(of_kept)?, of_other)));
+        let on = on.collect::<Option<Vec<_>>>()?;
+        graph.optional.push(Optional {
+            part: graph.parts.len(),
+            on,
+        });
+        graph.parts.extend(other.parts);
+        graph.outputs.extend(other.outputs);
+        Some(graph)
     }
 
     fn exists(
@@ -145,6 +184,9 @@ impl JoinGraph {
             return None;
         }
         let graph = JoinGraph::of(&alias.input);
+        if !graph.optional.is_empty() {
+            return None;
+        }
         let name = |part: usize| format!("{}/{part}", alias.alias.table());
         let renamed = |expr: Expr| {
             let mut known = true;
@@ -198,6 +240,7 @@ impl JoinGraph {
                 .collect::<Option<_>>()?,
             exists: exists.collect::<Option<_>>()?,
             parts: parts.collect::<Option<_>>()?,
+            optional: Vec::new(),
             outputs,
         })
     }
@@ -241,6 +284,11 @@ impl JoinGraph {
             [part] => Some(*part),
             _ => None,
         }
+    }
+
+    /// Returns true if a part is the other side of an outer join.
+    pub(super) fn is_optional(&self, part: usize) -> bool {
+        self.optional.iter().any(|optional| optional.part == part)
     }
 
     /// Returns the part that has a column; none if several have one of that name.

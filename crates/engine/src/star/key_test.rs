@@ -8,6 +8,8 @@ use crate::catalog::OpenTable;
 pub(super) enum KeyTest {
     /// The dimension has one row with the key, whose attributes are looked up.
     Lookup,
+    /// The same, or the dimension has no row with the key: its columns are NULL.
+    Optional,
     /// The dimension has a row with the key.
     Exists,
     /// The dimension has no row with the key. All keys of the fact table are between these two, and none is

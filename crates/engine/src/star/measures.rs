@@ -1,29 +1,34 @@
-//! Measures: aggregated expressions over columns of the fact table, translated for the star join.
+//! Measures: aggregated expressions over columns of the fact table and of dimensions, translated for the star
+//! join.
 
 use arrow_schema::DataType;
-use datafusion::common::ScalarValue;
+use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::Expr;
-use halocline_joins::star::{Measure, Width};
+use halocline_joins::star::{Measure, MeasureSource, Width};
 
 use super::aggregates::is_countable;
 use super::bounds::{are_finite, integer_bounds};
+use super::branches::Branches;
 use super::typed_measure::TypedMeasure;
 use crate::catalog::OpenTable;
 use crate::semantics::arithmetic;
 
 /// A translator of expressions.
-pub(super) struct MeasureReader<'a> {
+pub(super) struct MeasureReader<'a, 'b> {
+    /// The fact table.
     pub(super) open: &'a OpenTable,
     /// Columns that they measure.
-    pub(super) measured: &'a mut Vec<usize>,
+    pub(super) measured: &'a mut Vec<MeasureSource>,
+    /// The dimensions, if expressions may read their columns.
+    pub(super) branches: Option<&'a mut Branches<'b>>,
 }
 
-impl MeasureReader<'_> {
-    /// Translates an expression over the fact table; none if the join does not support it.
+impl MeasureReader<'_, '_> {
+    /// Translates an expression; none if the join does not support it.
     pub(super) fn read(&mut self, expr: &Expr) -> Option<TypedMeasure> {
         match expr {
             Expr::Alias(alias) => self.read(&alias.expr),
-            Expr::Column(column) => self.column(&column.name),
+            Expr::Column(column) => self.column(column),
             Expr::Literal(value, _) => literal(value),
             Expr::Cast(cast) => self.read(&cast.expr)?.cast(cast.field.data_type()),
             other => {
@@ -40,23 +45,34 @@ impl MeasureReader<'_> {
         }
     }
 
-    fn column(&mut self, name: &str) -> Option<TypedMeasure> {
-        let schema = self.open.table.schema();
-        let column = schema.index_of(name).ok()?;
-        let data_type = schema.field(column).data_type().clone();
-        if matches!(data_type, DataType::Float64 | DataType::Float32) {
-            let is_finite = are_finite(self.open, column)?;
-            return Some(TypedMeasure {
-                is_finite,
-                ..TypedMeasure::float(Measure::FloatColumn(self.measured(column)), data_type)
-            });
-        }
-        if !is_countable(&data_type) {
+    fn column(&mut self, column: &Column) -> Option<TypedMeasure> {
+        let of_dimension = match &self.branches {
+            Some(branches) if !branches.is_of_fact(column)? => Some(branches.payload_table(column)?),
+            _ => None,
+        };
+        let open = of_dimension.as_deref().unwrap_or(self.open);
+        let schema = open.table.schema();
+        let number = schema.index_of(&column.name).ok()?;
+        let data_type = schema.field(number).data_type().clone();
+        let is_float = matches!(data_type, DataType::Float64 | DataType::Float32);
+        if !is_float && !is_countable(&data_type) {
             return None;
         }
-        let (low, high) = integer_bounds(self.open, column)?;
+        let (is_finite, (low, high)) = match is_float {
+            true => (are_finite(open, number)?, (0, 0)),
+            false => (false, integer_bounds(open, number)?),
+        };
+        let source = match &mut self.branches {
+            Some(branches) if of_dimension.is_some() => branches.payload(column)?,
+            _ => MeasureSource::Fact(number),
+        };
+        let position = self.measured(source);
+        if is_float {
+            let float = TypedMeasure::float(Measure::FloatColumn(position), data_type);
+            return Some(TypedMeasure { is_finite, ..float });
+        }
         TypedMeasure {
-            measure: Measure::Column(self.measured(column)),
+            measure: Measure::Column(position),
             data_type,
             cast_from: None,
             is_finite: false,
@@ -67,10 +83,10 @@ impl MeasureReader<'_> {
     }
 
     /// Returns the position of a column among those that are measured.
-    fn measured(&mut self, column: usize) -> usize {
-        let known = self.measured.iter().position(|other| *other == column);
+    fn measured(&mut self, source: MeasureSource) -> usize {
+        let known = self.measured.iter().position(|other| *other == source);
         known.unwrap_or_else(|| {
-            self.measured.push(column);
+            self.measured.push(source);
             self.measured.len() - 1
         })
     }

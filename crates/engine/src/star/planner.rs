@@ -58,12 +58,13 @@ impl ExtensionPlanner for StarPlanner {
             return Ok(None);
         };
         let branches = node.dimensions.iter().zip(&node.shape.branches).zip(dimensions);
-        let dimensions = branches.map(|((logical, branch), values)| {
-            match DimensionScan::of(logical, branch.columns.len(), values) {
-                Some(scan) => Arc::new(LeafExec(scan)) as Arc<dyn ExecutionPlan>,
-                None => Arc::clone(values),
-            }
-        });
+        let dimensions =
+            branches.map(
+                |((logical, branch), values)| match DimensionScan::of(logical, branch, values) {
+                    Some(scan) => Arc::new(LeafExec(scan)) as Arc<dyn ExecutionPlan>,
+                    None => Arc::clone(values),
+                },
+            );
         let exec = StarExec::new(node, dimensions.collect(), state)?;
         Ok(Some(Arc::new(exec)))
     }

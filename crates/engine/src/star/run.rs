@@ -74,7 +74,7 @@ impl StarExecution {
             drop(memory);
             return self.replaced().await;
         };
-        let added = decoded(&added, &shape, &numbers, self.exec.state.as_ref())?;
+        let added = decoded(&added, &shape, &probes, &numbers, self.exec.state.as_ref())?;
         let rows: usize = added.iter().map(|rows| rows.bytes()).sum();
         let listed: usize = domains.iter().map(GroupDomain::bytes).sum();
         if states.try_grow(rows + listed).is_err() {

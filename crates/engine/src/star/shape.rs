@@ -66,13 +66,17 @@ impl StarShape {
         for (expr, field) in aggregate.aggr_expr.iter().zip(fields) {
             let expr = graph.resolve(expr.clone().unalias())?;
             let of_fact = graph.parts_of(&expr)?.iter().all(|part| *part == fact.part);
-            if !of_fact || !aggregates.add(&expr, field.data_type(), &fact.open) {
+            let is_added = match of_fact {
+                true => aggregates.add(&expr, field.data_type(), &fact.open),
+                false => aggregates.add_of_dimensions(&expr, field.data_type(), &fact.open, &mut branches),
+            };
+            if !is_added {
                 return None;
             }
         }
         let (branches, filters) = branches.finish()?;
         let selected = &graph.parts[fact.part];
-        if branches.iter().any(|branch| branch.exceeds(selected, settings)) {
+        if Branch::exceed(&branches, selected, settings) {
             return None;
         }
         if !fact.is_readable(&branches, &aggregates) {
@@ -119,7 +123,7 @@ impl StarShape {
             .filter_map(|filter| filter.codes.conditions.first())
             .flatten();
         let grouped = self.fact_groups.iter().map(|group| group.column);
-        let columns = grouped.chain(self.aggregates.measured.iter().copied());
+        let columns = grouped.chain(self.aggregates.of_fact());
         columns.chain(of_filters.map(|(column, _)| *column)).collect()
     }
 

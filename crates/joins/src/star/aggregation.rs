@@ -1,12 +1,13 @@
 //! The path from the remaining rows of one segment to the records of their groups.
 
-use halocline_columns::{Column, FloatCodes, Segment};
+use halocline_columns::{CodeSpace, Column, FloatCodes, Segment};
 
 use super::aggregate_filter::FilterReader;
 use super::group_column::GroupReader;
 use super::group_table::{GroupNumbers, GroupTable};
-use super::measure_values::MeasureValues;
-use super::pipeline::integers;
+use super::measure::MeasureSource;
+use super::measure_values::{CodedValues, MeasureValues};
+use super::payload::Payload;
 use super::plan::JoinPlan;
 use super::program::Program;
 use super::rows::{BatchRows, ValueReader};
@@ -27,18 +28,26 @@ pub(super) struct Aggregation<'a> {
 }
 
 /// A column that measures refer to.
-struct MeasuredColumn<'a> {
+enum MeasuredColumn<'a> {
+    Fact(FactColumn<'a>),
+    /// The payload of the dimension of a probe, and the column in it.
+    Dimension(usize, &'a Payload, usize),
+}
+
+/// The results of the probes for the rows of a batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Probed<'p> {
+    /// The number of the group of each row by the probes alone; empty if that is 0 for all.
+    pub(super) groups: &'p [u32],
+    /// For each probe whose dimension has numbers, the number of the key of each row.
+    pub(super) numbers: &'p [Vec<u32>],
+}
+
+/// A column of the fact table that measures refer to.
+struct FactColumn<'a> {
     reader: ValueReader<'a>,
     values: CodedValues,
     has_null: bool,
-}
-
-/// The values of the codes of a column.
-#[derive(Clone, Copy)]
-enum CodedValues {
-    /// Integers: the number to add to a code.
-    Integers(i64),
-    Floats(FloatCodes),
 }
 
 impl<'a> Aggregation<'a> {
@@ -46,8 +55,13 @@ impl<'a> Aggregation<'a> {
     /// If a measured column [cannot be read](super::StarJoin::can_read).
     pub(super) fn of(plan: &'a JoinPlan<'_>, (number, segment): (usize, &'a Segment)) -> JoinResult<Self> {
         let mut measured = Vec::with_capacity(plan.join.measured.len());
-        for &column in &plan.join.measured {
-            measured.push(MeasuredColumn::of(segment.column(column))?);
+        for &source in &plan.join.measured {
+            measured.push(match source {
+                MeasureSource::Fact(column) => MeasuredColumn::Fact(FactColumn::of(segment.column(column))?),
+                MeasureSource::Dimension { probe, column } => {
+                    MeasuredColumn::Dimension(probe, plan.join.probes[probe].dimension.payload(), column)
+                }
+            });
         }
         let mut groups = Vec::with_capacity(plan.join.group_columns.len());
         for (group, stride) in plan.join.group_columns.iter().zip(&plan.strides) {
@@ -79,21 +93,27 @@ impl<'a> Aggregation<'a> {
         self.measured.is_empty() && self.groups.is_empty() && self.filters.is_empty()
     }
 
-    /// Adds rows to their groups. `probed` has the number of the group of each row by the probes alone; it is
-    /// empty if that is 0 for all.
+    /// Adds rows to their groups.
     pub(super) fn add(
         &mut self,
         (chunk, block): (usize, usize),
         rows: BatchRows<'_>,
-        probed: &[u32],
+        probed: Probed<'_>,
         table: &mut GroupTable<'_>,
     ) -> JoinResult<()> {
-        self.numbers.set(probed, rows.len());
+        self.numbers.set(probed.groups, rows.len());
         for group in &mut self.groups {
             group.add(chunk, block, rows, &mut self.numbers, &mut self.codes)?;
         }
         for (column, values) in self.measured.iter_mut().zip(&mut self.columns) {
-            column.read((chunk, block), rows, &mut self.codes, values)?;
+            match column {
+                MeasuredColumn::Fact(column) => {
+                    column.read((chunk, block), rows, &mut self.codes, values)?;
+                }
+                MeasuredColumn::Dimension(probe, payload, column) => {
+                    payload.gather(*column, &probed.numbers[*probe], values);
+                }
+            }
         }
         self.program
             .evaluate(&self.columns, rows.len(), &mut self.values)?;
@@ -121,11 +141,13 @@ pub(super) fn floats(column: &Column) -> Option<(FloatCodes, bool)> {
     Some((space.floats()?, space.has_null()))
 }
 
-impl<'a> MeasuredColumn<'a> {
+impl<'a> FactColumn<'a> {
     fn of(column: &'a Column) -> JoinResult<Self> {
-        let integers = integers(column).map(|(base, has_null)| (CodedValues::Integers(base), has_null));
-        let coded = || floats(column).map(|(floats, has_null)| (CodedValues::Floats(floats), has_null));
-        let (values, has_null) = integers.or_else(coded).expect("a measured column has numbers");
+        let space = column.code_space();
+        let values = space
+            .and_then(CodedValues::of)
+            .expect("a measured column has numbers");
+        let has_null = space.is_some_and(CodeSpace::has_null);
         Ok(Self {
             reader: ValueReader::of(column)?,
             values,
@@ -143,23 +165,13 @@ impl<'a> MeasuredColumn<'a> {
         match &mut self.reader {
             ValueReader::Narrow(reader) => {
                 let codes = rows.read(reader, chunk, block, &mut room.0)?;
-                let codes = codes.iter().map(|code| u64::from(*code));
-                self.values.set(codes, self.has_null, values);
+                values.set(codes, self.values, self.has_null);
             }
             ValueReader::Wide(reader) => {
                 let codes = rows.read(reader, chunk, block, &mut room.1)?;
-                self.values.set(codes.iter().copied(), self.has_null, values);
+                values.set(codes, self.values, self.has_null);
             }
         }
         Ok(())
-    }
-}
-
-impl CodedValues {
-    fn set(self, codes: impl Iterator<Item = u64> + Clone, has_null: bool, values: &mut MeasureValues) {
-        match self {
-            CodedValues::Integers(base) => values.set_codes(codes, base, has_null),
-            CodedValues::Floats(floats) => values.set_float_codes(codes, floats, has_null),
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! segment, column by column, but without zones and packed codes.
 
 use super::group_table::{GroupNumbers, GroupTable};
+use super::measure::MeasureSource;
 use super::measure_values::MeasureValues;
 use super::plan::JoinPlan;
 use super::run::StarStats;
@@ -12,9 +13,9 @@ use crate::JoinResult;
 pub struct DecodedRows {
     /// Number of rows.
     pub rows: usize,
-    /// The key columns of each probe.
+    /// The key columns of each probe; strings as [their keys](super::Dimension::key_of_string), or NULL.
     pub keys: Vec<Vec<MeasureValues>>,
-    /// The values of each column that measures refer to.
+    /// The values of each column that measures refer to; without meaning for those of dimensions.
     pub measured: Vec<MeasureValues>,
     /// The numbers of the values of each group column.
     pub groups: Vec<Vec<u64>>,
@@ -54,18 +55,25 @@ impl JoinPlan<'_> {
         stats.selected += rows.rows as u64;
         let mut left: Vec<usize> = (0..rows.rows).collect();
         let mut numbers = vec![0_u64; rows.rows];
+        let mut keys_of: Vec<Vec<u32>> = vec![Vec::new(); self.join.probes.len()];
         for (&number, passed) in self.order.iter().zip(&mut stats.passed) {
             let (dimension, stride) = (&self.join.probes[number].dimension, self.join.strides[number]);
-            let keys = &rows.keys[number];
+            let (keys, found) = (&rows.keys[number], &mut keys_of[number]);
+            found.resize(rows.rows, 0);
             left.retain(|&row| {
                 let mut digits = keys.iter().zip(&dimension.digits);
                 let key = digits.try_fold(0, |key: i64, (values, digit)| {
                     Some(key.wrapping_add(digit.of(values.get(row)?)?))
                 });
-                let group = key.and_then(|key| dimension.group(key));
-                numbers[row] += u64::from(group.unwrap_or(0) * stride);
-                group.is_some()
+                let number = dimension.number_of_row(key);
+                found[row] = number.unwrap_or(0);
+                number.is_some()
             });
+            let of_left = Vec::from_iter(left.iter().map(|row| found[*row]));
+            let mut groups = vec![0; left.len()];
+            dimension.add_groups(&of_left, stride, &mut groups);
+            let pairs = left.iter().zip(&groups);
+            pairs.for_each(|(row, group)| numbers[*row] += u64::from(*group));
             *passed += left.len() as u64;
         }
         for (stride, own) in self.strides.iter().zip(&rows.groups) {
@@ -77,7 +85,18 @@ impl JoinPlan<'_> {
             GroupNumbers::Narrow(of_rows) => of_rows.extend(left.iter().map(|row| numbers[*row] as u32)),
             GroupNumbers::Wide(of_rows) => of_rows.extend(left.iter().map(|row| numbers[*row])),
         }
-        let columns: Vec<MeasureValues> = rows.measured.iter().map(|column| column.of(&left)).collect();
+        let columns = self.join.measured.iter().zip(&rows.measured);
+        let columns = columns.map(|(source, column)| match source {
+            MeasureSource::Fact(_) => column.of(&left),
+            MeasureSource::Dimension { probe, column } => {
+                let numbers = Vec::from_iter(left.iter().map(|row| keys_of[*probe][*row]));
+                let mut values = MeasureValues::default();
+                let payload = self.join.probes[*probe].dimension.payload();
+                payload.gather(*column, &numbers, &mut values);
+                values
+            }
+        });
+        let columns: Vec<MeasureValues> = columns.collect();
         let mut values = Vec::new();
         self.program.evaluate(&columns, left.len(), &mut values)?;
         let arguments = self

@@ -109,12 +109,10 @@ impl DenseKeys {
         self.present.bytes() + rough + self.group_of.bytes()
     }
 
-    /// Returns the group of a key that is in the dimension.
-    pub(super) fn group(&self, key: i64) -> Option<u32> {
+    /// Returns the slot of a key that is in the dimension.
+    pub(super) fn slot(&self, key: i64) -> Option<u32> {
         let place = u32::try_from(i128::from(key) - i128::from(self.low)).ok()?;
-        let mut group = [0];
-        self.group_of.add(&[place], 1, &mut group);
-        (self.present.has(place) == 1).then_some(group[0])
+        (self.present.has(place) == 1).then_some(place)
     }
 }
 
@@ -157,7 +155,7 @@ impl GroupOf {
             GroupOf::Wide(group_of) => add(group_of, places, stride, groups),
             GroupOf::Hashed(group_of) => {
                 for (place, group) in places.iter().zip(groups) {
-                    *group += group_of.group(i64::from(*place)).unwrap_or(0) * stride;
+                    *group += group_of.number(i64::from(*place)).unwrap_or(0) * stride;
                 }
             }
         }

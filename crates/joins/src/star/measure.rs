@@ -26,6 +26,36 @@ impl Width {
     }
 }
 
+/// The source of the values of a column that measures refer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MeasureSource {
+    /// A column of the fact table.
+    Fact(usize),
+    /// A column of the payload of the dimension of a probe, both by position.
+    Dimension {
+        /// The position of the probe.
+        probe: usize,
+        /// The position among the columns that were [added](super::DimensionBuilder::extend) with the rows.
+        column: usize,
+    },
+}
+
+impl MeasureSource {
+    /// Returns the column of the fact table, if it is one.
+    pub fn fact(self) -> Option<usize> {
+        match self {
+            MeasureSource::Fact(column) => Some(column),
+            MeasureSource::Dimension { .. } => None,
+        }
+    }
+}
+
+impl From<usize> for MeasureSource {
+    fn from(column: usize) -> MeasureSource {
+        MeasureSource::Fact(column)
+    }
+}
+
 /// An expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Measure {

@@ -1,6 +1,23 @@
 //! The values of measures for a batch of rows.
 
-use halocline_columns::FloatCodes;
+use halocline_columns::{CodeSpace, FloatCodes};
+
+/// The values of the codes of a column.
+#[derive(Debug, Clone, Copy)]
+pub enum CodedValues {
+    /// Integers: the number to add to a code.
+    Integers(i64),
+    /// Floats.
+    Floats(FloatCodes),
+}
+
+impl CodedValues {
+    /// Returns the values of codes of integers or floats.
+    pub fn of(space: &CodeSpace) -> Option<CodedValues> {
+        let integers = space.integer_base().map(CodedValues::Integers);
+        integers.or_else(|| space.floats().map(CodedValues::Floats))
+    }
+}
 
 /// The values of a column or an expression for the selected rows: integers, or the bits of floats. If `valid`
 /// is not empty, it is false for NULL.
@@ -32,34 +49,45 @@ impl MeasureValues {
     }
 
     /// Returns the number of bytes of DRAM.
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.values) + size_of_val(&*self.valid)
+    pub fn bytes(&self) -> usize {
+        self.values.capacity() * size_of::<i64>() + self.valid.capacity()
     }
 
-    /// Replaces the values by those of codes, which are offset by `base`; code 0 is NULL if `has_null`.
-    pub(super) fn set_codes(&mut self, codes: impl Iterator<Item = u64> + Clone, base: i64, has_null: bool) {
+    /// Replaces the values by those of codes; code 0 is NULL if `has_null`.
+    pub fn set<C: Copy + Into<u64>>(&mut self, codes: &[C], of_codes: CodedValues, has_null: bool) {
+        let codes = codes.iter().map(|code| (*code).into());
         self.valid.clear();
         if has_null {
             self.valid.extend(codes.clone().map(|code| code != 0));
         }
         self.values.clear();
-        self.values
-            .extend(codes.map(|code| (code as i64).wrapping_add(base)));
+        match of_codes {
+            CodedValues::Integers(base) => {
+                let values = codes.map(|code: u64| (code as i64).wrapping_add(base));
+                self.values.extend(values);
+            }
+            CodedValues::Floats(floats) => floats.append_bits(codes, &mut self.values),
+        }
     }
 
-    /// Replaces the values by the floats of codes; code 0 is NULL if `has_null`.
-    pub(super) fn set_float_codes(
-        &mut self,
-        codes: impl Iterator<Item = u64> + Clone,
-        floats: FloatCodes,
-        has_null: bool,
-    ) {
-        self.valid.clear();
-        if has_null {
-            self.valid.extend(codes.clone().map(|code| code != 0));
+    /// Appends other values.
+    pub fn append(&mut self, other: &MeasureValues) {
+        if !(self.valid.is_empty() && other.valid.is_empty()) {
+            self.valid.resize(self.values.len(), true);
+            self.valid.extend_from_slice(&other.valid);
+            self.valid.resize(self.values.len() + other.values.len(), true);
         }
-        self.values.clear();
-        floats.append_bits(codes, &mut self.values);
+        self.values.extend_from_slice(&other.values);
+    }
+
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns true if there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
     }
 
     /// Returns the value of a row, unless it is NULL.
@@ -69,7 +97,10 @@ impl MeasureValues {
     }
 
     /// Returns the values of some rows.
-    pub(super) fn of(&self, rows: &[usize]) -> MeasureValues {
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn of(&self, rows: &[usize]) -> MeasureValues {
         let valid = rows.iter().filter_map(|row| self.valid.get(*row).copied());
         MeasureValues {
             values: rows.iter().map(|row| self.values[*row]).collect(),

@@ -32,12 +32,14 @@ mod merge;
 mod narrow;
 mod operation;
 mod order;
+mod payload;
 mod pipeline;
 mod plan;
 mod program;
 mod rows;
 mod run;
 mod sparse;
+mod strings;
 mod stripe;
 #[cfg(test)]
 mod tests;
@@ -45,6 +47,8 @@ mod tests;
 mod tests_floats;
 #[cfg(test)]
 mod tests_groups;
+#[cfg(test)]
+mod tests_payload;
 mod wide;
 
 pub use aggregate::{Aggregate, Function, MOST_GROUPS};
@@ -53,7 +57,8 @@ pub use decoded::DecodedRows;
 pub use dimension::{Dimension, DimensionBuilder};
 pub use group_column::{GroupCodes, GroupColumn};
 pub use groups::{GroupCursor, GroupStates, Groups};
-pub use measure::{Measure, Width};
-pub use measure_values::MeasureValues;
+pub use measure::{Measure, MeasureSource, Width};
+pub use measure_values::{CodedValues, MeasureValues};
 pub use order::ProbeCost;
 pub use run::{Probe, SegmentRows, StarJoin, StarStats};
+pub use strings::has_string_keys;

@@ -15,6 +15,7 @@ use super::dimension::{Dimension, KeyLookup};
 use super::pipeline::{READABLE, codes_within, integers};
 use super::run::Probe;
 use super::sparse::HashedKeys;
+use super::strings::ABSENT;
 use crate::JoinResult;
 
 /// Number of remaining rows of a block from which all of its rows are probed.
@@ -35,8 +36,6 @@ pub(super) struct NarrowProbe<'a> {
     base: i64,
     /// True if code 0 is NULL.
     has_null: bool,
-    /// Factor of the group of this dimension in the number of the combined group.
-    stride: u32,
 }
 
 /// The method of looking up keys.
@@ -47,6 +46,8 @@ enum KeyReader<'a> {
     DenseKeys(CodeFilter<'a>, &'a DenseKeys, Option<Box<CodeFilter<'a>>>),
     /// By hash.
     HashedKeys(CodeReader<'a, u32>, &'a HashedKeys),
+    /// Of strings, by a table of the numbers of codes.
+    Strings(CodeReader<'a, u32>, &'a [u32]),
 }
 
 impl<'a> NarrowProbe<'a> {
@@ -54,14 +55,26 @@ impl<'a> NarrowProbe<'a> {
     /// match.
     ///
     /// # Panics
-    /// If it is not a single integer column with codes of at most 32 bits.
+    /// If it is not a single column with codes of at most 32 bits, of integers or with a `translation`: the
+    /// numbers of the strings of codes.
     pub(super) fn of(
         probe: &'a Probe,
-        stride: u32,
+        translation: Option<&'a [u32]>,
         segment: &'a Segment,
         conditions: &mut Vec<(usize, CodePredicate)>,
     ) -> JoinResult<Option<Self>> {
         let column = segment.column(probe.columns[0]);
+        if let Some(numbers) = translation {
+            let is_possible = numbers.iter().any(|number| *number != ABSENT);
+            let keys = KeyReader::Strings(column.code_reader()?, numbers);
+            return Ok(is_possible.then_some(Self {
+                keys,
+                column,
+                dimension: &probe.dimension,
+                base: 0,
+                has_null: false,
+            }));
+        }
         let (base, has_null) = integers(column).expect(READABLE);
         let keys = match &probe.dimension.keys {
             KeyLookup::DenseKeys(dense) => {
@@ -69,7 +82,7 @@ impl<'a> NarrowProbe<'a> {
                 if bounds == CodePredicate::Nothing {
                     return Ok(None);
                 }
-                let is_whole = dense.present.is_full() && probe.dimension.groups() <= 1 && !has_null;
+                let is_whole = dense.present.is_full() && !probe.dimension.has_numbers() && !has_null;
                 if is_whole || wraps_into(dense, column, base) {
                     conditions.push((probe.columns[0], bounds));
                 }
@@ -93,7 +106,6 @@ impl<'a> NarrowProbe<'a> {
             dimension: &probe.dimension,
             base,
             has_null,
-            stride,
         }))
     }
 
@@ -106,7 +118,9 @@ impl<'a> NarrowProbe<'a> {
                 let first = i128::from(dense.low);
                 value(high) >= first && value(low) < first + i128::from(dense.present.places())
             }
-            KeyReader::Whole | KeyReader::HashedKeys(..) => self.dimension.rows() > 0,
+            KeyReader::Whole | KeyReader::HashedKeys(..) | KeyReader::Strings(..) => {
+                self.dimension.rows() > 0
+            }
         })
     }
 
@@ -135,7 +149,7 @@ impl<'a> NarrowProbe<'a> {
                 left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?
             }
             KeyReader::Whole => true,
-            KeyReader::HashedKeys(..) => false,
+            KeyReader::HashedKeys(..) | KeyReader::Strings(..) => false,
         })
     }
 
@@ -151,7 +165,7 @@ impl<'a> NarrowProbe<'a> {
     pub(super) fn reads(&mut self, chunk: usize, blocks: Range<usize>) -> JoinResult<()> {
         match &mut self.keys {
             KeyReader::DenseKeys(filter, ..) => Ok(filter.reads(chunk, blocks)?),
-            KeyReader::Whole | KeyReader::HashedKeys(..) => Ok(()),
+            KeyReader::Whole | KeyReader::HashedKeys(..) | KeyReader::Strings(..) => Ok(()),
         }
     }
 
@@ -166,7 +180,9 @@ impl<'a> NarrowProbe<'a> {
             KeyReader::Whole => Ok(()),
             KeyReader::DenseKeys(.., Some(rough)) if is_rough => Ok(rough.keep(chunk, block, mask)?),
             KeyReader::DenseKeys(filter, ..) => Ok(filter.keep(chunk, block, mask)?),
-            KeyReader::HashedKeys(..) => panic!("hashed keys are looked up one by one"),
+            KeyReader::HashedKeys(..) | KeyReader::Strings(..) => {
+                panic!("hashed keys and strings are looked up one by one")
+            }
         }
     }
 
@@ -189,38 +205,43 @@ impl<'a> NarrowProbe<'a> {
                 reader.read_rows(chunk, block, selection.rows(), codes)?;
                 selection.keep_if(|at| {
                     let value = i64::from(codes[at]).wrapping_add(self.base);
-                    (codes[at] != 0 || !self.has_null) && sparse.group(value).is_some()
+                    (codes[at] != 0 || !self.has_null) && sparse.number(value).is_some()
                 });
+            }
+            KeyReader::Strings(reader, numbers) => {
+                reader.read_rows(chunk, block, selection.rows(), codes)?;
+                selection.keep_if(|at| numbers[codes[at] as usize] != ABSENT);
             }
         }
         Ok(())
     }
 
-    /// Adds the contribution of this dimension to the group numbers of rows, relative to a block, that have
-    /// passed.
-    pub(super) fn add_groups(
+    /// Replaces `numbers` by those of the keys of rows, relative to a block, that have passed.
+    ///
+    /// # Panics
+    /// If the dimension [has no numbers](Dimension::has_numbers).
+    pub(super) fn numbers(
         &mut self,
-        chunk: usize,
-        block: usize,
+        (chunk, block): (usize, usize),
         rows: &[u16],
-        groups: &mut [u32],
-        room: &mut Vec<u32>,
+        numbers: &mut Vec<u32>,
     ) -> JoinResult<()> {
-        if self.dimension.groups() <= 1 {
-            return Ok(());
-        }
-        let codes = in_room(room, rows.len());
+        numbers.resize(rows.len(), 0);
         match &mut self.keys {
-            KeyReader::Whole => {}
-            KeyReader::DenseKeys(filter, dense, _) => {
-                filter.read_rows(chunk, block, rows, codes)?;
-                dense.group_of.add(codes, self.stride, groups);
-            }
+            KeyReader::Whole => panic!("keys are not looked up"),
+            // A code is changed to its slot as it is read.
+            KeyReader::DenseKeys(filter, ..) => filter.read_rows(chunk, block, rows, numbers)?,
             KeyReader::HashedKeys(reader, sparse) => {
-                reader.read_rows(chunk, block, rows, codes)?;
-                for (code, group) in codes.iter().zip(groups) {
+                reader.read_rows(chunk, block, rows, numbers)?;
+                for code in numbers {
                     let value = i64::from(*code).wrapping_add(self.base);
-                    *group += sparse.group(value).unwrap_or(0) * self.stride;
+                    *code = sparse.number(value).unwrap_or(0);
+                }
+            }
+            KeyReader::Strings(reader, of_codes) => {
+                reader.read_rows(chunk, block, rows, numbers)?;
+                for code in numbers {
+                    *code = of_codes[*code as usize];
                 }
             }
         }

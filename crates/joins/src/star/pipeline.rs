@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use halocline_columns::{BLOCK_ROWS, CodePredicate, Column, Segment, SelectionVector, rows_in};
 
-use super::aggregation::Aggregation;
+use super::aggregation::{Aggregation, Probed};
 use super::group_table::GroupTable;
 use super::narrow::NarrowProbe;
 use super::plan::JoinPlan;
@@ -44,7 +44,9 @@ pub(super) struct Pipeline<'a> {
     join: &'a StarJoin,
     segment: &'a Segment,
     conditions: Vec<(usize, CodePredicate)>,
+    /// The probes in the order of execution, and their positions in the join.
     probes: Vec<SegmentProbe<'a>>,
+    order: &'a [usize],
     stripe: Stripe,
     /// Remaining rows of stripes, and where they are.
     selection: SelectionVector,
@@ -53,6 +55,8 @@ pub(super) struct Pipeline<'a> {
     codes: Vec<u32>,
     /// The number of the group of each of these rows by the probes alone.
     groups: Vec<u32>,
+    /// For each probe of the join, the numbers of the keys of these rows, if its dimension has numbers.
+    numbers: Vec<Vec<u32>>,
     aggregation: Aggregation<'a>,
     /// Number of blocks of the chunk that each probe has read, in order, followed by that of the measures.
     blocks_read: Vec<u64>,
@@ -80,16 +84,19 @@ impl<'a> Pipeline<'a> {
         let mut probes = Vec::with_capacity(order.len());
         for &number in order {
             let probe = &join.probes[number];
+            let translation = plan.translations.get(number, of_segment);
             let narrow = match probe.columns.as_slice() {
-                [column] => segment.column(*column).code_bits()? <= u32::BITS,
+                [column] if !probe.dimension.is_optional() => {
+                    segment.column(*column).code_bits()? <= u32::BITS
+                }
                 _ => false,
             };
             if !narrow {
-                let wide = WideProbe::of(probe, join.strides[number], segment, &mut conditions)?;
+                let wide = WideProbe::of(probe, segment, &mut conditions)?;
                 probes.push(SegmentProbe::Wide(wide));
                 continue;
             }
-            match NarrowProbe::of(probe, join.strides[number], segment, &mut conditions)? {
+            match NarrowProbe::of(probe, translation, segment, &mut conditions)? {
                 Some(narrow) => probes.push(SegmentProbe::Narrow(Box::new(narrow))),
                 None => return Ok(None),
             }
@@ -105,6 +112,8 @@ impl<'a> Pipeline<'a> {
             few: PendingSelection::default(),
             codes: Vec::new(),
             groups: Vec::new(),
+            numbers: vec![Vec::new(); order.len()],
+            order,
             blocks_read: vec![0; order.len() + 1],
         }))
     }
@@ -184,7 +193,7 @@ impl<'a> Pipeline<'a> {
             .iter()
             .filter_map(|filter| filter.conditions.first());
         let filters = filters.flatten().map(|(column, _)| *column);
-        (self.join.measured.iter().copied())
+        (self.join.measured.iter().filter_map(|source| source.fact()))
             .chain(groups)
             .chain(filters)
             .for_each(|column| note(column, blocks));
@@ -236,7 +245,7 @@ impl<'a> Pipeline<'a> {
             if self.probes.is_empty() && (rows >= WHOLE || self.aggregation.only_counts()) {
                 self.blocks_read[0] += 1;
                 let rows = BatchRows::Block(&mask, rows);
-                self.aggregation.add((chunk, block + at), rows, &[], groups)?;
+                (self.aggregation).add((chunk, block + at), rows, Probed::default(), groups)?;
                 continue;
             }
             self.few.add(1, is_rough);
@@ -282,16 +291,24 @@ impl<'a> Pipeline<'a> {
         let rows = self.selection.rows();
         self.groups.clear();
         self.groups.resize(rows.len(), 0);
-        for probe in &mut self.probes {
-            match probe {
-                SegmentProbe::Narrow(probe) => {
-                    probe.add_groups(chunk, block, rows, &mut self.groups, &mut self.codes)?;
-                }
-                SegmentProbe::Wide(probe) => probe.add_groups(rows, &mut self.groups),
+        for (probe, &number) in self.probes.iter_mut().zip(self.order) {
+            let (dimension, stride) = (&self.join.probes[number].dimension, self.join.strides[number]);
+            if !dimension.has_numbers() {
+                continue;
             }
+            let numbers = &mut self.numbers[number];
+            match probe {
+                SegmentProbe::Narrow(probe) => probe.numbers((chunk, block), rows, numbers)?,
+                SegmentProbe::Wide(probe) => probe.numbers(rows, numbers),
+            }
+            dimension.add_groups(numbers, stride, &mut self.groups);
         }
         let rows = BatchRows::List(rows);
-        self.aggregation.add((chunk, block), rows, &self.groups, groups)
+        let probed = Probed {
+            groups: &self.groups,
+            numbers: &self.numbers,
+        };
+        self.aggregation.add((chunk, block), rows, probed, groups)
     }
 }
 

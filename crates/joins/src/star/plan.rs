@@ -5,9 +5,12 @@ use halocline_columns::{CodeSpace, Segment};
 use super::decoded::DecodedRows;
 use super::group_table::Grouping;
 use super::layout::StateLayout;
+use super::measure::MeasureSource;
+use super::measure_values::MeasureValues;
 use super::pipeline::integers;
 use super::program::Program;
 use super::run::{SegmentRows, StarJoin};
+use super::strings::Translations;
 use crate::JoinResult;
 
 /// A plan of one run.
@@ -22,6 +25,7 @@ pub(super) struct JoinPlan<'a> {
     pub(super) strides: Vec<u64>,
     /// The order of the probes.
     pub(super) order: Vec<usize>,
+    pub(super) translations: Translations,
 }
 
 impl<'a> JoinPlan<'a> {
@@ -38,7 +42,14 @@ impl<'a> JoinPlan<'a> {
         let columns: Vec<ValueBounds> = (0..join.measured.len())
             .map(|measured| {
                 let segments = segments.iter().map(|(segment, _)| *segment);
-                ValueBounds::of(join.measured[measured], segments, measured, decoded)
+                match join.measured[measured] {
+                    MeasureSource::Fact(column) => ValueBounds::of(column, segments, measured, decoded),
+                    MeasureSource::Dimension { probe, column } => {
+                        let mut bounds = ValueBounds::default();
+                        bounds.add_values(join.probes[probe].dimension.payload().column(column));
+                        bounds
+                    }
+                }
             })
             .collect();
         let bounds: Vec<(i64, i64)> = columns
@@ -69,9 +80,11 @@ impl<'a> JoinPlan<'a> {
             stride = stride.wrapping_mul(group.size.max(1));
             own
         });
+        let translations = Translations::of(join, segments)?;
         Ok(JoinPlan {
             strides: strides.collect(),
-            order: join.order(segments)?,
+            order: join.order(segments, &translations)?,
+            translations,
             space: join.groups,
             join,
             program,
@@ -112,12 +125,16 @@ impl ValueBounds {
             }
         }
         for values in decoded.iter().map(|rows| &rows.measured[measured]) {
-            all.nullable |= !values.valid.is_empty();
-            if let Some((low, high)) = values.values.iter().min().zip(values.values.iter().max()) {
-                all.add(*low, *high);
-            }
+            all.add_values(values);
         }
         all
+    }
+
+    fn add_values(&mut self, values: &MeasureValues) {
+        self.nullable |= !values.valid.is_empty();
+        if let Some((low, high)) = values.values.iter().min().zip(values.values.iter().max()) {
+            self.add(*low, *high);
+        }
     }
 
     fn add(&mut self, low: i64, high: i64) {

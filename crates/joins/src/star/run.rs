@@ -13,11 +13,13 @@ use super::dimension::Dimension;
 use super::group_column::GroupColumn;
 use super::group_table::{GroupTable, MemoryLimit};
 use super::groups::Groups;
+use super::measure::MeasureSource;
 use super::merge::Merge;
 use super::narrow::NarrowProbe;
 use super::order::ProbeCost;
 use super::pipeline::{Pipeline, integers};
 use super::plan::JoinPlan;
+use super::strings::{Translations, has_string_keys};
 use crate::{JoinError, JoinResult};
 
 /// A segment of the fact table, and the conditions on its rows.
@@ -41,9 +43,9 @@ pub struct Probe {
 pub struct StarJoin {
     pub(super) probes: Vec<Probe>,
     pub(super) strides: Vec<u32>,
-    /// Columns of the fact table, which [`Measure::Column`](super::Measure::Column) and
+    /// Columns of the fact table and of payloads, which [`Measure::Column`](super::Measure::Column) and
     /// [`Measure::FloatColumn`](super::Measure::FloatColumn) refer to by position.
-    pub(super) measured: Vec<usize>,
+    pub(super) measured: Vec<MeasureSource>,
     pub(super) aggregates: Vec<Aggregate>,
     pub(super) group_columns: Vec<GroupColumn>,
     pub(super) filters: Vec<AggregateFilter>,
@@ -92,7 +94,11 @@ impl StarJoin {
     ///
     /// # Panics
     /// If the number of columns of a probe differs from that of the keys of its dimension.
-    pub fn new(probes: Vec<Probe>, measured: Vec<usize>, aggregates: Vec<Aggregate>) -> JoinResult<StarJoin> {
+    pub fn new(
+        probes: Vec<Probe>,
+        measured: Vec<MeasureSource>,
+        aggregates: Vec<Aggregate>,
+    ) -> JoinResult<StarJoin> {
         let mut groups = 1_u128;
         let mut strides = Vec::with_capacity(probes.len());
         for probe in &probes {
@@ -150,14 +156,15 @@ impl StarJoin {
     }
 
     /// Returns the columns that measures refer to.
-    pub fn measured(&self) -> &[usize] {
+    pub fn measured(&self) -> &[MeasureSource] {
         &self.measured
     }
 
-    /// Returns true if all required columns of a segment can be read: keys must be integers, measured columns
+    /// Returns true if all required columns of a segment can be read: keys must be integers or strings as those of dimensions, measured columns
     /// integers or floats as the measures say, group columns and those of conditions must have codes.
     pub fn can_read(&self, segment: &Segment) -> bool {
-        let keys = self.probes.iter().flat_map(|probe| &probe.columns);
+        let of_integers = |probe: &&Probe| probe.dimension.strings().is_none();
+        let keys = (self.probes.iter().filter(of_integers)).flat_map(|probe| &probe.columns);
         let conditions = self.filters.iter().flat_map(|filter| &filter.conditions);
         let conditions = conditions.flatten().map(|(column, _)| *column);
         let mut coded = self
@@ -166,9 +173,18 @@ impl StarJoin {
             .map(|group| group.column)
             .chain(conditions);
         let mut measured = self.measured.iter().enumerate();
-        keys.copied()
-            .all(|column| integers(segment.column(column)).is_some())
-            && measured.all(|(position, column)| {
+        let strings = (self.probes.iter()).all(|probe| {
+            let has_dictionary = || has_string_keys(segment.column(probe.columns[0]));
+            probe.dimension.strings().is_none() || has_dictionary()
+        });
+        strings
+            && keys
+                .copied()
+                .all(|column| integers(segment.column(column)).is_some())
+            && measured.all(|(position, source)| {
+                let MeasureSource::Fact(column) = source else {
+                    return true;
+                };
                 let mut measures = self.aggregates.iter().map(|aggregate| &aggregate.measure);
                 match measures.any(|measure| measure.reads_floats(position)) {
                     true => floats(segment.column(*column)).is_some(),
@@ -300,17 +316,23 @@ impl StarJoin {
     /// Returns the order of the probes, by a sample of blocks of the largest segment. Bounds of the keys
     /// would not suffice: a date as a number leaves most numbers between the first day and the last one
     /// unused.
-    pub(super) fn order(&self, segments: &[SegmentRows<'_>]) -> JoinResult<Vec<usize>> {
-        let largest = segments.iter().max_by_key(|(segment, _)| segment.rows());
+    pub(super) fn order(
+        &self,
+        segments: &[SegmentRows<'_>],
+        translations: &Translations,
+    ) -> JoinResult<Vec<usize>> {
+        let all = segments.iter().enumerate();
+        let largest = all.max_by_key(|(_, (segment, _))| segment.rows());
         let mut costs = Vec::with_capacity(self.probes.len());
-        for probe in &self.probes {
-            let columns = largest.map_or_else(Vec::new, |(segment, _)| {
+        for (number, probe) in self.probes.iter().enumerate() {
+            let columns = largest.map_or_else(Vec::new, |(_, (segment, _))| {
                 let columns = probe.columns.iter().map(|column| segment.column(*column));
                 columns.collect::<Vec<_>>()
             });
             let mut cost = ProbeCost::of(&columns, &probe.dimension);
-            if let Some((segment, _)) = largest.filter(|_| self.probes.len() > 1) {
-                cost.share = sampled(probe, segment)?.or(cost.share);
+            if let Some((of_segment, (segment, _))) = largest.filter(|_| self.probes.len() > 1) {
+                let translation = translations.get(number, of_segment);
+                cost.share = sampled(probe, translation, segment)?.or(cost.share);
             }
             costs.push(cost);
         }
@@ -341,14 +363,15 @@ fn check_groups(groups: u128, most: u64) -> JoinResult<()> {
 
 /// Returns the share of the rows of a segment that pass a probe, in a sample; `None` for probes that are not
 /// sampled.
-fn sampled(probe: &Probe, segment: &Segment) -> JoinResult<Option<f64>> {
+fn sampled(probe: &Probe, translation: Option<&[u32]>, segment: &Segment) -> JoinResult<Option<f64>> {
     let [column] = probe.columns[..] else {
         return Ok(None);
     };
-    if segment.column(column).code_bits()? > u32::BITS || segment.rows() == 0 {
+    let is_narrow = segment.column(column).code_bits()? <= u32::BITS;
+    if !is_narrow || segment.rows() == 0 || probe.dimension.is_optional() {
         return Ok(None);
     }
-    match NarrowProbe::of(probe, 1, segment, &mut Vec::new())? {
+    match NarrowProbe::of(probe, translation, segment, &mut Vec::new())? {
         Some(mut narrow) => narrow.sample(segment).map(Some),
         None => Ok(Some(0.0)),
     }

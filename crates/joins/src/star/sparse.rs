@@ -1,11 +1,11 @@
-//! Keys and groups of a dimension in a hash table (linear probing).
+//! Keys of a dimension in a hash table (linear probing), with a number each: that of their group, or of their row.
 
 use crate::{JoinError, JoinResult};
 
-/// The group number of a free slot.
+/// The number of a free slot.
 const FREE: u32 = u32::MAX;
 
-/// A hash table of keys and groups; [`FREE`] marks free slots.
+/// A hash table of keys and numbers; [`FREE`] marks free slots.
 #[derive(Debug, Clone)]
 pub(super) struct HashedKeys {
     table: Vec<(i64, u32)>,
@@ -25,12 +25,12 @@ impl HashedKeys {
             table: vec![(0, FREE); size],
             shift: u64::BITS - size.trailing_zeros(),
         };
-        for (key, group) in rows {
+        for (key, number) in rows {
             match sparse.find(key) {
                 Ok(_) if exists => {}
                 Ok(_) => return Err(JoinError::DuplicateKey { key }),
                 Err(free) => {
-                    sparse.table[free] = (key, group);
+                    sparse.table[free] = (key, number);
                     different += 1;
                 }
             }
@@ -38,20 +38,20 @@ impl HashedKeys {
         Ok((sparse, different))
     }
 
-    /// Returns the group of a key, or the free slot for it.
+    /// Returns the number of a key, or the free slot for it.
     fn find(&self, key: i64) -> Result<u32, usize> {
         let mut at = ((key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
         loop {
             match self.table[at] {
                 (_, FREE) => return Err(at),
-                (other, group) if other == key => return Ok(group),
+                (other, number) if other == key => return Ok(number),
                 _ => at = (at + 1) % self.table.len(),
             }
         }
     }
 
-    /// Returns the group of a key that is in the table.
-    pub(super) fn group(&self, key: i64) -> Option<u32> {
+    /// Returns the number of a key that is in the table.
+    pub(super) fn number(&self, key: i64) -> Option<u32> {
         self.find(key).ok()
     }
 

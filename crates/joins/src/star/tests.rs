@@ -106,7 +106,7 @@ fn join_in(width: Width, first: &Arc<Dimension>, second: &Arc<Dimension>) -> Sta
     let functions = [Function::Sum, Function::Count, Function::Min, Function::Max];
     StarJoin::new(
         vec![probe(0, first), probe(1, second)],
-        vec![2, 3],
+        vec![MeasureSource::Fact(2), MeasureSource::Fact(3)],
         functions.map(|function| product_of(width, function)).to_vec(),
     )
     .expect("few groups")
@@ -324,7 +324,7 @@ proptest! {
                 Probe { columns: vec![0, 1], dimension: Arc::new(pairs) },
                 Probe { columns: vec![1], dimension: single },
             ],
-            vec![2, 3],
+            vec![MeasureSource::Fact(2), MeasureSource::Fact(3)],
             vec![product(Function::Sum)],
         )
         .expect("few groups");

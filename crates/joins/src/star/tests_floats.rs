@@ -187,7 +187,8 @@ fn check(rows: &[FloatRow], threads: usize) {
         codes: codes.collect(),
     };
     let added: Vec<DecodedRows> = added.chunks(50).map(|rows| decoded(rows, low)).collect();
-    let whole = StarJoin::new(vec![], COLUMNS.to_vec(), aggregates()).expect("one group");
+    let whole =
+        StarJoin::new(vec![], COLUMNS.map(MeasureSource::Fact).to_vec(), aggregates()).expect("one group");
     let grouped = whole.clone().group_by(vec![group]).expect("few groups");
     let run = |join: &StarJoin| {
         assert!(segments.iter().all(|(segment, _)| join.can_read(segment)));
@@ -274,7 +275,8 @@ fn nothing_but_null_and_nothing_at_all() {
         ],
         1,
     );
-    let whole = StarJoin::new(vec![], COLUMNS.to_vec(), aggregates()).expect("one group");
+    let whole =
+        StarJoin::new(vec![], COLUMNS.map(MeasureSource::Fact).to_vec(), aggregates()).expect("one group");
     let (groups, _) = whole.run(&[], &[], 2, &AtomicBool::new(false)).expect("no rows");
     assert_same(
         &answer(&groups, |_| 0, false),
@@ -291,7 +293,7 @@ fn measures_say_whether_a_column_has_floats() {
             measure,
             filter: None,
         };
-        StarJoin::new(vec![], vec![column], vec![sum]).expect("one group")
+        StarJoin::new(vec![], vec![MeasureSource::Fact(column)], vec![sum]).expect("one group")
     };
     let readable = |column, measure| join(column, measure).can_read(&table.segments()[0]);
     assert!(readable(1, Measure::FloatColumn(0)) && readable(3, Measure::Column(0)));

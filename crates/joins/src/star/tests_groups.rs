@@ -147,7 +147,7 @@ impl Fixture {
 
     fn join(&self) -> JoinResult<StarJoin> {
         let groups = self.domains.iter().map(|domain| domain.group.clone());
-        let join = StarJoin::new(vec![], vec![2, 3], aggregates())?;
+        let join = StarJoin::new(vec![], [2, 3].map(MeasureSource::Fact).to_vec(), aggregates())?;
         join.filter(vec![self.negative()]).group_by(groups.collect())
     }
 
@@ -322,7 +322,12 @@ fn memory_is_limited() {
 #[test]
 fn one_group_is_there_without_rows() {
     let (_directory, table) = table_of(&[(None, 1, Some(1), 1)]);
-    let join = StarJoin::new(vec![], vec![2, 3], aggregates()[..5].to_vec()).expect("one group");
+    let join = StarJoin::new(
+        vec![],
+        [2, 3].map(MeasureSource::Fact).to_vec(),
+        aggregates()[..5].to_vec(),
+    )
+    .expect("one group");
     let nothing = vec![(3, CodePredicate::Nothing)];
     let segments = [(&table.segments()[0], nothing)];
     let (groups, _) = join
@@ -362,7 +367,7 @@ fn sums_have_128_bits_where_they_must() {
         }],
     };
     let segments = [(&table.segments()[0], vec![])];
-    let whole = StarJoin::new(vec![], vec![1], vec![sum]).expect("one group");
+    let whole = StarJoin::new(vec![], vec![MeasureSource::Fact(1)], vec![sum]).expect("one group");
     let grouped = whole.clone().group_by(vec![group]).expect("two groups");
     let of = |join: &StarJoin| {
         let (groups, _) = join

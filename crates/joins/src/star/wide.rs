@@ -1,4 +1,5 @@
-//! Probes of a column with codes of more than 32 bits, or of several columns.
+//! Probes of a column with codes of more than 32 bits, or of several columns; and those of optional dimensions,
+//! which all rows pass.
 
 use halocline_columns::{CodePredicate, CodeReader, Column, Segment, SelectionVector};
 
@@ -13,10 +14,8 @@ use crate::JoinResult;
 pub(super) struct WideProbe<'a> {
     columns: Vec<WideColumn<'a>>,
     dimension: &'a Dimension,
-    /// Factor of the group of this dimension in the number of the combined group.
-    stride: u32,
-    /// The contributions of the groups of the selected rows, by position.
-    groups: Vec<u32>,
+    /// The numbers of the keys of the selected rows, by row.
+    numbers: Vec<u32>,
     codes: Vec<u64>,
     keys: Vec<Option<i64>>,
 }
@@ -35,7 +34,6 @@ impl<'a> WideProbe<'a> {
     /// Creates the probe for a segment, and adds the conditions that its bounds imply.
     pub(super) fn of(
         probe: &'a Probe,
-        stride: u32,
         segment: &'a Segment,
         conditions: &mut Vec<(usize, CodePredicate)>,
     ) -> JoinResult<Self> {
@@ -45,6 +43,7 @@ impl<'a> WideProbe<'a> {
             let (base, has_null) = integers(column).expect(READABLE);
             match codes_within(digit.low, digit.high, column, base) {
                 CodePredicate::Any => {}
+                _ if probe.dimension.is_optional() => {}
                 codes => conditions.push((number, codes)),
             }
             columns.push(WideColumn {
@@ -58,8 +57,7 @@ impl<'a> WideProbe<'a> {
         Ok(Self {
             columns,
             dimension: &probe.dimension,
-            stride,
-            groups: Vec::new(),
+            numbers: Vec::new(),
             codes: Vec::new(),
             keys: Vec::new(),
         })
@@ -67,6 +65,9 @@ impl<'a> WideProbe<'a> {
 
     /// Returns true if a row of a chunk can be in the dimension.
     pub(super) fn may_match(&self, chunk: usize) -> JoinResult<bool> {
+        if self.dimension.is_optional() {
+            return Ok(true);
+        }
         for column in &self.columns {
             let (low, high) = column.column.zone(chunk)?;
             let value = |code: u64| i128::from(code) + i128::from(column.base);
@@ -94,24 +95,23 @@ impl<'a> WideProbe<'a> {
                 *key = key.and_then(|key| Some(key.wrapping_add(column.digit(*code)?)));
             }
         }
-        let groups = in_room(
-            &mut self.groups,
+        let numbers = in_room(
+            &mut self.numbers,
             rows.last().map_or(0, |row| usize::from(*row) + 1),
         );
         for (row, key) in rows.iter().zip(&mut self.keys) {
-            let group = key.and_then(|key| self.dimension.group(key));
-            groups[usize::from(*row)] = group.unwrap_or(0) * self.stride;
-            *key = group.map(i64::from);
+            let number = self.dimension.number_of_row(*key);
+            numbers[usize::from(*row)] = number.unwrap_or(0);
+            *key = number.map(i64::from);
         }
         selection.keep_if(|at| self.keys[at].is_some());
         Ok(())
     }
 
-    /// Adds what the dimension's groups count for; the rows have passed.
-    pub(super) fn add_groups(&self, rows: &[u16], groups: &mut [u32]) {
-        for (row, group) in rows.iter().zip(groups) {
-            *group += self.groups[usize::from(*row)];
-        }
+    /// Replaces `numbers` by those of the keys of rows that have passed.
+    pub(super) fn numbers(&self, rows: &[u16], numbers: &mut Vec<u32>) {
+        numbers.clear();
+        numbers.extend(rows.iter().map(|row| self.numbers[usize::from(*row)]));
     }
 }
 

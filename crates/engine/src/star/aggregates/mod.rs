@@ -9,12 +9,13 @@ use datafusion::common::Column;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use halocline_joins::star::{Aggregate, AggregateFilter, Function, Measure, Width};
+use halocline_joins::star::{Aggregate, AggregateFilter, Function, Measure, MeasureSource, Width};
 
 pub(super) use output::AggregateOutput;
 pub(super) use types::{is_countable, is_whole, widens};
 
 use self::statistics::Statistic;
+use super::branches::Branches;
 use super::measures::MeasureReader;
 use super::typed_measure::TypedMeasure;
 use crate::catalog::OpenTable;
@@ -30,8 +31,8 @@ pub(super) struct FilterCondition {
 /// The aggregates of a query.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Aggregates {
-    /// Columns of the fact table that they read.
-    pub(super) measured: Vec<usize>,
+    /// Columns of the fact table and of dimensions that they read.
+    pub(super) measured: Vec<MeasureSource>,
     pub(super) aggregates: Vec<Aggregate>,
     /// The conditions on the rows of single aggregates.
     pub(super) filters: Vec<FilterCondition>,
@@ -46,6 +47,44 @@ impl Aggregates {
             self.outputs.push(output);
             true
         })
+    }
+
+    /// Adds an aggregate over columns of dimensions, and also of the fact table, with a result of type `to`.
+    /// Returns false if the join does not support it.
+    pub(super) fn add_of_dimensions(
+        &mut self,
+        expr: &Expr,
+        to: &DataType,
+        open: &OpenTable,
+        branches: &mut Branches<'_>,
+    ) -> bool {
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else {
+            return false;
+        };
+        let [argument] = params.args.as_slice() else {
+            return false;
+        };
+        let is_plain = !params.distinct
+            && params.order_by.is_empty()
+            && params.null_treatment.is_none()
+            && params.filter.is_none()
+            && Statistic::of(func.name()).is_none();
+        let mut measures = MeasureReader {
+            open,
+            measured: &mut self.measured,
+            branches: Some(branches),
+        };
+        let argument = measures.read(argument).filter(|_| is_plain);
+        let output = argument.and_then(|argument| self.of_measure(func.name(), argument, to, None));
+        output.is_some_and(|output| {
+            self.outputs.push(output);
+            true
+        })
+    }
+
+    /// Returns the columns of the fact table that are read.
+    pub(super) fn of_fact(&self) -> impl Iterator<Item = usize> {
+        self.measured.iter().filter_map(|source| source.fact())
     }
 
     fn read(&mut self, expr: &Expr, to: &DataType, open: &OpenTable) -> Option<AggregateOutput> {
@@ -92,18 +131,27 @@ impl Aggregates {
         let mut measures = MeasureReader {
             open,
             measured: &mut self.measured,
+            branches: None,
         };
         let argument = measures.read(argument)?;
         // Measures are evaluated for all rows, also for those whose overflow a FILTER excludes.
         if filter.is_some() && may_overflow(&argument.measure) {
             return None;
         }
+        self.of_measure(name, argument, to, filter)
+    }
+
+    /// Adds an aggregate of a measure.
+    fn of_measure(
+        &mut self,
+        name: &str,
+        argument: TypedMeasure,
+        to: &DataType,
+        filter: Option<usize>,
+    ) -> Option<AggregateOutput> {
         if name == "count" {
-            return Some(AggregateOutput::Count(self.aggregate(
-                Function::Count,
-                argument.measure,
-                filter,
-            )));
+            let count = self.aggregate(Function::Count, argument.measure, filter);
+            return Some(AggregateOutput::Count(count));
         }
         match argument.data_type.is_floating() {
             true => self.of_floats(name, argument, to, filter),

@@ -115,6 +115,7 @@ impl Aggregates {
         let mut measures = MeasureReader {
             open,
             measured: &mut self.measured,
+            branches: None,
         };
         let argument = measures.read(expr)?;
         let is_supported = argument.cast_from.is_some();
