@@ -36,13 +36,19 @@ pub(super) struct Branch {
     pub(super) on: String,
 }
 
+/// A dimension with values for measures may take one over this of the memory of queries.
+const PART: f64 = 4.0;
+
 impl Branch {
     /// Returns true if a semi or anti join with a dimension is expected to look at more keys than the fact
-    /// table has rows, so that a hash join had better build its table of the latter; or if a dimension has
-    /// more rows for measures than rows of the fact table pass the others.
+    /// table has rows, so that a hash join had better build its table of the latter; or if a dimension with
+    /// values for measures has more rows than rows of the fact table pass the others, or would take
+    /// [too much](PART) of the memory, in which a join that spills is faster.
     pub(super) fn exceed(branches: &[Branch], fact: &LogicalPlan, settings: &SessionSettings) -> bool {
         let estimator = Estimator { mode: settings.index };
         let of_fact = estimator.estimate(fact).rows;
+        let memory = settings.query_memory.as_ref();
+        let memory = memory.map_or(f64::INFINITY, |memory| memory.size() as f64);
         let rows: Vec<f64> = branches
             .iter()
             .map(|branch| estimator.estimate(&branch.plan).rows)
@@ -57,8 +63,12 @@ impl Branch {
             .iter()
             .zip(&rows)
             .any(|(branch, rows)| match branch.test {
-                KeyTest::Lookup => branch.payload > 0 && *rows > passed,
-                KeyTest::Optional => *rows > passed,
+                KeyTest::Lookup if branch.payload == 0 => false,
+                KeyTest::Lookup | KeyTest::Optional => {
+                    // Each value is there twice for a moment.
+                    let bytes = size_of::<i64>() * (branch.columns.len() + 2 * branch.payload);
+                    *rows > passed || rows * bytes as f64 > memory / PART
+                }
                 KeyTest::Exists | KeyTest::Absent(..) => *rows > of_fact,
             })
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use arrow_array::{ArrayRef, Int32Array, StringArray};
 use halocline_columns::{CodePredicate, Segment};
 use proptest::prelude::*;
 
-use super::tests::{Row, table_of};
+use super::tests::{Row, stored, table_of};
 use super::*;
 
 /// A row of a dimension: its group and its payload, an integer and a float.
@@ -170,6 +171,64 @@ proptest! {
         let join = join(vec![0], dimension);
         let expected = brute_force(&rows, &by_a, |row| row.0.map(|a| vec![a.into()]));
         prop_assert_eq!(answer(&join, &rows, added, &[0]), expected);
+    }
+
+    /// Strings of dictionaries, with strings that only one side has.
+    #[test]
+    fn strings_are_keys(rows in rows(), records in records(), has_null in any::<bool>(), repeats in any::<bool>()) {
+        let name = |number: i64| format!("{number:>0$}", (number.unsigned_abs() as usize % 5) * 3);
+        let key = |row: &Row| (!has_null || row.1 != 2).then(|| name(row.1));
+        let keys: StringArray = rows.iter().map(key).collect();
+        let x: Int32Array = rows.iter().map(|row| row.2).collect();
+        let columns: [(&str, ArrayRef); 2] = [("s", Arc::new(keys)), ("x", Arc::new(x))];
+        let (_directory, table) = stored(columns);
+        prop_assume!(table.segments().iter().all(|segment| has_string_keys(segment.column(0))));
+        let names: Vec<String> = (0..records.len()).map(|at| name(at as i64 - 3)).collect();
+        let bytes = || names.iter().map(|name| name.as_bytes());
+        let groups = Vec::from_iter(records.iter().map(|(group, ..)| *group));
+        let values = MeasureValues::of_floats(records.iter().map(|(_, _, float)| *float), vec![]);
+        let (builder, source, measure) = match repeats {
+            true => {
+                let mut builder = DimensionBuilder::of_strings().existence();
+                builder.extend_strings(bytes().chain(bytes()), &[], &[]);
+                (builder, MeasureSource::Fact(1), Measure::Column(0))
+            }
+            false => {
+                let mut builder = DimensionBuilder::of_strings().payload(1);
+                builder.extend_strings(bytes(), &groups, &[values]);
+                (builder, MeasureSource::Dimension { probe: 0, column: 0 }, Measure::FloatColumn(0))
+            }
+        };
+        let dimension = builder.finish().expect("keys repeat only where they may");
+        prop_assert_eq!(dimension.key_of_string(names[0].as_bytes()), Some(0));
+        prop_assert_eq!(dimension.key_of_string(b"none"), None);
+        let probe = Probe { columns: vec![0], dimension: Arc::new(dimension) };
+        let sum = Aggregate { function: Function::Sum, measure, filter: None };
+        let join = StarJoin::new(vec![probe], vec![source], vec![sum]).expect("few groups");
+        let segments: Vec<(&Segment, Vec<(usize, CodePredicate)>)> =
+            table.segments().iter().map(|segment| (segment, vec![])).collect();
+        prop_assert!(segments.iter().all(|(segment, _)| join.can_read(segment)));
+        let (groups, _) = join.run(&segments, &[], 2, &AtomicBool::new(false)).expect("joined");
+        let groups = groups.all();
+        let found = (0..groups.numbers().len()).map(|at| {
+            let sum = match repeats {
+                true => groups.value(at, 0).map_or(0.0, |sum| sum as f64),
+                false => groups.float(at, 0).unwrap_or(0.0),
+            };
+            (groups.numbers()[at] as u32, (groups.rows(at), sum))
+        });
+        let mut expected: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
+        for row in &rows {
+            let record = key(row).and_then(|key| names.iter().position(|name| *name == key));
+            let Some(record) = record else { continue };
+            let (group, value) = match repeats {
+                true => (0, row.2.map_or(0.0, f64::from)),
+                false => (records[record].0, records[record].2),
+            };
+            let state = expected.entry(group).or_default();
+            *state = (state.0 + 1, state.1 + value);
+        }
+        prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
     }
 
     /// Rows whose key no row of the dimension has, or is NULL, count with NULLs.
