@@ -19,7 +19,7 @@ use futures::TryStreamExt;
 use halocline_joins::JoinError;
 use halocline_joins::star::{Dimension, DimensionBuilder, MOST_GROUPS, MeasureValues};
 
-use super::branches::Branch;
+use super::branch::Branch;
 use super::delta_rows::{integers, strings, values};
 use super::dimension_scan::{CodedRows, DimensionScan};
 use super::key_test::KeyTest;
@@ -55,7 +55,7 @@ pub(super) async fn read(
         let read = SpawnedTask::spawn_blocking(move || {
             let mut fits = true;
             scan.for_each(&heard, |coded| {
-                fits = fits && rows.add_coded(&coded)?;
+                fits = fits && rows.add_coded(coded)?;
                 Ok(())
             })?;
             if fits { rows.finish() } else { Ok(None) }
@@ -150,19 +150,19 @@ impl DimensionRows {
             let keys = strings(&keys[0])?;
             let keys = keys.as_string_view();
             let keys = rows.iter().map(|row| keys.value(*row).as_bytes());
-            self.builder.extend_strings(keys, &groups, &payload);
+            self.builder.extend_strings(keys, &groups, payload);
             return self.check();
         }
         let keys = keys.iter().map(integers).collect::<Result<Vec<_>>>()?;
         let keys: Vec<&Int64Array> = keys.iter().map(|keys| keys.as_primitive::<Int64Type>()).collect();
         let of_row = |row: &usize| keys.iter().map(|keys| keys.value(*row)).collect::<Vec<i64>>();
         let keys = Vec::from_iter(rows.iter().flat_map(of_row));
-        self.builder.extend(&keys, &groups, &payload);
+        self.builder.extend(keys, &groups, payload);
         self.check()
     }
 
     /// Adds the coded rows of a segment. Returns false if they cannot be those of a dimension.
-    fn add_coded(&mut self, coded: &CodedRows) -> Result<bool> {
+    fn add_coded(&mut self, coded: CodedRows) -> Result<bool> {
         self.numbers.clear();
         if let Some(groups) = &mut self.groups {
             groups.intern(&coded.attributes, &mut self.numbers)?;
@@ -173,7 +173,7 @@ impl DimensionRows {
                 .map_or(0, |number| *number as u32)
         };
         let groups: Vec<u32> = coded.found.iter().map(number).collect();
-        self.builder.extend(&coded.keys, &groups, &coded.payload);
+        self.builder.extend(coded.keys, &groups, coded.payload);
         self.check()
     }
 

@@ -1,7 +1,6 @@
 //! A scan that reads a dimension in the pool as codes: keys and the columns that measures read go directly into
 //! the join, and attributes are decoded only once per group.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +16,11 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use halocline_columns::{BLOCK_ROWS, BlockMask, CodePredicate, CodeReader, Segment, SelectionVector};
 use halocline_joins::star::{CodedValues, MeasureValues};
 
-use super::branches::Branch;
+use super::branch::Branch;
+use super::combinations::Combinations;
 use super::fact::pool_table;
 use crate::catalog::OpenTable;
 use crate::plan::{LeafPlan, PoolTable, external};
-
-/// Most combinations of codes that are numbered by an array.
-const DENSE: u64 = 1 << 20;
 
 /// A scan of keys and attributes of a table as codes.
 #[derive(Debug, Clone)]
@@ -159,6 +156,12 @@ impl DimensionScan {
             payload.push(PayloadColumn::of(segment, column)?);
         }
         let (mut keys, mut found) = (Vec::new(), Vec::new());
+        if conditions.is_empty() {
+            keys.reserve(segment.rows() * self.keys.len());
+            payload
+                .iter_mut()
+                .for_each(|column| column.values.reserve(segment.rows()));
+        }
         let (mut selection, mut codes) = (SelectionVector::default(), vec![0; BLOCK_ROWS]);
         let has_null = columns.iter().any(|column| column.has_null);
         let mut block = |first: usize, mask: &BlockMask| -> Result<()> {
@@ -201,7 +204,7 @@ impl DimensionScan {
                 for (at, _) in valid.iter().enumerate().filter(|(_, valid)| **valid) {
                     let each = self.keys.len();
                     keys.copy_within(start + at * each..start + (at + 1) * each, start + kept * each);
-                    if !combinations.columns.is_empty() {
+                    if !self.attributes.is_empty() {
                         found[start_of_found + kept] = found[start_of_found + at];
                     }
                     kept += 1;
@@ -292,122 +295,6 @@ impl<'a> PayloadColumn<'a> {
         self.block.set(&codes[..kept], self.numbers, self.has_null);
         self.values.append(&self.block);
         Ok(())
-    }
-}
-
-/// The distinct combinations of attributes in a segment.
-struct Combinations<'a> {
-    segment: &'a Segment,
-    columns: &'a [usize],
-    readers: Vec<CodeReader<'a, u64>>,
-    numbers: CombinationNumbers,
-    /// The codes of the combinations in the order of their numbers, one code per column each.
-    found: Vec<u64>,
-}
-
-/// The numbers of combinations of codes, plus one; 0 for a combination without a number.
-enum CombinationNumbers {
-    /// Numbered by an array, indexed by the rank of a combination among all possible ones. Holds the number
-    /// of codes per column.
-    Dense(Vec<u64>, Vec<u32>),
-    /// Numbered by a hash map with the same rank as key.
-    Sparse(Vec<u64>, HashMap<u64, u32>),
-    /// Numbered by a hash map with the codes as key, if 64 bits cannot rank the combinations: a column with
-    /// codes up to 2^64 - 1, or several with many.
-    Wide(HashMap<Box<[u64]>, u32>),
-}
-
-impl CombinationNumbers {
-    /// Returns an empty numbering for columns with these largest codes.
-    fn of(max_codes: &[u64]) -> Self {
-        let sizes = max_codes.iter().map(|max| max.checked_add(1));
-        let Some(sizes) = sizes.collect::<Option<Vec<u64>>>() else {
-            return CombinationNumbers::Wide(HashMap::new());
-        };
-        match sizes.iter().try_fold(1_u64, |all, size| all.checked_mul(*size)) {
-            Some(all) if all <= DENSE => CombinationNumbers::Dense(sizes, vec![0; all as usize]),
-            Some(_) => CombinationNumbers::Sparse(sizes, HashMap::new()),
-            None => CombinationNumbers::Wide(HashMap::new()),
-        }
-    }
-
-    /// Returns the entry of a combination: its number plus one, or 0 if it has none yet.
-    fn entry(&mut self, codes: &[u64]) -> &mut u32 {
-        let rank = |sizes: &[u64]| {
-            let digits = sizes.iter().zip(codes);
-            digits.fold(0, |rank, (size, code)| rank * size + code)
-        };
-        match self {
-            CombinationNumbers::Dense(sizes, numbers) => &mut numbers[rank(sizes) as usize],
-            CombinationNumbers::Sparse(sizes, numbers) => numbers.entry(rank(sizes)).or_insert(0),
-            CombinationNumbers::Wide(numbers) => {
-                if !numbers.contains_key(codes) {
-                    numbers.insert(codes.into(), 0);
-                }
-                numbers.get_mut(codes).expect("it was put there")
-            }
-        }
-    }
-}
-
-impl<'a> Combinations<'a> {
-    fn of(segment: &'a Segment, columns: &'a [usize]) -> Result<Self> {
-        let (mut readers, mut max_codes) = (Vec::new(), Vec::new());
-        for &column in columns {
-            let column = segment.column(column);
-            max_codes.push(column.code_space().map_or(0, |space| space.max_code()));
-            readers.push(column.code_reader().map_err(external)?);
-        }
-        Ok(Combinations {
-            segment,
-            columns,
-            readers,
-            numbers: CombinationNumbers::of(&max_codes),
-            found: Vec::new(),
-        })
-    }
-
-    /// Appends the number of the combination of each row.
-    fn read(
-        &mut self,
-        (chunk, block): (usize, usize),
-        rows: &[u16],
-        codes: &mut [u64],
-        numbers: &mut Vec<u32>,
-    ) -> Result<()> {
-        if self.columns.is_empty() {
-            return Ok(());
-        }
-        let codes = &mut codes[..rows.len()];
-        let each = self.columns.len();
-        let mut combinations = vec![0; rows.len() * each];
-        for (at, reader) in self.readers.iter_mut().enumerate() {
-            reader.read_rows(chunk, block, rows, codes).map_err(external)?;
-            let of_column = combinations[at..].iter_mut().step_by(each);
-            of_column.zip(&*codes).for_each(|(place, code)| *place = *code);
-        }
-        for combination in combinations.chunks_exact(each) {
-            let number = self.numbers.entry(combination);
-            if *number == 0 {
-                self.found.extend_from_slice(combination);
-                *number = (self.found.len() / each) as u32;
-            }
-            numbers.push(*number - 1);
-        }
-        Ok(())
-    }
-
-    /// Returns the values of the combinations that were found.
-    fn decode(self) -> Result<Vec<ArrayRef>> {
-        let mut arrays = Vec::with_capacity(self.columns.len());
-        for (at, column) in self.columns.iter().enumerate() {
-            let codes = self.found[at.min(self.found.len())..].iter();
-            let codes: Vec<u64> = codes.step_by(self.columns.len()).copied().collect();
-            if let Some(space) = self.segment.column(*column).code_space() {
-                arrays.push(space.decode(&codes).map_err(external)?);
-            }
-        }
-        Ok(arrays)
     }
 }
 

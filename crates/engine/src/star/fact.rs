@@ -10,7 +10,7 @@ use halocline_columns::CodeSpace;
 use halocline_joins::star::has_string_keys;
 
 use super::aggregates::{Aggregates, is_whole, widens};
-use super::branches::Branch;
+use super::branch::Branch;
 use super::fact_group::FactGroup;
 use super::group_domain::estimated_groups;
 use super::join_graph::JoinGraph;

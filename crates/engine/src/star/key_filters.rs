@@ -96,8 +96,8 @@ fn existing(values: &[ArrayRef]) -> Option<Dimension> {
         let values = integers(values).ok()?;
         let values = values.as_primitive::<Int64Type>();
         match values.null_count() {
-            0 => builder.extend(values.values(), &[], &[]),
-            _ => builder.extend(&values.iter().flatten().collect::<Vec<i64>>(), &[], &[]),
+            0 => builder.extend(values.values().to_vec(), &[], vec![]),
+            _ => builder.extend(values.iter().flatten().collect(), &[], vec![]),
         }
     }
     builder.finish().ok()

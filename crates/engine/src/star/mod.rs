@@ -16,7 +16,9 @@
 
 mod aggregates;
 mod bounds;
+mod branch;
 mod branches;
+mod combinations;
 mod delta_rows;
 mod dimension;
 mod dimension_scan;

@@ -7,7 +7,8 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use halocline_columns::CodePredicate;
 
 use super::aggregates::Aggregates;
-use super::branches::{Branch, Branches, GroupSource};
+use super::branch::Branch;
+use super::branches::{Branches, GroupSource};
 use super::fact::FactTable;
 use super::fact_group::FactGroup;
 use super::group_domain::estimated_groups;

@@ -70,6 +70,11 @@ impl MeasureValues {
         }
     }
 
+    /// Reserves room for more values.
+    pub fn reserve(&mut self, more: usize) {
+        self.values.reserve(more);
+    }
+
     /// Appends other values.
     pub fn append(&mut self, other: &MeasureValues) {
         if !(self.valid.is_empty() && other.valid.is_empty()) {

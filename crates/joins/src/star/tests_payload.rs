@@ -37,7 +37,7 @@ fn built(builder: DimensionBuilder, rows: &BTreeMap<Vec<i64>, Record>) -> Dimens
             if has_null { valid.collect() } else { vec![] },
         );
         let floats = MeasureValues::of_floats(rows.iter().map(|(_, (_, _, float))| *float), vec![]);
-        builder.extend(&keys, &groups, &[integers, floats]);
+        builder.extend(keys, &groups, vec![integers, floats]);
     }
     builder.finish().expect("unique keys")
 }
@@ -190,12 +190,12 @@ proptest! {
         let (builder, source, measure) = match repeats {
             true => {
                 let mut builder = DimensionBuilder::of_strings().existence();
-                builder.extend_strings(bytes().chain(bytes()), &[], &[]);
+                builder.extend_strings(bytes().chain(bytes()), &[], vec![]);
                 (builder, MeasureSource::Fact(1), Measure::Column(0))
             }
             false => {
                 let mut builder = DimensionBuilder::of_strings().payload(1);
-                builder.extend_strings(bytes(), &groups, &[values]);
+                builder.extend_strings(bytes(), &groups, vec![values]);
                 (builder, MeasureSource::Dimension { probe: 0, column: 0 }, Measure::FloatColumn(0))
             }
         };
