@@ -355,9 +355,8 @@ impl<'a> Branches<'a> {
         for (column, key) in &keys {
             let data_type = key.get_type(plan.schema()).ok()?;
             has_string_keys = keys.len() == 1 && data_type.is_string();
-            if !is_whole(&data_type) && !(has_string_keys && self.fact.has_string_keys(*column)) {
-                return None;
-            }
+            let is_key = is_whole(&data_type) || has_string_keys && self.fact.has_string_keys(*column);
+            is_key.then_some(())?;
             on.push(format!("{} = {key}", schema.field(*column).name()));
         }
         let columns = keys.iter().map(|(column, _)| *column).collect();

@@ -12,8 +12,13 @@ use super::support::{new_pool, run, some};
 /// Queries tried per run.
 const QUERIES: usize = 60;
 
-/// The tables that random queries join, with their conditions, attributes, filters and aggregates.
-const DIMENSIONS: [(&str, &[&str], &[&str], &[&str]); 15] = [
+/// A join with a table, and the attributes, filters and aggregates of the table.
+type DimensionTexts = (&'static str, Texts, Texts, Texts);
+
+type Texts = &'static [&'static str];
+
+/// The tables that random queries join.
+const DIMENSIONS: [DimensionTexts; 15] = [
     (
         "JOIN near n ON f.a = n.k",
         &["n.name", "n.kind", "n.k", "n.kind + 1", "f.a"],
