@@ -24,8 +24,8 @@ pub(super) struct Branch {
     pub(super) on: String,
 }
 
-/// Most rows of a dimension with values for measures: one thread builds a dimension, and all threads the table
-/// of a hash join.
+/// Most rows of a dimension with values for measures: one thread builds a dimension, and all threads the
+/// table of a hash join.
 const MOST_VALUES: f64 = 16_777_216.0;
 
 /// A dimension with values for measures may take one over this of the memory of queries.

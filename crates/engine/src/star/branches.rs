@@ -218,8 +218,8 @@ impl<'a> Branches<'a> {
         })
     }
 
-    /// Returns the dimensions, those of outer joins and then of existence tests at the end, and the conditions on
-    /// the fact table.
+    /// Returns the dimensions, those of outer joins and then of existence tests at the end, and the
+    /// conditions on the fact table.
     pub(super) fn finish(mut self) -> Option<(Vec<Branch>, Vec<Expr>)> {
         let mut existence = Vec::new();
         for exists in &self.graph.exists {

@@ -1,4 +1,5 @@
-//! The combinations of attributes of a dimension as codes: each that occurs has a number, and is decoded once.
+//! The combinations of attributes of a dimension as codes: each that occurs has a number, and is decoded
+//! once.
 
 use std::collections::HashMap;
 

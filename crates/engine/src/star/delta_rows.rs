@@ -29,8 +29,8 @@ pub(super) fn added_rows(added: &DeltaRows) -> Result<Vec<RecordBatch>> {
     Ok(all)
 }
 
-/// Returns rows with the columns that `shape` needs. `probes` are those of its branches; `groups` has the numbers of the values of each group
-/// column, batch by batch.
+/// Returns rows with the columns that `shape` needs. `probes` are those of its branches; `groups` has the
+/// numbers of the values of each group column, batch by batch.
 ///
 /// # Errors
 /// A condition on the rows of an aggregate cannot be evaluated.

@@ -1,5 +1,5 @@
-//! A scan that reads a dimension in the pool as codes: keys and the columns that measures read go directly into
-//! the join, and attributes are decoded only once per group.
+//! A scan that reads a dimension in the pool as codes: keys and the columns that measures read go directly
+//! into the join, and attributes are decoded only once per group.
 
 use std::fmt;
 use std::sync::Arc;

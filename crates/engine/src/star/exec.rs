@@ -23,6 +23,7 @@ use halocline_joins::star::ProbeCost;
 use tokio::sync::OnceCell;
 
 use super::key_filters::KeyFilters;
+use super::key_test::KeyTest;
 use super::node::StarNode;
 use super::result::StarResult;
 use super::run::StarExecution;
@@ -231,7 +232,14 @@ impl ProbeEstimates {
                     .map(|column| segment.column(*column))
                     .collect()
             });
-            ProbeCost::estimated(&columns.unwrap_or_default(), rows)
+            let cost = ProbeCost::estimated(&columns.unwrap_or_default(), rows);
+            match branch.test {
+                KeyTest::Optional => ProbeCost {
+                    share: Some(1.0),
+                    ..cost
+                },
+                _ => cost,
+            }
         });
         let costs: Vec<ProbeCost> = costs.collect();
         let order = ProbeCost::order(&costs);

@@ -71,8 +71,8 @@ impl FactTable {
         estimated_groups(&self.open, &group).map(|_| group)
     }
 
-    /// Returns true if keys that are no strings can be read as integers in all segments, and the measures as integers or
-    /// floats.
+    /// Returns true if keys that are no strings can be read as integers in all segments, and the measures as
+    /// integers or floats.
     pub(super) fn is_readable(&self, branches: &[Branch], aggregates: &Aggregates) -> bool {
         let schema = self.open.table.schema();
         let keys = branches.iter().filter(|branch| !branch.has_string_keys);

@@ -172,6 +172,12 @@ async fn columns_of_dimensions_are_measured() {
         plan.contains("DimensionScan: table=near, key=[k], attributes=[name], values=[half]"),
         "{plan}"
     );
+    let text = "EXPLAIN SELECT sum(y), sum(half) FROM fact LEFT JOIN near ON a = k";
+    let plan = query(&db, text).await.join("\n");
+    assert!(
+        plan.contains("a = near.k or none (keeps about 100.000%)"),
+        "{plan}"
+    );
     // Fewer rows are left than a dimension would have values.
     run(&db, "CREATE TABLE prices AS SELECT v AS k, CAST(v AS DOUBLE) AS price FROM generate_series(1, 9000) AS s(v)").await;
     let of = |condition: &str| {

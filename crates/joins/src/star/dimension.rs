@@ -6,8 +6,8 @@
 //! Strings are numbered, and the numbers are the keys.
 //!
 //! A key has a number, by which its group and the values that measures read are found: its slot, or in a hash
-//! table that of its row (or, without such values, of its group). In an outer join, all keys that the dimension
-//! has not share a number, whose values are NULL.
+//! table that of its row (or, without such values, of its group). In an outer join, all keys that the
+//! dimension has not share a number, whose values are NULL.
 //!
 //! Two rows of one key are refused, unless rows are only looked for (a semi join). An anti join looks for the
 //! keys of a range that no row has.

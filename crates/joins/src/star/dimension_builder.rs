@@ -101,8 +101,8 @@ impl DimensionBuilder {
         self
     }
 
-    /// Lets rows of the fact table pass whose key no row of the dimension has, with NULLs as payload: the join
-    /// becomes an outer join. Such a dimension has one group.
+    /// Lets rows of the fact table pass whose key no row of the dimension has, with NULLs as payload: the
+    /// join becomes an outer join. Such a dimension has one group.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.is_optional = true;
@@ -136,8 +136,8 @@ impl DimensionBuilder {
         self.keys.extend_from_slice(key);
     }
 
-    /// Adds rows: their keys, row by row, the group of each, and the columns of their payload. Without groups,
-    /// they belong to group 0.
+    /// Adds rows: their keys, row by row, the group of each, and the columns of their payload. Without
+    /// groups, they belong to group 0.
     ///
     /// # Panics
     /// If the last key is incomplete, the number of groups is neither 0 nor that of the keys, or the payload

@@ -1,7 +1,7 @@
 //! The payload of a dimension: the columns of its rows that measures read.
 //!
-//! A key of a dimension has a number: its slot if keys are dense, else the position of its row. The payload is an
-//! array by number, so that a row of the fact table needs one access for each column.
+//! A key of a dimension has a number: its slot if keys are dense, else the position of its row. The payload
+//! is an array by number, so that a row of the fact table needs one access for each column.
 
 use super::measure_values::MeasureValues;
 

@@ -160,8 +160,9 @@ impl StarJoin {
         &self.measured
     }
 
-    /// Returns true if all required columns of a segment can be read: keys must be integers or strings as those of dimensions, measured columns
-    /// integers or floats as the measures say, group columns and those of conditions must have codes.
+    /// Returns true if all required columns of a segment can be read: keys must be integers or strings as
+    /// those of dimensions, measured columns integers or floats as the measures say, group columns and
+    /// those of conditions must have codes.
     pub fn can_read(&self, segment: &Segment) -> bool {
         let of_integers = |probe: &&Probe| probe.dimension.strings().is_none();
         let keys = (self.probes.iter().filter(of_integers)).flat_map(|probe| &probe.columns);

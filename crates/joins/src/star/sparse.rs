@@ -1,4 +1,5 @@
-//! Keys of a dimension in a hash table (linear probing), with a number each: that of their group, or of their row.
+//! Keys of a dimension in a hash table (linear probing), with a number each: that of their group, or of their
+//! row.
 
 use crate::{JoinError, JoinResult};
 

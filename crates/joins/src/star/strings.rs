@@ -1,7 +1,8 @@
 //! Strings as keys of a dimension.
 //!
-//! The rows of the dimension are numbered, and the numbers are its keys. A string of the fact table is looked up
-//! once: a table by the codes of its dictionary translates to the numbers. Strings are equal if their bytes are.
+//! The rows of the dimension are numbered, and the numbers are its keys. A string of the fact table is looked
+//! up once: a table by the codes of its dictionary translates to the numbers. Strings are equal if their
+//! bytes are.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Probes of a column with codes of more than 32 bits, or of several columns; and those of optional dimensions,
-//! which all rows pass.
+//! Probes of a column with codes of more than 32 bits, or of several columns; and those of optional
+//! dimensions, which all rows pass.
 
 use halocline_columns::{CodePredicate, CodeReader, Column, Segment, SelectionVector};
 
