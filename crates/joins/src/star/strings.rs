@@ -14,7 +14,7 @@ use crate::JoinResult;
 /// The number of strings that are not in the dimension, and of NULL.
 pub(super) const ABSENT: u32 = u32::MAX;
 
-/// Most strings of a dictionary that are looked up, in a tenth of a second.
+/// Most strings of a dictionary that are looked up, which is done on one thread and is not interrupted.
 const MOST_STRINGS: usize = 1 << 20;
 
 /// Bytes of DRAM of an entry of the map, without the string.
