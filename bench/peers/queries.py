@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Queries that are no star joins, in DuckDB, Hyper and Polars beside halocline: same rows, same queries, same moments.
+"""Queries beyond the Star Schema Benchmark, in DuckDB, Hyper and Polars beside halocline: same rows, same queries, same moments.
 
     python3 bench/peers/queries.py tpch DIR/sf3 --halocline target/release/halocline
 

@@ -46,7 +46,7 @@ fn policies_stand_between_the_baselines() {
         .map(|placement| placement.parse().unwrap())
         .to_vec();
     settings.tiers.warm_up = Some(500);
-    // What the modelled cache holds takes no time on the virtual clock.
+    // Lines that the modelled cache holds take no time on the virtual clock.
     settings.tiers.cache_model = Some(16 << 10);
     let outcome = run("elf-policies", settings);
     let left_out = |what: &str| {

@@ -63,7 +63,7 @@ fn the_slow_tier_is_read_by_whom_it_should_be() {
         for question in ["exact", "exact_batch", "range 2 %", "partial 100 %"] {
             assert_eq!(of("lines", IN_DRAM, question), 0.0);
             assert_eq!(of("lines", "hybrid", question), 0.0);
-            // What is wholly in DRAM is read through the same modelled cache, and nothing else is.
+            // Only copies that are wholly in DRAM are read through the same modelled cache.
             let (volatile, hybrid) = (
                 of("DRAM lines", IN_DRAM, question),
                 of("DRAM lines", "hybrid", question),

@@ -1,6 +1,6 @@
 //! Reading the values of a column as Arrow arrays: ranges of rows, selected rows of blocks, and single rows.
 //!
-//! Whatever rows are wanted, they come as slices of offsets of up to a block, in the lanes of their chunk.
+//! All of them come as slices of offsets of up to a block, in the lanes of their chunk.
 //! One loop for each type makes values of them.
 
 use crate::codec::chunk::KeyChunk;
