@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join,
-    JoinOperator, LimitClause, OrderBy, OrderByExpr, OrderByKind, PipeOperator, Query, Select, SetExpr,
-    TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Visit, Visitor, WindowType,
+    JoinConstraint, JoinOperator, LimitClause, OrderBy, OrderByExpr, OrderByKind, PipeOperator, Query,
+    Select, SetExpr, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Visit, Visitor, WindowType,
 };
 
 use crate::EngineError;
@@ -289,11 +289,43 @@ fn joins(table: &TableWithJoins) -> CheckFlow {
             "STRAIGHT_JOIN",
             "write JOIN; the order is decided by costs",
         )?;
+        refuse(
+            lacks_condition(join_operator),
+            "JOIN without ON or USING",
+            "add a condition, or write CROSS JOIN for all pairs of rows",
+        )?;
         if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
             joins(table_with_joins)?;
         }
     }
     ControlFlow::Continue(())
+}
+
+/// Returns true for a join that needs a condition and has none, which planning takes for all pairs of rows.
+fn lacks_condition(operator: &JoinOperator) -> bool {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint)
+        | JoinOperator::Semi(constraint)
+        | JoinOperator::LeftSemi(constraint)
+        | JoinOperator::RightSemi(constraint)
+        | JoinOperator::Anti(constraint)
+        | JoinOperator::LeftAnti(constraint)
+        | JoinOperator::RightAnti(constraint)
+        | JoinOperator::AsOf { constraint, .. }
+        | JoinOperator::StraightJoin(constraint) => *constraint == JoinConstraint::None,
+        JoinOperator::CrossJoin(_)
+        | JoinOperator::CrossApply
+        | JoinOperator::OuterApply
+        | JoinOperator::ArrayJoin
+        | JoinOperator::LeftArrayJoin
+        | JoinOperator::InnerArrayJoin => false,
+    }
 }
 
 fn order_by_clause(order: &OrderBy) -> CheckFlow {
