@@ -13,6 +13,7 @@ use super::expressions::of_expression;
 use super::selectivity::{ColumnLookup, conjunction_of, shares};
 use super::{ColumnEstimate, PlanEstimate};
 use crate::config::FeatureMode;
+use crate::materialized::materialized_input;
 use crate::plan::PoolTable;
 use crate::star;
 
@@ -95,10 +96,13 @@ impl Estimator {
             }
             P::EmptyRelation(empty) => PlanEstimate::uniform(f64::from(u8::from(empty.produce_one_row)), 0),
             P::Values(values) => PlanEstimate::uniform(values.values.len() as f64, 0),
-            P::Extension(extension) => match star::replaced_plan(extension.node.as_ref()) {
-                Some(replaced) => self.estimate(replaced),
-                None => PlanEstimate::unknown(0),
-            },
+            P::Extension(extension) => {
+                let node = extension.node.as_ref();
+                match star::replaced_plan(node).or_else(|| materialized_input(node)) {
+                    Some(replaced) => self.estimate(replaced),
+                    None => PlanEstimate::unknown(0),
+                }
+            }
             other => match other.inputs().as_slice() {
                 // Windows and others that keep the rows of their input.
                 [input] => self.estimate(input),

@@ -173,7 +173,7 @@ fn domain_of<'k>(
 
 fn edges(graph: &JoinGraph, columns: &GraphColumns<'_>) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
-    for (class, members) in graph.classes.iter().enumerate() {
+    for (class, members) in graph.classes.iter().map(|class| &class.members).enumerate() {
         let key = |member: &Member| of_expression(&member.expr, columns, columns.estimates[member.leaf].rows);
         for (at, first) in members.iter().enumerate() {
             for second in &members[at + 1..] {

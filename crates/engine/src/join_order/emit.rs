@@ -8,12 +8,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::common::{Column, JoinType, NullEquality};
+use datafusion::common::{Column, JoinType};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Filter, Join, JoinConstraint, LogicalPlan, Projection};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Operator, Projection, binary_expr};
 
-use super::graph::{JoinGraph, JoinTree, Semi};
+use super::graph::{Class, JoinGraph, JoinTree, Semi};
+use crate::equi_keys::{self, EquiKey};
 
 /// Builds the plan of an order.
 ///
@@ -50,14 +51,14 @@ impl Emitter<'_> {
             JoinTree::Join(build, probe) => (build, probe),
         };
         let (of_build, of_probe) = (build.relations(), probe.relations());
-        let (on, filter, join_type) = match (self.semi(build), self.semi(probe)) {
+        let (keys, filter, join_type) = match (self.semi(build), self.semi(probe)) {
             (_, Some(semi)) => {
                 let join_type = if semi.anti {
                     JoinType::LeftAnti
                 } else {
                     JoinType::LeftSemi
                 };
-                (semi.on.clone(), semi.filter.clone(), join_type)
+                (semi_keys(semi), semi.filter.clone(), join_type)
             }
             (Some(semi), None) => {
                 let join_type = if semi.anti {
@@ -65,8 +66,8 @@ impl Emitter<'_> {
                 } else {
                     JoinType::RightSemi
                 };
-                let on = semi.on.iter().cloned().map(|(outer, inner)| (inner, outer));
-                (on.collect(), semi.filter.clone(), join_type)
+                let keys = semi_keys(semi).into_iter().map(EquiKey::swapped);
+                (keys.collect(), semi.filter.clone(), join_type)
             }
             (None, None) => (
                 self.equalities(of_build, of_probe),
@@ -75,18 +76,13 @@ impl Emitter<'_> {
             ),
         };
         let mut of_inputs = needed.clone();
-        let used = on.iter().flat_map(|(a, b)| [a, b]).chain(&filter);
+        let used = keys.iter().flat_map(|key| [&key.left, &key.right]).chain(&filter);
         of_inputs.extend(used.flat_map(|expr| expr.column_refs().into_iter().cloned()));
-        let joined = Join::try_new(
+        let inputs = (
             Arc::new(self.tree(build, &of_inputs)?),
             Arc::new(self.tree(probe, &of_inputs)?),
-            on,
-            filter,
-            join_type,
-            JoinConstraint::On,
-            NullEquality::NullEqualsNothing,
-            false,
-        )?;
+        );
+        let joined = equi_keys::join(inputs, keys, filter, join_type)?;
         let joined = LogicalPlan::Join(joined);
         let columns = joined.schema().columns();
         let left: Vec<Column> = columns
@@ -111,9 +107,10 @@ impl Emitter<'_> {
         let own = own.filter(|condition| condition.leaves == 1 << number);
         let mut conditions: Vec<Expr> = own.map(|condition| condition.expr.clone()).collect();
         for class in &self.graph.classes {
-            let mut members = class.iter().filter(|member| member.leaf == number);
+            let mut members = class.members.iter().filter(|member| member.leaf == number);
             if let Some(first) = members.next() {
-                conditions.extend(members.map(|other| first.expr.clone().eq(other.expr.clone())));
+                let equal = |other: Expr| binary_expr(first.expr.clone(), equality(class), other);
+                conditions.extend(members.map(|other| equal(other.expr.clone())));
             }
         }
         match conjunction(conditions) {
@@ -133,14 +130,18 @@ impl Emitter<'_> {
     }
 
     /// Returns an equality for each class that both sides have members of.
-    fn equalities(&self, left: u64, right: u64) -> Vec<(Expr, Expr)> {
+    fn equalities(&self, left: u64, right: u64) -> Vec<EquiKey> {
         let classes = self.graph.classes.iter();
         let of_class = classes.filter_map(|class| {
             let member = |side: u64| {
-                let mut members = class.iter();
+                let mut members = class.members.iter();
                 members.find(|member| side & 1 << member.leaf != 0)
             };
-            Some((member(left)?.expr.clone(), member(right)?.expr.clone()))
+            Some(EquiKey {
+                left: member(left)?.expr.clone(),
+                right: member(right)?.expr.clone(),
+                null_safe: class.null_safe,
+            })
         });
         of_class.collect()
     }
@@ -152,5 +153,17 @@ impl Emitter<'_> {
             within(left | right) && !within(left) && !within(right)
         });
         conjunction(conditions.map(|condition| condition.expr.clone()))
+    }
+}
+
+fn semi_keys(semi: &Semi) -> Vec<EquiKey> {
+    EquiKey::of(&semi.on, semi.null_equality)
+}
+
+/// Returns the operator that compares the members of a class.
+fn equality(class: &Class) -> Operator {
+    match class.null_safe {
+        true => Operator::IsNotDistinctFrom,
+        false => Operator::Eq,
     }
 }

@@ -88,7 +88,7 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
 fn neighbours(graph: &JoinGraph) -> Vec<u64> {
     let mut neighbours = vec![0u64; graph.relations.len()];
     for class in &graph.classes {
-        let leaves = class.iter().fold(0, |all, member| all | 1 << member.leaf);
+        let leaves = class.members.iter().fold(0, |all, member| all | 1 << member.leaf);
         for leaf in bits(leaves) {
             neighbours[leaf] |= leaves & !(1 << leaf);
         }

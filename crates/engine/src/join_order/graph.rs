@@ -5,7 +5,8 @@
 //! relations are bit masks.
 //!
 //! Invariants: no two relations have a column in common; a member of a class of equal expressions refers to
-//! one leaf; all members of a class have the same type.
+//! one leaf; all members of a class have the same type; the members of a class may be NULL only if all that
+//! unites them are null-safe equalities.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchemaRef, JoinType, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, Projection,
+};
 
 /// Most relations of a graph: a set of them is a `u64`.
 const MOST_RELATIONS: usize = 64;
@@ -32,6 +35,8 @@ pub(super) struct Semi {
     pub(super) anti: bool,
     /// Equal expressions over columns of the leaves, and over columns of the relation.
     pub(super) on: Vec<(Expr, Expr)>,
+    /// The rule for NULL in them.
+    pub(super) null_equality: NullEquality,
     /// Any other condition over both.
     pub(super) filter: Option<Expr>,
     /// The leaves that the condition refers to.
@@ -43,6 +48,14 @@ pub(super) struct Semi {
 pub(super) struct Member {
     pub(super) leaf: usize,
     pub(super) expr: Expr,
+}
+
+/// Expressions that are equal in every row of the result.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) members: Vec<Member>,
+    /// The members may be NULL, all at a time.
+    pub(super) null_safe: bool,
 }
 
 /// A condition over several leaves that is no equality of expressions over one leaf each.
@@ -63,8 +76,7 @@ pub(super) enum JoinTree {
 #[derive(Debug)]
 pub(super) struct JoinGraph {
     pub(super) relations: Vec<Relation>,
-    /// Classes of expressions that are equal in every row of the result.
-    pub(super) classes: Vec<Vec<Member>>,
+    pub(super) classes: Vec<Class>,
     pub(super) conditions: Vec<Condition>,
     /// The order of the query.
     pub(super) order: JoinTree,
@@ -123,8 +135,7 @@ fn is_movable(plan: &LogicalPlan) -> bool {
         }
         _ => false,
     };
-    kind && join.null_equality == NullEquality::NullEqualsNothing
-        && join.on.iter().all(|(a, b)| is_plain(a) && is_plain(b))
+    kind && join.on.iter().all(|(a, b)| is_plain(a) && is_plain(b))
         && join.filter.as_ref().is_none_or(is_plain)
 }
 
@@ -161,7 +172,7 @@ fn leaves_out(projection: &Projection) -> bool {
 #[derive(Default)]
 struct Parts {
     relations: Vec<Relation>,
-    equal: Vec<(Expr, Expr)>,
+    equal: Vec<(Expr, Expr, NullEquality)>,
     conditions: Vec<Expr>,
 }
 
@@ -188,6 +199,7 @@ impl Parts {
         let semi = |anti: bool, on: Vec<(Expr, Expr)>| Semi {
             anti,
             on,
+            null_equality: join.null_equality,
             filter: join.filter.clone(),
             outer: 0,
         };
@@ -205,7 +217,8 @@ impl Parts {
             }
             _ => {
                 let (left, right) = (self.flatten(&join.left), self.flatten(&join.right));
-                self.equal.extend(join.on.iter().cloned());
+                let on = join.on.iter().cloned();
+                self.equal.extend(on.map(|(a, b)| (a, b, join.null_equality)));
                 if let Some(filter) = &join.filter {
                     self.conditions
                         .extend(split_conjunction(filter).into_iter().cloned());
@@ -245,39 +258,56 @@ impl Parts {
                 return None;
             }
         }
-        let mut classes: Vec<Vec<Member>> = Vec::new();
-        for (a, b) in &self.equal {
-            let member = |expr: &Expr| {
-                let leaves = leaves(expr, None)?;
-                let leaf = leaves.trailing_zeros() as usize;
-                (leaves.count_ones() == 1).then(|| Member {
-                    leaf,
-                    expr: expr.clone(),
-                })
-            };
-            unite(&mut classes, member(a)?, member(b)?);
-        }
+        let member = |expr: &Expr| {
+            let leaves = leaves(expr, None)?;
+            let leaf = leaves.trailing_zeros() as usize;
+            (leaves.count_ones() == 1).then(|| Member {
+                leaf,
+                expr: expr.clone(),
+            })
+        };
         let type_of = |member: &Member| {
             member
                 .expr
                 .get_type(self.relations[member.leaf].plan.schema())
                 .ok()
         };
-        for class in &classes {
-            let first = type_of(&class[0])?;
+        let mut classes: Vec<Class> = Vec::new();
+        for (a, b, null_equality) in &self.equal {
+            let null_safe = *null_equality == NullEquality::NullEqualsNull;
+            unite(&mut classes, member(a)?, member(b)?, null_safe);
+        }
+        let mut conditions = Vec::with_capacity(self.conditions.len());
+        for expr in self.conditions {
+            // DataFusion makes no keys of the conditions above a chain of joins that are null-safe.
+            if let Some((Some(a), Some(b))) = null_safe_pair(&expr).map(|(a, b)| (member(a), member(b)))
+                && a.leaf != b.leaf
+                && type_of(&a) == type_of(&b)
+            {
+                unite(&mut classes, a, b, true);
+                continue;
+            }
+            let leaves = leaves(&expr, None)?;
+            conditions.push(Condition { expr, leaves });
+        }
+        for class in &mut classes {
+            let first = type_of(class.members.first()?)?;
             if !class
+                .members
                 .iter()
                 .all(|member| type_of(member).as_ref() == Some(&first))
             {
                 return None;
             }
+            let is_member = |expr: &Expr| class.members.iter().any(|member| member.expr == *expr);
+            let excludes_null = |condition: &Condition| match &condition.expr {
+                Expr::IsNotNull(expr) => is_member(expr),
+                _ => false,
+            };
+            class.null_safe &= !conditions.iter().any(excludes_null);
         }
-        let conditions = self.conditions.into_iter().map(|expr| {
-            let leaves = leaves(&expr, None)?;
-            Some(Condition { expr, leaves })
-        });
         Some(JoinGraph {
-            conditions: conditions.collect::<Option<_>>()?,
+            conditions,
             relations: self.relations,
             classes,
             order,
@@ -286,18 +316,46 @@ impl Parts {
     }
 }
 
+/// Returns the operands of `a IS NOT DISTINCT FROM b`.
+fn null_safe_pair(expr: &Expr) -> Option<(&Expr, &Expr)> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::IsNotDistinctFrom,
+            right,
+        }) => Some((left, right)),
+        _ => None,
+    }
+}
+
 /// Notes that two expressions are equal.
-fn unite(classes: &mut Vec<Vec<Member>>, a: Member, b: Member) {
-    let find = |member: &Member| classes.iter().position(|class| class.contains(member));
-    match (find(&a), find(&b)) {
-        (Some(a), Some(b)) if a == b => {}
+fn unite(classes: &mut Vec<Class>, a: Member, b: Member, null_safe: bool) {
+    let find = |member: &Member| classes.iter().position(|class| class.members.contains(member));
+    let class = match (find(&a), find(&b)) {
+        (Some(a), Some(b)) if a == b => a,
         (Some(first), Some(second)) => {
             let moved = classes.swap_remove(first.max(second));
-            classes[first.min(second)].extend(moved);
+            let class = &mut classes[first.min(second)];
+            class.members.extend(moved.members);
+            class.null_safe &= moved.null_safe;
+            first.min(second)
         }
-        (Some(class), None) => classes[class].push(b),
-        (None, Some(class)) => classes[class].push(a),
-        (None, None) if a == b => {}
-        (None, None) => classes.push(vec![a, b]),
-    }
+        (Some(class), None) => {
+            classes[class].members.push(b);
+            class
+        }
+        (None, Some(class)) => {
+            classes[class].members.push(a);
+            class
+        }
+        (None, None) if a == b => return,
+        (None, None) => {
+            classes.push(Class {
+                members: vec![a, b],
+                null_safe,
+            });
+            return;
+        }
+    };
+    classes[class].null_safe &= null_safe;
 }

@@ -4,7 +4,8 @@
 //! a graph ([`graph`]), estimates the rows of every connected part of it ([`cardinality`]), finds the
 //! cheapest order ([`enumerate`]), and builds the joins anew ([`emit`]), if that is cheaper than the order of
 //! the query. The left side of each join, which a hash join builds its table of, is the one with fewer rows;
-//! that holds for outer joins, too, which keep their place.
+//! that holds for outer joins, too, which keep their place. Before that, [`OuterJoinRule`] makes inner joins of
+//! outer joins where it can.
 //!
 //! Invariants: the rule runs after star queries are recognised, of which it orders the joins within
 //! dimensions only; a graph with a table of unknown size is not reordered; a plan in the best order is
@@ -14,11 +15,14 @@ mod cardinality;
 mod emit;
 mod enumerate;
 mod graph;
+mod outer;
 mod pushdown;
 mod rule;
 mod sides;
+mod strict;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use outer::OuterJoinRule;
 pub(crate) use rule::JoinOrderRule;
 pub(crate) use sides::physical_rules;

@@ -70,7 +70,7 @@ fn all_orders(graph: &JoinGraph, part: u64, rows: &dyn Fn(u64) -> f64) -> Vec<Jo
     };
     let connected = |a: u64, b: u64| {
         graph.classes.iter().any(|class| {
-            let has = |part: u64| class.iter().any(|member| part & 1 << member.leaf != 0);
+            let has = |part: u64| class.members.iter().any(|member| part & 1 << member.leaf != 0);
             has(a) && has(b)
         })
     };

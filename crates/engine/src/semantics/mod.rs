@@ -13,6 +13,7 @@ mod floats;
 mod lists;
 mod numbers;
 mod rules;
+mod sets;
 mod sum;
 mod values;
 
@@ -31,6 +32,7 @@ pub(crate) use floats::{is_canonical, without_sign_of_zero};
 pub(crate) use numbers::decimals_to_floats;
 
 use crate::EngineError;
+use crate::materialized::{self, MaterializeMarked};
 use crate::syntax::visit_mut;
 
 /// Sets the options that the configuration of a session must have.
@@ -42,6 +44,7 @@ pub(crate) fn configure(options: &mut ConfigOptions) {
 pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(rules::BeforeCoercion));
+    rules.insert(0, Arc::new(MaterializeMarked));
     rules.push(Arc::new(rules::AfterCoercion));
     builder.with_analyzer_rules(rules)
 }
@@ -94,4 +97,5 @@ pub(crate) fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
 /// Rewrites a statement such that DataFusion reads it as it is meant.
 pub(crate) fn refine(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);
+    materialized::mark(statement);
 }

@@ -23,6 +23,7 @@ use super::arithmetic::{arithmetic, checked, negated};
 use super::floats::{self, canonical, canonical_argument, is_float};
 use super::lists;
 use super::numbers::float_literal;
+use super::sets;
 use super::values;
 
 /// The pass before the coercion of types.
@@ -41,6 +42,9 @@ impl AnalyzerRule for BeforeCoercion {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let rewritten = plan.transform_up_with_subqueries(|plan| match plan {
             LogicalPlan::Union(union) => union_of(union).map(Transformed::yes),
+            LogicalPlan::Join(join) if sets::is_set_operation(&join) => {
+                sets::set_operation(join).map(Transformed::yes)
+            }
             LogicalPlan::Values(values) => {
                 let plan = LogicalPlan::Values(values::with_floats(values)?);
                 each_expression(plan, before)
@@ -260,7 +264,7 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
 }
 
 /// Replaces some columns of a plan by expressions of the same name, which `of` returns by position.
-fn project<T>(
+pub(super) fn project<T>(
     input: &Arc<LogicalPlan>,
     of: impl Fn(usize) -> Option<T>,
     make: impl Fn(Expr, &T) -> Expr,

@@ -37,7 +37,9 @@ use crate::coded_join::CodedJoinRule;
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
 use crate::copy_to::OutputFiles;
-use crate::join_order::{JoinOrderRule, physical_rules};
+use crate::equi_keys;
+use crate::join_order::{JoinOrderRule, OuterJoinRule, physical_rules};
+use crate::materialized::ShareRows;
 use crate::plan::{CountRule, DynamicFilterRule, FirstRowsRule, LateMaterializationRule, ScanRecorder};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
@@ -104,6 +106,8 @@ impl DatabaseSession {
             .with_runtime_env(Arc::clone(&engine.runtime))
             .with_default_features()
             .with_query_planner(Arc::new(StarQueryPlanner))
+            .with_optimizer_rules(equi_keys::logical_rules())
+            .with_optimizer_rule(Arc::new(OuterJoinRule))
             .with_optimizer_rule(Arc::new(CountRule))
             .with_optimizer_rule(Arc::new(StarRule))
             .with_optimizer_rule(Arc::new(JoinOrderRule))
@@ -111,7 +115,8 @@ impl DatabaseSession {
             .with_physical_optimizer_rule(Arc::new(FirstRowsRule))
             .with_physical_optimizer_rule(Arc::new(LateMaterializationRule))
             .with_physical_optimizer_rule(Arc::new(CodedJoinRule))
-            .with_physical_optimizer_rule(Arc::new(DynamicFilterRule));
+            .with_physical_optimizer_rule(Arc::new(DynamicFilterRule))
+            .with_physical_optimizer_rule(Arc::new(ShareRows));
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.
         let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);

@@ -1,13 +1,13 @@
 //! Planning of one statement over one version of the database.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, SchemaRef};
 use datafusion::catalog::TableFunctionArgs;
 use datafusion::common::{DFSchema, ResolvedTableReference, TableReference};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -21,13 +21,15 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::planner::{
     ContextProvider, ParserOptions, PlannerContext, SqlToRel, object_name_to_table_reference,
 };
-use datafusion::sql::sqlparser::ast::{self, Query, visit_relations};
+use datafusion::sql::sqlparser::ast::{self, Query, Visit};
 
 use super::states::{SessionStates, StateLease};
 use super::{PlanShape, StatementTimes};
 use crate::catalog::{CATALOG, Catalog, MissingTables, PoolCatalogList, SCHEMA};
 use crate::config::SessionSettings;
 use crate::plan::{ScanRecorder, external};
+use crate::syntax::{RelationNames, visit};
+use crate::using::{self, MergedColumns, PlannedColumns};
 use crate::{EngineError, semantics};
 
 /// A planner of one statement; all of the statement sees one version of the database.
@@ -87,6 +89,7 @@ impl StatementPlanner {
     /// It cannot be planned.
     pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
         semantics::refine(&mut statement);
+        self.merge_columns(&mut statement).await?;
         let planned = self.state().statement_to_plan(statement).await;
         planned.map_err(|error| match self.missing.cause(&error) {
             Some(name) => self.no_table(&name),
@@ -121,33 +124,42 @@ impl StatementPlanner {
         expressions: Vec<ast::Expr>,
         schema: &DFSchema,
     ) -> Result<Vec<Expr>, EngineError> {
-        let context = ExpressionContext {
-            planner: self,
-            tables: self.tables_of(&expressions).await?,
-        };
-        let options = ParserOptions::from(&self.state().config_options().sql_parser);
-        let planner = SqlToRel::new_with_options(&context, options);
+        let mut names = RelationNames::default();
+        let _ = expressions.visit(&mut names);
+        let context = self.context_of(names).await?;
+        let planner = self.syntax_planner(&context);
         let plan = |mut expression| {
             semantics::refine_expression(&mut expression);
-            planner.sql_to_expr(expression, schema, &mut PlannerContext::new())
+            if using::merges_columns(&expression) {
+                let columns = PlannedColumns::new(&context, self.syntax_planner(&context));
+                MergedColumns::new(&columns).names(&mut expression)?;
+            }
+            Ok(planner.sql_to_expr(expression, schema, &mut PlannerContext::new())?)
         };
-        let planned: Result<Vec<Expr>> = expressions.into_iter().map(plan).collect();
-        Ok(planned?)
+        expressions.into_iter().map(plan).collect()
     }
 
-    /// Returns the tables that subqueries of the expressions name, as far as there are such tables: names of
-    /// common table expressions are among them, too.
-    async fn tables_of(
-        &self,
-        expressions: &Vec<ast::Expr>,
-    ) -> Result<HashMap<ResolvedTableReference, Arc<dyn TableSource>>> {
-        let mut names = Vec::new();
-        let _ = visit_relations(expressions, |name| {
-            names.push(name.clone());
-            ControlFlow::<()>::Continue(())
-        });
+    /// Rewrites joins of a statement that merge columns.
+    async fn merge_columns(&self, statement: &mut Parsed) -> Result<(), EngineError> {
+        if !using::merges_columns_in(statement) {
+            return Ok(());
+        }
+        let mut names = RelationNames::default();
+        let _ = visit(statement, &mut names);
+        let context = self.context_of(names).await?;
+        let columns = PlannedColumns::new(&context, self.syntax_planner(&context));
+        MergedColumns::new(&columns).statement(statement)
+    }
+
+    fn syntax_planner<'a>(&self, context: &'a ExpressionContext<'a>) -> SqlToRel<'a, ExpressionContext<'a>> {
+        let options = ParserOptions::from(&self.state().config_options().sql_parser);
+        SqlToRel::new_with_options(context, options)
+    }
+
+    /// Returns a context with the tables of these names, as far as there are such tables.
+    async fn context_of(&self, names: RelationNames) -> Result<ExpressionContext<'_>> {
         let mut tables = HashMap::new();
-        for name in names {
+        for name in names.0 {
             let name = object_name_to_table_reference(name, true)?.resolve(CATALOG, SCHEMA);
             if let Ok(schema) = self.state().schema_for_ref(name.clone())
                 && let Some(table) = schema.table(&name.table).await?
@@ -155,7 +167,10 @@ impl StatementPlanner {
                 tables.insert(name, provider_as_source(table));
             }
         }
-        Ok(tables)
+        Ok(ExpressionContext {
+            planner: self,
+            tables,
+        })
     }
 
     /// Returns the error for a table, or a file named in place of one, that is not there.
@@ -169,7 +184,7 @@ impl StatementPlanner {
     }
 }
 
-/// The tables and functions that [`StatementPlanner::expressions`] plans with.
+/// The tables and functions that parts of a statement are planned with.
 struct ExpressionContext<'a> {
     planner: &'a StatementPlanner,
     tables: HashMap<ResolvedTableReference, Arc<dyn TableSource>>,
@@ -203,6 +218,10 @@ impl ContextProvider for ExpressionContext<'_> {
             .collect::<Result<Vec<Expr>>>()?;
         let table = function.create_table_provider_with_args(TableFunctionArgs::new(&args, state))?;
         Ok(provider_as_source(table))
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {

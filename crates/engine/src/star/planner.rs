@@ -19,6 +19,7 @@ use super::exec::StarExec;
 use super::node::StarNode;
 use super::shape::StarShape;
 use crate::config::SessionSettings;
+use crate::materialized;
 use crate::plan::LeafExec;
 
 /// DataFusion's planner with support for star queries.
@@ -52,7 +53,7 @@ impl ExtensionPlanner for StarPlanner {
         _: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<StarNode>() else {
-            return Ok(None);
+            return Ok(materialized::plan_extension(node, dimensions));
         };
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return Ok(None);
