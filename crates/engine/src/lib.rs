@@ -65,6 +65,7 @@ mod tiers;
 mod transaction;
 mod trees;
 mod tuning;
+mod unnest;
 mod using;
 mod write;
 

@@ -17,7 +17,7 @@ mod rule;
 
 pub(crate) use exec::ShareRows;
 pub(crate) use mark::mark;
-pub(crate) use node::{materialized_input, plan_extension};
+pub(crate) use node::{evaluated_once, materialized_input, plan_extension};
 pub(crate) use rule::MaterializeMarked;
 
 /// Beginning of the alias of a query that is evaluated once.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::common::DFSchemaRef;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::exec::MaterializedExec;
@@ -65,6 +65,13 @@ impl UserDefinedLogicalNodeCore for MaterializedNode {
     fn necessary_children_exprs(&self, _: &[usize]) -> Option<Vec<Vec<usize>>> {
         Some(vec![(0..self.input.schema().fields().len()).collect()])
     }
+}
+
+/// Returns a node with a query whose rows are those of every other node with the same number.
+pub(crate) fn evaluated_once(number: usize, query: LogicalPlan) -> LogicalPlan {
+    LogicalPlan::Extension(Extension {
+        node: Arc::new(MaterializedNode::new(number, query)),
+    })
 }
 
 /// Returns the query of a node that is evaluated once.

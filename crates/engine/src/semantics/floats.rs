@@ -53,7 +53,7 @@ pub(crate) fn without_sign_of_zero(expr: &Expr) -> &Expr {
 }
 
 /// Returns an expression of floats with one zero and one NaN.
-pub(super) fn canonical(expr: Expr) -> Expr {
+pub(crate) fn canonical(expr: Expr) -> Expr {
     called(expr, &CANONICAL)
 }
 
@@ -125,7 +125,7 @@ fn with_negative_zero(literal: Expr) -> Expr {
 }
 
 /// Returns a comparison of floats, which have one type.
-pub(super) fn comparison(mut binary: BinaryExpr) -> Expr {
+pub(crate) fn comparison(mut binary: BinaryExpr) -> Expr {
     if let Some(op) = binary
         .op
         .swap()

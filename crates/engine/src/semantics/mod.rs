@@ -12,11 +12,13 @@ mod decimal_sum;
 mod floats;
 mod lists;
 mod numbers;
+mod row_comparisons;
 mod rules;
 mod sets;
 mod sum;
 mod values;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::common::Result;
@@ -28,12 +30,15 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 
 pub(crate) use arithmetic::arithmetic;
-pub(crate) use floats::{is_canonical, without_sign_of_zero};
+pub(crate) use floats::{
+    canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
+};
 pub(crate) use numbers::decimals_to_floats;
 
 use crate::EngineError;
 use crate::materialized::{self, MaterializeMarked};
 use crate::syntax::visit_mut;
+use crate::unnest::{Unnest, row_value};
 
 /// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
@@ -46,6 +51,7 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     rules.insert(0, Arc::new(rules::BeforeCoercion));
     rules.insert(0, Arc::new(MaterializeMarked));
     rules.push(Arc::new(rules::AfterCoercion));
+    rules.push(Arc::new(Unnest));
     builder.with_analyzer_rules(rules)
 }
 
@@ -61,6 +67,7 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
         let truncate = date_trunc::DateTrunc::over(inner);
         let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(truncate)));
     }
+    let _ = state.register_udf(row_value());
     state
 }
 
@@ -80,9 +87,16 @@ pub(crate) fn check(statement: &Statement) -> std::result::Result<(), EngineErro
     }
 }
 
-/// Rewrites the numbers of an expression that DataFusion would read otherwise.
-pub(crate) fn refine_expression(expression: &mut Expr) {
+/// Rewrites an expression such that DataFusion reads it as it is meant.
+///
+/// # Errors
+/// It has a comparison that is not supported.
+pub(crate) fn refine_expression(expression: &mut Expr) -> std::result::Result<(), EngineError> {
     let _ = expression.visit(&mut numbers::NumberRewriter);
+    match expression.visit(&mut row_comparisons::RowComparisons) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
 }
 
 /// Completes the analysis of an expression whose parameters have been replaced by literals since: what is
@@ -95,7 +109,14 @@ pub(crate) fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
 }
 
 /// Rewrites a statement such that DataFusion reads it as it is meant.
-pub(crate) fn refine(statement: &mut Statement) {
+///
+/// # Errors
+/// It has a comparison that is not supported.
+pub(crate) fn refine(statement: &mut Statement) -> std::result::Result<(), EngineError> {
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);
     materialized::mark(statement);
+    match visit_mut(statement, &mut row_comparisons::RowComparisons) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
 }

@@ -88,7 +88,7 @@ impl StatementPlanner {
     /// # Errors
     /// It cannot be planned.
     pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
-        semantics::refine(&mut statement);
+        semantics::refine(&mut statement)?;
         self.merge_columns(&mut statement).await?;
         let planned = self.state().statement_to_plan(statement).await;
         planned.map_err(|error| match self.missing.cause(&error) {
@@ -129,7 +129,7 @@ impl StatementPlanner {
         let context = self.context_of(names).await?;
         let planner = self.syntax_planner(&context);
         let plan = |mut expression| {
-            semantics::refine_expression(&mut expression);
+            semantics::refine_expression(&mut expression)?;
             if using::merges_columns(&expression) {
                 let columns = PlannedColumns::new(&context, self.syntax_planner(&context));
                 MergedColumns::new(&columns).names(&mut expression)?;

@@ -44,6 +44,7 @@ mod prepared;
 mod prepared_random;
 mod providers;
 mod random;
+mod recorded;
 mod reference;
 mod scans;
 mod set_operations;
