@@ -6,8 +6,11 @@
 //! makes them.
 
 mod arithmetic;
+mod cast;
 mod check;
+mod conversions;
 mod date_trunc;
+mod decimal_arithmetic;
 mod decimal_sum;
 mod floats;
 mod lists;
@@ -27,8 +30,8 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 
 pub(crate) use arithmetic::arithmetic;
+pub(crate) use conversions::{convert, convert_scalar};
 pub(crate) use floats::{is_canonical, without_sign_of_zero};
-pub(crate) use numbers::decimals_to_floats;
 
 use crate::EngineError;
 use crate::syntax::visit_mut;

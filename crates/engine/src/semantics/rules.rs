@@ -15,7 +15,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Case, Distinct, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder,
-    Operator, Subquery, Union,
+    Operator, Subquery, TryCast, Union,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -24,6 +24,7 @@ use super::floats::{self, canonical, canonical_argument, is_float};
 use super::lists;
 use super::numbers::float_literal;
 use super::values;
+use super::{cast, decimal_arithmetic};
 
 /// The pass before the coercion of types.
 #[derive(Debug)]
@@ -112,15 +113,15 @@ fn floated(expr: Expr, to: &DataType, schema: &DFSchema) -> Expr {
     match &expr {
         Expr::Literal(value, _) => match float_literal(value, *to == DataType::Float32) {
             Some(float) => Expr::Literal(float, None),
-            None if value.data_type().is_decimal() => cast(expr, to),
+            None if value.data_type().is_decimal() => cast_to(expr, to),
             None => expr,
         },
-        _ if type_of(&expr, schema).is_decimal() => cast(expr, to),
+        _ if type_of(&expr, schema).is_decimal() => cast_to(expr, to),
         _ => expr,
     }
 }
 
-fn cast(expr: Expr, to: &DataType) -> Expr {
+fn cast_to(expr: Expr, to: &DataType) -> Expr {
     Expr::Cast(Cast::new(Box::new(expr), to.clone()))
 }
 
@@ -252,7 +253,7 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
                 .flatten()
                 .filter(|_| type_of(input, column).is_decimal())
         };
-        project(input, to, cast).map(Arc::new)
+        project(input, to, cast_to).map(Arc::new)
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
     // Its schema still has the former types of the inputs.
@@ -285,9 +286,16 @@ fn project<T>(
 fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let of_floats = |expr: &Expr| is_float(&type_of(expr, schema));
     Ok(match expr {
-        Expr::Cast(Cast { expr, field }) => match exact(&expr, &field) {
-            Some(literal) => Transformed::yes(literal),
-            None => Transformed::no(Expr::Cast(Cast { expr, field })),
+        Expr::Cast(Cast { expr, field }) => {
+            let cast = exact(&expr, &field);
+            match cast.or_else(|| cast::cast(&expr, field.data_type(), false, schema)) {
+                Some(cast) => Transformed::yes(cast),
+                None => Transformed::no(Expr::Cast(Cast { expr, field })),
+            }
+        }
+        Expr::TryCast(TryCast { expr, field }) => match cast::cast(&expr, field.data_type(), true, schema) {
+            Some(cast) => Transformed::yes(cast),
+            None => Transformed::no(Expr::TryCast(TryCast { expr, field })),
         },
         Expr::BinaryExpr(binary) if is_comparison(binary.op) && of_floats(&binary.left) => {
             Transformed::yes(floats::comparison(binary))
@@ -303,6 +311,17 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             ) && are_integers(&binary, schema) =>
         {
             match checked(&binary) {
+                Some(checked) => Transformed::yes(checked),
+                None => Transformed::no(Expr::BinaryExpr(binary)),
+            }
+        }
+        Expr::BinaryExpr(binary)
+            if matches!(
+                binary.op,
+                Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide
+            ) && !of_floats(&binary.right) =>
+        {
+            match decimal_arithmetic::checked(&binary, schema) {
                 Some(checked) => Transformed::yes(checked),
                 None => Transformed::no(Expr::BinaryExpr(binary)),
             }
@@ -340,16 +359,20 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// were unknown are what they are beside a literal.
 pub(super) fn bound(expr: Expr) -> Result<Expr> {
     let stripped = |expr: Box<Expr>| Box::new(floats::without_sign_of_zero(&expr).clone());
+    let no_columns = DFSchema::empty();
     let is_made_canonical = |expr: &Expr| match expr {
         Expr::ScalarFunction(function) => floats::is_canonical(function),
         _ => false,
     };
     let rewritten = expr.transform_up(|expr| {
         Ok(match expr {
-            Expr::Cast(Cast { expr, field }) => match exact(&expr, &field) {
-                Some(literal) => Transformed::yes(literal),
-                None => Transformed::no(Expr::Cast(Cast { expr, field })),
-            },
+            Expr::Cast(Cast { expr, field }) => {
+                let literal = exact(&expr, &field);
+                match literal.or_else(|| cast::cast(&expr, field.data_type(), false, &no_columns)) {
+                    Some(literal) => Transformed::yes(literal),
+                    None => Transformed::no(Expr::Cast(Cast { expr, field })),
+                }
+            }
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_comparison(op) && (is_made_canonical(&left) || is_made_canonical(&right)) =>
             {
