@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
@@ -15,58 +16,93 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::conversions::{convert, convert_scalar};
+use super::conversions::convert;
 use super::rules::type_of;
+use super::times::{TimeRule, convert_times, is_time, session_zone};
 use crate::import::sql_name;
+
+/// What a cast does with values that its type does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum CastRule {
+    /// `CAST`: rounds, and fails for what is out of range.
+    Strict,
+    /// `TRY_CAST`: rounds, and returns NULL for what is out of range.
+    Try,
+    /// Rounds times down.
+    Floor,
+    /// Rounds times up.
+    Ceiling,
+    /// Keeps the order of times: those out of range are before or after all others.
+    Ordered,
+}
 
 /// A cast to one type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct SqlCast {
     to: DataType,
-    /// True for `TRY_CAST`.
-    safe: bool,
+    rule: CastRule,
+    /// The session's time zone.
+    zone: Option<String>,
     signature: Signature,
 }
 
 /// Returns the cast of an expression to a type; none if DataFusion's is right.
-pub(super) fn cast(expr: &Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn cast(
+    expr: &Expr,
+    to: &DataType,
+    safe: bool,
+    schema: &DFSchema,
+    zone: Option<&str>,
+) -> Option<Expr> {
     // Most casts are to types of which none needs a correction.
-    let may_differ = to.is_integer() || to.is_decimal();
-    if !may_differ || !differs(&type_of(expr, schema), to, safe) {
+    let has_zone = session_zone(zone).is_some();
+    let may_differ = to.is_integer() || to.is_decimal() || is_time(to) || (has_zone && to.is_string());
+    if !may_differ || !differs(&type_of(expr, schema), to, safe, has_zone) {
         return None;
     }
-    if let Some(literal) = folded(expr, to, safe) {
+    if let Some(literal) = folded(expr, to, safe, zone) {
         return Some(literal);
     }
+    let rule = if safe { CastRule::Try } else { CastRule::Strict };
+    Some(cast_by(expr.clone(), to, rule, zone))
+}
+
+/// Returns a cast by a rule.
+pub(super) fn cast_by(expr: Expr, to: &DataType, rule: CastRule, zone: Option<&str>) -> Expr {
     let function = ScalarUDF::new_from_impl(SqlCast {
         to: to.clone(),
-        safe,
+        rule,
+        zone: zone.map(str::to_owned),
         signature: Signature::any(1, Volatility::Immutable),
     });
-    let args = vec![expr.clone()];
-    Some(Expr::ScalarFunction(ScalarFunction::new_udf(
-        Arc::new(function),
-        args,
-    )))
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr]))
 }
 
 /// Returns the value of a literal that is cast; none for other expressions, and if it does not fit.
-pub(super) fn folded(expr: &Expr, to: &DataType, safe: bool) -> Option<Expr> {
+pub(super) fn folded(expr: &Expr, to: &DataType, safe: bool, zone: Option<&str>) -> Option<Expr> {
     let Expr::Literal(value, metadata) = expr else {
         return None;
     };
-    let value = convert_scalar(value, to, safe).ok()?;
+    let value = convert(&value.to_array().ok()?, to, safe, session_zone(zone)).ok()?;
+    let value = ScalarValue::try_from_array(&value, 0).ok()?;
     Some(Expr::Literal(value, metadata.clone()))
 }
 
 /// Returns true if a cast has other values than DataFusion's, or maps several values to one.
-fn differs(from: &DataType, to: &DataType, safe: bool) -> bool {
+fn differs(from: &DataType, to: &DataType, safe: bool, has_zone: bool) -> bool {
     use DataType as T;
     let is_text = matches!(from, T::Utf8 | T::LargeUtf8 | T::Utf8View);
     match (from, to) {
         (T::Decimal128(_, 1..), to) if to.is_integer() => true,
         (from, to) if from.is_floating() && to.is_integer() => true,
-        (_, T::Decimal128(..)) if is_text => true,
+        (_, T::Decimal128(..) | T::Timestamp(..)) if is_text => true,
+        (T::Date32 | T::Date64, T::Timestamp(..)) => true,
+        (T::Timestamp(had, from), T::Timestamp(has, to)) => {
+            had != has || (has_zone && from.is_some() != to.is_some())
+        }
+        (T::Timestamp(..), T::Date64) => true,
+        (T::Timestamp(_, Some(_)), T::Date32) => has_zone,
+        (T::Timestamp(_, Some(_)), to) if to.is_string() => has_zone,
         (T::Decimal128(_, had), T::Decimal128(_, has)) if has < had => true,
         // NULL in place of some values.
         (from, to) => safe && from.is_numeric() && !widens(from, to),
@@ -97,16 +133,19 @@ fn widens(from: &DataType, to: &DataType) -> bool {
 
 impl ScalarUDFImpl for SqlCast {
     fn name(&self) -> &str {
-        match self.safe {
-            true => "try_cast",
-            false => "cast",
+        match self.rule {
+            CastRule::Strict => "cast",
+            CastRule::Try => "try_cast",
+            CastRule::Floor => "floor_time",
+            CastRule::Ceiling => "ceiling_time",
+            CastRule::Ordered => "ordered_time",
         }
     }
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
-        let word = if self.safe { "TRY_CAST" } else { "CAST" };
         let value = args.first().map(ToString::to_string).unwrap_or_default();
-        Ok(format!("{word}({value} AS {})", sql_name(&self.to)))
+        let name = self.name().to_uppercase();
+        Ok(format!("{name}({value} AS {})", sql_name(&self.to)))
     }
 
     /// Returns the name of what is cast, as that of a cast is.
@@ -126,7 +165,7 @@ impl ScalarUDFImpl for SqlCast {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let nullable = self.safe || args.arg_fields.iter().any(|field| field.is_nullable());
+        let nullable = self.rule == CastRule::Try || args.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name(), self.to.clone(), nullable)))
     }
 
@@ -145,11 +184,19 @@ impl ScalarUDFImpl for SqlCast {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let zone = session_zone(self.zone.as_deref());
+        let converted = |values: &ArrayRef| match self.rule {
+            CastRule::Strict | CastRule::Try => convert(values, &self.to, self.rule == CastRule::Try, zone),
+            CastRule::Floor => convert_times(values, &self.to, TimeRule::Floor, zone),
+            CastRule::Ceiling => convert_times(values, &self.to, TimeRule::Ceiling, zone),
+            CastRule::Ordered => convert_times(values, &self.to, TimeRule::Ordered, zone),
+        };
         match args.args.as_slice() {
             [ColumnarValue::Scalar(value)] => {
-                convert_scalar(value, &self.to, self.safe).map(ColumnarValue::Scalar)
+                let value = converted(&value.to_array()?)?;
+                ScalarValue::try_from_array(&value, 0).map(ColumnarValue::Scalar)
             }
-            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(convert(values, &self.to, self.safe)?)),
+            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(converted(values)?)),
             _ => Err(DataFusionError::Internal(format!(
                 "{} has one argument",
                 self.name()
@@ -180,8 +227,12 @@ mod tests {
             (DataType::Utf8View, decimal(20, 2), true, true),
             (DataType::Utf8, DataType::Int32, false, false),
         ] {
-            assert_eq!(differs(&from, &to, false), replaced, "{from} to {to}");
-            assert_eq!(differs(&from, &to, true), replaced_if_safe, "try {from} to {to}");
+            assert_eq!(differs(&from, &to, false, false), replaced, "{from} to {to}");
+            assert_eq!(
+                differs(&from, &to, true, false),
+                replaced_if_safe,
+                "try {from} to {to}"
+            );
         }
     }
 }

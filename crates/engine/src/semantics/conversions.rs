@@ -14,16 +14,22 @@ use arrow_schema::{ArrowError, DataType};
 use datafusion::common::{Result, ScalarValue};
 
 use super::numbers::decimals_to_floats;
+use super::times::{SessionZone, TimeRule, convert_times, is_time, texts_to_times};
 use crate::import::sql_name;
 
 /// Digits of a decimal of 128 bits.
 const MOST_DIGITS: usize = 38;
 
-/// Converts values to another type.
+/// Converts values to another type. Timestamps without time zone are read in `zone`; none is UTC.
 ///
 /// # Errors
 /// There is no such conversion, or a value does not fit and `safe` is false.
-pub(crate) fn convert(values: &ArrayRef, to: &DataType, safe: bool) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn convert(
+    values: &ArrayRef,
+    to: &DataType,
+    safe: bool,
+    zone: Option<SessionZone<'_>>,
+) -> Result<ArrayRef, ArrowError> {
     let from = values.data_type();
     if from == to {
         return Ok(Arc::clone(values));
@@ -36,7 +42,7 @@ pub(crate) fn convert(values: &ArrayRef, to: &DataType, safe: bool) -> Result<Ar
         cast_with_options(values, to, &options)
     };
     match (from, to) {
-        (DataType::Dictionary(_, plain), _) => convert(&cast(values, plain)?, to, safe),
+        (DataType::Dictionary(_, plain), _) => convert(&cast(values, plain)?, to, safe, zone),
         (DataType::Float16 | DataType::Float32 | DataType::Float64, to) if to.is_integer() => {
             cast(&rounded_to_even(values), to)
         }
@@ -54,6 +60,19 @@ pub(crate) fn convert(values: &ArrayRef, to: &DataType, safe: bool) -> Result<Ar
             let texts = cast(values, &DataType::Utf8)?;
             texts_to_decimals(texts.as_string(), to, safe)
         }
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, DataType::Timestamp(..)) => {
+            let texts = cast(values, &DataType::Utf8)?;
+            texts_to_times(texts.as_string(), to, safe, zone)
+        }
+        (DataType::Timestamp(unit, Some(_)), to) if to.is_string() && zone.is_some() => {
+            let label = zone.map(|zone| zone.name.into());
+            let shown = cast(values, &DataType::Timestamp(*unit, label))?;
+            cast(&shown, to)
+        }
+        (from, to) if is_time(from) && is_time(to) => {
+            let rule = if safe { TimeRule::Safe } else { TimeRule::Strict };
+            convert_times(values, to, rule, zone)
+        }
         _ => cast(values, to),
     }
 }
@@ -66,7 +85,7 @@ pub(crate) fn convert_scalar(value: &ScalarValue, to: &DataType, safe: bool) -> 
     if value.data_type() == *to {
         return Ok(value.clone());
     }
-    ScalarValue::try_from_array(&convert(&value.to_array()?, to, safe)?, 0)
+    ScalarValue::try_from_array(&convert(&value.to_array()?, to, safe, None)?, 0)
 }
 
 /// Returns floats without a fraction, ties to the even number.
@@ -188,7 +207,7 @@ mod tests {
     #[test]
     fn integers_are_the_nearest() {
         let ints = |values: ArrayRef| {
-            let ints = convert(&values, &DataType::Int32, false).unwrap();
+            let ints = convert(&values, &DataType::Int32, false, None).unwrap();
             ints.as_primitive::<Int32Type>().values().to_vec()
         };
         let floats = vec![0.5, 1.5, 2.5, -0.5, -1.5, 2.4999, 2_147_483_647.4];
@@ -207,8 +226,11 @@ mod tests {
         assert_eq!(ints(decimals(vec![5 * 10_i128.pow(37)], 38, 38)), [1]);
         for wrong in [f64::NAN, f64::INFINITY, 2_147_483_647.5, -2_147_483_649.0] {
             let values = Arc::new(Float64Array::from(vec![wrong])) as ArrayRef;
-            assert!(convert(&values, &DataType::Int32, false).is_err(), "{wrong}");
-            let safe = convert(&values, &DataType::Int32, true).unwrap();
+            assert!(
+                convert(&values, &DataType::Int32, false, None).is_err(),
+                "{wrong}"
+            );
+            let safe = convert(&values, &DataType::Int32, true, None).unwrap();
             assert_eq!(safe.null_count(), 1, "{wrong}");
         }
     }

@@ -124,9 +124,23 @@ pub(super) fn within_38_digits(values: ArrayRef) -> Result<ArrayRef, ArrowError>
         && let Some(row) =
             (0..decimals.len()).find(|row| decimals.is_valid(*row) && exceeds(&decimals.value(*row)))
     {
-        return Err(ArrowError::ArithmeticOverflow(decimals.value_as_string(row)));
+        return Err(ArrowError::ArithmeticOverflow(shown(
+            decimals.value(row),
+            decimals.scale(),
+        )));
     }
     Ok(values)
+}
+
+/// Returns a decimal as text, whatever its number of digits.
+fn shown(value: i128, scale: i8) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    let scale = usize::from(scale.unsigned_abs());
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
+    match digits.split_at(digits.len() - scale) {
+        (whole, "") => format!("{sign}{whole}"),
+        (whole, fraction) => format!("{sign}{whole}.{fraction}"),
+    }
 }
 
 /// Divides decimals.

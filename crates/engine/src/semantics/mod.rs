@@ -6,17 +6,23 @@
 //! makes them.
 
 mod arithmetic;
+mod at_time_zone;
 mod cast;
 mod check;
 mod conversions;
 mod date_trunc;
 mod decimal_arithmetic;
 mod decimal_sum;
+mod far_times;
 mod floats;
 mod lists;
 mod numbers;
 mod rules;
 mod sum;
+mod templates;
+mod time_comparisons;
+mod times;
+mod to_char;
 mod values;
 
 use std::sync::Arc;
@@ -36,9 +42,13 @@ pub(crate) use floats::{is_canonical, without_sign_of_zero};
 use crate::EngineError;
 use crate::syntax::visit_mut;
 
+/// The time zone of a session that sets none.
+pub(crate) const UTC: &str = "+00:00";
+
 /// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
+    options.execution.time_zone = Some(UTC.to_owned());
 }
 
 /// Adds the rules to a session's state.
@@ -61,6 +71,16 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
         let truncate = date_trunc::DateTrunc::over(inner);
         let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(truncate)));
     }
+    if let Ok(inner) = state.udf("to_char") {
+        for function in [
+            to_char::ToChar::over(Arc::clone(&inner)),
+            to_char::ToChar::strftime(inner),
+        ] {
+            let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(function)));
+        }
+    }
+    let at_time_zone = at_time_zone::AtTimeZone::new();
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(at_time_zone)));
     state
 }
 
@@ -83,6 +103,7 @@ pub(crate) fn check(statement: &Statement) -> std::result::Result<(), EngineErro
 /// Rewrites the numbers of an expression that DataFusion would read otherwise.
 pub(crate) fn refine_expression(expression: &mut Expr) {
     let _ = expression.visit(&mut numbers::NumberRewriter);
+    let _ = expression.visit(&mut far_times::TimeRewriter);
 }
 
 /// Completes the analysis of an expression whose parameters have been replaced by literals since: what is
@@ -97,4 +118,5 @@ pub(crate) fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
 /// Rewrites a statement such that DataFusion reads it as it is meant.
 pub(crate) fn refine(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);
+    let _ = visit_mut(statement, &mut far_times::TimeRewriter);
 }

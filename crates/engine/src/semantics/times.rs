@@ -77,10 +77,18 @@ pub(super) fn range_of(data_type: &DataType) -> (i128, i128) {
     }
 }
 
+/// The time zone of a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionZone<'a> {
+    pub(super) name: &'a str,
+    zone: Tz,
+}
+
 /// Returns the time zone of a session; none for UTC.
-pub(super) fn session_zone(name: Option<&str>) -> Option<Tz> {
+pub(super) fn session_zone(name: Option<&str>) -> Option<SessionZone<'_>> {
     let name = name.filter(|name| !matches!(*name, "" | "+00:00" | "UTC" | "Z"))?;
-    name.parse().ok()
+    let zone = name.parse().ok()?;
+    Some(SessionZone { name, zone })
 }
 
 /// Returns the distance from UTC at an instant, in seconds; none beyond the calendar.
@@ -93,9 +101,8 @@ fn offset_at(zone: Tz, seconds: i64) -> Option<i64> {
 /// Returns the distance from UTC of a reading of the clock, in seconds; none beyond the calendar.
 fn offset_of_reading(zone: Tz, seconds: i64) -> Option<i64> {
     let reading = DateTime::from_timestamp(seconds, 0)?.naive_utc();
-    let distance = |offset: &dyn Fn() -> i32| i64::from(offset());
     match zone.offset_from_local_datetime(&reading) {
-        MappedLocalTime::Single(offset) => Some(distance(&|| offset.fix().local_minus_utc())),
+        MappedLocalTime::Single(offset) => Some(offset.fix().local_minus_utc().into()),
         MappedLocalTime::Ambiguous(first, second) => {
             let (first, second) = (first.fix().local_minus_utc(), second.fix().local_minus_utc());
             // The smaller the distance, the later the instant.
@@ -107,17 +114,17 @@ fn offset_of_reading(zone: Tz, seconds: i64) -> Option<i64> {
 }
 
 /// Converts nanoseconds of a reading of the clock to those of an instant; none beyond the calendar.
-pub(super) fn instant(reading: i128, zone: Option<Tz>) -> Option<i128> {
+pub(super) fn instant(reading: i128, zone: Option<SessionZone<'_>>) -> Option<i128> {
     let Some(zone) = zone else { return Some(reading) };
     let seconds = i64::try_from(reading.div_euclid(SECOND)).ok()?;
-    Some(reading - i128::from(offset_of_reading(zone, seconds)?) * SECOND)
+    Some(reading - i128::from(offset_of_reading(zone.zone, seconds)?) * SECOND)
 }
 
 /// Converts nanoseconds of an instant to those of the clock; none beyond the calendar.
-pub(super) fn reading(instant: i128, zone: Option<Tz>) -> Option<i128> {
+pub(super) fn reading(instant: i128, zone: Option<SessionZone<'_>>) -> Option<i128> {
     let Some(zone) = zone else { return Some(instant) };
     let seconds = i64::try_from(instant.div_euclid(SECOND)).ok()?;
-    Some(instant + i128::from(offset_at(zone, seconds)?) * SECOND)
+    Some(instant + i128::from(offset_at(zone.zone, seconds)?) * SECOND)
 }
 
 /// Divides nanoseconds by a unit.
@@ -139,32 +146,32 @@ pub(super) fn convert_times(
     values: &ArrayRef,
     to: &DataType,
     rule: TimeRule,
-    zone: Option<Tz>,
+    zone: Option<SessionZone<'_>>,
 ) -> Result<ArrayRef, ArrowError> {
     let from = values.data_type();
     let (Some(had), Some(has)) = (unit_of(from), unit_of(to)) else {
-        return Err(ArrowError::CastError(format!("{from} is no time, or {to} is none")));
+        return Err(ArrowError::CastError(format!(
+            "{from} is no time, or {to} is none"
+        )));
     };
     let (least, most) = match (rule, from == to) {
         // What has the type is nearer than all that has not.
         (TimeRule::Ordered, true) => (i128::from(i64::MIN) + 1, i128::from(i64::MAX) - 1),
         _ => range_of(to),
     };
-    let shift = match (is_zoned(from), is_zoned(to)) {
-        (true, false) => reading,
-        (false, true) => instant,
-        _ => |value: i128, _: Option<Tz>| Some(value),
+    let shift = |value: i128| match (is_zoned(from), is_zoned(to)) {
+        (true, false) => reading(value, zone),
+        (false, true) => instant(value, zone),
+        _ => Some(value),
     };
+    let is_strict = matches!(rule, TimeRule::Strict | TimeRule::Safe);
     let converted = |value: i64| {
         let of_clock = i128::from(value) * had;
-        match shift(of_clock, zone).map(|value| units(value, has, rule, to)) {
+        match shift(of_clock).map(|value| units(value, has, rule, to)) {
             Some(value) if (least..=most).contains(&value) => i64::try_from(value).ok(),
-            Some(value) if matches!(rule, TimeRule::Strict | TimeRule::Safe) => {
-                let _ = value;
-                None
-            }
+            Some(_) if is_strict => None,
             Some(value) => i64::try_from(value.clamp(least, most)).ok(),
-            None if matches!(rule, TimeRule::Strict | TimeRule::Safe) => None,
+            None if is_strict => None,
             None => i64::try_from(if value < 0 { least } else { most }).ok(),
         }
     };
@@ -211,7 +218,7 @@ fn out_of_range(from: &DataType, value: i64, to: &DataType) -> ArrowError {
 
 /// Reads a date and time as nanoseconds: of an instant for a type with time zone, else of the clock. The zone
 /// of the text, as `+02:00`, has no meaning for a type without.
-pub(super) fn read(text: &str, to: &DataType, zone: Option<Tz>) -> Option<i128> {
+pub(super) fn read(text: &str, to: &DataType, zone: Option<SessionZone<'_>>) -> Option<i128> {
     let text = text.trim();
     let nanoseconds = |time: DateTime<Utc>| {
         i128::from(time.timestamp()) * SECOND + i128::from(time.timestamp_subsec_nanos())
@@ -245,7 +252,7 @@ pub(super) fn texts_to_times(
     texts: &StringArray,
     to: &DataType,
     safe: bool,
-    zone: Option<Tz>,
+    zone: Option<SessionZone<'_>>,
 ) -> Result<ArrayRef, ArrowError> {
     let unit = unit_of(to).unwrap_or(1);
     let (least, most) = range_of(to);
@@ -297,7 +304,11 @@ mod tests {
             ("2024-10-27 02:30:00", "2024-10-27 01:30:00"),
             ("2024-10-27 03:00:00", "2024-10-27 02:00:00"),
         ] {
-            assert_eq!(instant(nanoseconds(clock), berlin), Some(nanoseconds(utc)), "{clock}");
+            assert_eq!(
+                instant(nanoseconds(clock), berlin),
+                Some(nanoseconds(utc)),
+                "{clock}"
+            );
         }
         let noon = nanoseconds("2024-06-01 10:00:00");
         assert_eq!(reading(noon, berlin), Some(nanoseconds("2024-06-01 12:00:00")));
@@ -309,11 +320,31 @@ mod tests {
         let zoned = DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into()));
         let berlin = session_zone(Some("Europe/Berlin"));
         for (text, with, without) in [
-            ("2024-06-01 12:00:00", "2024-06-01 10:00:00", "2024-06-01 12:00:00"),
-            ("2024-06-01T12:00:00Z", "2024-06-01 12:00:00", "2024-06-01 12:00:00"),
-            ("2024-06-01 12:00:00+05", "2024-06-01 07:00:00", "2024-06-01 12:00:00"),
-            ("2024-06-01 12:00:00.5-05:30", "2024-06-01 17:30:00.5", "2024-06-01 12:00:00.5"),
-            ("2024-06-01 12:00:00 Asia/Tokyo", "2024-06-01 03:00:00", "2024-06-01 12:00:00"),
+            (
+                "2024-06-01 12:00:00",
+                "2024-06-01 10:00:00",
+                "2024-06-01 12:00:00",
+            ),
+            (
+                "2024-06-01T12:00:00Z",
+                "2024-06-01 12:00:00",
+                "2024-06-01 12:00:00",
+            ),
+            (
+                "2024-06-01 12:00:00+05",
+                "2024-06-01 07:00:00",
+                "2024-06-01 12:00:00",
+            ),
+            (
+                "2024-06-01 12:00:00.5-05:30",
+                "2024-06-01 17:30:00.5",
+                "2024-06-01 12:00:00.5",
+            ),
+            (
+                "2024-06-01 12:00:00 Asia/Tokyo",
+                "2024-06-01 03:00:00",
+                "2024-06-01 12:00:00",
+            ),
             ("2024-06-01", "2024-05-31 22:00:00", "2024-06-01 00:00:00"),
         ] {
             assert_eq!(read(text, &zoned, berlin), Some(nanoseconds(with)), "{text}");
@@ -344,13 +375,33 @@ mod tests {
         );
         use TimeRule as R;
         let halves = vec![-1500, -1499, -500, -1, 499, 500, 1499];
-        assert_eq!(of(halves.clone(), &ms, &s, R::Strict).unwrap(), [-2, -1, -1, 0, 0, 1, 1]);
-        assert_eq!(of(halves.clone(), &ms, &s, R::Floor).unwrap(), [-2, -2, -1, -1, 0, 0, 1]);
+        assert_eq!(
+            of(halves.clone(), &ms, &s, R::Strict).unwrap(),
+            [-2, -1, -1, 0, 0, 1, 1]
+        );
+        assert_eq!(
+            of(halves.clone(), &ms, &s, R::Floor).unwrap(),
+            [-2, -2, -1, -1, 0, 0, 1]
+        );
         assert_eq!(of(halves, &ms, &s, R::Ceiling).unwrap(), [-1, -1, 0, 0, 1, 1, 2]);
-        assert_eq!(of(vec![-1, 86_399_999], &ms, &DataType::Date32, R::Strict).unwrap(), [-1, 0]);
+        assert_eq!(
+            of(vec![-1, 86_399_999], &ms, &DataType::Date32, R::Strict).unwrap(),
+            [-1, 0]
+        );
         let far = 253_402_214_400;
-        assert!(of(vec![far], &s, &ns, R::Strict).unwrap_err().to_string().contains("9999-12-31"));
-        assert_eq!(of(vec![far, -far], &s, &ns, R::Ordered).unwrap(), [i64::MAX, i64::MIN]);
-        assert_eq!(of(vec![i64::MAX, 7], &ns, &ns, R::Ordered).unwrap(), [i64::MAX - 1, 7]);
+        assert!(
+            of(vec![far], &s, &ns, R::Strict)
+                .unwrap_err()
+                .to_string()
+                .contains("9999-12-31")
+        );
+        assert_eq!(
+            of(vec![far, -far], &s, &ns, R::Ordered).unwrap(),
+            [i64::MAX, i64::MIN]
+        );
+        assert_eq!(
+            of(vec![i64::MAX, 7], &ns, &ns, R::Ordered).unwrap(),
+            [i64::MAX - 1, 7]
+        );
     }
 }

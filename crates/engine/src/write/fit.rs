@@ -98,9 +98,10 @@ impl BatchFitter {
             column: field.name().clone(),
             reason,
         };
-        let fitted = convert(values, field.data_type(), false).map_err(|error| {
+        let fitted = convert(values, field.data_type(), false, None).map_err(|error| {
             // The kernels do not report the row.
-            let fails = |row: &usize| convert(&values.slice(*row, 1), field.data_type(), false).is_err();
+            let fails =
+                |row: &usize| convert(&values.slice(*row, 1), field.data_type(), false, None).is_err();
             match (0..values.len()).find(fails) {
                 Some(row) => wrong(row, no_value(&values.slice(row, 1), field, &error)),
                 None => wrong(0, error.to_string()),
