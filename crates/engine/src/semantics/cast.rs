@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -88,6 +88,18 @@ pub(super) fn folded(expr: &Expr, to: &DataType, safe: bool, zone: Option<&str>)
     Some(Expr::Literal(value, metadata.clone()))
 }
 
+/// Returns the value of a cast of this module whose argument is a literal; none for other expressions, and if
+/// it does not fit.
+pub(super) fn evaluated(function: &ScalarFunction) -> Option<Expr> {
+    let cast = function.func.inner().downcast_ref::<SqlCast>()?;
+    let Some(Expr::Literal(value, metadata)) = function.args.first() else {
+        return None;
+    };
+    let value = cast.converted(&value.to_array().ok()?).ok()?;
+    let value = ScalarValue::try_from_array(&value, 0).ok()?;
+    Some(Expr::Literal(value, metadata.clone()))
+}
+
 /// Returns true if a cast has other values than DataFusion's, or maps several values to one.
 fn differs(from: &DataType, to: &DataType, safe: bool, has_zone: bool) -> bool {
     use DataType as T;
@@ -128,6 +140,18 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     match (digits(from), digits(to)) {
         (Some(had), Some(has)) => to.is_decimal() && has >= had,
         _ => false,
+    }
+}
+
+impl SqlCast {
+    fn converted(&self, values: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
+        let zone = session_zone(self.zone.as_deref());
+        match self.rule {
+            CastRule::Strict | CastRule::Try => convert(values, &self.to, self.rule == CastRule::Try, zone),
+            CastRule::Floor => convert_times(values, &self.to, TimeRule::Floor, zone),
+            CastRule::Ceiling => convert_times(values, &self.to, TimeRule::Ceiling, zone),
+            CastRule::Ordered => convert_times(values, &self.to, TimeRule::Ordered, zone),
+        }
     }
 }
 
@@ -184,19 +208,12 @@ impl ScalarUDFImpl for SqlCast {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let zone = session_zone(self.zone.as_deref());
-        let converted = |values: &ArrayRef| match self.rule {
-            CastRule::Strict | CastRule::Try => convert(values, &self.to, self.rule == CastRule::Try, zone),
-            CastRule::Floor => convert_times(values, &self.to, TimeRule::Floor, zone),
-            CastRule::Ceiling => convert_times(values, &self.to, TimeRule::Ceiling, zone),
-            CastRule::Ordered => convert_times(values, &self.to, TimeRule::Ordered, zone),
-        };
         match args.args.as_slice() {
             [ColumnarValue::Scalar(value)] => {
-                let value = converted(&value.to_array()?)?;
+                let value = self.converted(&value.to_array()?)?;
                 ScalarValue::try_from_array(&value, 0).map(ColumnarValue::Scalar)
             }
-            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(converted(values)?)),
+            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(self.converted(values)?)),
             _ => Err(DataFusionError::Internal(format!(
                 "{} has one argument",
                 self.name()

@@ -520,6 +520,10 @@ pub(super) fn bound(expr: Expr) -> Result<Expr> {
                     None => Transformed::no(Expr::Cast(Cast { expr, field })),
                 }
             }
+            Expr::ScalarFunction(function) => match cast::evaluated(&function) {
+                Some(literal) => Transformed::yes(literal),
+                None => Transformed::no(Expr::ScalarFunction(function)),
+            },
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_comparison(op) && (is_made_canonical(&left) || is_made_canonical(&right)) =>
             {

@@ -35,20 +35,49 @@ pub(super) fn comparison(
     if let Some(value) = constant(left, &left_type, &right_type) {
         return with_literal(right, &right_type, op.swap()?, &value, zone);
     }
+    if let Some(right) = as_time(right, &right_type, &left_type) {
+        let plain = || Some(binary_expr(left.clone(), op, right.clone()));
+        return comparison(left, op, &right, schema, zone).or_else(plain);
+    }
+    if let Some(left) = as_time(left, &left_type, &right_type) {
+        let plain = || Some(binary_expr(left.clone(), op, right.clone()));
+        return comparison(&left, op, right, schema, zone).or_else(plain);
+    }
     if !differ(&left_type, &right_type) {
         return None;
     }
-    let is_ordering = matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
-    if is_ordering && is_constant(right) && is_finer(&right_type, &left_type) {
-        return Some(with_constant(left, &left_type, op, right, zone));
+    if is_constant(right)
+        && let Some(compared) = with_constant(left, &left_type, op, (right, &right_type), zone)
+    {
+        return Some(compared);
     }
-    if is_ordering && is_constant(left) && is_finer(&left_type, &right_type) {
-        return Some(with_constant(right, &right_type, op.swap()?, left, zone));
+    if is_constant(left)
+        && let Some(compared) = with_constant(right, &right_type, op.swap()?, (left, &left_type), zone)
+    {
+        return Some(compared);
     }
     let to = common(&left_type, &right_type)?;
     let left = ordered(left, &left_type, &right_type, &to, zone);
     let right = ordered(right, &right_type, &left_type, &to, zone);
     Some(binary_expr(left, op, right))
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
+/// Returns a text that is compared with timestamps as one in microseconds; none beside nanoseconds, which
+/// DataFusion makes of it.
+fn as_time(text: &Expr, text_type: &DataType, other: &DataType) -> Option<Expr> {
+    let DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond, label) = other
+    else {
+        return None;
+    };
+    let to = DataType::Timestamp(TimeUnit::Microsecond, label.clone());
+    is_text(text_type).then(|| Expr::Cast(Cast::new(Box::new(text.clone()), to)))
 }
 
 /// Returns true if two types of times are compared here.
@@ -66,11 +95,6 @@ fn differ(left: &DataType, right: &DataType) -> bool {
                 || is_date(right)
         }
     }
-}
-
-/// Returns true if a type has values between those of another one.
-fn is_finer(this: &DataType, other: &DataType) -> bool {
-    unit_of(this) <= unit_of(other)
 }
 
 /// Returns the type in which two types are compared.
@@ -111,7 +135,6 @@ fn is_constant(expr: &Expr) -> bool {
                 | Expr::InSubquery(_)
                 | Expr::AggregateFunction(_)
                 | Expr::WindowFunction(_)
-                | Expr::Placeholder(_)
         ))
     };
     !expr.is_volatile() && !expr.exists(varies).unwrap_or(true)
@@ -127,12 +150,6 @@ struct TimeLiteral {
 /// Returns the value of a literal that is compared with times of type `other`; none if the expression is no
 /// literal, or needs no conversion.
 fn literal(expr: &Expr, expr_type: &DataType, other: &DataType, zone: Option<&str>) -> Option<TimeLiteral> {
-    let is_text = |data_type: &DataType| {
-        matches!(
-            data_type,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-        )
-    };
     let value = match expr {
         Expr::Literal(value, _) => value.clone(),
         Expr::Cast(cast) => match folded(&cast.expr, cast.field.data_type(), false, zone)? {
@@ -248,13 +265,38 @@ fn with_literal(
     }
 }
 
-/// Compares times with a constant of a type that is not coarser.
-fn with_constant(expr: &Expr, of: &DataType, op: Operator, constant: &Expr, zone: Option<&str>) -> Expr {
-    let rule = match op {
-        Operator::Lt | Operator::GtEq => CastRule::Ceiling,
-        _ => CastRule::Floor,
-    };
-    binary_expr(expr.clone(), op, cast_by(constant.clone(), of, rule, zone))
+/// Compares times with a constant of another type, as one or two of their type; none if the operator needs
+/// more.
+fn with_constant(
+    expr: &Expr,
+    of: &DataType,
+    op: Operator,
+    (constant, from): (&Expr, &DataType),
+    zone: Option<&str>,
+) -> Option<Expr> {
+    use Operator as O;
+    let compare = |op, rule| binary_expr(expr.clone(), op, cast_by(constant.clone(), of, rule, zone));
+    if unit_of(from) > unit_of(of) {
+        return Some(compare(op, CastRule::Ordered));
+    }
+    Some(match op {
+        O::Lt | O::GtEq => compare(op, CastRule::Ceiling),
+        O::LtEq | O::Gt => compare(op, CastRule::Floor),
+        // Between the two there is no value unless they are equal.
+        O::Eq | O::NotEq if !expr.is_volatile() => {
+            let (low, high) = (
+                compare(O::GtEq, CastRule::Ceiling),
+                compare(O::LtEq, CastRule::Floor),
+            );
+            let equal = binary_expr(low, O::And, high);
+            if op == O::Eq {
+                equal
+            } else {
+                Expr::Not(Box::new(equal))
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// Returns `x [NOT] BETWEEN low AND high` as two comparisons; none if neither needs a correction.
