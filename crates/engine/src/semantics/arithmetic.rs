@@ -1,6 +1,6 @@
-//! Arithmetic of integers that fails where the result is outside of its type, in place of DataFusion's, which
-//! wraps. `x << n` is x times 2^n, and `x >> n` x divided by that, rounded down; DataFusion takes n modulo
-//! the width of the type.
+//! Arithmetic of integers and decimals that fails where the result is outside of its type, in place of
+//! DataFusion's, which wraps, or makes decimals of too many digits ([`super::decimal_arithmetic`]). `x << n` is
+//! x times 2^n, and `x >> n` x divided by that, rounded down; DataFusion takes n modulo the width of the type.
 //!
 //! Each operation is a function that takes the place of an expression and has its name, so that columns are
 //! called what they were, and constants are folded by the same rules.
@@ -22,15 +22,17 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr_common::datum::apply;
 
+use super::decimal_arithmetic::{divide, within_38_digits};
 use crate::EngineError;
 use crate::import::sql_name;
 
-/// An operation of integers.
+/// An operation of integers or decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ArithmeticOperation {
     Add,
     Subtract,
     Multiply,
+    Divide,
     Negate,
     ShiftLeft,
     ShiftRight,
@@ -40,23 +42,28 @@ enum ArithmeticOperation {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CheckedArithmetic {
     operation: ArithmeticOperation,
+    /// The type of the result; that of the operands, which are integers, if none is given.
+    decimal: Option<DataType>,
     signature: Signature,
 }
 
-static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Add));
-static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Subtract));
-static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Multiply));
-static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::ShiftLeft));
-static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::ShiftRight));
-static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Negate));
+static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Add, None));
+static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Subtract, None));
+static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Multiply, None));
+static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| function(ArithmeticOperation::ShiftLeft, None));
+static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| function(ArithmeticOperation::ShiftRight, None));
+static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Negate, None));
 
-fn function(operation: ArithmeticOperation) -> Arc<ScalarUDF> {
+fn function(operation: ArithmeticOperation, decimal: Option<DataType>) -> Arc<ScalarUDF> {
     let signature = match operation {
         ArithmeticOperation::Negate => Signature::any(1, Volatility::Immutable),
         _ => Signature::any(2, Volatility::Immutable),
     };
     Arc::new(ScalarUDF::new_from_impl(CheckedArithmetic {
         operation,
+        decimal,
         signature,
     }))
 }
@@ -72,11 +79,33 @@ pub(super) fn checked(binary: &BinaryExpr) -> Option<Expr> {
         Operator::BitwiseShiftRight => &SHIFT_RIGHT,
         _ => return None,
     };
+    Some(called(Arc::clone(function), binary))
+}
+
+/// Makes `left op right` of decimals checked; none if it is another operation.
+pub(super) fn checked_decimals(binary: &BinaryExpr, result: DataType) -> Option<Expr> {
+    let operation = match binary.op {
+        Operator::Plus => ArithmeticOperation::Add,
+        Operator::Minus => ArithmeticOperation::Subtract,
+        Operator::Multiply => ArithmeticOperation::Multiply,
+        Operator::Divide => ArithmeticOperation::Divide,
+        _ => return None,
+    };
+    Some(called(function(operation, Some(result)), binary))
+}
+
+fn called(function: Arc<ScalarUDF>, binary: &BinaryExpr) -> Expr {
     let args = vec![(*binary.left).clone(), (*binary.right).clone()];
-    Some(Expr::ScalarFunction(ScalarFunction::new_udf(
-        Arc::clone(function),
-        args,
-    )))
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
+}
+
+/// Returns the type of checked arithmetic of decimals, without a look at its operands.
+pub(super) fn decimal_type(expr: &Expr) -> Option<&DataType> {
+    let Expr::ScalarFunction(function) = expr else {
+        return None;
+    };
+    let checked = function.func.inner().downcast_ref::<CheckedArithmetic>()?;
+    checked.decimal.as_ref()
 }
 
 /// Returns the checked `-value` of an integer.
@@ -105,6 +134,7 @@ impl CheckedArithmetic {
             ArithmeticOperation::Add => Some(Operator::Plus),
             ArithmeticOperation::Subtract => Some(Operator::Minus),
             ArithmeticOperation::Multiply => Some(Operator::Multiply),
+            ArithmeticOperation::Divide => Some(Operator::Divide),
             ArithmeticOperation::ShiftLeft => Some(Operator::BitwiseShiftLeft),
             ArithmeticOperation::ShiftRight => Some(Operator::BitwiseShiftRight),
             ArithmeticOperation::Negate => None,
@@ -118,6 +148,7 @@ impl ScalarUDFImpl for CheckedArithmetic {
             ArithmeticOperation::Add => "add",
             ArithmeticOperation::Subtract => "subtract",
             ArithmeticOperation::Multiply => "multiply",
+            ArithmeticOperation::Divide => "divide",
             ArithmeticOperation::Negate => "negate",
             ArithmeticOperation::ShiftLeft => "shift_left",
             ArithmeticOperation::ShiftRight => "shift_right",
@@ -138,14 +169,13 @@ impl ScalarUDFImpl for CheckedArithmetic {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types.first().cloned().unwrap_or(DataType::Null))
+        let of_operands = || types.first().cloned().unwrap_or(DataType::Null);
+        Ok(self.decimal.clone().unwrap_or_else(of_operands))
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let data_type = args
-            .arg_fields
-            .first()
-            .map_or(DataType::Null, |field| field.data_type().clone());
+        let types = args.arg_fields.iter().map(|field| field.data_type().clone());
+        let data_type = self.return_type(&types.collect::<Vec<_>>())?;
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
     }
@@ -158,8 +188,10 @@ impl ScalarUDFImpl for CheckedArithmetic {
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let is_null = |arg: &Expr| matches!(arg, Expr::Literal(value, _) if value.is_null());
         match args.first() {
-            Some(first) if args.iter().any(is_null) => {
-                let null = ScalarValue::try_from(context.get_data_type(first)?)?;
+            Some(_) if args.iter().any(is_null) => {
+                let types = args.iter().map(|arg| context.get_data_type(arg));
+                let data_type = self.return_type(&types.collect::<Result<Vec<_>>>()?)?;
+                let null = ScalarValue::try_from(data_type)?;
                 Ok(ExprSimplifyResult::Simplified(Expr::Literal(null, None)))
             }
             _ => Ok(ExprSimplifyResult::Original(args)),
@@ -168,9 +200,16 @@ impl ScalarUDFImpl for CheckedArithmetic {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (self.operation, args.args.as_slice()) {
-            (ArithmeticOperation::Add, [left, right]) => apply(left, right, add),
-            (ArithmeticOperation::Subtract, [left, right]) => apply(left, right, sub),
-            (ArithmeticOperation::Multiply, [left, right]) => apply(left, right, mul),
+            (ArithmeticOperation::Add, [left, right]) => {
+                apply(left, right, |a, b| add(a, b).and_then(within_38_digits))
+            }
+            (ArithmeticOperation::Subtract, [left, right]) => {
+                apply(left, right, |a, b| sub(a, b).and_then(within_38_digits))
+            }
+            (ArithmeticOperation::Multiply, [left, right]) => {
+                apply(left, right, |a, b| mul(a, b).and_then(within_38_digits))
+            }
+            (ArithmeticOperation::Divide, [left, right]) => apply(left, right, divide),
             (ArithmeticOperation::ShiftLeft, [left, right]) => apply(left, right, |a, b| shift(a, b, "<<")),
             (ArithmeticOperation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
             (ArithmeticOperation::Negate, [ColumnarValue::Scalar(value)]) => {

@@ -6,9 +6,14 @@
 //! makes them.
 
 mod arithmetic;
+mod at_time_zone;
+mod cast;
 mod check;
+mod conversions;
 mod date_trunc;
+mod decimal_arithmetic;
 mod decimal_sum;
+mod far_times;
 mod floats;
 mod lists;
 mod numbers;
@@ -16,6 +21,10 @@ mod row_comparisons;
 mod rules;
 mod sets;
 mod sum;
+mod templates;
+mod time_comparisons;
+mod times;
+mod to_char;
 mod values;
 
 use std::ops::ControlFlow;
@@ -30,19 +39,23 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 
 pub(crate) use arithmetic::arithmetic;
+pub(crate) use conversions::{convert, convert_scalar};
 pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
-pub(crate) use numbers::decimals_to_floats;
 
 use crate::EngineError;
 use crate::materialized::{self, MaterializeMarked};
 use crate::syntax::visit_mut;
 use crate::unnest::{Unnest, row_value};
 
+/// The time zone of a session that sets none.
+pub(crate) const UTC: &str = "+00:00";
+
 /// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
+    options.execution.time_zone = Some(UTC.to_owned());
 }
 
 /// Adds the rules to a session's state.
@@ -68,6 +81,16 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
         let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(truncate)));
     }
     let _ = state.register_udf(row_value());
+    if let Ok(inner) = state.udf("to_char") {
+        for function in [
+            to_char::ToChar::over(Arc::clone(&inner)),
+            to_char::ToChar::strftime(inner),
+        ] {
+            let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(function)));
+        }
+    }
+    let at_time_zone = at_time_zone::AtTimeZone::new();
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(at_time_zone)));
     state
 }
 
@@ -93,6 +116,7 @@ pub(crate) fn check(statement: &Statement) -> std::result::Result<(), EngineErro
 /// It has a comparison that is not supported.
 pub(crate) fn refine_expression(expression: &mut Expr) -> std::result::Result<(), EngineError> {
     let _ = expression.visit(&mut numbers::NumberRewriter);
+    let _ = expression.visit(&mut far_times::TimeRewriter);
     match expression.visit(&mut row_comparisons::RowComparisons) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
@@ -114,6 +138,7 @@ pub(crate) fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
 /// It has a comparison that is not supported.
 pub(crate) fn refine(statement: &mut Statement) -> std::result::Result<(), EngineError> {
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);
+    let _ = visit_mut(statement, &mut far_times::TimeRewriter);
     materialized::mark(statement);
     match visit_mut(statement, &mut row_comparisons::RowComparisons) {
         ControlFlow::Continue(()) => Ok(()),

@@ -10,12 +10,13 @@ use arrow_schema::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{AggregateFunction, Between, Cast, InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Case, Distinct, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder,
-    Operator, Subquery, Union,
+    Operator, Subquery, TryCast, Union,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -25,6 +26,7 @@ use super::lists;
 use super::numbers::float_literal;
 use super::sets;
 use super::values;
+use super::{cast, decimal_arithmetic, templates, time_comparisons};
 
 /// The pass before the coercion of types.
 #[derive(Debug)]
@@ -39,7 +41,9 @@ impl AnalyzerRule for BeforeCoercion {
         "decimals_meet_floats"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let zone = config.execution.time_zone.as_deref();
+        let before = |expr: Expr, schema: &DFSchema| before(expr, schema, zone);
         let rewritten = plan.transform_up_with_subqueries(|plan| match plan {
             LogicalPlan::Union(union) => union_of(union).map(Transformed::yes),
             LogicalPlan::Join(join) if sets::is_set_operation(&join) => {
@@ -49,6 +53,7 @@ impl AnalyzerRule for BeforeCoercion {
                 let plan = LogicalPlan::Values(values::with_floats(values)?);
                 each_expression(plan, before)
             }
+            LogicalPlan::Join(join) => each_expression(LogicalPlan::Join(unified_keys(join, zone)), before),
             other => each_expression(other, before),
         });
         rewritten.data()
@@ -60,7 +65,9 @@ impl AnalyzerRule for AfterCoercion {
         "checked_arithmetic"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let zone = config.execution.time_zone.as_deref();
+        let after = |expr: Expr, schema: &DFSchema| after(expr, schema, zone);
         let rewritten = plan.transform_up_with_subqueries(|plan| {
             each_expression(plan, after)?.transform_data(|plan| equal_floats(plan).map(Transformed::yes))
         });
@@ -71,7 +78,7 @@ impl AnalyzerRule for AfterCoercion {
 /// Rewrites the expressions of a plan's root, whose names stay.
 fn each_expression(
     plan: LogicalPlan,
-    rewrite: fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+    rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
@@ -116,15 +123,15 @@ fn floated(expr: Expr, to: &DataType, schema: &DFSchema) -> Expr {
     match &expr {
         Expr::Literal(value, _) => match float_literal(value, *to == DataType::Float32) {
             Some(float) => Expr::Literal(float, None),
-            None if value.data_type().is_decimal() => cast(expr, to),
+            None if value.data_type().is_decimal() => cast_to(expr, to),
             None => expr,
         },
-        _ if type_of(&expr, schema).is_decimal() => cast(expr, to),
+        _ if type_of(&expr, schema).is_decimal() => cast_to(expr, to),
         _ => expr,
     }
 }
 
-fn cast(expr: Expr, to: &DataType) -> Expr {
+fn cast_to(expr: Expr, to: &DataType) -> Expr {
     Expr::Cast(Cast::new(Box::new(expr), to.clone()))
 }
 
@@ -140,17 +147,29 @@ fn meet<'a>(exprs: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> Option<
     meeting(types.iter())
 }
 
-fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
     let boxed = |expr: Box<Expr>, to: &DataType| Box::new(floated(*expr, to, schema));
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+            if let Some(comparison) = time_comparisons::comparison(&left, op, &right, schema, zone) {
+                return Ok(Transformed::yes(comparison));
+            }
             let Some(to) = meet([&*left, &*right].into_iter(), schema) else {
                 return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
             };
             let (left, right) = (boxed(left, &to), boxed(right, &to));
             Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
         }
+        Expr::BinaryExpr(binary) if binary.op == Operator::Minus => {
+            match time_comparisons::difference(&binary, schema) {
+                Some(difference) => Transformed::yes(difference),
+                None => Transformed::no(Expr::BinaryExpr(binary)),
+            }
+        }
         Expr::Between(between) => {
+            if let Some(within) = time_comparisons::between(&between, schema, zone) {
+                return Ok(Transformed::yes(within));
+            }
             let compared = [&*between.expr, &*between.low, &*between.high];
             let Some(to) = meet(compared.into_iter(), schema) else {
                 return Ok(Transformed::no(Expr::Between(between)));
@@ -163,6 +182,9 @@ fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }))
         }
         Expr::InList(list) => {
+            if let Some(list) = time_comparisons::in_list(&list, schema, zone) {
+                return Ok(Transformed::yes(list));
+            }
             let Some(to) = meet(std::iter::once(&*list.expr).chain(&list.list), schema) else {
                 return Ok(Transformed::no(Expr::InList(list)));
             };
@@ -173,10 +195,23 @@ fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 negated: list.negated,
             }))
         }
-        Expr::Case(case) => before_case(case, schema),
+        Expr::InSubquery(within) => unified_subquery(within, schema, zone)?,
+        Expr::Case(case) => {
+            let of_times = time_comparisons::case(&case, schema, zone);
+            match of_times {
+                Some(Expr::Case(case)) => Transformed::yes(before_case(case, schema).data),
+                _ => before_case(case, schema),
+            }
+        }
         Expr::ScalarFunction(mut function) => {
             if function.name() == "round" {
                 return Ok(round_to_literal(function));
+            }
+            if function.args.len() > 1 && reads_pattern(function.name()) {
+                return with_strftime(function);
+            }
+            if matches!(function.name(), "date_trunc" | "date_bin") {
+                return Ok(of_far_dates(function, schema));
             }
             let decimal =
                 |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.data_type().is_decimal());
@@ -208,6 +243,114 @@ fn round_to_literal(mut function: ScalarFunction) -> Transformed<Expr> {
         return Transformed::yes(Expr::ScalarFunction(function));
     }
     Transformed::no(Expr::ScalarFunction(function))
+}
+
+/// Returns true for functions that read a text by patterns.
+fn reads_pattern(name: &str) -> bool {
+    name.starts_with("to_timestamp") || matches!(name, "to_date" | "to_unixtime" | "to_time")
+}
+
+/// Gives a function that reads texts the patterns of `strftime` in place of templates.
+///
+/// # Errors
+/// A pattern is unknown, or no constant.
+fn with_strftime(mut function: ScalarFunction) -> Result<Transformed<Expr>> {
+    let wrong = |name: &str, reason: String| DataFusionError::Plan(format!("{name}: {reason}"));
+    let name = function.name().to_owned();
+    for arg in function.args.iter_mut().skip(1) {
+        let Expr::Literal(value, _) = arg else {
+            return Err(wrong(
+                &name,
+                "the pattern is not a constant; write it as a text".into(),
+            ));
+        };
+        let Some(pattern) = value.try_as_str().flatten() else {
+            continue;
+        };
+        let read = match templates::is_strftime(pattern) {
+            true => templates::check_strftime(pattern).map(|()| pattern.to_owned()),
+            false => templates::reading_pattern(pattern),
+        };
+        *value = ScalarValue::Utf8(Some(read.map_err(|reason| wrong(&name, reason))?));
+    }
+    Ok(Transformed::yes(Expr::ScalarFunction(function)))
+}
+
+/// Gives `date_trunc` and `date_bin` of a date timestamps in microseconds, in which all dates have a place.
+fn of_far_dates(mut function: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    match function.args.get_mut(1) {
+        Some(arg) if matches!(type_of(arg, schema), DataType::Date32 | DataType::Date64) => {
+            let date = std::mem::replace(arg, Expr::Literal(ScalarValue::Null, None));
+            *arg = time_comparisons::in_microseconds(date);
+            Transformed::yes(Expr::ScalarFunction(function))
+        }
+        _ => Transformed::no(Expr::ScalarFunction(function)),
+    }
+}
+
+/// Returns true for functions of which the result depends on the time zone of an argument.
+fn shows_clock(name: &str) -> bool {
+    matches!(
+        name,
+        "date_part" | "date_trunc" | "date_bin" | "to_char" | "strftime" | "to_date"
+    )
+}
+
+/// Gives a function timestamps that show the clock of the session's zone.
+fn in_session_zone(mut function: ScalarFunction, schema: &DFSchema, zone: Option<&str>) -> Transformed<Expr> {
+    let mut changed = false;
+    let args = function
+        .args
+        .into_iter()
+        .map(|arg| match time_comparisons::shown_in(arg, schema, zone) {
+            Ok(shown) => {
+                changed = true;
+                shown
+            }
+            Err(arg) => arg,
+        });
+    function.args = args.collect();
+    match changed {
+        true => Transformed::yes(Expr::ScalarFunction(function)),
+        false => Transformed::no(Expr::ScalarFunction(function)),
+    }
+}
+
+/// Returns a join whose keys are times of one type.
+fn unified_keys(mut join: Join, zone: Option<&str>) -> Join {
+    let (left_schema, right_schema) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
+    for (left, right) in &mut join.on {
+        let (left_type, right_type) = (type_of(left, &left_schema), type_of(right, &right_schema));
+        let unified = time_comparisons::unified((left, &left_type), (right, &right_type), zone);
+        if let Some(unified) = unified {
+            (*left, *right) = unified;
+        }
+    }
+    join
+}
+
+/// Returns `x IN (SELECT …)` of times in one type.
+fn unified_subquery(within: InSubquery, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
+    let column = within.subquery.subquery.schema().columns().into_iter().next();
+    let Some(column) = column.map(Expr::Column) else {
+        return Ok(Transformed::no(Expr::InSubquery(within)));
+    };
+    let expr_type = type_of(&within.expr, schema);
+    let column_type = type_of(&column, within.subquery.subquery.schema());
+    let unified = time_comparisons::unified((&within.expr, &expr_type), (&column, &column_type), zone);
+    let Some((expr, column)) = unified else {
+        return Ok(Transformed::no(Expr::InSubquery(within)));
+    };
+    let first = |at: usize| (at == 0).then_some(());
+    let subquery = project(&within.subquery.subquery, first, |_, ()| column.clone())?;
+    Ok(Transformed::yes(Expr::InSubquery(InSubquery {
+        expr: Box::new(expr),
+        subquery: Subquery {
+            subquery: Arc::new(subquery),
+            ..within.subquery
+        },
+        negated: within.negated,
+    })))
 }
 
 fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
@@ -256,7 +399,7 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
                 .flatten()
                 .filter(|_| type_of(input, column).is_decimal())
         };
-        project(input, to, cast).map(Arc::new)
+        project(input, to, cast_to).map(Arc::new)
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
     // Its schema still has the former types of the inputs.
@@ -286,13 +429,22 @@ pub(super) fn project<T>(
         .build()
 }
 
-fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
     let of_floats = |expr: &Expr| is_float(&type_of(expr, schema));
     Ok(match expr {
-        Expr::Cast(Cast { expr, field }) => match exact(&expr, &field) {
-            Some(literal) => Transformed::yes(literal),
-            None => Transformed::no(Expr::Cast(Cast { expr, field })),
-        },
+        Expr::Cast(Cast { expr, field }) => {
+            let cast = exact(&expr, &field);
+            match cast.or_else(|| cast::cast(&expr, field.data_type(), false, schema, zone)) {
+                Some(cast) => Transformed::yes(cast),
+                None => Transformed::no(Expr::Cast(Cast { expr, field })),
+            }
+        }
+        Expr::TryCast(TryCast { expr, field }) => {
+            match cast::cast(&expr, field.data_type(), true, schema, zone) {
+                Some(cast) => Transformed::yes(cast),
+                None => Transformed::no(Expr::TryCast(TryCast { expr, field })),
+            }
+        }
         Expr::BinaryExpr(binary) if is_comparison(binary.op) && of_floats(&binary.left) => {
             Transformed::yes(floats::comparison(binary))
         }
@@ -311,8 +463,22 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 None => Transformed::no(Expr::BinaryExpr(binary)),
             }
         }
+        Expr::BinaryExpr(binary)
+            if matches!(
+                binary.op,
+                Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide
+            ) && !of_floats(&binary.right) =>
+        {
+            match decimal_arithmetic::checked(&binary, schema) {
+                Some(checked) => Transformed::yes(checked),
+                None => Transformed::no(Expr::BinaryExpr(binary)),
+            }
+        }
         Expr::Negative(value) if type_of(&value, schema).is_signed_integer() => {
             Transformed::yes(negated(*value))
+        }
+        Expr::ScalarFunction(function) if zone.is_some() && shows_clock(function.name()) => {
+            in_session_zone(function, schema, zone)
         }
         Expr::Between(between) if of_floats(&between.expr) => Transformed::yes(floats::between(between)),
         Expr::InList(list) if of_floats(&list.expr) => match floats::in_list(list) {
@@ -344,15 +510,23 @@ fn after(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// were unknown are what they are beside a literal.
 pub(super) fn bound(expr: Expr) -> Result<Expr> {
     let stripped = |expr: Box<Expr>| Box::new(floats::without_sign_of_zero(&expr).clone());
+    let no_columns = DFSchema::empty();
     let is_made_canonical = |expr: &Expr| match expr {
         Expr::ScalarFunction(function) => floats::is_canonical(function),
         _ => false,
     };
     let rewritten = expr.transform_up(|expr| {
         Ok(match expr {
-            Expr::Cast(Cast { expr, field }) => match exact(&expr, &field) {
+            Expr::Cast(Cast { expr, field }) => {
+                let literal = exact(&expr, &field);
+                match literal.or_else(|| cast::cast(&expr, field.data_type(), false, &no_columns, None)) {
+                    Some(literal) => Transformed::yes(literal),
+                    None => Transformed::no(Expr::Cast(Cast { expr, field })),
+                }
+            }
+            Expr::ScalarFunction(function) => match cast::evaluated(&function) {
                 Some(literal) => Transformed::yes(literal),
-                None => Transformed::no(Expr::Cast(Cast { expr, field })),
+                None => Transformed::no(Expr::ScalarFunction(function)),
             },
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_comparison(op) && (is_made_canonical(&left) || is_made_canonical(&right)) =>

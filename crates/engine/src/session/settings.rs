@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::timezone::Tz;
 use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as PlannedStatement};
 use datafusion::sql::parser::Statement as Parsed;
 
@@ -12,11 +13,15 @@ use crate::config::{FeatureMode, LockWait, SessionSettings, SwitchSetting, Verif
 use crate::context::EngineContext;
 use crate::memory::MemoryBudget;
 use crate::scrub_thread::set_scrub;
+use crate::semantics::UTC;
 use crate::size::exact;
 use crate::threads::MOST_THREADS;
 
 /// Prefix of the engine's own settings.
 const PREFIX: &str = "halocline.";
+
+/// The session's time zone.
+const TIME_ZONE: &str = "datafusion.execution.time_zone";
 
 /// Settings of DataFusion that a session cannot change, and what to do instead: they have no effect here, or
 /// would change what statements mean or lose the order of their rows.
@@ -90,6 +95,15 @@ impl DatabaseSession {
                 instead: (*instead).into(),
             });
         }
+        if let LogicalPlan::Statement(PlannedStatement::SetVariable(set)) = &plan
+            && set.variable == TIME_ZONE
+            && set.value.parse::<Tz>().is_err()
+        {
+            let name = &set.value;
+            return Err(EngineError::Query(format!(
+                "there is no time zone '{name}'; write a name as 'Europe/Berlin', or an offset as '+02:00'"
+            )));
+        }
         let partitions = self.target_partitions();
         self.context.execute_logical_plan(plan).await?;
         let set = self.target_partitions();
@@ -142,9 +156,12 @@ impl DatabaseSession {
     }
 }
 
-/// Returns the value that a setting of the engine had when the database was opened; none for the settings of
-/// DataFusion.
+/// Returns the value that a setting of the engine had when the database was opened; none for the other
+/// settings of DataFusion.
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
+    if setting == TIME_ZONE {
+        return Some(UTC.to_owned());
+    }
     Some(match setting.strip_prefix(PREFIX)? {
         "star_join"
         | "fused_aggregate"

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use arrow_select::take::take;
 
 use super::written_table::WrittenTable;
 use crate::EngineError;
 use crate::import::sql_name;
-use crate::semantics::decimals_to_floats;
+use crate::semantics::convert;
 
 /// Fits batches of one statement to a table's columns, counting their rows.
 #[derive(Debug)]
@@ -101,9 +98,10 @@ impl BatchFitter {
             column: field.name().clone(),
             reason,
         };
-        let fitted = cast(values, field.data_type()).map_err(|error| {
+        let fitted = convert(values, field.data_type(), false, None).map_err(|error| {
             // The kernels do not report the row.
-            let fails = |row: &usize| cast(&values.slice(*row, 1), field.data_type()).is_err();
+            let fails =
+                |row: &usize| convert(&values.slice(*row, 1), field.data_type(), false, None).is_err();
             match (0..values.len()).find(fails) {
                 Some(row) => wrong(row, no_value(&values.slice(row, 1), field, &error)),
                 None => wrong(0, error.to_string()),
@@ -145,21 +143,6 @@ pub(crate) fn arrange(
     Ok(schema.fields().iter().map(from).collect())
 }
 
-fn cast(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
-    if values.data_type() == to {
-        return Ok(Arc::clone(values));
-    }
-    let strict = CastOptions {
-        safe: false,
-        ..CastOptions::default()
-    };
-    let decimals = values.as_primitive_opt::<Decimal128Type>();
-    if let Some(floats) = decimals.and_then(|decimals| decimals_to_floats(decimals, to)) {
-        return Ok(floats);
-    }
-    cast_with_options(values, to, &strict)
-}
-
 /// Returns the reason why a value cannot be cast.
 fn no_value(value: &ArrayRef, field: &Field, error: &ArrowError) -> String {
     match arrow_cast::display::array_value_to_string(value, 0) {
@@ -171,6 +154,8 @@ fn no_value(value: &ArrayRef, field: &Field, error: &ArrowError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Decimal128Type;
     use arrow_array::{Int64Array, StringArray};
     use arrow_schema::Schema;
 

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use crate::EngineError;
 use crate::import::{data_type, sql_name};
+use crate::semantics::convert_scalar;
 
 /// Returns the rows as a batch with a column per value; columns whose literals have different types are cast
 /// to the type of the table's column that they are for, `to[i]`. With the `defaults` of these columns, the
@@ -82,8 +83,7 @@ fn column_of(
     };
     for (row, value) in values.iter_mut().enumerate() {
         if value.data_type() != *common {
-            *value = value
-                .cast_to(common)
+            *value = convert_scalar(value, common, false)
                 .map_err(|_| wrong(row, format!("'{value}' is not a value of type {}", sql_name(to))))?;
         }
     }
@@ -120,8 +120,7 @@ fn literal(expr: &Expr, to: &DataType) -> Result<ScalarValue, String> {
         Expr::TypedString(typed) => {
             let data_type = data_type(&typed.data_type)?;
             let text = typed.value.value.clone().into_string().unwrap_or_default();
-            ScalarValue::Utf8(Some(text.clone()))
-                .cast_to(&data_type)
+            convert_scalar(&ScalarValue::Utf8(Some(text.clone())), &data_type, false)
                 .map_err(|_| format!("'{text}' is not a value of type {}", sql_name(&data_type)))
         }
         other => Err(format!(

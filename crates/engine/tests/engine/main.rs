@@ -4,8 +4,10 @@
 mod agree;
 mod answers;
 mod answers_clauses;
+mod answers_conversions;
 mod answers_numbers;
 mod answers_overflow;
+mod answers_times;
 mod array_join;
 mod changes;
 mod coded_join;

@@ -1,0 +1,286 @@
+//! Dates and timestamps of all units and far years, with and without time zone.
+
+use super::support::{error, new_pool, query, run};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn far_dates_are_compared_with_timestamps() {
+    let (_dir, db) = new_pool();
+    for key in ["", " PRIMARY KEY"] {
+        run(
+            &db,
+            &format!("CREATE TABLE t (k INT{key}, d DATE, s TIMESTAMP(0), u TIMESTAMP(6), n TIMESTAMP)"),
+        )
+        .await;
+        run(
+            &db,
+            "INSERT INTO t VALUES (1, '9999-12-31', '9999-12-31 00:00:00', '9999-12-31 00:00:00', '2262-01-01 00:00:00'), \
+             (2, '2020-01-01', '2020-01-01 00:00:00', '2020-01-01 00:00:00', '2020-01-01 00:00:00'), \
+             (3, '0001-01-01', '0001-01-01 00:00:00', '0001-01-01 00:00:00', '1678-01-01 00:00:00'), \
+             (4, NULL, NULL, NULL, NULL)",
+        )
+        .await;
+        for (condition, keys) in [
+            ("d > now()", "1"),
+            ("now() < d", "1"),
+            ("d > now() - INTERVAL '1 day'", "1"),
+            ("s > now()", "1"),
+            ("u > now()", "1"),
+            ("d > TIMESTAMP '2020-01-01 00:00:00'", "1"),
+            ("d >= TIMESTAMP '2020-01-01 00:00:00'", "1 2"),
+            ("d >= TIMESTAMP '2020-01-01 00:00:00.5'", "1"),
+            ("d < TIMESTAMP '2020-01-01 00:00:00.5'", "2 3"),
+            ("d = TIMESTAMP '2020-01-01 00:00:00'", "2"),
+            ("d = TIMESTAMP '2020-01-01 00:00:00.5'", ""),
+            ("NOT (d = TIMESTAMP '2020-01-01 00:00:00.5')", "1 2 3"),
+            ("d IS DISTINCT FROM TIMESTAMP '2020-01-01 00:00:00'", "1 3 4"),
+            ("s = TIMESTAMP '2020-01-01 00:00:00.5'", ""),
+            ("s < TIMESTAMP '2020-01-01 00:00:00.5'", "2 3"),
+            ("s <> TIMESTAMP '2020-01-01 00:00:00.5'", "1 2 3"),
+            ("s <= '9999-12-30 12:00:00'", "2 3"),
+            ("u >= '9999-12-31'", "1"),
+            ("n < DATE '9999-12-31'", "1 2 3"),
+            ("n <= DATE '0001-01-01'", ""),
+            ("n < TIMESTAMP '9999-12-31 00:00:00'", "1 2 3"),
+            ("d = u", "1 2 3"),
+            ("d = n", "2"),
+            ("u > n", "1"),
+            ("n > u", "3"),
+            ("s = u AND u = s", "1 2 3"),
+            ("d BETWEEN TIMESTAMP '2019-12-31 12:00:00' AND now()", "2"),
+            ("d NOT BETWEEN TIMESTAMP '2019-12-31 12:00:00' AND now()", "1 3"),
+            (
+                "d IN (TIMESTAMP '2020-01-01 00:00:00', TIMESTAMP '2020-01-01 00:00:00.5')",
+                "2",
+            ),
+            ("d NOT IN (TIMESTAMP '2020-01-01 00:00:00.5')", "1 2 3"),
+            ("d IN (n, u)", "1 2 3"),
+            ("CASE d WHEN TIMESTAMP '2020-01-01 00:00:00' THEN true END", "2"),
+            ("d IN (SELECT u FROM t)", "1 2 3"),
+            ("n IN (SELECT d FROM t)", "2"),
+            ("EXISTS (SELECT 1 FROM t AS o WHERE o.n = t.d)", "2"),
+        ] {
+            let text = format!("SELECT k FROM t WHERE {condition} ORDER BY k");
+            assert_eq!(query(&db, &text).await.join(" "), keys, "{condition}");
+        }
+        assert_eq!(
+            query(
+                &db,
+                "SELECT a.k, b.k FROM t AS a JOIN t AS b ON a.d = b.n ORDER BY 1"
+            )
+            .await,
+            ["2|2"]
+        );
+        run(&db, "DROP TABLE t").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn far_years_have_a_place_or_are_refused_by_name() {
+    let (_dir, db) = new_pool();
+    for (expression, value) in [
+        ("TIMESTAMP '9999-12-31 23:59:59.5'", "9999-12-31T23:59:59.500"),
+        ("TIMESTAMP '0001-01-01 00:00:00'", "0001-01-01T00:00:00"),
+        ("CAST('9999-12-31' AS TIMESTAMP)", "9999-12-31T00:00:00"),
+        ("date_trunc('month', DATE '9999-12-31')", "9999-12-01T00:00:00"),
+        ("date_trunc('year', DATE '0001-05-05')", "0001-01-01T00:00:00"),
+        (
+            "date_trunc('hour', TIMESTAMP '9999-12-31 23:59:59')",
+            "9999-12-31T23:00:00",
+        ),
+        ("extract(year FROM DATE '9999-12-31')", "9999"),
+        ("extract(year FROM TIMESTAMP '0001-01-01 00:00:00')", "1"),
+        ("DATE '9999-12-30' + INTERVAL '1 day'", "9999-12-31"),
+        ("DATE '0001-01-01' + INTERVAL '1 month'", "0001-02-01"),
+        (
+            "TIMESTAMP '9999-12-31 00:00:00' - INTERVAL '1 day'",
+            "9999-12-30T00:00:00",
+        ),
+        ("CAST(DATE '9999-12-31' AS TIMESTAMP(6))", "9999-12-31T00:00:00"),
+        ("CAST(DATE '9999-12-31' AS VARCHAR)", "9999-12-31"),
+        (
+            "(DATE '9999-12-31' - TIMESTAMP '2020-01-01 00:00:00') > INTERVAL '1 day'",
+            "true",
+        ),
+        ("TRY_CAST(DATE '9999-12-31' AS TIMESTAMP)", "NULL"),
+        // The nearest second, also before 1970.
+        (
+            "CAST(TIMESTAMP '2020-01-01 00:00:00.7' AS TIMESTAMP(0))",
+            "2020-01-01T00:00:01",
+        ),
+        (
+            "CAST(TIMESTAMP '1969-12-31 23:59:58.7' AS TIMESTAMP(0))",
+            "1969-12-31T23:59:59",
+        ),
+        ("CAST(TIMESTAMP '1969-12-31 23:59:59.9' AS DATE)", "1969-12-31"),
+    ] {
+        assert_eq!(
+            query(&db, &format!("SELECT {expression}")).await,
+            [value],
+            "{expression}"
+        );
+    }
+    let found = error(&db, "SELECT CAST(DATE '9999-12-31' AS TIMESTAMP)").await;
+    assert!(
+        found.contains("'9999-12-31' is not a value of type timestamp"),
+        "{found}"
+    );
+    assert!(found.contains("timestamp(6)"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timestamps_with_time_zone_are_instants() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE z (t TIMESTAMPTZ, n TIMESTAMP, d DATE)").await;
+    run(
+        &db,
+        "INSERT INTO z VALUES ('2024-06-01 10:00:00+00', '2024-06-01 12:00:00', '2024-06-01')",
+    )
+    .await;
+    run(
+        &db,
+        "INSERT INTO z VALUES ('2024-05-31 22:30:00Z', '2024-06-01 00:30:00', '2024-06-01')",
+    )
+    .await;
+    for (expression, value) in [
+        (
+            "CAST('2024-06-01 12:00:00+02:00' AS TIMESTAMPTZ) = TIMESTAMPTZ '2024-06-01 10:00:00+00'",
+            "true",
+        ),
+        (
+            "arrow_typeof(TIMESTAMPTZ '2024-06-01 12:00:00+02')",
+            "Timestamp(ns, \"+00:00\")",
+        ),
+        ("arrow_typeof(now())", "Timestamp(ns, \"+00:00\")"),
+        (
+            "CAST('2024-06-01 12:00:00+02' AS TIMESTAMP)",
+            "2024-06-01T12:00:00",
+        ),
+        (
+            "TIMESTAMPTZ '2024-06-01 12:00:00' = TIMESTAMP '2024-06-01 12:00:00'",
+            "true",
+        ),
+    ] {
+        assert_eq!(
+            query(&db, &format!("SELECT {expression}")).await,
+            [value],
+            "{expression}"
+        );
+    }
+    assert_eq!(query(&db, "SELECT count(*) FROM z WHERE t = n").await, ["0"]);
+    run(&db, "SET TIME ZONE 'Europe/Berlin'").await;
+    for (expression, value) in [
+        (
+            "TIMESTAMPTZ '2024-06-01 12:00:00' = TIMESTAMPTZ '2024-06-01 10:00:00+00'",
+            "true",
+        ),
+        // Left out: 02:00 to 03:00. Twice: 02:00 to 03:00.
+        (
+            "TIMESTAMPTZ '2024-03-31 02:30:00' = TIMESTAMPTZ '2024-03-31 01:30:00+00'",
+            "true",
+        ),
+        (
+            "TIMESTAMPTZ '2024-10-27 02:30:00' = TIMESTAMPTZ '2024-10-27 01:30:00+00'",
+            "true",
+        ),
+        (
+            "TIMESTAMP '2024-06-01 12:00:00' = TIMESTAMPTZ '2024-06-01 10:00:00+00'",
+            "true",
+        ),
+        ("DATE '2024-06-01' < TIMESTAMPTZ '2024-05-31 22:30:00+00'", "true"),
+        ("DATE '2024-06-01' = TIMESTAMPTZ '2024-05-31 22:00:00+00'", "true"),
+        ("extract(hour FROM TIMESTAMPTZ '2024-06-01 10:00:00+00')", "12"),
+        (
+            "CAST(TIMESTAMPTZ '2024-06-01 10:00:00+00' AS TIMESTAMP)",
+            "2024-06-01T12:00:00",
+        ),
+        ("CAST(TIMESTAMPTZ '2024-06-01 23:00:00+00' AS DATE)", "2024-06-02"),
+        (
+            "TIMESTAMP '2024-06-01 12:00:00' AT TIME ZONE 'Asia/Tokyo' = TIMESTAMPTZ '2024-06-01 03:00:00Z'",
+            "true",
+        ),
+        (
+            "TIMESTAMPTZ '2024-06-01 12:00:00Z' AT TIME ZONE 'Asia/Tokyo'",
+            "2024-06-01T21:00:00",
+        ),
+        (
+            "to_char(TIMESTAMPTZ '2024-06-01 10:00:00Z', 'YYYY-MM-DD HH24:MI OF')",
+            "2024-06-01 12:00 +02",
+        ),
+    ] {
+        assert_eq!(
+            query(&db, &format!("SELECT {expression}")).await,
+            [value],
+            "{expression}"
+        );
+    }
+    for (condition, rows) in [
+        ("t = n", "2"),
+        ("t < d", "0"),
+        ("t >= d", "2"),
+        ("t = TIMESTAMP '2024-06-01 12:00:00'", "1"),
+        ("n = TIMESTAMPTZ '2024-06-01 10:00:00Z'", "1"),
+        ("t < '2024-06-01 01:00:00'", "1"),
+        ("extract(day FROM t) = 1", "2"),
+        ("CAST(t AS DATE) = d", "2"),
+        ("date_trunc('day', t) = d", "2"),
+    ] {
+        let text = format!("SELECT count(*) FROM z WHERE {condition}");
+        assert_eq!(query(&db, &text).await, [rows], "{condition}");
+    }
+    let found = error(&db, "SET TIME ZONE 'Nowhere'").await;
+    assert!(found.contains("there is no time zone 'Nowhere'"), "{found}");
+    run(&db, "RESET datafusion.execution.time_zone").await;
+    assert_eq!(query(&db, "SELECT count(*) FROM z WHERE t = n").await, ["0"]);
+    assert_eq!(
+        query(&db, "SELECT arrow_typeof(now())").await,
+        ["Timestamp(ns, \"+00:00\")"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn patterns_are_postgresqls_or_refused() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (d DATE, p TEXT)").await;
+    run(
+        &db,
+        "INSERT INTO t VALUES ('2024-03-05', 'YYYY'), ('9999-12-31', '%Y/%m'), (NULL, 'DD')",
+    )
+    .await;
+    for (expression, value) in [
+        ("to_char(DATE '2024-03-05', 'YYYY-MM-DD')", "2024-03-05"),
+        (
+            "to_char(TIMESTAMP '2024-03-05 15:04:09.5', 'FMDD.FMMM.YY HH12:MI:SS.MS AM')",
+            "5.3.24 03:04:09.500 PM",
+        ),
+        ("to_char(DATE '2024-03-05', '%Y/%m')", "2024/03"),
+        ("strftime(DATE '2024-03-05', '%d.%m.%Y')", "05.03.2024"),
+        ("to_char(TIME '15:04:00', 'HH24:MI')", "15:04"),
+        ("to_date('05.03.2024', 'DD.MM.YYYY')", "2024-03-05"),
+        ("to_date('2024/03/05', '%Y/%m/%d')", "2024-03-05"),
+        (
+            "to_timestamp('05.03.2024 15:04', 'DD.MM.YYYY HH24:MI')",
+            "2024-03-05T15:04:00",
+        ),
+    ] {
+        assert_eq!(
+            query(&db, &format!("SELECT {expression}")).await,
+            [value],
+            "{expression}"
+        );
+    }
+    assert_eq!(
+        query(&db, "SELECT to_char(d, p) FROM t ORDER BY d").await,
+        ["2024", "9999/12", "NULL"]
+    );
+    for (expression, unknown) in [
+        ("to_char(DATE '2024-03-05', 'the day')", "the is unknown"),
+        ("to_char(DATE '2024-03-05', 'YYYY-RM')", "RM is unknown"),
+        ("to_char(DATE '2024-03-05', '%Y %!')", "unknown"),
+        ("strftime(DATE '2024-03-05', '%!')", "unknown"),
+        ("to_date('2024-1', 'YYYY-Q')", "Q cannot be read"),
+        ("to_timestamp('2024', 'year')", "ear is unknown"),
+    ] {
+        let found = error(&db, &format!("SELECT {expression}")).await;
+        assert!(found.contains(unknown), "{expression}: {found}");
+    }
+}
