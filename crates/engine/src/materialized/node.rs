@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use datafusion::common::DFSchemaRef;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::exec::MaterializedExec;

@@ -6,8 +6,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, VisitMut,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -75,7 +76,12 @@ fn rewritten(expr: Expr) -> Result<Expr, EngineError> {
             (None, None) => Expr::IsNotDistinctFrom(left, right),
             _ => return Err(one_sided()),
         },
-        Expr::Between { expr, negated, low, high } if row(&expr).is_some() => {
+        Expr::Between {
+            expr,
+            negated,
+            low,
+            high,
+        } if row(&expr).is_some() => {
             let (Some(value), Some(low), Some(high)) = (row(&expr), row(&low), row(&high)) else {
                 return Err(one_sided());
             };
@@ -100,15 +106,28 @@ fn rewritten(expr: Expr) -> Result<Expr, EngineError> {
                 None => return Err(one_sided()),
             }
         }
-        Expr::InSubquery { expr, subquery, negated } => match row(&expr) {
+        Expr::InSubquery {
+            expr,
+            subquery,
+            negated,
+        } => match row(&expr) {
             Some(values) => Expr::InSubquery {
                 subquery: Box::new(of_rows(*subquery, values.len())?),
                 expr: Box::new(call(values)),
                 negated,
             },
-            None => Expr::InSubquery { expr, subquery, negated },
+            None => Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            },
         },
-        Expr::AnyOp { left, compare_op, right, is_some } => match (row(&left), compare_op, *right) {
+        Expr::AnyOp {
+            left,
+            compare_op,
+            right,
+            is_some,
+        } => match (row(&left), compare_op, *right) {
             (Some(values), BinaryOperator::Eq, Expr::Subquery(subquery)) => Expr::InSubquery {
                 subquery: Box::new(of_rows(*subquery, values.len())?),
                 expr: Box::new(call(values)),
@@ -122,7 +141,11 @@ fn rewritten(expr: Expr) -> Result<Expr, EngineError> {
                 is_some,
             },
         },
-        Expr::AllOp { left, compare_op, right } => match (row(&left), compare_op, *right) {
+        Expr::AllOp {
+            left,
+            compare_op,
+            right,
+        } => match (row(&left), compare_op, *right) {
             (Some(values), BinaryOperator::NotEq, Expr::Subquery(subquery)) => Expr::InSubquery {
                 subquery: Box::new(of_rows(*subquery, values.len())?),
                 expr: Box::new(call(values)),
@@ -166,7 +189,9 @@ fn row(expr: &Expr) -> Option<Vec<Expr>> {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
                 _ => None,
             });
-            values.collect::<Option<Vec<_>>>().filter(|values| values.len() > 1)
+            values
+                .collect::<Option<Vec<_>>>()
+                .filter(|values| values.len() > 1)
         }
         _ => None,
     }
@@ -176,7 +201,11 @@ fn pairs(left: Vec<Expr>, right: Vec<Expr>) -> Result<Vec<(Expr, Expr)>, EngineE
     match left.len() == right.len() {
         true => Ok(left.into_iter().zip(right).collect()),
         false => Err(EngineError::Unsupported {
-            what: format!("a comparison of a row of {} values with one of {}", left.len(), right.len()),
+            what: format!(
+                "a comparison of a row of {} values with one of {}",
+                left.len(),
+                right.len()
+            ),
             instead: "give both the same number of values".into(),
         }),
     }
@@ -188,7 +217,13 @@ fn compared(left: Vec<Expr>, op: &BinaryOperator, right: Vec<Expr>) -> Result<Ex
     let pairs = pairs(left, right)?;
     let strict = match op {
         O::Eq => return Ok(combined(pairs, |left, right| binary(left, O::Eq, right), O::And)),
-        O::NotEq => return Ok(combined(pairs, |left, right| binary(left, O::NotEq, right), O::Or)),
+        O::NotEq => {
+            return Ok(combined(
+                pairs,
+                |left, right| binary(left, O::NotEq, right),
+                O::Or,
+            ));
+        }
         O::Lt | O::LtEq => O::Lt,
         _ => O::Gt,
     };
@@ -208,7 +243,9 @@ fn compared(left: Vec<Expr>, op: &BinaryOperator, right: Vec<Expr>) -> Result<Ex
 }
 
 fn combined(pairs: Vec<(Expr, Expr)>, make: impl Fn(Expr, Expr) -> Expr, by: BinaryOperator) -> Expr {
-    let each = pairs.into_iter().map(|(left, right)| Expr::Nested(Box::new(make(left, right))));
+    let each = pairs
+        .into_iter()
+        .map(|(left, right)| Expr::Nested(Box::new(make(left, right))));
     let all = each.reduce(|left, right| binary(left, by.clone(), right));
     all.unwrap_or_else(|| Expr::Tuple(Vec::new()))
 }
@@ -240,7 +277,9 @@ fn negated_if(negated: bool, expr: Expr) -> Expr {
 
 /// Returns a call of the function that makes a row.
 fn call(values: Vec<Expr>) -> Expr {
-    let args = values.into_iter().map(|value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value)));
+    let args = values
+        .into_iter()
+        .map(|value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value)));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(ROW_VALUE)]),
         uses_odbc_syntax: false,
@@ -275,7 +314,10 @@ fn of_rows(subquery: Query, width: usize) -> Result<Query, EngineError> {
 }
 
 fn derived(select: &mut Select) -> Option<&mut TableFactor> {
-    debug_assert!(matches!(select.projection.as_slice(), [SelectItem::UnnamedExpr(_)]), "one column");
+    debug_assert!(
+        matches!(select.projection.as_slice(), [SelectItem::UnnamedExpr(_)]),
+        "one column"
+    );
     select.from.first_mut().map(|table| &mut table.relation)
 }
 

@@ -38,7 +38,9 @@ pub(super) fn meet_conditions(
     let of_kept = values(kept, &conditions, part.names)?;
     let of_optional = values(&optional, &conditions, part.names)?;
     let columns = of_kept.by.iter().chain(&of_optional.by);
-    let by: HashMap<Column, Column> = columns.map(|(column, value)| (column.clone(), value.clone())).collect();
+    let by: HashMap<Column, Column> = columns
+        .map(|(column, value)| (column.clone(), value.clone()))
+        .collect();
     let pairs = cross(of_kept.plan, of_optional.plan)?;
     let conditions = conditions.into_iter().map(|condition| moved(condition, &by));
     let Some(condition) = conjunction(conditions.collect::<Result<Vec<_>>>()?) else {
@@ -47,7 +49,9 @@ pub(super) fn meet_conditions(
     let met = part.filter(Filter::try_new(condition, Arc::new(pairs))?)?;
     let equals = |by: HashMap<Column, Column>| {
         let pairs = by.into_iter();
-        pairs.map(|(column, value)| equal(Expr::Column(column), Expr::Column(value), false)).collect()
+        pairs
+            .map(|(column, value)| equal(Expr::Column(column), Expr::Column(value), false))
+            .collect()
     };
     let optional = joined(optional, met, JoinType::Inner, equals(of_optional.by))?;
     Ok((optional, equals(of_kept.by)))
@@ -57,7 +61,9 @@ pub(super) fn meet_conditions(
 fn values(plan: &LogicalPlan, conditions: &[Expr], names: &mut FreshNames) -> Result<Values> {
     let mut needed: Vec<Column> = Vec::new();
     for condition in conditions {
-        let own = columns_of(condition).into_iter().filter(|column| plan.schema().has_column(column));
+        let own = columns_of(condition)
+            .into_iter()
+            .filter(|column| plan.schema().has_column(column));
         needed.extend(own);
         needed.extend(referred(condition, plan.schema())?);
     }
@@ -103,7 +109,10 @@ fn referred(expr: &Expr, schema: &DFSchema) -> Result<Vec<Column>> {
 
 /// Makes an expression and its subqueries use other columns.
 fn moved(expr: Expr, by: &HashMap<Column, Column>) -> Result<Expr> {
-    let columns = by.iter().map(|(column, value)| (column.clone(), Expr::Column(value.clone()))).collect();
+    let columns = by
+        .iter()
+        .map(|(column, value)| (column.clone(), Expr::Column(value.clone())))
+        .collect();
     let in_subqueries = |plan: LogicalPlan| {
         plan.transform_up_with_subqueries(|node| {
             node.map_expressions(|expr| {

@@ -22,9 +22,10 @@ impl<'a> OuterScope<'a> {
     /// Returns the column of the outer plan that a reference means; none if it belongs to a query further
     /// out.
     pub(super) fn resolve(self, column: &Column) -> Option<Column> {
-        let exact = self.schema.iter().any(|(relation, field)| {
-            *field.name() == column.name && relation == column.relation.as_ref()
-        });
+        let exact = self
+            .schema
+            .iter()
+            .any(|(relation, field)| *field.name() == column.name && relation == column.relation.as_ref());
         if exact {
             return Some(column.clone());
         }
@@ -142,9 +143,7 @@ pub(super) fn substitute(expr: Expr, by: &HashMap<Column, Expr>) -> Result<Expr>
     expr.transform(|expr| {
         Ok(match &expr {
             Expr::Column(column) => match by.get(column) {
-                Some(replacement) => {
-                    Transformed::new(replacement.clone(), true, TreeNodeRecursion::Jump)
-                }
+                Some(replacement) => Transformed::new(replacement.clone(), true, TreeNodeRecursion::Jump),
                 None => Transformed::no(expr),
             },
             _ => Transformed::no(expr),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, Result};
+use datafusion::common::{Column, ExprSchema, JoinType, Result};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, Projection, SubqueryAlias,
@@ -108,11 +108,12 @@ impl Domain {
     /// The expression cannot be traversed.
     pub(super) fn replace(&self, expr: Expr, representatives: &[Column]) -> Result<Expr> {
         expr.transform_down(|expr| {
-            let at = self.attributes.iter().position(|attribute| attribute.referred == expr);
+            let at = self
+                .attributes
+                .iter()
+                .position(|attribute| attribute.referred == expr);
             Ok(match at.and_then(|at| representatives.get(at)) {
-                Some(column) => {
-                    Transformed::new(Expr::Column(column.clone()), true, TreeNodeRecursion::Jump)
-                }
+                Some(column) => Transformed::new(Expr::Column(column.clone()), true, TreeNodeRecursion::Jump),
                 None => Transformed::no(expr),
             })
         })

@@ -8,8 +8,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuant
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Operator, Subquery, not};
 
 use super::correlation::has_subquery;
-use super::repeat::is_volatile;
 use super::names::FreshNames;
+use super::repeat::is_volatile;
 use super::rewrite::Unnesting;
 
 /// A plan to which the results of subqueries are joined as columns behind its own.
@@ -74,11 +74,20 @@ impl<'a> Extended<'a> {
                     let plan = self.unnested(subquery)?;
                     Transformed::yes(negated_if(negated, self.exists(plan)?))
                 }
-                Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                Expr::InSubquery(InSubquery {
+                    expr,
+                    subquery,
+                    negated,
+                }) => {
                     let plan = self.unnested(subquery)?;
                     Transformed::yes(negated_if(negated, self.quantified(*expr, Operator::Eq, plan)?))
                 }
-                Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+                Expr::SetComparison(SetComparison {
+                    expr,
+                    subquery,
+                    op,
+                    quantifier,
+                }) => {
                     let plan = self.unnested(subquery)?;
                     Transformed::yes(self.compared(*expr, op, quantifier, plan)?)
                 }
@@ -106,7 +115,10 @@ impl<'a> Extended<'a> {
             // True for all rows, unless the opposite is true for any.
             SetQuantifier::All => match op.negate() {
                 Some(opposite) => Ok(not(self.quantified(expr, opposite, plan)?)),
-                None => Err(super::rule::unsupported(&format!("{op} ALL (SELECT …)"), "write NOT EXISTS")),
+                None => Err(super::rule::unsupported(
+                    &format!("{op} ALL (SELECT …)"),
+                    "write NOT EXISTS",
+                )),
             },
         }
     }

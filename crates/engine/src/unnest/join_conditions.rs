@@ -48,14 +48,14 @@ pub(super) fn equal(left: Expr, right: Expr, strict: bool) -> Expr {
 }
 
 /// Returns the conditions that the representatives of two plans are equal.
-pub(super) fn same(
-    left: &[Column],
-    right: &[Column],
-    strict: impl Fn(usize) -> bool,
-) -> Vec<Expr> {
+pub(super) fn same(left: &[Column], right: &[Column], strict: impl Fn(usize) -> bool) -> Vec<Expr> {
     let pairs = left.iter().zip(right).enumerate();
     let pairs = pairs.map(|(at, (left, right))| {
-        equal(Expr::Column(left.clone()), Expr::Column(right.clone()), strict(at))
+        equal(
+            Expr::Column(left.clone()),
+            Expr::Column(right.clone()),
+            strict(at),
+        )
     });
     pairs.collect()
 }

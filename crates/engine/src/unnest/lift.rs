@@ -44,9 +44,7 @@ impl Lift<'_> {
             LogicalPlan::Projection(projection) => self.projection(projection),
             LogicalPlan::SubqueryAlias(alias) => self.alias(alias),
             LogicalPlan::Join(join) => self.join(join),
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
-                self.plan(Arc::unwrap_or_clone(sort.input))
-            }
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.plan(Arc::unwrap_or_clone(sort.input)),
             LogicalPlan::Distinct(Distinct::All(input)) if self.as_set => {
                 self.plan(Arc::unwrap_or_clone(input))
             }
@@ -59,7 +57,8 @@ impl Lift<'_> {
             return Ok(None);
         };
         let conditions = split_conjunction_owned(filter.predicate).into_iter();
-        let (outer, own): (Vec<_>, Vec<_>) = conditions.partition(|condition| self.scope.is_used_by(condition));
+        let (outer, own): (Vec<_>, Vec<_>) =
+            conditions.partition(|condition| self.scope.is_used_by(condition));
         if let Some(predicate) = conjunction(own) {
             lifted.plan = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(lifted.plan))?);
         }
@@ -69,7 +68,10 @@ impl Lift<'_> {
 
     fn projection(&mut self, projection: Projection) -> Result<Option<Lifted>> {
         let exprs = &projection.expr;
-        if exprs.iter().any(|expr| self.scope.is_used_by(expr) || expr.is_volatile()) {
+        if exprs
+            .iter()
+            .any(|expr| self.scope.is_used_by(expr) || expr.is_volatile())
+        {
             return Ok(None);
         }
         let Some(lifted) = self.plan(Arc::unwrap_or_clone(projection.input))? else {
@@ -79,7 +81,9 @@ impl Lift<'_> {
         let mut visible = HashMap::new();
         for condition in &lifted.conditions {
             for column in columns_of(condition) {
-                let passed = outputs.iter().any(|expr| matches!(expr, Expr::Column(other) if *other == column));
+                let passed = outputs
+                    .iter()
+                    .any(|expr| matches!(expr, Expr::Column(other) if *other == column));
                 if passed || visible.contains_key(&column) {
                     continue;
                 }
@@ -124,11 +128,15 @@ impl Lift<'_> {
     }
 
     fn join(&mut self, join: Join) -> Result<Option<Lifted>> {
-        let keys = join.on.iter().any(|(left, right)| {
-            self.scope.is_used_by(left) || self.scope.is_used_by(right)
-        });
+        let keys = join
+            .on
+            .iter()
+            .any(|(left, right)| self.scope.is_used_by(left) || self.scope.is_used_by(right));
         let inner = join.join_type == JoinType::Inner;
-        let one_sided = matches!(join.join_type, JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti);
+        let one_sided = matches!(
+            join.join_type,
+            JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
+        );
         let in_filter = join.filter.iter().any(|filter| self.scope.is_used_by(filter));
         let in_right = self.scope.is_used_within(&join.right)?;
         if keys || !(inner || one_sided) || (one_sided && (in_filter || in_right)) {
@@ -142,8 +150,9 @@ impl Lift<'_> {
             return Ok(None);
         };
         let filter = join.filter.map(split_conjunction_owned).unwrap_or_default();
-        let (outer, own): (Vec<_>, Vec<_>) =
-            filter.into_iter().partition(|condition| self.scope.is_used_by(condition));
+        let (outer, own): (Vec<_>, Vec<_>) = filter
+            .into_iter()
+            .partition(|condition| self.scope.is_used_by(condition));
         let joined = Join::try_new(
             Arc::new(left.plan),
             Arc::new(right.plan),

@@ -55,14 +55,22 @@ impl Partner {
     ///
     /// # Errors
     /// The plan cannot be built.
-    pub(super) fn aggregated(&self, aggregates: Vec<Expr>, extended: &mut Extended<'_>) -> Result<AggregatedPartner> {
+    pub(super) fn aggregated(
+        &self,
+        aggregates: Vec<Expr>,
+        extended: &mut Extended<'_>,
+    ) -> Result<AggregatedPartner> {
         let groups: Vec<Expr> = self.pairs.iter().map(|pair| pair.inner.clone()).collect();
         let keys = groups.len();
         let aggregate = Aggregate::try_new(Arc::new(self.plan.clone()), groups, aggregates)?;
         let (plan, _) = extended.as_relation(LogicalPlan::Aggregate(aggregate))?;
         let mut columns = plan.schema().columns();
         let values = columns.split_off(keys);
-        Ok(AggregatedPartner { plan, keys: columns, values })
+        Ok(AggregatedPartner {
+            plan,
+            keys: columns,
+            values,
+        })
     }
 }
 
@@ -105,10 +113,14 @@ impl Extended<'_> {
         let none = push.none();
         let pushed = push.plan(subquery, &none)?;
         let columns = pushed.representatives.iter().zip(&pushed.strict);
-        let pairs = domain.attributes.iter().zip(columns).map(|(attribute, (column, strict))| {
-            let strict = *strict || !attribute.nullable;
-            (attribute.referred.clone(), Expr::Column(column.clone()), strict)
-        });
+        let pairs = domain
+            .attributes
+            .iter()
+            .zip(columns)
+            .map(|(attribute, (column, strict))| {
+                let strict = *strict || !attribute.nullable;
+                (attribute.referred.clone(), Expr::Column(column.clone()), strict)
+            });
         self.renamed(pushed.plan, &outputs, pairs.collect(), Vec::new())
     }
 

@@ -101,7 +101,10 @@ impl PushDown<'_> {
                 "write unnest in the SELECT list of that query",
             )),
             other => Err(unsupported(
-                &format!("a subquery with columns of the query around it in {}", other.display()),
+                &format!(
+                    "a subquery with columns of the query around it in {}",
+                    other.display()
+                ),
                 "write it as a join",
             )),
         }
@@ -130,7 +133,10 @@ impl PushDown<'_> {
         for (at, candidates) in equalities.iter().enumerate() {
             let wanted = self.domain.data_type(at)?;
             let fits = |candidate: &&Equated| {
-                candidate.expr.get_type(plan.schema()).is_ok_and(|found| found == wanted)
+                candidate
+                    .expr
+                    .get_type(plan.schema())
+                    .is_ok_and(|found| found == wanted)
             };
             // One that is a column adds nothing to the plan.
             let mut fitting: Vec<&Equated> = candidates.iter().filter(fits).collect();
@@ -144,8 +150,10 @@ impl PushDown<'_> {
             return Ok(None);
         }
         let strict = chosen.iter().map(|candidate| candidate.strict).collect();
-        let (plan, representatives) =
-            self.with_columns(plan.clone(), chosen.into_iter().map(|candidate| candidate.expr).collect())?;
+        let (plan, representatives) = self.with_columns(
+            plan.clone(),
+            chosen.into_iter().map(|candidate| candidate.expr).collect(),
+        )?;
         Ok(Some(Pushed {
             plan,
             representatives,
@@ -185,11 +193,16 @@ impl PushDown<'_> {
         let pushed = self.plan(Arc::unwrap_or_clone(projection.input), &below)?;
         let mut exprs = Vec::with_capacity(projection.expr.len() + pushed.representatives.len());
         for (expr, output) in projection.expr.into_iter().zip(projection.schema.columns()) {
-            exprs.push(named(self.domain.replace(expr, &pushed.representatives)?, &output));
+            exprs.push(named(
+                self.domain.replace(expr, &pushed.representatives)?,
+                &output,
+            ));
         }
         let mut representatives = Vec::with_capacity(pushed.representatives.len());
         for column in &pushed.representatives {
-            let passed = exprs.iter().any(|expr| matches!(expr, Expr::Column(other) if other == column));
+            let passed = exprs
+                .iter()
+                .any(|expr| matches!(expr, Expr::Column(other) if other == column));
             if passed {
                 representatives.push(column.clone());
                 continue;
@@ -357,7 +370,9 @@ impl PushDown<'_> {
             conditions.push(row.lt_eq(lit(skip.saturating_add(fetch) as u64)));
         }
         let plan = filtered(LogicalPlan::Window(window), conditions)?;
-        let kept = outputs.iter().chain(pushed.representatives.iter().filter(|c| !outputs.contains(c)));
+        let kept = outputs
+            .iter()
+            .chain(pushed.representatives.iter().filter(|c| !outputs.contains(c)));
         let kept = kept.cloned().map(Expr::Column).collect();
         Ok(Pushed {
             plan: LogicalPlan::Projection(Projection::try_new(kept, Arc::new(plan))?),
@@ -403,7 +418,12 @@ impl PushDown<'_> {
     fn union(&mut self, union: Union, equalities: &Equalities) -> Result<Pushed> {
         let mut strict = vec![true; self.domain.attributes.len()];
         let mut inputs = Vec::with_capacity(union.inputs.len());
-        let fresh: Vec<Column> = self.domain.attributes.iter().map(|_| self.names.column()).collect();
+        let fresh: Vec<Column> = self
+            .domain
+            .attributes
+            .iter()
+            .map(|_| self.names.column())
+            .collect();
         for input in union.inputs {
             let outputs = input.schema().columns();
             let below = mapped(equalities, &by_position(&union.schema, input.schema()))?;
@@ -445,7 +465,9 @@ impl PushDown<'_> {
 pub(super) fn named(expr: Expr, output: &Column) -> Expr {
     match &expr {
         Expr::Column(column) if column == output => expr,
-        _ => expr.unalias().alias_qualified(output.relation.clone(), output.name.clone()),
+        _ => expr
+            .unalias()
+            .alias_qualified(output.relation.clone(), output.name.clone()),
     }
 }
 

@@ -45,7 +45,9 @@ impl PushDown<'_> {
         let keys = by_output(&aggregate.schema, &aggregate.group_expr);
         let width = aggregate.group_expr.len();
         let is_key = |expr: &Expr| {
-            super::correlation::columns_of(expr).iter().all(|column| keys.contains_key(column))
+            super::correlation::columns_of(expr)
+                .iter()
+                .all(|column| keys.contains_key(column))
         };
         let below = mapped(&retained(equalities, &is_key), &keys)?;
         let outputs = aggregate.schema.columns();
@@ -63,9 +65,8 @@ impl PushDown<'_> {
             representatives.push(column.clone());
         }
         let aggregates = aggregate.aggr_expr.into_iter().zip(outputs.iter().skip(width));
-        let aggregates = aggregates.map(|(expr, output)| {
-            Ok(named(self.domain.replace(expr, &pushed.representatives)?, output))
-        });
+        let aggregates = aggregates
+            .map(|(expr, output)| Ok(named(self.domain.replace(expr, &pushed.representatives)?, output)));
         let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
         let aggregate = Aggregate::try_new(Arc::new(pushed.plan), groups, aggregates)?;
         Ok(Pushed {
@@ -128,7 +129,9 @@ impl PushDown<'_> {
             let value = values.get(output).cloned();
             named(value.unwrap_or_else(|| Expr::Column(output.clone())), output)
         });
-        let exprs = exprs.chain(domain.columns.iter().cloned().map(Expr::Column)).collect();
+        let exprs = exprs
+            .chain(domain.columns.iter().cloned().map(Expr::Column))
+            .collect();
         let nullable = self.domain.attributes.iter().map(|attribute| !attribute.nullable);
         Ok(Pushed {
             plan: LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(plan))?),
@@ -147,7 +150,13 @@ impl PushDown<'_> {
         // Attributes come first, as the bits of the grouping number count from the last expression. They are
         // new columns, as one that is a key itself must not become NULL.
         let columns: Vec<Expr> = pushed.representatives.iter().cloned().map(Expr::Column).collect();
-        let mut outer: Vec<Expr> = pushed.plan.schema().columns().into_iter().map(Expr::Column).collect();
+        let mut outer: Vec<Expr> = pushed
+            .plan
+            .schema()
+            .columns()
+            .into_iter()
+            .map(Expr::Column)
+            .collect();
         let mut fresh = Vec::with_capacity(columns.len());
         for column in columns {
             let name = self.names.column();
@@ -253,7 +262,11 @@ fn split_grand_total(aggregate: Aggregate, sets: Vec<Vec<Expr>>) -> Result<Vec<L
     let width = outputs.len() - aggr_expr.len();
     let (empty, others): (Vec<_>, Vec<_>) = sets.into_iter().partition(Vec::is_empty);
     let mut parts = Vec::new();
-    let named_aggregates: Vec<Expr> = aggr_expr.iter().zip(outputs.iter().skip(width)).map(|(expr, output)| named(expr.clone(), output)).collect();
+    let named_aggregates: Vec<Expr> = aggr_expr
+        .iter()
+        .zip(outputs.iter().skip(width))
+        .map(|(expr, output)| named(expr.clone(), output))
+        .collect();
     if !others.is_empty() {
         let groups = vec![Expr::GroupingSet(GroupingSet::GroupingSets(others))];
         let grouped = Aggregate::try_new(Arc::clone(&input), groups, named_aggregates.clone())?;

@@ -21,10 +21,16 @@ impl PushDown<'_> {
         use JoinType as T;
         let scope = self.domain.scope();
         if join.null_aware {
-            return Err(unsupported("a correlated NOT IN of this form", "write NOT EXISTS"));
+            return Err(unsupported(
+                "a correlated NOT IN of this form",
+                "write NOT EXISTS",
+            ));
         }
         let by_condition = join.filter.iter().any(|filter| scope.is_used_by(filter))
-            || join.on.iter().any(|(left, right)| scope.is_used_by(left) || scope.is_used_by(right));
+            || join
+                .on
+                .iter()
+                .any(|(left, right)| scope.is_used_by(left) || scope.is_used_by(right));
         let mut left_depends = scope.is_used_within(&join.left)?;
         let mut right_depends = scope.is_used_within(&join.right)?;
         match join.join_type {
@@ -41,7 +47,10 @@ impl PushDown<'_> {
         let right = Arc::unwrap_or_clone(join.right);
         let (left, left_pushed) = self.side(left, left_depends, &for_left)?;
         let (right, right_pushed) = self.side(right, right_depends, &for_right)?;
-        let representatives = left_pushed.as_ref().or(right_pushed.as_ref()).map(|side| side.0.clone());
+        let representatives = left_pushed
+            .as_ref()
+            .or(right_pushed.as_ref())
+            .map(|side| side.0.clone());
         let representatives = representatives.unwrap_or_default();
         let replace = |expr: Expr| self.domain.replace(expr, &representatives);
         let mut on = Vec::with_capacity(join.on.len());
@@ -52,9 +61,9 @@ impl PushDown<'_> {
         if let (Some((left, left_strict)), Some((right, right_strict))) = (&left_pushed, &right_pushed) {
             let pairs = left.iter().zip(right).enumerate();
             match join.null_equality {
-                NullEquality::NullEqualsNull => on.extend(pairs.map(|(_, (left, right))| {
-                    (Expr::Column(left.clone()), Expr::Column(right.clone()))
-                })),
+                NullEquality::NullEqualsNull => on.extend(
+                    pairs.map(|(_, (left, right))| (Expr::Column(left.clone()), Expr::Column(right.clone()))),
+                ),
                 NullEquality::NullEqualsNothing => {
                     let strict = |at: usize| {
                         let of = |side: &[bool]| side.get(at).copied().unwrap_or(false);
@@ -121,7 +130,11 @@ impl PushDown<'_> {
             false => retained(equalities, &|expr| is_over(expr, right)),
         };
         // One of the join drops rows of a side unless that side is kept.
-        let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
+        let conditions = join
+            .filter
+            .clone()
+            .map(split_conjunction_owned)
+            .unwrap_or_default();
         for condition in &conditions {
             if let Some((at, expr, strict)) = self.domain.equated(condition) {
                 let add = |side: &mut Equalities| {
@@ -175,7 +188,10 @@ impl PushDown<'_> {
         (left, left_strict): (Vec<Column>, Vec<bool>),
         (right, right_strict): (Vec<Column>, Vec<bool>),
     ) -> Result<Pushed> {
-        let mut exprs: Vec<Expr> = outputs.iter().map(|output| named(Expr::Column(output.clone()), output)).collect();
+        let mut exprs: Vec<Expr> = outputs
+            .iter()
+            .map(|output| named(Expr::Column(output.clone()), output))
+            .collect();
         let mut representatives = Vec::with_capacity(left.len());
         for (left, right) in left.into_iter().zip(right) {
             let fresh = self.names.column();
@@ -184,7 +200,10 @@ impl PushDown<'_> {
             exprs.push(value.alias(fresh.name()));
             representatives.push(fresh);
         }
-        let strict = left_strict.into_iter().zip(right_strict).map(|(left, right)| left && right);
+        let strict = left_strict
+            .into_iter()
+            .zip(right_strict)
+            .map(|(left, right)| left && right);
         Ok(Pushed {
             plan: LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(plan))?),
             representatives,

@@ -11,16 +11,18 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, SubqueryAlias, binary_expr, lit, when};
+use datafusion::logical_expr::{
+    BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, SubqueryAlias, binary_expr, lit, when,
+};
 
 use super::correlation::{has_subquery, substitute};
 use super::expressions::{Extended, negated_if};
 use super::join_conditions::joined;
 use super::partner::Partner;
 use super::push::literal_limits;
+use super::row_value::split_rows;
 use super::rule::unsupported;
 use super::scalar::has_single_row;
-use super::row_value::split_rows;
 use crate::semantics::float_comparison;
 
 /// A subquery of which only matters if it has rows.
@@ -38,7 +40,10 @@ impl Extended<'_> {
     pub(super) fn condition(&mut self, condition: Expr) -> Result<Option<Expr>> {
         let (negated, inner) = without_not(condition);
         match inner {
-            Expr::Exists(Exists { subquery, negated: also }) => {
+            Expr::Exists(Exists {
+                subquery,
+                negated: also,
+            }) => {
                 let plan = self.unnested(subquery)?;
                 self.keep_if_exists(plan, negated != also)
             }
@@ -68,7 +73,10 @@ impl Extended<'_> {
     fn keep_if_in(&mut self, within: InSubquery, negated: bool) -> Result<Option<Expr>> {
         let plan = self.unnested(within.subquery)?;
         if has_single_row(&plan) {
-            return Ok(Some(negated_if(negated, self.quantified(*within.expr, Operator::Eq, plan)?)));
+            return Ok(Some(negated_if(
+                negated,
+                self.quantified(*within.expr, Operator::Eq, plan)?,
+            )));
         }
         let (compared, plan) = split_rows(*within.expr, plan, self.names)?;
         if !negated || !self.may_be_unknown(&compared, &plan)? {
@@ -161,7 +169,10 @@ impl Extended<'_> {
         let nothing = rows.clone().is_null().or(rows.clone().eq(lit(0_i64)));
         when(found, lit(true))
             .when(nothing, lit(false))
-            .when(value.is_null().or(values.lt(rows)), lit(ScalarValue::Boolean(None)))
+            .when(
+                value.is_null().or(values.lt(rows)),
+                lit(ScalarValue::Boolean(None)),
+            )
             .otherwise(lit(false))
     }
 
@@ -208,7 +219,10 @@ impl Extended<'_> {
             min_udaf().call(vec![column.clone()]),
             max_udaf().call(vec![column]),
         ];
-        let mut columns = self.join_aggregates(&partner, aggregates)?.into_iter().map(Expr::Column);
+        let mut columns = self
+            .join_aggregates(&partner, aggregates)?
+            .into_iter()
+            .map(Expr::Column);
         let mut next = || columns.next().unwrap_or(lit(ScalarValue::Null));
         let (rows, values, least, greatest) = (next(), next(), next(), next());
         let found = match op {
@@ -222,15 +236,24 @@ impl Extended<'_> {
         let nothing = rows.clone().is_null().or(rows.clone().eq(lit(0_i64)));
         when(nothing, lit(false))
             .when(found, lit(true))
-            .when(value.is_null().or(values.lt(rows)), lit(ScalarValue::Boolean(None)))
+            .when(
+                value.is_null().or(values.lt(rows)),
+                lit(ScalarValue::Boolean(None)),
+            )
             .otherwise(lit(false))
     }
 
     /// Joins the number of rows that belong to each row, and of those that are not NULL.
     fn join_counts(&mut self, partner: &Partner) -> Result<(Expr, Expr)> {
         let column = partner.outputs.first().cloned().map_or(lit(1_i64), Expr::Column);
-        let aggregates = vec![count_udaf().call(vec![lit(1_i64)]), count_udaf().call(vec![column])];
-        let mut columns = self.join_aggregates(partner, aggregates)?.into_iter().map(Expr::Column);
+        let aggregates = vec![
+            count_udaf().call(vec![lit(1_i64)]),
+            count_udaf().call(vec![column]),
+        ];
+        let mut columns = self
+            .join_aggregates(partner, aggregates)?
+            .into_iter()
+            .map(Expr::Column);
         let mut next = || columns.next().unwrap_or(lit(ScalarValue::Null));
         Ok((next(), next()))
     }
@@ -249,7 +272,8 @@ impl Extended<'_> {
         let outer = self.take_plan();
         self.plan = joined(outer, partner, JoinType::LeftMark, conditions)?;
         let mark = self.plan.schema().columns().pop();
-        mark.map(Expr::Column).ok_or_else(|| unsupported("a subquery of this form", "write it as a join"))
+        mark.map(Expr::Column)
+            .ok_or_else(|| unsupported("a subquery of this form", "write it as a join"))
     }
 
     /// Returns a plan with other names of its columns, and the conditions with them.
@@ -257,7 +281,9 @@ impl Extended<'_> {
         let before = plan.schema().columns();
         let alias = SubqueryAlias::try_new(Arc::new(plan), self.names.relation())?;
         let by = before.into_iter().zip(alias.schema.columns());
-        let by = by.map(|(before, column)| (before, Expr::Column(column))).collect();
+        let by = by
+            .map(|(before, column)| (before, Expr::Column(column)))
+            .collect();
         let conditions = conditions.into_iter().map(|condition| substitute(condition, &by));
         let conditions = conditions.collect::<Result<_>>()?;
         Ok((LogicalPlan::SubqueryAlias(alias), conditions))
@@ -286,10 +312,16 @@ impl Extended<'_> {
     /// Returns a comparison of values of the same type.
     fn comparison(&self, left: Expr, op: Operator, right: Expr) -> Result<Expr> {
         let binary = BinaryExpr::new(Box::new(left), op, Box::new(right));
-        Ok(match binary.left.get_type(self.plan.schema()).is_ok_and(|found| found.is_floating()) {
-            true => float_comparison(binary),
-            false => Expr::BinaryExpr(binary),
-        })
+        Ok(
+            match binary
+                .left
+                .get_type(self.plan.schema())
+                .is_ok_and(|found| found.is_floating())
+            {
+                true => float_comparison(binary),
+                false => Expr::BinaryExpr(binary),
+            },
+        )
     }
 }
 

@@ -9,16 +9,16 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
-use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Window, WindowFrame,
-};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Window, WindowFrame};
 
 use super::correlation::{is_correlated, subplan};
 use super::names::FreshNames;
 use crate::materialized::{evaluated_once, materialized_input};
 
 /// Aggregates that do not depend on the order of the rows, unless they add up floats.
-const ORDERLESS: &[&str] = &["count", "min", "max", "sum", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
+const ORDERLESS: &[&str] = &[
+    "count", "min", "max", "sum", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor",
+];
 
 /// Returns true for a plan that has functions that return something else each time.
 ///
@@ -87,16 +87,21 @@ pub(super) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
 /// Returns true for aggregates whose values do not depend on the order of the rows.
 fn is_exact(aggregate: &Aggregate) -> bool {
     let schema = aggregate.input.schema();
-    aggregate.aggr_expr.iter().all(|expr| match expr.clone().unalias() {
-        Expr::AggregateFunction(function) => {
-            let sums = function.func.name() == "sum";
-            let inexact = function.params.args.iter().any(|arg| {
-                !arg.get_type(schema).is_ok_and(|found| !found.is_floating())
-            });
-            ORDERLESS.contains(&function.func.name()) && !(sums && inexact)
-        }
-        _ => false,
-    })
+    aggregate
+        .aggr_expr
+        .iter()
+        .all(|expr| match expr.clone().unalias() {
+            Expr::AggregateFunction(function) => {
+                let sums = function.func.name() == "sum";
+                let inexact = function
+                    .params
+                    .args
+                    .iter()
+                    .any(|arg| !arg.get_type(schema).is_ok_and(|found| !found.is_floating()));
+                ORDERLESS.contains(&function.func.name()) && !(sums && inexact)
+            }
+            _ => false,
+        })
 }
 
 /// Returns a plan that is evaluated once however often it is in the statement.

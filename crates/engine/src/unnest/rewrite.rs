@@ -7,8 +7,8 @@ use datafusion::common::{Column, DFSchemaRef, JoinType, NullEquality, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Distinct, EmptyRelation, Expr, Filter, Join, JoinConstraint, LogicalPlan, Projection, SortExpr,
-    Subquery, SubqueryAlias, Union, Values,
+    Distinct, EmptyRelation, Expr, Filter, Join, JoinConstraint, LogicalPlan, Projection, SortExpr, Subquery,
+    SubqueryAlias, Union, Values,
 };
 
 use super::both_sides::meet_conditions;
@@ -178,7 +178,9 @@ impl UnnestingPart<'_> {
             Ok(exprs)
         })?;
         let rewritten = match node {
-            LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => self::renamed(node, exprs, input, &outputs)?,
+            LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => {
+                self::renamed(node, exprs, input, &outputs)?
+            }
             node => node.with_new_exprs(exprs, vec![input])?,
         };
         if rewritten.schema().columns() == outputs {
@@ -204,16 +206,27 @@ impl UnnestingPart<'_> {
             rows.push(Arc::new(LogicalPlan::Projection(row)));
         }
         match rows.len() {
-            1 => Ok(rows.into_iter().next().map_or(empty(schema), Arc::unwrap_or_clone)),
+            1 => Ok(rows
+                .into_iter()
+                .next()
+                .map_or(empty(schema), Arc::unwrap_or_clone)),
             _ => Ok(LogicalPlan::Union(Union { inputs: rows, schema })),
         }
     }
 
     fn join(&mut self, join: Join) -> Result<LogicalPlan> {
         let outputs = join.schema.columns();
-        let conditions = join.filter.map(split_conjunction_owned).unwrap_or_default().into_iter();
+        let conditions = join
+            .filter
+            .map(split_conjunction_owned)
+            .unwrap_or_default()
+            .into_iter();
         let (with, without): (Vec<_>, Vec<_>) = conditions.partition(has_subquery);
-        if join.on.iter().any(|(left, right)| has_subquery(left) || has_subquery(right)) {
+        if join
+            .on
+            .iter()
+            .any(|(left, right)| has_subquery(left) || has_subquery(right))
+        {
             return Err(unsupported("a subquery as a key of a join", "write it in WHERE"));
         }
         if join.join_type == JoinType::Inner {
@@ -304,7 +317,10 @@ impl UnnestingPart<'_> {
             ));
         }
         let outputs = join.schema.columns();
-        let (left, inner) = (Arc::unwrap_or_clone(join.left), within_lateral(Arc::unwrap_or_clone(join.right))?);
+        let (left, inner) = (
+            Arc::unwrap_or_clone(join.left),
+            within_lateral(Arc::unwrap_or_clone(join.right))?,
+        );
         let right_columns = inner.schema().columns();
         let for_each_row = is_volatile(&inner)? && is_correlated(&inner)?;
         let (mut left, row) = match for_each_row {
@@ -326,7 +342,10 @@ impl UnnestingPart<'_> {
         };
         let (right, mut conditions) = match lifted {
             Some(lifted) => {
-                let conditions = lifted.conditions.into_iter().map(|condition| scope.bind(condition));
+                let conditions = lifted
+                    .conditions
+                    .into_iter()
+                    .map(|condition| scope.bind(condition));
                 (lifted.plan, conditions.collect::<Result<Vec<_>>>()?)
             }
             None => {
@@ -341,17 +360,23 @@ impl UnnestingPart<'_> {
                 let none = push.none();
                 let pushed = push.plan(inner, &none)?;
                 let columns = pushed.representatives.into_iter().zip(pushed.strict);
-                let pairs = domain.attributes.iter().zip(columns).map(|(attribute, (column, strict))| {
-                    let strict = strict || !attribute.nullable;
-                    equal(attribute.outer.clone(), Expr::Column(column), strict)
-                });
+                let pairs = domain
+                    .attributes
+                    .iter()
+                    .zip(columns)
+                    .map(|(attribute, (column, strict))| {
+                        let strict = strict || !attribute.nullable;
+                        equal(attribute.outer.clone(), Expr::Column(column), strict)
+                    });
                 (pushed.plan, pairs.collect())
             }
         };
         // Columns that were added must not have names of the other side.
-        let clash = right.schema().columns().into_iter().any(|column| {
-            !right_columns.contains(&column) && left.schema().has_column(&column)
-        });
+        let clash = right
+            .schema()
+            .columns()
+            .into_iter()
+            .any(|column| !right_columns.contains(&column) && left.schema().has_column(&column));
         let right = match clash {
             false => right,
             true => {
@@ -396,7 +421,10 @@ fn sortable(input: LogicalPlan, keys: &[SortExpr]) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(projection) = &input else {
         return Ok(input);
     };
-    let (within, below) = (OuterScope::new(&projection.schema), OuterScope::new(projection.input.schema()));
+    let (within, below) = (
+        OuterScope::new(&projection.schema),
+        OuterScope::new(projection.input.schema()),
+    );
     let mut added: Vec<Expr> = Vec::new();
     for plan in keys.iter().flat_map(|key| subplans(&key.expr)) {
         for column in outer_columns(&plan)? {
@@ -495,14 +523,25 @@ fn renamed(
 ) -> Result<LogicalPlan> {
     let added = input.schema().fields().len();
     let is_window = matches!(node, LogicalPlan::Window(_));
-    let before = node.inputs().first().map_or(0, |input| input.schema().fields().len());
+    let before = node
+        .inputs()
+        .first()
+        .map_or(0, |input| input.schema().fields().len());
     let rewritten = node.with_new_exprs(exprs, vec![input])?;
     // The columns of its input come first in a window, those that were added among them.
     let columns = rewritten.schema().columns();
-    let kept = columns.into_iter().enumerate().filter(|(at, _)| !is_window || *at < before || *at >= added);
-    let exprs = kept.zip(outputs).map(|((_, column), output)| named(Expr::Column(column), output));
+    let kept = columns
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| !is_window || *at < before || *at >= added);
+    let exprs = kept
+        .zip(outputs)
+        .map(|((_, column), output)| named(Expr::Column(column), output));
     let exprs = exprs.collect();
-    Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(rewritten))?))
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        exprs,
+        Arc::new(rewritten),
+    )?))
 }
 
 /// Returns the plan with these columns alone.
@@ -511,7 +550,10 @@ fn only(plan: LogicalPlan, columns: Vec<Column>) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     let exprs = columns.into_iter().map(Expr::Column).collect();
-    Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(plan))?))
+    Ok(LogicalPlan::Projection(Projection::try_new(
+        exprs,
+        Arc::new(plan),
+    )?))
 }
 
 fn empty(schema: DFSchemaRef) -> LogicalPlan {

@@ -43,9 +43,8 @@ pub(crate) fn row_value() -> Arc<ScalarUDF> {
 /// Returns the fields of a row of these values.
 fn fields<'a>(values: impl Iterator<Item = (&'a DataType, bool)>) -> Fields {
     let fields = values.enumerate();
-    let fields = fields.map(|(at, (data_type, nullable))| {
-        Field::new(format!("c{at}"), data_type.clone(), nullable)
-    });
+    let fields =
+        fields.map(|(at, (data_type, nullable))| Field::new(format!("c{at}"), data_type.clone(), nullable));
     fields.collect()
 }
 
@@ -59,18 +58,26 @@ impl ScalarUDFImpl for RowValue {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(fields(types.iter().map(|data_type| (data_type, true)))))
+        Ok(DataType::Struct(fields(
+            types.iter().map(|data_type| (data_type, true)),
+        )))
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let values = args.arg_fields.iter().map(|field| (field.data_type(), true));
-        Ok(Arc::new(Field::new(ROW_VALUE, DataType::Struct(fields(values)), false)))
+        Ok(Arc::new(Field::new(
+            ROW_VALUE,
+            DataType::Struct(fields(values)),
+            false,
+        )))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays: Vec<ArrayRef> = ColumnarValue::values_to_arrays(&args.args)?;
         let fields = fields(arrays.iter().map(|array| (array.data_type(), true)));
-        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(fields, arrays, None)?)))
+        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(
+            fields, arrays, None,
+        )?)))
     }
 }
 
@@ -122,7 +129,10 @@ pub(super) fn split_rows(
         exprs.push(column.alias(names.next()));
     }
     let values = values.into_iter().zip(&exprs).map(|(value, column)| {
-        match column.get_type(plan.schema()).is_ok_and(|found| found.is_floating()) {
+        match column
+            .get_type(plan.schema())
+            .is_ok_and(|found| found.is_floating())
+        {
             true => canonical_float(value),
             false => value,
         }
@@ -149,9 +159,8 @@ fn items(expr: &Expr) -> Option<Vec<Expr>> {
                 return None;
             };
             let items = items(expr)?.into_iter().zip(fields);
-            let cast = items.map(|(item, field)| {
-                Expr::Cast(Cast::new(Box::new(item), field.data_type().clone()))
-            });
+            let cast =
+                items.map(|(item, field)| Expr::Cast(Cast::new(Box::new(item), field.data_type().clone())));
             Some(cast.collect())
         }
         _ => None,

@@ -7,7 +7,9 @@ use datafusion::common::{Column, JoinType, Result, ScalarValue};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Aggregate, Expr, Filter, Limit, LogicalPlan, Projection, SubqueryAlias, lit, when};
+use datafusion::logical_expr::{
+    Aggregate, Expr, Filter, Limit, LogicalPlan, Projection, SubqueryAlias, lit, when,
+};
 
 use super::correlation::{
     OuterScope, by_output, by_position, columns_of, is_correlated, substitute, uncorrelated,
@@ -15,8 +17,8 @@ use super::correlation::{
 use super::domain::Domain;
 use super::expressions::Extended;
 use super::join_conditions::{equal, joined};
-use super::push_aggregate::GroupedByDomain;
 use super::push::{PushDown, Pushed, literal_limits};
+use super::push_aggregate::GroupedByDomain;
 use super::single_row::single_row;
 
 /// A scalar subquery, of which the projections at the top and the condition of HAVING are taken off.
@@ -63,8 +65,14 @@ impl Extended<'_> {
             }
             LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => aggregate,
             plan => {
-                let PeeledScalar { value, conditions, .. } = peeled;
-                return self.of_rows(PeeledScalar { plan, value, conditions });
+                let PeeledScalar {
+                    value, conditions, ..
+                } = peeled;
+                return self.of_rows(PeeledScalar {
+                    plan,
+                    value,
+                    conditions,
+                });
             }
         };
         let found = self.of_aggregate(aggregate, peeled.value, peeled.conditions)?;
@@ -91,9 +99,9 @@ impl Extended<'_> {
             LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => {
                 self.of_nothing(peeled.value, peeled.conditions).map(Some)
             }
-            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
-                self.of_aggregate(aggregate, peeled.value, peeled.conditions).map(Some)
-            }
+            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => self
+                .of_aggregate(aggregate, peeled.value, peeled.conditions)
+                .map(Some),
             _ => Ok(None),
         }
     }
@@ -116,7 +124,9 @@ impl Extended<'_> {
         let scope = domain.scope();
         let GroupedByDomain { pushed, values } = grouped;
         let (pushed, by) = self.qualified(pushed)?;
-        let values = values.into_iter().map(|(output, value)| Ok((output, substitute(value, &by)?)));
+        let values = values
+            .into_iter()
+            .map(|(output, value)| Ok((output, substitute(value, &by)?)));
         let values: HashMap<Column, Expr> = values.collect::<Result<_>>()?;
         // Columns of the outer plan may have the names of replaced ones.
         let bound = |expr: Expr| scope.bind(substitute(expr, &values)?);
@@ -131,7 +141,11 @@ impl Extended<'_> {
 
     /// Joins a subquery that may have several rows. The value fails where it is used if there are.
     fn of_rows(&mut self, peeled: PeeledScalar) -> Result<Expr> {
-        let PeeledScalar { plan, value, conditions } = peeled;
+        let PeeledScalar {
+            plan,
+            value,
+            conditions,
+        } = peeled;
         let plan = match conjunction(conditions) {
             Some(predicate) => LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(plan))?),
             None => plan,
@@ -165,7 +179,13 @@ impl Extended<'_> {
             plan: LogicalPlan::Aggregate(grouped),
             ..pushed
         })?;
-        let mut columns = pushed.plan.schema().columns().into_iter().skip(keys).map(Expr::Column);
+        let mut columns = pushed
+            .plan
+            .schema()
+            .columns()
+            .into_iter()
+            .skip(keys)
+            .map(Expr::Column);
         let rows = columns.next().unwrap_or(lit(1_i64));
         let firsts: HashMap<Column, Expr> = needed.into_iter().zip(columns).collect();
         // A constant needs a row all the same.
@@ -181,9 +201,13 @@ impl Extended<'_> {
     /// Adds the columns of a plan with at most one row for each value of the domain.
     fn join_values(&mut self, domain: &Domain, pushed: Pushed) -> Result<()> {
         let columns = pushed.representatives.into_iter().zip(pushed.strict);
-        let pairs = domain.attributes.iter().zip(columns).map(|(attribute, (column, strict))| {
-            (attribute.outer.clone(), column, strict || !attribute.nullable)
-        });
+        let pairs = domain
+            .attributes
+            .iter()
+            .zip(columns)
+            .map(|(attribute, (column, strict))| {
+                (attribute.outer.clone(), column, strict || !attribute.nullable)
+            });
         self.join_groups(pushed.plan, pairs.collect())
     }
 
@@ -208,10 +232,13 @@ impl Extended<'_> {
     /// what they have been with it.
     fn qualified(&mut self, pushed: Pushed) -> Result<(Pushed, HashMap<Column, Expr>)> {
         let (plan, by) = self.as_relation(pushed.plan)?;
-        let representatives = pushed.representatives.into_iter().map(|column| match by.get(&column) {
-            Some(Expr::Column(now)) => now.clone(),
-            _ => column,
-        });
+        let representatives = pushed
+            .representatives
+            .into_iter()
+            .map(|column| match by.get(&column) {
+                Some(Expr::Column(now)) => now.clone(),
+                _ => column,
+            });
         let pushed = Pushed {
             representatives: representatives.collect(),
             plan,
@@ -238,7 +265,9 @@ impl Extended<'_> {
         let plan = match before.iter().all(|column| names.insert(column.name.as_str())) {
             true => plan,
             false => {
-                let exprs = before.iter().map(|column| Expr::Column(column.clone()).alias(self.names.next()));
+                let exprs = before
+                    .iter()
+                    .map(|column| Expr::Column(column.clone()).alias(self.names.next()));
                 LogicalPlan::Projection(Projection::try_new(exprs.collect(), Arc::new(plan))?)
             }
         };
@@ -291,7 +320,9 @@ fn peel(plan: LogicalPlan) -> Result<PeeledScalar> {
         };
         peeled.value = substitute(peeled.value, &by)?;
         let conditions = std::mem::take(&mut peeled.conditions).into_iter();
-        peeled.conditions = conditions.map(|condition| substitute(condition, &by)).collect::<Result<_>>()?;
+        peeled.conditions = conditions
+            .map(|condition| substitute(condition, &by))
+            .collect::<Result<_>>()?;
         peeled.plan = plan;
     }
 }

@@ -50,7 +50,10 @@ impl ScalarUDFImpl for SingleRow {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [rows, value] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal(format!("{} has two arguments", self.name())));
+            return Err(DataFusionError::Internal(format!(
+                "{} has two arguments",
+                self.name()
+            )));
         };
         let several = match rows {
             ColumnarValue::Scalar(ScalarValue::Int64(rows)) => *rows > Some(1),

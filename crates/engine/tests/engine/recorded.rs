@@ -8,9 +8,16 @@ use super::support::{lines, new_pool, run};
 /// Runs all queries of a file over tables of the pool, and reports those with other answers.
 async fn agrees(text: &str, prepare: &[&str]) {
     let (_dir, db) = new_pool();
-    let mut blocks = text.split("\n\n").map(str::trim).filter(|block| !block.starts_with('#'));
+    let mut blocks = text
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|block| !block.starts_with('#'));
     let setup = blocks.next().unwrap().trim_end_matches("----");
-    for statement in setup.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
+    for statement in setup
+        .split(';')
+        .map(str::trim)
+        .filter(|statement| !statement.is_empty())
+    {
         run(&db, statement).await;
     }
     for statement in prepare {
@@ -29,7 +36,9 @@ async fn agrees(text: &str, prepare: &[&str]) {
             Err(error) => vec![format!("error: {error}")],
         };
         if found != expected {
-            differences.push(format!("{statement}\n  found    {found:?}\n  expected {expected:?}"));
+            differences.push(format!(
+                "{statement}\n  found    {found:?}\n  expected {expected:?}"
+            ));
         }
     }
     assert!(
@@ -49,7 +58,11 @@ async fn subqueries() {
 async fn subqueries_over_stored_and_indexed_tables() {
     agrees(
         include_str!("recorded/subqueries.txt"),
-        &["VACUUM", "CREATE INDEX ia ON a (k, x)", "CREATE INDEX ib ON b (k, v)"],
+        &[
+            "VACUUM",
+            "CREATE INDEX ia ON a (k, x)",
+            "CREATE INDEX ib ON b (k, v)",
+        ],
     )
     .await;
 }
