@@ -144,7 +144,16 @@ impl Opened {
         if let Some(tables) = &self.tables {
             return Ok(Arc::clone(tables));
         }
-        let tables = Arc::new(KeyedTables::open(self.readable(pool)?)?);
+        let stores = self.readable(pool)?;
+        let tables = match KeyedTables::open(stores) {
+            // Another process has opened the stores for writing since this one has read them.
+            Err(_) if stores.is_reader() => {
+                stores.refresh()?;
+                KeyedTables::open(stores)?
+            }
+            opened => opened?,
+        };
+        let tables = Arc::new(tables);
         self.tables = Some(Arc::clone(&tables));
         Ok(tables)
     }

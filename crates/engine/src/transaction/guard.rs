@@ -236,12 +236,24 @@ impl KeyedPart {
         std::mem::replace(&mut *held, self.stores.begin())
     }
 
+    /// Returns true if this part has only read, beside the process that writes: there is nothing to commit then,
+    /// and nothing that could be compared with that process's changes.
+    fn only_reads(&self) -> bool {
+        !self.writes && self.stores.is_reader()
+    }
+
     fn commit(self) -> Result<(), EngineError> {
+        if self.only_reads() {
+            return Ok(());
+        }
         Ok(self.take().commit()?)
     }
 
     /// Commits this part together with the changes of other tables.
     fn commit_with(self, others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
+        if self.only_reads() {
+            return others.commit(cancel);
+        }
         if !self.writes {
             return self.take().commit_with(|_| others.commit(cancel));
         }

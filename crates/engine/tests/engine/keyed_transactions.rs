@@ -182,3 +182,26 @@ async fn other_handles_read_beside_the_one_that_writes() {
     run(&second, "INSERT INTO keyed VALUES (5, 'e')").await;
     assert_eq!(query(&reader, "SELECT count(*) FROM keyed").await, ["4"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_has_read_beside_the_writer_changes_other_tables() {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE keyed (id int PRIMARY KEY)").await;
+    run(&db, "CREATE TABLE plain (id int)").await;
+    run(&db, "INSERT INTO keyed VALUES (1)").await;
+    let second = reopen(&dir, &DatabaseOptions::default());
+    assert_eq!(query(&second, "SELECT id FROM keyed").await, ["1"]);
+    for first in ["SELECT 1", "SELECT id FROM keyed"] {
+        run(&second, "BEGIN").await;
+        assert_eq!(query(&second, first).await, ["1"]);
+        run(&second, "INSERT INTO plain VALUES (2)").await;
+        run(&second, "COMMIT").await;
+    }
+    assert_eq!(query(&db, "SELECT count(*) FROM plain").await, ["2"]);
+    // What the reader has seen ends when the stores are opened for writing again.
+    drop(db);
+    let db = reopen(&dir, &DatabaseOptions::default());
+    run(&db, "INSERT INTO keyed VALUES (2)").await;
+    run(&second, "CREATE TABLE later (id int)").await;
+    assert_eq!(query(&second, "SELECT count(*) FROM keyed").await, ["2"]);
+}

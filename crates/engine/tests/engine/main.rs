@@ -56,6 +56,7 @@ mod star_random;
 mod statements;
 mod statistics;
 mod string_conditions;
+mod subqueries;
 mod support;
 mod tpch;
 mod transactions;

@@ -1,0 +1,210 @@
+//! Subqueries in statements that change rows, with volatile functions, and those that are refused.
+
+use halocline_engine::Database;
+
+use super::support::{error, new_pool, query, run};
+
+async fn tables() -> (tempfile::TempDir, Database) {
+    let (dir, db) = new_pool();
+    run(&db, "CREATE TABLE a (id int, k int, x int)").await;
+    run(
+        &db,
+        "INSERT INTO a VALUES (1, 1, 10), (2, 1, NULL), (3, 2, 30), (4, NULL, 40), (5, 3, 5)",
+    )
+    .await;
+    run(&db, "CREATE TABLE b (k int, v int)").await;
+    run(
+        &db,
+        "INSERT INTO b VALUES (1, 10), (1, 20), (2, 30), (2, NULL), (NULL, 5)",
+    )
+    .await;
+    run(&db, "CREATE TABLE e (k int)").await;
+    (dir, db)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_select_rows_by_subqueries_of_every_kind() {
+    for (change, then) in [
+        ("DELETE FROM a WHERE k NOT IN (SELECT k FROM b)", "1 2 3 4 5"),
+        (
+            "DELETE FROM a WHERE x = 40 OR id NOT IN (SELECT v FROM b)",
+            "1 2 3 5",
+        ),
+        (
+            "DELETE FROM a WHERE k NOT IN (SELECT k FROM b WHERE k IS NOT NULL)",
+            "1 2 3 4",
+        ),
+        (
+            "DELETE FROM a WHERE NOT (k IN (SELECT k FROM b) AND x < 30)",
+            "1 2 4 5",
+        ),
+        (
+            "DELETE FROM a WHERE EXISTS (SELECT count(*) FROM b WHERE b.k = a.k)",
+            "",
+        ),
+        (
+            "DELETE FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k < a.k)",
+            "1 2 4",
+        ),
+        (
+            "DELETE FROM a WHERE x > (SELECT max(v) FROM b WHERE b.k = a.k)",
+            "1 2 3 4 5",
+        ),
+        (
+            "DELETE FROM a WHERE x >= ALL (SELECT v FROM b WHERE b.k = a.k)",
+            "1 2 3",
+        ),
+        ("DELETE FROM a WHERE (k, x) IN (SELECT k, v FROM b)", "2 4 5"),
+        ("DELETE FROM a WHERE k IN (SELECT a.k FROM e)", "1 2 3 4 5"),
+    ] {
+        let (_dir, db) = tables().await;
+        run(&db, change).await;
+        let left = query(&db, "SELECT id FROM a ORDER BY id").await.join(" ");
+        assert_eq!(left, then, "{change}");
+    }
+    let (_dir, db) = tables().await;
+    run(
+        &db,
+        "UPDATE a SET x = (SELECT sum(v) FROM b WHERE b.k <= a.k), k = CASE WHEN id IN (SELECT k FROM b) THEN 0 ELSE k END \
+         WHERE id > (SELECT count(*) FROM e)",
+    )
+    .await;
+    assert_eq!(
+        query(&db, "SELECT id, k, x FROM a ORDER BY id").await,
+        ["1|0|30", "2|0|30", "3|2|60", "4|NULL|NULL", "5|3|60"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn volatile_functions_run_for_each_row_or_once() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT value AS id, value % 2 AS k FROM generate_series(1, 200) AS s(value)",
+    )
+    .await;
+    let count = |text: &str| format!("SELECT count(DISTINCT r) > 1 FROM (SELECT {text} AS r FROM t) z");
+    for (text, differs) in [
+        ("(SELECT random())", "false"),
+        ("(SELECT max(random()) FROM t t2)", "false"),
+        ("(SELECT random() WHERE t.k >= 0)", "true"),
+        ("(SELECT max(random()) FROM t t2 WHERE t2.k = t.k * 0)", "true"),
+    ] {
+        assert_eq!(query(&db, &count(text)).await, [differs], "{text}");
+    }
+    let rows = "SELECT count(DISTINCT r) FROM (SELECT (SELECT max(random()) FROM t t2 WHERE t2.k = t.k) AS r FROM t) z";
+    assert_eq!(query(&db, rows).await, ["200"]);
+    let lateral =
+        "SELECT count(DISTINCT r) FROM t, LATERAL (SELECT random() AS r FROM t t2 WHERE t2.id = t.k + 1) z";
+    assert_eq!(query(&db, lateral).await, ["200"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outer_plans_that_differ_each_time_are_evaluated_once() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT value AS id FROM generate_series(1, 500) AS s(value)",
+    )
+    .await;
+    let text = "SELECT count(*), count(c) FROM (SELECT r, (SELECT count(*) FROM t WHERE id / 500.0 <= r) AS c \
+                FROM (SELECT random() AS r FROM t) z) y";
+    assert_eq!(query(&db, text).await, ["500|500"]);
+    let text = "SELECT count(*) FROM (SELECT id FROM t LIMIT 7) z WHERE EXISTS (SELECT max(id) FROM t t2 WHERE t2.id < z.id HAVING \
+                count(*) >= 0)";
+    assert_eq!(query(&db, text).await, ["7"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_rows_are_an_error_where_the_value_is_used() {
+    let (_dir, db) = tables().await;
+    for used in [
+        "SELECT (SELECT v FROM b)",
+        "SELECT id, (SELECT v FROM b WHERE b.k = a.k) FROM a",
+        "SELECT id FROM a WHERE x = (SELECT v FROM b WHERE b.k = a.k)",
+        "UPDATE a SET x = (SELECT v FROM b)",
+    ] {
+        let message = error(&db, used).await;
+        assert!(message.contains("more than one row"), "{used}: {message}");
+    }
+    for (unused, rows) in [
+        ("SELECT (SELECT v FROM b) FROM e", ""),
+        (
+            "SELECT CASE WHEN id > 9 THEN (SELECT v FROM b) ELSE 0 END FROM a WHERE id = 1",
+            "0",
+        ),
+        (
+            "SELECT id, (SELECT v FROM b WHERE b.k = a.k) FROM a WHERE k = 3",
+            "5|NULL",
+        ),
+        (
+            "SELECT CASE WHEN k = 3 THEN (SELECT v FROM b WHERE b.k = a.k) ELSE id END FROM a ORDER BY id",
+            "1 2 3 4 NULL",
+        ),
+        (
+            "SELECT coalesce(x, (SELECT v FROM b WHERE b.k = a.k)) FROM a WHERE id = 1",
+            "10",
+        ),
+    ] {
+        assert_eq!(query(&db, unused).await.join(" "), rows, "{unused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_supported_is_refused_by_name() {
+    let (_dir, db) = tables().await;
+    for (text, part) in [
+        (
+            "SELECT id, (SELECT sum(a.x) FROM b) FROM a",
+            "an aggregate of columns of the query around it",
+        ),
+        (
+            "SELECT id, (SELECT v FROM b WHERE b.k = a.k LIMIT a.id) FROM a",
+            "LIMIT or OFFSET",
+        ),
+        (
+            "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k OFFSET a.id)",
+            "LIMIT or OFFSET",
+        ),
+        (
+            "SELECT id FROM a WHERE (k, x) < ANY (SELECT k, v FROM b)",
+            "ANY or ALL of rows",
+        ),
+        (
+            "SELECT id FROM a WHERE (k, x) = 1",
+            "a comparison of a row with something else",
+        ),
+        ("SELECT id FROM a WHERE (k, x) = (1, 2, 3)", "a row of 2 values"),
+    ] {
+        let message = error(&db, text).await;
+        assert!(message.contains(part), "{text}: {message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_compare_by_column() {
+    let (_dir, db) = new_pool();
+    for (text, value) in [
+        ("(1, NULL) = (2, 3)", "false"),
+        ("(1, NULL) = (1, 3)", "NULL"),
+        ("(1, NULL) <> (2, 3)", "true"),
+        ("(1, 2) < (1, 3)", "true"),
+        ("(1, NULL) < (2, 3)", "true"),
+        ("(1, NULL) < (1, 3)", "NULL"),
+        ("(2, 1) >= (2, 1)", "true"),
+        ("(2, 1) > (2, 1)", "false"),
+        ("(1, 2) IN ((1, 3), (1, 2))", "true"),
+        ("(1, 2) NOT IN ((1, 3), (NULL, 2))", "NULL"),
+        ("(1, 2) BETWEEN (1, 1) AND (1, 3)", "true"),
+        ("(1, NULL) IS NOT DISTINCT FROM (1, NULL)", "true"),
+        ("(NULL, NULL) IS NULL", "true"),
+        ("(1, NULL) IS NULL", "false"),
+        ("(1, NULL) IS NOT NULL", "false"),
+    ] {
+        assert_eq!(
+            query(&db, &format!("SELECT {text} AS r")).await,
+            [value],
+            "{text}"
+        );
+    }
+}
