@@ -150,12 +150,13 @@ impl<'a> Renamer<'a> {
             ..of_tables(select)
         };
         let mut with: Option<With> = None;
-        for inner in self
-            .queries
-            .iter()
-            .chain([scope])
-            .filter_map(|scope| scope.with.as_ref())
-        {
+        for scope in self.queries.iter().chain([scope]) {
+            let Some(inner) = &scope.with else {
+                continue;
+            };
+            // Those behind the one that is being visited cannot be seen by it.
+            let mut inner = inner.clone();
+            inner.cte_tables.truncate(scope.renamed);
             match &mut with {
                 Some(outer) => {
                     outer.recursive |= inner.recursive;
@@ -165,11 +166,12 @@ impl<'a> Renamer<'a> {
                         inner.cte_tables.iter().any(|cte| folded(&cte.alias.name) == name)
                     };
                     outer.cte_tables.retain(|cte| !hidden(&cte.alias));
-                    outer.cte_tables.extend(inner.cte_tables.iter().cloned());
+                    outer.cte_tables.append(&mut inner.cte_tables);
                 }
-                None => with = Some(inner.clone()),
+                None => with = Some(inner),
             }
         }
+        let with = with.filter(|with| !with.cte_tables.is_empty());
         let query = Query {
             with,
             body: Box::new(SetExpr::Select(Box::new(alone))),

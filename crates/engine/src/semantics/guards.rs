@@ -110,6 +110,18 @@ fn need_guard(operands: &[Expr], schema: &DFSchema) -> Result<bool> {
     Ok(false)
 }
 
+/// Returns true for an operand that must stay where it is: a subquery is made a join, and so is a condition on
+/// columns of the query around; one with random values has one value.
+fn is_fixed(expr: &Expr) -> bool {
+    let is_query = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_)
+        )
+    };
+    expr.is_volatile() || expr.contains_outer() || expr.exists(|expr| Ok(is_query(expr))).unwrap_or(true)
+}
+
 /// Guards the operands within an expression.
 fn guard(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let op = match &expr {
@@ -129,7 +141,7 @@ fn guard(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         .into_iter()
         .map(|operand| guard(operand, schema))
         .collect::<Result<_>>()?;
-    match need_guard(&operands, schema)? {
+    match need_guard(&operands, schema)? && !operands.iter().any(is_fixed) {
         true => Ok(in_order(operands, op)),
         false => Ok(joined(operands, op)),
     }
@@ -167,15 +179,18 @@ fn filter(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         .into_iter()
         .map(|operand| guard(operand, schema))
         .collect::<Result<_>>()?;
+    let (fixed, operands): (Vec<Expr>, Vec<Expr>) = operands.into_iter().partition(is_fixed);
     if !need_guard(&operands, schema)? {
-        return Ok(joined(operands, Operator::And));
+        let all = fixed.into_iter().chain(operands).collect();
+        return Ok(joined(all, Operator::And));
     }
-    let mut conditions = Vec::with_capacity(operands.len() + 1);
+    let mut conditions = Vec::with_capacity(operands.len() + fixed.len() + 1);
     for operand in &operands {
         if !may_fail(operand, schema)? {
             conditions.push(operand.clone());
         }
     }
+    conditions.extend(fixed);
     conditions.push(in_order(operands, Operator::And));
     Ok(joined(conditions, Operator::And))
 }

@@ -39,15 +39,18 @@ pub(super) fn is_lossy(expr: &Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })) = expr else {
         return false;
     };
-    let to = digits(field.data_type());
-    match (to, digits(&type_of(expr, schema))) {
-        (Some((whole, scale)), Some((from_whole, from_scale))) => whole < from_whole || scale < from_scale,
+    let (from, to) = (type_of(expr, schema), field.data_type());
+    match (digits(&from), digits(to)) {
+        (Some((from_whole, from_scale)), Some((whole, scale))) => {
+            let loses_sign = !from.is_unsigned_integer() && to.is_unsigned_integer();
+            let loses_bit = from.is_unsigned_integer() && to.is_signed_integer() && whole == from_whole;
+            whole < from_whole || scale < from_scale || loses_sign || loses_bit
+        }
         _ => false,
     }
 }
 
-/// Returns the number of digits before and after the point that a type of numbers has at most; unsigned types
-/// have one more than the signed ones, so that neither holds the other.
+/// Returns the number of digits before and after the point that a type of numbers has at most.
 fn digits(data_type: &DataType) -> Option<(i16, i16)> {
     use DataType as D;
     Some(match data_type {

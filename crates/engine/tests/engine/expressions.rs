@@ -343,6 +343,119 @@ async fn a_sort_key_may_stand_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_with_exclude_are_refused_by_name() {
+    let (_dir, db) = new_pool();
+    for what in ["CURRENT ROW", "GROUP", "TIES", "NO OTHERS"] {
+        let text = format!(
+            "SELECT sum(i) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE {what}) FROM range(3) AS r(i)"
+        );
+        let error = error(&db, &text).await;
+        assert!(error.contains("EXCLUDE in the frame of a window"), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operand_that_does_not_decide_is_not_evaluated() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (id INT, x INT, s TEXT)").await;
+    run(
+        &db,
+        "INSERT INTO t VALUES (1, 0, 'a'), (2, 1, '7'), (3, 2, '8'), (4, 4, '9'), (5, NULL, NULL)",
+    )
+    .await;
+    for (text, rows) in [
+        ("SELECT id FROM t WHERE x <> 0 AND 4 / x > 1 ORDER BY id", "2 3"),
+        ("SELECT id FROM t WHERE x = 0 OR 4 / x > 3 ORDER BY id", "1 2"),
+        (
+            "SELECT x <> 0 AND 4 / x > 1 FROM t ORDER BY id",
+            "false true true false NULL",
+        ),
+        (
+            "SELECT x = 0 OR 4 / x > 1 FROM t ORDER BY id",
+            "true true true false NULL",
+        ),
+        (
+            "SELECT id FROM t WHERE NOT (x = 0 OR 4 / x > 3) ORDER BY id",
+            "3 4",
+        ),
+        (
+            "SELECT CASE WHEN x <> 0 THEN 4 / x END FROM t ORDER BY id",
+            "NULL 4 2 1 NULL",
+        ),
+        (
+            "SELECT CASE WHEN x <> 0 THEN 4 / x > 1 END FROM t ORDER BY id",
+            "NULL true true false NULL",
+        ),
+        (
+            "SELECT id FROM t WHERE CASE WHEN x <> 0 THEN 4 / x > 1 ELSE true END ORDER BY id",
+            "1 2 3 5",
+        ),
+        (
+            "SELECT CASE x WHEN 0 THEN 0 ELSE 4 % x END FROM t ORDER BY id",
+            "0 0 0 0 NULL",
+        ),
+        (
+            "SELECT coalesce(x, 1 / (id - 5)) FROM t WHERE id < 5 ORDER BY id",
+            "0 1 2 4",
+        ),
+        (
+            "SELECT id FROM t WHERE s <> 'a' AND CAST(s AS int) > 7 ORDER BY id",
+            "3 4",
+        ),
+        (
+            "SELECT CASE WHEN s = 'a' THEN 0 ELSE CAST(s AS int) END FROM t ORDER BY id",
+            "0 7 8 9 NULL",
+        ),
+        (
+            "SELECT s <> 'a' AND CAST(s AS int) > 7 AND x // (x - 1) > 1 FROM t WHERE id > 2 ORDER BY id",
+            "true false NULL",
+        ),
+        (
+            "SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.id AND b.x <> 0 AND a.id / b.x > 1 ORDER BY 1",
+            "2",
+        ),
+        (
+            "SELECT x, count(*) FILTER (WHERE x <> 0 AND 4 / x > 1) FROM t GROUP BY x HAVING x <> 0 AND 4 / x > 0 ORDER BY x",
+            "1|1 2|1 4|0",
+        ),
+        (
+            "SELECT id FROM t WHERE x <> 0 AND 4 / x > 1 AND id IN (SELECT id FROM t WHERE x = 2)",
+            "3",
+        ),
+        (
+            "SELECT sum(CASE WHEN x = 0 THEN 0 ELSE 4 / x END), sum(CASE WHEN x <> 0 THEN 4 / x + 1 END) FROM t",
+            "7|10",
+        ),
+    ] {
+        for mode in ["off", "auto"] {
+            run(&db, &format!("SET halocline.index = {mode}")).await;
+            assert_eq!(query(&db, text).await.join(" "), rows, "{text}");
+        }
+    }
+    run(&db, "DELETE FROM t WHERE x <> 0 AND 4 / x = 1").await;
+    assert_eq!(query(&db, "SELECT count(*) FROM t").await, ["4"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cast_that_rounds_is_compared_as_it_is() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (d DECIMAL(10, 2), i BIGINT)").await;
+    run(&db, "INSERT INTO t VALUES (1.20, 5), (1.24, 300), (2.00, -1)").await;
+    for (condition, rows) in [
+        ("CAST(d AS int) = 1", "1.20 1.24"),
+        ("CAST(d AS int) IN (1, 7)", "1.20 1.24"),
+        ("CAST(d AS decimal(10, 1)) = 1.2", "1.20 1.24"),
+        ("CAST(d AS decimal(10, 1)) BETWEEN 1.2 AND 1.3", "1.20 1.24"),
+        ("TRY_CAST(i AS tinyint) <> 5", "2.00"),
+        ("TRY_CAST(i AS tinyint) IS NULL", "1.24"),
+        ("CAST(i AS double) = 300e0", "1.24"),
+    ] {
+        let found = query(&db, &format!("SELECT d FROM t WHERE {condition} ORDER BY d")).await;
+        assert_eq!(found.join(" "), rows, "{condition}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn aggregates_of_one_query_may_have_different_orders() {
     let (_dir, db) = new_pool();
     run(&db, "CREATE TABLE t (g INT, a INT, b INT, s TEXT)").await;

@@ -4,6 +4,7 @@ mod advise;
 mod columns;
 mod control;
 mod copy;
+mod frames;
 mod index;
 mod prepared;
 mod rows;
@@ -194,7 +195,8 @@ fn parsed(text: &str) -> Result<Parsed, EngineError> {
     let mut statements = DFParserBuilder::new(text)
         .with_dialect(&SqlDialect)
         .build()
-        .and_then(|mut p| p.parse_statements())?;
+        .and_then(|mut p| p.parse_statements())
+        .map_err(|error| frames::excluding(text).unwrap_or_else(|| error.into()))?;
     match (statements.pop_front(), statements.len()) {
         (Some(mut statement), 0) => {
             Nesting::bound(&mut statement)?;
