@@ -136,12 +136,7 @@ impl StatementPlanner {
     }
 
     /// Lets a visitor make the names of columns distinct.
-    fn rename(
-        &self,
-        depth: Depth,
-        context: &ExpressionContext<'_>,
-        rename: impl FnOnce(&mut Renamer<'_>),
-    ) {
+    fn rename(&self, depth: Depth, context: &ExpressionContext<'_>, rename: impl FnOnce(&mut Renamer<'_>)) {
         let columns_of = |query| {
             let planner = self.syntax_planner(context);
             let plan = planner.sql_statement_to_plan(ast::Statement::Query(Box::new(query)));
