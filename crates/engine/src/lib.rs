@@ -34,6 +34,7 @@ mod join_order;
 mod keyed;
 mod materialized;
 mod memory;
+mod names;
 mod nesting;
 mod options;
 mod params;

@@ -116,12 +116,12 @@ mod tests {
 
     use datafusion::sql::parser::Statement as Parsed;
     use datafusion::sql::sqlparser::ast;
-    use datafusion::sql::sqlparser::dialect::GenericDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
     use super::*;
     use crate::import::data_type;
     use crate::statement::{Statement, parse};
+    use crate::syntax::SqlDialect;
 
     /// Returns the name of a statement in [`STATEMENTS`]. Exhaustive, so that a new kind fails to compile
     /// until it has one.
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn parsed_type(name: &str) -> ast::DataType {
-        let parser = Parser::new(&GenericDialect {}).try_with_sql(name);
+        let parser = Parser::new(&SqlDialect).try_with_sql(name);
         parser.and_then(|mut parser| parser.parse_data_type()).unwrap()
     }
 

@@ -1,25 +1,32 @@
 //! Results of statements: a message, or rows as a stream of Arrow batches.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::{Stream, StreamExt};
 
 use crate::EngineError;
+use crate::names::shown_schema;
 
 /// A stream of batches (at most 8,192 rows each) that ends at the first error.
 pub struct BatchStream {
     schema: SchemaRef,
+    /// The batches of `inner` have other names.
+    is_renamed: bool,
     inner: Option<SendableRecordBatchStream>,
 }
 
 impl BatchStream {
     pub(crate) fn new(inner: SendableRecordBatchStream) -> Self {
+        let schema = inner.schema();
+        let shown = shown_schema(Arc::clone(&schema));
         Self {
-            schema: inner.schema(),
+            is_renamed: !Arc::ptr_eq(&schema, &shown),
+            schema: shown,
             inner: Some(inner),
         }
     }
@@ -27,6 +34,7 @@ impl BatchStream {
     fn empty() -> Self {
         Self {
             schema: SchemaRef::new(arrow_schema::Schema::empty()),
+            is_renamed: false,
             inner: None,
         }
     }
@@ -45,10 +53,21 @@ impl Stream for BatchStream {
         let Some(inner) = this.inner.as_mut() else {
             return Poll::Ready(None);
         };
-        inner
-            .poll_next_unpin(context)
-            .map(|item| item.map(|batch| batch.map_err(EngineError::from)))
+        let item = ready!(inner.poll_next_unpin(context));
+        Poll::Ready(item.map(|batch| {
+            let batch = batch?;
+            match this.is_renamed {
+                true => Ok(renamed(&batch, &this.schema)?),
+                false => Ok(batch),
+            }
+        }))
     }
+}
+
+/// Returns a batch with the names of a schema of the same types.
+fn renamed(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &rows)
 }
 
 /// The result of a statement.

@@ -1,13 +1,19 @@
-//! Traversal of the syntax tree of a statement, whichever of DataFusion's kinds it is.
+//! The syntax of statements: the dialect in which they are read, and traversal of the syntax tree, whichever
+//! of DataFusion's kinds a statement is.
+
+mod dialect;
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor,
-    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    Statement as SqlStatement, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    WildcardAdditionalOptions,
 };
+
+pub(crate) use dialect::SqlDialect;
 
 /// Visits what [`visit_mut`] visits, without changing it.
 pub(crate) fn visit<V: Visitor>(statement: &Statement, visitor: &mut V) -> ControlFlow<V::Break> {
@@ -103,5 +109,21 @@ pub(crate) fn normal(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),
+    }
+}
+
+/// Returns the query of a statement: itself, the explained one, or the one that is copied.
+pub(crate) fn query(statement: &Statement) -> Option<&Query> {
+    match statement {
+        Statement::Statement(statement) => match &**statement {
+            SqlStatement::Query(query) => Some(query),
+            _ => None,
+        },
+        Statement::Explain(explain) => query(&explain.statement),
+        Statement::CopyTo(copy) => match &copy.source {
+            CopyToSource::Query(query) => Some(query),
+            CopyToSource::Relation(_) => None,
+        },
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => None,
     }
 }

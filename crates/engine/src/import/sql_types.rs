@@ -6,11 +6,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
     ColumnDef, ColumnOption, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::EngineError;
+use crate::syntax::SqlDialect;
 
 /// Reads a column list.
 pub(crate) fn read_schema(text: &str) -> Result<SchemaRef, EngineError> {
@@ -25,7 +25,7 @@ pub(crate) fn read_schema(text: &str) -> Result<SchemaRef, EngineError> {
         .and_then(|t| t.strip_suffix(')'))
         .unwrap_or(inner);
     let list = format!("({inner})");
-    let mut parser = Parser::new(&GenericDialect {})
+    let mut parser = Parser::new(&SqlDialect)
         .try_with_sql(&list)
         .map_err(|e| wrong(e.to_string()))?;
     let (columns, constraints) = parser.parse_columns().map_err(|e| wrong(e.to_string()))?;
@@ -49,7 +49,7 @@ pub(crate) fn read_type(text: &str) -> Result<(String, DataType), EngineError> {
         ))
     };
     let (column, name) = text.rsplit_once('=').ok_or_else(|| wrong("there is no '='"))?;
-    let mut parser = Parser::new(&GenericDialect {})
+    let mut parser = Parser::new(&SqlDialect)
         .try_with_sql(name)
         .map_err(|e| wrong(&e.to_string()))?;
     let sql = parser.parse_data_type().map_err(|e| wrong(&e.to_string()))?;

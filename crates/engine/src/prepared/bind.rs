@@ -17,9 +17,8 @@ use datafusion::logical_expr::{
     EmptyRelation, Expr, Filter, LogicalPlan, Projection, TableProviderFilterPushDown, TableScan,
     TableScanBuilder, TableSource,
 };
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use crate::semantics::refine_bound;
+use crate::semantics::{refine_bound, simplified};
 
 /// The table, values and options that a template is bound to.
 pub(super) struct Binding<'a> {
@@ -64,7 +63,7 @@ impl Binding<'_> {
             .with_schema(Arc::clone(input.schema()))
             .with_config_options(Arc::clone(self.options))
             .build();
-        let predicate = ExprSimplifier::new(context).simplify(refine_bound(predicate)?)?;
+        let predicate = simplified(refine_bound(predicate)?, context)?;
         match (&predicate, input) {
             (Expr::Literal(ScalarValue::Boolean(Some(true)), _), input) => Ok(input),
             (Expr::Literal(ScalarValue::Boolean(_) | ScalarValue::Null, _), input) => {

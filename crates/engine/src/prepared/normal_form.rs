@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::operands::{LiteralOperand, for_each_operand, parameter};
 use super::values::{number, number_type};
+use crate::syntax::SqlDialect;
 
 /// Bytes of the longest text that has a normal form.
 const LONGEST: usize = 4096;
@@ -42,7 +42,7 @@ impl NormalForm {
         if text.len() > LONGEST || !may_be_query(text) {
             return None;
         }
-        let mut tokens = Tokenizer::new(&GenericDialect {}, text)
+        let mut tokens = Tokenizer::new(&SqlDialect, text)
             .tokenize_with_location()
             .ok()?
             .into_iter()

@@ -36,6 +36,7 @@ enum ArithmeticOperation {
     Negate,
     ShiftLeft,
     ShiftRight,
+    ExclusiveOr,
 }
 
 /// A checked operation as a function.
@@ -55,6 +56,8 @@ static SHIFT_LEFT: LazyLock<Arc<ScalarUDF>> =
 static SHIFT_RIGHT: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| function(ArithmeticOperation::ShiftRight, None));
 static NEGATE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(ArithmeticOperation::Negate, None));
+static EXCLUSIVE_OR: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| function(ArithmeticOperation::ExclusiveOr, None));
 
 fn function(operation: ArithmeticOperation, decimal: Option<DataType>) -> Arc<ScalarUDF> {
     let signature = match operation {
@@ -77,6 +80,8 @@ pub(super) fn checked(binary: &BinaryExpr) -> Option<Expr> {
         Operator::Multiply => &MULTIPLY,
         Operator::BitwiseShiftLeft => &SHIFT_LEFT,
         Operator::BitwiseShiftRight => &SHIFT_RIGHT,
+        // The simplifier makes `i # i` 0 for NULL, too.
+        Operator::BitwiseXor => &EXCLUSIVE_OR,
         _ => return None,
     };
     Some(called(Arc::clone(function), binary))
@@ -137,6 +142,7 @@ impl CheckedArithmetic {
             ArithmeticOperation::Divide => Some(Operator::Divide),
             ArithmeticOperation::ShiftLeft => Some(Operator::BitwiseShiftLeft),
             ArithmeticOperation::ShiftRight => Some(Operator::BitwiseShiftRight),
+            ArithmeticOperation::ExclusiveOr => Some(Operator::BitwiseXor),
             ArithmeticOperation::Negate => None,
         }
     }
@@ -152,12 +158,16 @@ impl ScalarUDFImpl for CheckedArithmetic {
             ArithmeticOperation::Negate => "negate",
             ArithmeticOperation::ShiftLeft => "shift_left",
             ArithmeticOperation::ShiftRight => "shift_right",
+            ArithmeticOperation::ExclusiveOr => "xor",
         }
     }
 
     /// Returns the name of the expression that it stands for.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(match (self.operator(), args) {
+            (Some(Operator::BitwiseXor), [left, right]) => {
+                format!("{} # {}", left.schema_name(), right.schema_name())
+            }
             (Some(op), [left, right]) => format!("{} {op} {}", left.schema_name(), right.schema_name()),
             (_, [value]) => format!("(- {value})"),
             _ => self.name().to_string(),
@@ -212,6 +222,7 @@ impl ScalarUDFImpl for CheckedArithmetic {
             (ArithmeticOperation::Divide, [left, right]) => apply(left, right, divide),
             (ArithmeticOperation::ShiftLeft, [left, right]) => apply(left, right, |a, b| shift(a, b, "<<")),
             (ArithmeticOperation::ShiftRight, [left, right]) => apply(left, right, |a, b| shift(a, b, ">>")),
+            (ArithmeticOperation::ExclusiveOr, [left, right]) => apply(left, right, |a, b| shift(a, b, "#")),
             (ArithmeticOperation::Negate, [ColumnarValue::Scalar(value)]) => {
                 let negated = neg(&*value.to_array()?)?;
                 ScalarValue::try_from_array(&negated, 0).map(ColumnarValue::Scalar)
@@ -243,7 +254,7 @@ fn shifted_right(x: i128, n: i128) -> Option<i128> {
     u32::try_from(n).ok().map(|n| x >> n.min(127))
 }
 
-/// Shifts integers of one type; `sign` is the operator's.
+/// Shifts integers of one type, or combines their bits; `sign` is the operator's.
 fn shift(left: &dyn Datum, right: &dyn Datum, sign: &str) -> Result<ArrayRef, ArrowError> {
     use arrow_array::types as t;
     macro_rules! of_type {
@@ -280,7 +291,8 @@ where
         };
         let shifted = match sign {
             "<<" => shifted_left(x, n),
-            _ => shifted_right(x, n),
+            ">>" => shifted_right(x, n),
+            _ => Some(x ^ n),
         };
         let fitting = shifted.and_then(|value| T::Native::try_from(value).ok());
         // The text of the other kernels.

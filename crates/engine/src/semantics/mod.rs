@@ -13,13 +13,20 @@ mod conversions;
 mod date_trunc;
 mod decimal_arithmetic;
 mod decimal_sum;
+mod extremes;
 mod far_times;
 mod floats;
+mod guards;
+mod kept;
 mod lists;
 mod numbers;
+mod operators;
+mod patterns;
 mod row_comparisons;
 mod rules;
 mod sets;
+mod simplifier;
+mod sort_keys;
 mod sum;
 mod templates;
 mod time_comparisons;
@@ -33,8 +40,9 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, Expr as LogicalExpr, ScalarUDF};
-use datafusion::optimizer::Analyzer;
+use datafusion::optimizer::{Analyzer, OptimizerRule};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 
@@ -43,14 +51,18 @@ pub(crate) use conversions::{convert, convert_scalar};
 pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
+pub(crate) use simplifier::simplified;
 
 use crate::EngineError;
 use crate::materialized::{self, MaterializeMarked};
+use crate::names::LabelPlanner;
 use crate::syntax::visit_mut;
 use crate::unnest::{Unnest, row_value};
 
 /// The time zone of a session that sets none.
 pub(crate) const UTC: &str = "+00:00";
+
+type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
@@ -68,6 +80,22 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_analyzer_rules(rules)
 }
 
+/// Returns optimizer rules with one in place of DataFusion's simplification of expressions.
+pub(crate) fn keeping_nulls(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
+    let simplify: LogicalRule = Arc::new(simplifier::SimplifyKeepingNulls::default());
+    let rules = rules.into_iter();
+    let rules = rules.map(|rule| match rule.name() == simplify.name() {
+        true => Arc::clone(&simplify),
+        false => rule,
+    });
+    rules.collect()
+}
+
+/// Returns what plans operators before DataFusion does.
+pub(crate) fn planners() -> Vec<Arc<dyn ExprPlanner>> {
+    vec![Arc::new(operators::OperatorPlanner), Arc::new(LabelPlanner)]
+}
+
 /// Replaces functions of DataFusion by corrected ones that wrap them.
 pub(crate) fn register(mut state: SessionState) -> SessionState {
     if let Ok(inner) = state.udaf("sum") {
@@ -75,6 +103,12 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
         let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(sum::CheckedSum::over(
             inner,
         ))));
+    }
+    for (name, is_max) in [("min", false), ("max", true)] {
+        if let Ok(inner) = state.udaf(name) {
+            let extreme = extremes::Extreme::over(inner, is_max);
+            let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(extreme)));
+        }
     }
     if let Ok(inner) = state.udf("date_trunc") {
         let truncate = date_trunc::DateTrunc::over(inner);
@@ -116,6 +150,7 @@ pub(crate) fn check(statement: &Statement) -> std::result::Result<(), EngineErro
 /// It has a comparison that is not supported.
 pub(crate) fn refine_expression(expression: &mut Expr) -> std::result::Result<(), EngineError> {
     let _ = expression.visit(&mut numbers::NumberRewriter);
+    let _ = expression.visit(&mut operators::OperatorRewriter);
     let _ = expression.visit(&mut far_times::TimeRewriter);
     match expression.visit(&mut row_comparisons::RowComparisons) {
         ControlFlow::Continue(()) => Ok(()),
@@ -140,6 +175,7 @@ pub(crate) fn refine(statement: &mut Statement) -> std::result::Result<(), Engin
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);
     let _ = visit_mut(statement, &mut far_times::TimeRewriter);
     materialized::mark(statement);
+    let _ = visit_mut(statement, &mut operators::OperatorRewriter);
     match visit_mut(statement, &mut row_comparisons::RowComparisons) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),

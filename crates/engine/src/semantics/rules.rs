@@ -4,12 +4,13 @@
 //! behind the point, which few floats are. After: integer arithmetic is checked, and comparisons of floats
 //! know one zero.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{AggregateFunction, Between, Cast, InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -22,9 +23,12 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{arithmetic, checked, negated};
 use super::floats::{self, canonical, canonical_argument, is_float};
+use super::guards;
+use super::kept;
 use super::lists;
 use super::numbers::float_literal;
 use super::sets;
+use super::sort_keys;
 use super::values;
 use super::{cast, decimal_arithmetic, templates, time_comparisons};
 
@@ -69,7 +73,8 @@ impl AnalyzerRule for AfterCoercion {
         let zone = config.execution.time_zone.as_deref();
         let after = |expr: Expr, schema: &DFSchema| after(expr, schema, zone);
         let rewritten = plan.transform_up_with_subqueries(|plan| {
-            each_expression(plan, after)?.transform_data(|plan| equal_floats(plan).map(Transformed::yes))
+            let plan = each_expression(plan, after)?.data;
+            guards::guarded(equal_floats(plan)?).map(Transformed::yes)
         });
         rewritten.data()
     }
@@ -456,6 +461,7 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
                     | Operator::Multiply
                     | Operator::BitwiseShiftLeft
                     | Operator::BitwiseShiftRight
+                    | Operator::BitwiseXor
             ) && are_integers(&binary, schema) =>
         {
             match checked(&binary) {
@@ -474,6 +480,23 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
                 None => Transformed::no(Expr::BinaryExpr(binary)),
             }
         }
+        Expr::BinaryExpr(binary) if kept::is_regex(binary.op) => match kept::regex(binary) {
+            Ok(regex) => Transformed::yes(regex),
+            Err(binary) => Transformed::no(Expr::BinaryExpr(binary)),
+        },
+        Expr::BinaryExpr(mut binary) if is_comparison(binary.op) => {
+            let mut is_kept = false;
+            for operand in [&mut binary.left, &mut binary.right] {
+                if kept::is_lossy(operand, schema) {
+                    **operand = kept::kept_cast(std::mem::take(&mut **operand));
+                    is_kept = true;
+                }
+            }
+            match is_kept {
+                true => Transformed::yes(Expr::BinaryExpr(binary)),
+                false => Transformed::no(Expr::BinaryExpr(binary)),
+            }
+        }
         Expr::Negative(value) if type_of(&value, schema).is_signed_integer() => {
             Transformed::yes(negated(*value))
         }
@@ -482,10 +505,19 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
         }
         Expr::Between(between) if of_floats(&between.expr) => Transformed::yes(floats::between(between)),
         Expr::InList(list) if of_floats(&list.expr) => match floats::in_list(list) {
-            Expr::InList(list) => Transformed::yes(lists::separated(list)),
+            Expr::InList(mut list) => {
+                if kept::is_lossy(&list.expr, schema) {
+                    *list.expr = kept::kept_cast(std::mem::take(&mut *list.expr));
+                }
+                Transformed::yes(lists::separated(list))
+            }
             other => Transformed::yes(other),
         },
         Expr::InList(list) => Transformed::yes(lists::separated(list)),
+        Expr::Between(mut between) if kept::is_lossy(&between.expr, schema) => {
+            *between.expr = kept::kept_cast(std::mem::take(&mut *between.expr));
+            Transformed::yes(Expr::Between(between))
+        }
         Expr::InSubquery(within) if of_floats(&within.expr) => Transformed::yes(in_subquery(within)?),
         Expr::Case(case) => match &case.expr {
             Some(expr) if of_floats(expr) => Transformed::yes(floats::case(case)),
@@ -499,7 +531,16 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
                     *arg = canonical_argument(std::mem::replace(arg, Expr::Literal(ScalarValue::Null, None)));
                 }
             }
+            sort_keys::of_aggregate(&mut params.order_by, schema);
             Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params }))
+        }
+        Expr::AggregateFunction(mut function) if function.params.order_by.len() > 1 => {
+            sort_keys::of_aggregate(&mut function.params.order_by, schema);
+            Transformed::yes(Expr::AggregateFunction(function))
+        }
+        Expr::WindowFunction(mut window) => {
+            sort_keys::of_window(&mut window.params, schema);
+            Transformed::yes(Expr::WindowFunction(window))
         }
         other => Transformed::no(other),
     })
@@ -608,6 +649,28 @@ fn in_subquery(within: InSubquery) -> Result<Expr> {
     }))
 }
 
+/// Unifies zeros of columns that grouping sets group by, below the aggregate: what is above it knows the
+/// columns by their names.
+fn equal_in_grouping_sets(aggregate: Aggregate) -> Result<Aggregate> {
+    let sets = aggregate.group_expr.iter();
+    let sets = sets.filter(|expr| matches!(expr, Expr::GroupingSet(_)));
+    let columns: HashSet<&Column> = sets.flat_map(Expr::column_refs).collect();
+    if columns.is_empty() {
+        return Ok(aggregate);
+    }
+    let schema = aggregate.input.schema();
+    let of_floats = |at: usize| {
+        let (relation, field) = schema.qualified_field(at);
+        let column = Column::from((relation, field));
+        (is_float(field.data_type()) && columns.contains(&column)).then_some(())
+    };
+    if (0..schema.fields().len()).all(|at| of_floats(at).is_none()) {
+        return Ok(aggregate);
+    }
+    let input = project(&aggregate.input, of_floats, |expr, ()| canonical(expr))?;
+    Aggregate::try_new(Arc::new(input), aggregate.group_expr, aggregate.aggr_expr)
+}
+
 /// Unifies zeros in the keys of joins, groups and distinct rows.
 fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
@@ -622,6 +685,7 @@ fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
             Ok(LogicalPlan::Join(Join { on, ..join }))
         }
         LogicalPlan::Aggregate(aggregate) => {
+            let aggregate = equal_in_grouping_sets(aggregate)?;
             let names = NamePreserver::new_for_projection();
             let schema = aggregate.input.schema();
             let mut groups = Vec::with_capacity(aggregate.group_expr.len());
@@ -646,6 +710,9 @@ fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
             let input = project(&input, of_floats, |expr, ()| canonical(expr))?;
             Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(input))))
         }
-        other => Ok(other),
+        LogicalPlan::Distinct(Distinct::On(on)) => {
+            sort_keys::of_distinct_on(on).map(|on| LogicalPlan::Distinct(Distinct::On(on)))
+        }
+        other => sort_keys::of_plan(other),
     }
 }

@@ -21,16 +21,17 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::planner::{
     ContextProvider, ParserOptions, PlannerContext, SqlToRel, object_name_to_table_reference,
 };
-use datafusion::sql::sqlparser::ast::{self, Query, Visit};
+use datafusion::sql::sqlparser::ast::{self, Query, Visit, VisitMut};
 
 use super::states::{SessionStates, StateLease};
 use super::{PlanShape, StatementTimes};
 use crate::catalog::{CATALOG, Catalog, MissingTables, PoolCatalogList, SCHEMA};
 use crate::config::SessionSettings;
+use crate::names::{Depth, Renamer};
 use crate::plan::{ScanRecorder, external};
 use crate::syntax::{RelationNames, visit};
 use crate::using::{self, MergedColumns, PlannedColumns};
-use crate::{EngineError, semantics};
+use crate::{EngineError, names, semantics, syntax};
 
 /// A planner of one statement; all of the statement sees one version of the database.
 pub(crate) struct StatementPlanner {
@@ -83,18 +84,65 @@ impl StatementPlanner {
         }
     }
 
-    /// Returns the logical plan of a statement.
+    /// Returns the logical plan of a statement. The names of its columns may have [marks](names), which are
+    /// not shown.
     ///
     /// # Errors
     /// It cannot be planned.
     pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
         semantics::refine(&mut statement)?;
         self.merge_columns(&mut statement).await?;
+        let unnamed = syntax::query(&statement)
+            .is_some_and(names::may_repeat)
+            .then(|| statement.clone());
         let planned = self.state().statement_to_plan(statement).await;
-        planned.map_err(|error| match self.missing.cause(&error) {
+        let planned = match (planned, unnamed) {
+            (Ok(plan), Some(statement)) if names::are_numbered(&plan) => {
+                Ok(self.plan_renamed(statement).await.unwrap_or(plan))
+            }
+            (Err(error), Some(statement)) if names::is_about_names(&error) => {
+                self.plan_renamed(statement).await.ok_or(error)
+            }
+            (planned, _) => planned,
+        };
+        let plan = planned.map_err(|error| match self.missing.cause(&error) {
             Some(name) => self.no_table(&name),
             None => error.into(),
+        })?;
+        Ok(match plan {
+            LogicalPlan::Copy(mut copy) => {
+                copy.input = names::stored_plan(copy.input)?;
+                LogicalPlan::Copy(copy)
+            }
+            plan => plan,
         })
+    }
+
+    /// Returns the plan of a statement with distinct names of its columns, if that can be planned.
+    async fn plan_renamed(&self, statement: Parsed) -> Option<LogicalPlan> {
+        let mut relations = RelationNames::default();
+        let _ = visit(&statement, &mut relations);
+        let context = self.context_of(relations).await.ok()?;
+        for depth in [Depth::Columns, Depth::Expressions] {
+            let mut renamed = statement.clone();
+            self.rename(depth, &context, |renamer| {
+                let _ = syntax::visit_mut(&mut renamed, renamer);
+            });
+            if let Ok(plan) = self.state().statement_to_plan(renamed).await {
+                return Some(plan);
+            }
+        }
+        None
+    }
+
+    /// Lets a visitor make the names of columns distinct.
+    fn rename(&self, depth: Depth, context: &ExpressionContext<'_>, rename: impl FnOnce(&mut Renamer<'_>)) {
+        let columns_of = |query| {
+            let planner = self.syntax_planner(context);
+            let plan = planner.sql_statement_to_plan(ast::Statement::Query(Box::new(query)));
+            plan.ok().map(|plan| Arc::clone(plan.schema()))
+        };
+        rename(&mut Renamer::new(depth, &columns_of));
     }
 
     /// Plans a query and starts it.
@@ -128,13 +176,29 @@ impl StatementPlanner {
         let _ = expressions.visit(&mut names);
         let context = self.context_of(names).await?;
         let planner = self.syntax_planner(&context);
-        let plan = |mut expression| {
+        let planned =
+            |expression: ast::Expr| planner.sql_to_expr(expression, schema, &mut PlannerContext::new());
+        let plan = |mut expression: ast::Expr| {
             semantics::refine_expression(&mut expression)?;
             if using::merges_columns(&expression) {
                 let columns = PlannedColumns::new(&context, self.syntax_planner(&context));
                 MergedColumns::new(&columns).names(&mut expression)?;
             }
-            Ok(planner.sql_to_expr(expression, schema, &mut PlannerContext::new())?)
+            let unnamed = names::may_repeat(&expression).then(|| expression.clone());
+            let error = match (planned(expression), &unnamed) {
+                (Err(error), Some(_)) if names::is_about_names(&error) => error,
+                (planned, _) => return Ok(planned?),
+            };
+            for depth in [Depth::Columns, Depth::Expressions] {
+                let mut renamed = unnamed.clone();
+                self.rename(depth, &context, |renamer| {
+                    let _ = VisitMut::visit(&mut renamed, renamer);
+                });
+                if let Some(Ok(planned)) = renamed.map(planned) {
+                    return Ok(planned);
+                }
+            }
+            Err(error.into())
         };
         expressions.into_iter().map(plan).collect()
     }

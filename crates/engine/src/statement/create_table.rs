@@ -12,6 +12,7 @@ use super::defaults::default_of;
 use super::drop::drop_table;
 use super::kept_indexes::KeptIndexes;
 use crate::EngineError;
+use crate::names::stored_schema;
 use crate::storable::{storable_schema, to_schema};
 use crate::transaction::Transaction;
 use crate::write::TableWriteTask;
@@ -119,7 +120,7 @@ impl TableSpec {
         transaction: &mut Transaction,
         mut rows: SendableRecordBatchStream,
     ) -> Result<(u64, KeptIndexes), EngineError> {
-        let schema = nullable(&storable_schema(&rows.schema()));
+        let schema = nullable(&storable_schema(&stored_schema(rows.schema())));
         let kept = self.make(transaction, &schema)?;
         let share = transaction.engine().writer_share();
         let writing = TableWriteTask::start(transaction.txn(), &self.name, share);

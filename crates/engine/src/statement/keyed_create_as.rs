@@ -21,6 +21,7 @@ use super::parse::KeyedColumns;
 use super::row_errors::{KeyedRowErrors, RowNames};
 use super::run::StatementRun;
 use crate::EngineError;
+use crate::names::stored_schema;
 use crate::storable::storable_schema;
 use crate::write::BatchFitter;
 
@@ -48,7 +49,7 @@ impl StatementRun<'_> {
         let (catalog, view) = self.session.versions(self.engine)?;
         let query = Parsed::Statement(Box::new(ast::Statement::Query(query)));
         let mut rows = self.session.rows(&catalog, view, query).await?;
-        let schema = columns_of(&spec, &columns, &rows.schema())?;
+        let schema = columns_of(&spec, &columns, &stored_schema(rows.schema()))?;
         let definition = define(&spec, &schema, &columns.defaults, &columns.key)?;
         let mut filling = self
             .blocking(move |_, _| Ok(Filling::new(&tables, tables.prepare(definition)?)))

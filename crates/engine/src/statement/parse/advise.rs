@@ -1,7 +1,6 @@
 //! `ADVISE` as parsed.
 
 use datafusion::error::DataFusionError;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -9,6 +8,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::{Statement, option_of, refuse};
 use crate::EngineError;
 use crate::config::read_limit;
+use crate::syntax::SqlDialect;
 
 const FORM: &str = "write ADVISE INDEXES FOR (SELECT …), 'SELECT …' WITH (space = '2GiB'), or ADVISE INDEXES FROM \
                     'queries.sql' WITH (space = '2GiB')";
@@ -39,7 +39,7 @@ pub(crate) enum AdviseSource {
 /// It is one, and wrong.
 pub(super) fn advise(text: &str) -> Result<Option<Statement>, EngineError> {
     // A text that cannot be tokenized is no such statement; the parser reports its error.
-    let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
+    let Ok(mut parser) = Parser::new(&SqlDialect).try_with_sql(text) else {
         return Ok(None);
     };
     if !word(&mut parser, "advise") {

@@ -2,7 +2,6 @@
 
 use arrow_schema::SchemaRef;
 use datafusion::sql::sqlparser::ast::{self, ColumnDef, ColumnOption, Expr, TableConstraint};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -10,6 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::{identifier, refuse};
 use crate::EngineError;
 use crate::import::read_columns;
+use crate::syntax::SqlDialect;
 
 /// The columns of a table with a primary key that is created from a query.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub(super) fn refuse_untyped(text: &str) -> Result<(), EngineError> {
 /// Returns the first column without a type in the list of a `CREATE TABLE … AS`.
 fn untyped(text: &str) -> Option<String> {
     // A text that cannot be tokenized is no such statement; the parser reports its error.
-    let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text).ok()?;
+    let mut parser = Parser::new(&SqlDialect).try_with_sql(text).ok()?;
     let _ = parser.parse_keyword(Keyword::CREATE) && parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
     if !parser.parse_keyword(Keyword::TABLE) {
         return None;

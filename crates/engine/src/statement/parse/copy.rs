@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::{Statement, object_name, refuse};
+use crate::syntax::SqlDialect;
 use crate::{EngineError, ImportFormat, ImportOptions, QuoteOption};
 
 const INSTEAD: &str =
@@ -31,7 +31,7 @@ pub(crate) struct CopyFrom {
 /// Something in it is not offered.
 pub(super) fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
     // A text that cannot be tokenized is no such statement; the parser reports its error.
-    let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
+    let Ok(mut parser) = Parser::new(&SqlDialect).try_with_sql(text) else {
         return Ok(None);
     };
     if !parser.parse_keyword(Keyword::COPY) {

@@ -1,7 +1,6 @@
 //! `CREATE INDEX` and `ALTER INDEX … SET` as parsed.
 
 use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, IndexType};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -9,6 +8,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::super::place_index::PlacementSpec;
 use super::{Statement, identifier, object_name, option_of, refuse as refused};
 use crate::config::read_limit;
+use crate::syntax::SqlDialect;
 use crate::{EngineError, IndexSpec, Layout, Order};
 
 /// Reads the statement.
@@ -125,7 +125,7 @@ pub(super) fn create(create: &CreateIndex) -> Result<Statement, EngineError> {
 /// It is one, and wrong.
 pub(super) fn alter(text: &str) -> Result<Option<Statement>, EngineError> {
     // A text that cannot be tokenized is none of these statements; the parser reports its error.
-    let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
+    let Ok(mut parser) = Parser::new(&SqlDialect).try_with_sql(text) else {
         return Ok(None);
     };
     if !parser.parse_keywords(&[Keyword::ALTER, Keyword::INDEX]) {

@@ -4,6 +4,7 @@ mod advise;
 mod columns;
 mod control;
 mod copy;
+mod frames;
 mod index;
 mod prepared;
 mod rows;
@@ -13,7 +14,6 @@ use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType, Query, Value};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -31,6 +31,7 @@ use super::unsupported::unsupported;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::nesting::Nesting;
 use crate::prepared::number_question_marks;
+use crate::syntax::SqlDialect;
 use crate::{EngineError, IndexSpec, semantics};
 
 /// A parsed statement.
@@ -192,9 +193,10 @@ pub(crate) fn parse_unbound(text: &str) -> Result<Parsed, EngineError> {
 fn parsed(text: &str) -> Result<Parsed, EngineError> {
     columns::refuse_untyped(text)?;
     let mut statements = DFParserBuilder::new(text)
-        .with_dialect(&GenericDialect {})
+        .with_dialect(&SqlDialect)
         .build()
-        .and_then(|mut p| p.parse_statements())?;
+        .and_then(|mut p| p.parse_statements())
+        .map_err(|error| frames::excluding(text).unwrap_or_else(|| error.into()))?;
     match (statements.pop_front(), statements.len()) {
         (Some(mut statement), 0) => {
             Nesting::bound(&mut statement)?;
@@ -248,7 +250,7 @@ fn may_be_extension(text: &str) -> bool {
 
 /// Returns true for `ABORT`, which the parser does not support.
 fn is_abort(text: &str) -> bool {
-    let Ok(mut parser) = Parser::new(&GenericDialect {}).try_with_sql(text) else {
+    let Ok(mut parser) = Parser::new(&SqlDialect).try_with_sql(text) else {
         return false;
     };
     if !parser.parse_keyword(Keyword::ABORT) {

@@ -1,0 +1,186 @@
+//! Operators that DataFusion reads otherwise, or not at all.
+//!
+//! `^` is a power of doubles and `#` exclusive or, as in PostgreSQL; `xor(a, b)` is another word for it. `//`
+//! divides and truncates toward zero.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::arrow::compute::kernels::numeric::div;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::math::expr_fn::power;
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::physical_expr_common::datum::apply;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Value,
+    VisitorMut,
+};
+
+use super::patterns;
+
+/// Rewrites patterns and `xor` in a syntax tree.
+pub(super) struct OperatorRewriter;
+
+impl VisitorMut for OperatorRewriter {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Function(function) = expr {
+            if let Some(xor) = exclusive_or(function) {
+                *expr = xor;
+            }
+        } else {
+            patterns::rewrite(expr);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Returns `xor(a, b)` as an operator.
+fn exclusive_or(function: &mut ast::Function) -> Option<ast::Expr> {
+    let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return None;
+    };
+    if !name.value.eq_ignore_ascii_case("xor") || function.over.is_some() || function.filter.is_some() {
+        return None;
+    }
+    let FunctionArguments::List(FunctionArgumentList { args, clauses, .. }) = &mut function.args else {
+        return None;
+    };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
+    ] = args.as_mut_slice()
+    else {
+        return None;
+    };
+    let take = |expr: &mut ast::Expr| Box::new(std::mem::replace(expr, ast::Expr::value(Value::Null)));
+    clauses.is_empty().then(|| ast::Expr::BinaryOp {
+        left: take(left),
+        op: BinaryOperator::PGBitwiseXor,
+        right: take(right),
+    })
+}
+
+/// Plans the operators.
+#[derive(Debug)]
+pub(super) struct OperatorPlanner;
+
+impl ExprPlanner for OperatorPlanner {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, _: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let double = |expr: Expr| Expr::Cast(Cast::new(Box::new(expr), DataType::Float64));
+        Ok(match &expr.op {
+            // The parser's name of `^`.
+            BinaryOperator::BitwiseXor => {
+                PlannerResult::Planned(power(double(expr.left), double(expr.right)))
+            }
+            BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => {
+                let args = vec![expr.left, expr.right];
+                let division = ScalarFunction::new_udf(Arc::clone(&DIVIDE), args);
+                PlannerResult::Planned(Expr::ScalarFunction(division))
+            }
+            BinaryOperator::Custom(name) => match patterns::planned(name, &expr.left, &expr.right) {
+                Some(pattern) => PlannerResult::Planned(pattern),
+                None => PlannerResult::Original(expr),
+            },
+            _ => PlannerResult::Original(expr),
+        })
+    }
+}
+
+/// Returns true for `a // b`.
+pub(super) fn is_division(function: &ScalarFunction) -> bool {
+    function
+        .func
+        .inner()
+        .downcast_ref::<TruncatedDivision>()
+        .is_some()
+}
+
+static DIVIDE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(ScalarUDF::new_from_impl(TruncatedDivision {
+        signature: Signature::user_defined(Volatility::Immutable),
+    }))
+});
+
+/// `a // b`: of integers in their type, of others in doubles.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TruncatedDivision {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for TruncatedDivision {
+    fn name(&self) -> &'static str {
+        "div"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(match args {
+            [left, right] => format!("{} // {}", left.schema_name(), right.schema_name()),
+            _ => self.name().to_owned(),
+        })
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [left, right] = types else {
+            return Ok(types.to_vec());
+        };
+        let is_whole = |data_type: &DataType| data_type.is_integer() || data_type.is_null();
+        let common = match is_whole(left) && is_whole(right) {
+            true => BinaryTypeCoercer::new(left, &Operator::Divide, right).get_result_type()?,
+            false => DataType::Float64,
+        };
+        Ok(vec![common.clone(), common])
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let field = args.arg_fields.first();
+        let data_type = field.map_or(DataType::Null, |field| field.data_type().clone());
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = args.args.as_slice() else {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Null));
+        };
+        let quotient = apply(left, right, div)?;
+        Ok(match quotient {
+            ColumnarValue::Array(values) => ColumnarValue::Array(truncated(values)),
+            ColumnarValue::Scalar(ScalarValue::Float64(value)) => {
+                ColumnarValue::Scalar(ScalarValue::Float64(value.map(f64::trunc)))
+            }
+            whole => whole,
+        })
+    }
+}
+
+/// Truncates floats toward zero; integers are whole.
+fn truncated(values: ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Float64 => Arc::new(
+            values
+                .as_primitive::<Float64Type>()
+                .unary::<_, Float64Type>(f64::trunc),
+        ),
+        _ => values,
+    }
+}
