@@ -9,6 +9,7 @@ mod csv_format;
 mod damaged;
 mod objects;
 mod open;
+mod parquet_format;
 mod provider;
 mod rewrites;
 mod statistics;
@@ -21,6 +22,7 @@ pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
 pub(crate) use objects::CatalogObjects;
 pub(crate) use open::{OpenIndex, OpenTable};
+pub(crate) use parquet_format::ParquetFiles;
 pub(crate) use provider::{CATALOG, Externals, MissingTables, PoolCatalogList, SCHEMA};
 pub(crate) use rewrites::{CatalogVersion, Rewrites};
 

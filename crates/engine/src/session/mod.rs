@@ -32,7 +32,7 @@ pub(crate) use states::SessionStates;
 pub(crate) use times::{CacheUse, StatementTimes};
 
 use crate::EngineError;
-use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
+use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, ParquetFiles, SCHEMA, external_csv};
 use crate::coded_join::CodedJoinRule;
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
@@ -92,6 +92,8 @@ impl DatabaseSession {
             .with_extension(Arc::clone(&engine.spill_files));
         config = engine.budget().configure(config, engine.query_threads());
         semantics::configure(config.options_mut());
+        // Nanoseconds end in the year 2262, which timestamps of 96 bits do not.
+        config.options_mut().execution.parquet.coerce_int96 = Some("us".into());
         // Scans translate lists of keys to codes, which is cheaper than to look each row up in the hash
         // table.
         let optimizer = &mut config.options_mut().optimizer;
@@ -120,6 +122,7 @@ impl DatabaseSession {
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.
         let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);
+        let _ = state.register_file_format(Arc::new(ParquetFiles::default()), true);
         let context = SessionContext::new_with_state(state);
         let listing = DynamicListTableFactory::default();
         listing.session_store().with_state(context.state_weak_ref());

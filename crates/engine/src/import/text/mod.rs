@@ -5,6 +5,7 @@ mod decode;
 mod dialect;
 mod header;
 mod infer;
+mod names;
 mod records;
 mod sniff;
 
@@ -15,7 +16,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
 use self::decode::{ColumnDecoder, decoder};
-use self::dialect::FileRecords;
+use self::dialect::{FileRecords, TrailingDelimiter};
 use self::infer::column_names;
 use self::records::TextRecord;
 use super::error::{ImportError, ImportFault, SourceLocation};
@@ -23,8 +24,9 @@ use super::files::BatchSize;
 use super::input::{BytesRead, CountingReader, Input, fault, open};
 use super::value::sql_name;
 
+pub(crate) use canonical::SlashedDate;
 pub(crate) use dialect::Dialect;
-pub(crate) use infer::{InferredColumns, infer};
+pub(crate) use infer::{InferredColumns, TypeCandidate, infer};
 pub(crate) use sniff::sniff;
 
 /// Characters of a wrong value that an error shows.
@@ -35,8 +37,8 @@ const SHOWN: usize = 60;
 pub(crate) struct TextColumns {
     /// Names and types.
     pub(crate) schema: SchemaRef,
-    /// For each column, whether its type was inferred from values.
-    pub(crate) inferred: Arc<[bool]>,
+    /// For each column whose type was inferred, the form of its values; beyond the end none.
+    pub(crate) forms: Arc<[Option<TypeCandidate>]>,
 }
 
 /// Opens a text file with the given columns.
@@ -47,12 +49,12 @@ pub(crate) fn read(
     batch: BatchSize,
     bytes: BytesRead,
 ) -> Result<Input, ImportError> {
-    let TextColumns { schema, inferred } = columns;
+    let TextColumns { schema, forms } = columns;
     if dialect.header {
         check_header(path, &dialect, &schema)?;
     }
     let decoders = schema.fields().iter().enumerate().map(|(i, field)| {
-        decoder(field, inferred.get(i).copied().unwrap_or(false)).ok_or_else(|| ImportError {
+        decoder(field, forms.get(i).copied().flatten()).ok_or_else(|| ImportError {
             column: Some(field.name().clone()),
             ..fault(
                 path,
@@ -187,7 +189,7 @@ impl<R: std::io::Read> TextBatches<R> {
                 }));
             }
         }
-        match self.dialect.trailing && found == record.len() {
+        match self.dialect.trailing == TrailingDelimiter::Always && found == record.len() {
             true => {
                 let reason = "the line does not end in a delimiter".into();
                 Err(fault(&self.path, place, ImportFault::Truncated(reason)))
