@@ -6,6 +6,7 @@
 mod cache;
 mod csv_file;
 mod csv_format;
+mod csv_scan;
 mod damaged;
 mod objects;
 mod open;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use cache::CatalogCache;
 pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
+pub(crate) use csv_scan::ScanState;
 pub(crate) use objects::CatalogObjects;
 pub(crate) use open::{OpenIndex, OpenTable};
 pub(crate) use parquet_format::ParquetFiles;

@@ -26,7 +26,7 @@ pub use error::{ImportError, ImportFault, SourceLocation};
 pub use options::{ImportFormat, ImportOptions, QuoteOption};
 pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, InferredColumn};
 
-pub(crate) use csv_file::CsvSource;
+pub(crate) use csv_file::{CsvColumns, CsvRead, CsvSource};
 pub(crate) use guard::guarded;
 pub(crate) use ipc_bounds::check_batch_in;
 pub(crate) use parquet_metadata::sound_metadata;

@@ -1,12 +1,15 @@
 //! CSV and tbl files.
 
 mod canonical;
+mod chunk_rows;
+mod chunks;
 mod decode;
 mod dialect;
 mod header;
 mod infer;
 mod names;
 mod records;
+mod sample;
 mod sniff;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +20,6 @@ use arrow_schema::{DataType, SchemaRef};
 
 use self::decode::{ColumnDecoder, decoder};
 use self::dialect::{FileRecords, TrailingDelimiter};
-use self::infer::column_names;
 use self::records::TextRecord;
 use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::BatchSize;
@@ -25,8 +27,12 @@ use super::input::{BytesRead, CountingReader, Input, fault, open};
 use super::value::sql_name;
 
 pub(crate) use canonical::SlashedDate;
+pub(crate) use chunk_rows::{ChunkColumns, ChunkError, ChunkFault, decode_chunk};
+pub(crate) use chunks::{ChunkReader, TextChunk};
 pub(crate) use dialect::Dialect;
-pub(crate) use infer::{InferredColumns, TypeCandidate, infer};
+pub(crate) use infer::{Inference, InferredColumns, TypeCandidate, column_names, infer};
+pub(crate) use records::FieldText;
+pub(crate) use sample::{see_all, see_sample};
 pub(crate) use sniff::sniff;
 
 /// Characters of a wrong value that an error shows.
@@ -212,7 +218,8 @@ impl<R: std::io::Read> Iterator for TextBatches<R> {
     }
 }
 
-fn shortened(text: &str) -> String {
+/// Returns the beginning of a value, for an error.
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_string(),
