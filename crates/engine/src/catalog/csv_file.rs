@@ -54,7 +54,10 @@ impl FileTables {
         let source = open(paths, ImportOptions::default()).await?;
         let mut known = self.known();
         let same_paths = |(other, _): &(Vec<FileIdentity>, Arc<CsvSource>)| {
-            other.iter().map(|file| &file.path).eq(files.iter().map(|file| &file.path))
+            other
+                .iter()
+                .map(|file| &file.path)
+                .eq(files.iter().map(|file| &file.path))
         };
         known.retain(|other| !same_paths(other));
         if known.len() >= MOST_KNOWN {
@@ -79,7 +82,10 @@ impl UrlTableFactory for FileTables {
             paths if paths.is_empty() => self.listing.try_new(url).await,
             paths => {
                 let source = self.source(paths).await?;
-                Ok(Some(Arc::new(CsvTable::for_statement(source, self.scans.clone()))))
+                Ok(Some(Arc::new(CsvTable::for_statement(
+                    source,
+                    self.scans.clone(),
+                ))))
             }
         }
     }

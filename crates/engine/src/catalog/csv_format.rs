@@ -250,7 +250,10 @@ fn with_binaries_as_texts(batch: RecordBatch) -> Result<RecordBatch> {
     let schema = batch.schema();
     let is_binary = |field: &FieldRef| {
         use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
-        matches!(field.data_type(), Binary | LargeBinary | BinaryView | FixedSizeBinary(_))
+        matches!(
+            field.data_type(),
+            Binary | LargeBinary | BinaryView | FixedSizeBinary(_)
+        )
     };
     if !schema.fields().iter().any(is_binary) {
         return Ok(batch);
@@ -263,9 +266,14 @@ fn with_binaries_as_texts(batch: RecordBatch) -> Result<RecordBatch> {
             continue;
         }
         let binaries = cast(column, &DataType::BinaryView)?;
-        let texts = binaries.as_binary_view().iter().map(|bytes| bytes.map(text_of_bytes));
+        let texts = binaries
+            .as_binary_view()
+            .iter()
+            .map(|bytes| bytes.map(text_of_bytes));
         columns.push(Arc::new(texts.collect::<StringViewArray>()) as ArrayRef);
-        fields.push(Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)));
+        fields.push(Arc::new(
+            field.as_ref().clone().with_data_type(DataType::Utf8View),
+        ));
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }

@@ -20,9 +20,7 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
@@ -174,15 +172,21 @@ impl CsvScan {
                 joined(next.join().await)?.map_err(external)
             }
         });
-        let (source, read, state) = (Arc::clone(&self.source), self.read.clone(), Arc::clone(&self.state));
+        let (source, read, state) = (
+            Arc::clone(&self.source),
+            self.read.clone(),
+            Arc::clone(&self.state),
+        );
         let decode = move |chunk| {
             let (source, read, state) = (Arc::clone(&source), read.clone(), Arc::clone(&state));
             let task = SpawnedTask::spawn_blocking(move || {
                 let certain = state.returned.load(Ordering::Relaxed);
-                source.decode(file, &chunk, &read, certain).map_err(|(error, widened)| {
-                    state.widened.fetch_or(widened, Ordering::Relaxed);
-                    external(error)
-                })
+                source
+                    .decode(file, &chunk, &read, certain)
+                    .map_err(|(error, widened)| {
+                        state.widened.fetch_or(widened, Ordering::Relaxed);
+                        external(error)
+                    })
             });
             async move { joined(task.join().await)? }
         };

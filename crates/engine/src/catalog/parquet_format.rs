@@ -17,7 +17,8 @@ use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMet
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{
-    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource, ParquetFileReaderFactory, ParquetSource,
+    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource, ParquetFileReaderFactory,
+    ParquetSource,
 };
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -187,7 +188,9 @@ impl ParquetFileReaderFactory for SoundReaders {
         metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        let inner = self.0.create_reader(partition, file, metadata_size_hint, metrics)?;
+        let inner = self
+            .0
+            .create_reader(partition, file, metadata_size_hint, metrics)?;
         Ok(Box::new(SoundReader(inner)))
     }
 }

@@ -118,7 +118,10 @@ impl ExecutionPlan for ConcatenateExec {
     }
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (input, count) = (Arc::clone(&self.input), self.input.output_partitioning().partition_count());
+        let (input, count) = (
+            Arc::clone(&self.input),
+            self.input.output_partitioning().partition_count(),
+        );
         let partitions = stream::iter(0..count).map(move |i| input.execute(i, Arc::clone(&context)));
         let rows = partitions.try_flatten();
         let schema = self.schema();

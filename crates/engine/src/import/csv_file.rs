@@ -13,8 +13,8 @@ use super::error::{ImportError, ImportFault, SourceLocation};
 use super::input::{fault, open, unreadable};
 use super::options::ImportOptions;
 use super::text::{
-    ChunkColumns, ChunkError, ChunkFault, ChunkReader, Dialect, FieldText, Inference, TextChunk, TypeCandidate,
-    column_names, decode_chunk, see_all, see_sample, shortened, sniff,
+    ChunkColumns, ChunkError, ChunkFault, ChunkReader, Dialect, FieldText, Inference, TextChunk,
+    TypeCandidate, column_names, decode_chunk, see_all, see_sample, shortened, sniff,
 };
 use super::value::sql_name;
 
@@ -183,7 +183,13 @@ impl CsvSource {
     }
 
     /// Returns the error in a part of a file with its line, and whether a type was widened.
-    fn named(&self, file: usize, chunk: &TextChunk, read: &CsvRead, error: ChunkError) -> (ImportError, bool) {
+    fn named(
+        &self,
+        file: usize,
+        chunk: &TextChunk,
+        read: &CsvRead,
+        error: ChunkError,
+    ) -> (ImportError, bool) {
         let (path, dialect) = &self.files[file];
         let ending = dialect.separators.ending.byte();
         let before = match lines_before(path, chunk.offset, ending) {
@@ -200,7 +206,8 @@ impl CsvSource {
                     bytes: &value,
                     quoted,
                 };
-                let widened = !read.complete && column.is_some_and(|column| self.widen(column, text, dialect));
+                let widened =
+                    !read.complete && column.is_some_and(|column| self.widen(column, text, dialect));
                 let value = shortened(&String::from_utf8_lossy(&value));
                 let expected = field.map_or_else(String::new, |field| sql_name(field.data_type()));
                 (ImportFault::UnlikeSample { value, expected }, widened)

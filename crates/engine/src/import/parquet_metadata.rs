@@ -25,11 +25,11 @@ pub(crate) fn sound_metadata(metadata: Arc<ParquetMetaData>) -> Arc<ParquetMetaD
     let index = builder.take_column_index().map(|index| {
         let of_group = |(group, columns): (&RowGroupMetaData, Vec<ColumnIndexMetaData>)| {
             let columns = group.columns().iter().zip(columns);
-            let sound = |(column, index): (&ColumnChunkMetaData, ColumnIndexMetaData)| {
-                match is_sound_index(column, &index) {
-                    true => index,
-                    false => ColumnIndexMetaData::NONE,
-                }
+            let sound = |(column, index): (&ColumnChunkMetaData, ColumnIndexMetaData)| match is_sound_index(
+                column, &index,
+            ) {
+                true => index,
+                false => ColumnIndexMetaData::NONE,
             };
             columns.map(sound).collect::<Vec<_>>()
         };
@@ -86,7 +86,10 @@ fn is_nullable(column: &ColumnChunkMetaData) -> bool {
 
 fn is_float(column: &ColumnChunkMetaData) -> bool {
     matches!(column.column_type(), Type::FLOAT | Type::DOUBLE)
-        || matches!(column.column_descr().logical_type_ref(), Some(LogicalType::Float16))
+        || matches!(
+            column.column_descr().logical_type_ref(),
+            Some(LogicalType::Float16)
+        )
 }
 
 fn sound_group(group: RowGroupMetaData) -> RowGroupMetaData {
@@ -115,7 +118,9 @@ fn sound_chunk(column: ColumnChunkMetaData) -> ColumnChunkMetaData {
         builder = builder.set_dictionary_page_offset(None);
     }
     if may_have_unsound_index(&unchanged) {
-        builder = builder.set_column_index_offset(None).set_column_index_length(None);
+        builder = builder
+            .set_column_index_offset(None)
+            .set_column_index_length(None);
     }
     builder = match statistics {
         Some(_) if lacks_null_count(&unchanged) => builder.clear_statistics(),

@@ -34,7 +34,9 @@ pub(crate) use times::{CacheUse, StatementTimes};
 pub(crate) use widened::run_until_settled;
 
 use crate::EngineError;
-use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, ParquetFiles, SCHEMA, ScanState, external_csv};
+use crate::catalog::{
+    CATALOG, Catalog, CsvFiles, Externals, FileTables, ParquetFiles, SCHEMA, ScanState, external_csv,
+};
 use crate::coded_join::CodedJoinRule;
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;

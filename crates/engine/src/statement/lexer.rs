@@ -213,7 +213,10 @@ mod tests {
             assert_eq!(parts(quoted), [SqlPart::Text(0)], "{quoted}");
             let both = format!("\u{feff} /* ; /* ' */ ; */ {quoted} -- ;\n;");
             let found = parts(&both);
-            assert!(matches!(found[..], [SqlPart::Text(_), SqlPart::Semicolon(_)]), "{both}: {found:?}");
+            assert!(
+                matches!(found[..], [SqlPart::Text(_), SqlPart::Semicolon(_)]),
+                "{both}: {found:?}"
+            );
         }
         // A word is not a prefix, a parameter no delimiter, a number no word.
         assert_eq!(parts("some_e'\\'").len(), 2);
@@ -233,7 +236,11 @@ mod tests {
             ("q'[;'", "quote"),
             ("/* ; /* */", "comment"),
         ] {
-            assert_eq!(parts(&format!("x {open}"))[1], SqlPart::Open { at: 2, what }, "{open}");
+            assert_eq!(
+                parts(&format!("x {open}"))[1],
+                SqlPart::Open { at: 2, what },
+                "{open}"
+            );
         }
     }
 }

@@ -32,7 +32,11 @@ pub(crate) fn split_located(script: &str) -> Result<Vec<(usize, String)>, Engine
                 }
             }
             SqlPart::Semicolon(at) => {
-                statements.extend(first_word.take().map(|word| (word, trim_sql(&script[start..at]).to_owned())));
+                statements.extend(
+                    first_word
+                        .take()
+                        .map(|word| (word, trim_sql(&script[start..at]).to_owned())),
+                );
                 start = at + 1;
             }
         }

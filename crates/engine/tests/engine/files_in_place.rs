@@ -32,24 +32,40 @@ async fn a_value_unlike_the_sample_widens_the_type_before_the_first_row() {
     let file = double.display();
     let sum = format!("SELECT sum(price), arrow_typeof(max(price)), count(*) FROM '{file}'");
     let ids: usize = (0..ROWS).map(|id| id % 100).sum::<usize>() - BETWEEN % 100;
-    assert_eq!(query(&db, &sum).await, [format!("{ids}.0|Float64|{ROWS}").replace(".0", ".5").replacen(
-        &ids.to_string(),
-        &(ids + 2).to_string(),
-        1
-    )]);
+    assert_eq!(
+        query(&db, &sum).await,
+        [format!("{ids}.0|Float64|{ROWS}").replace(".0", ".5").replacen(
+            &ids.to_string(),
+            &(ids + 2).to_string(),
+            1
+        )]
+    );
     let text = large(dir.path(), "text.csv", (BETWEEN, "7,x,x,"));
     let file = text.display();
-    assert_eq!(query(&db, &format!("SELECT max(price) FROM '{file}'")).await, ["x"]);
-    run(&db, &format!("CREATE TABLE made AS SELECT * FROM '{}'", double.display())).await;
+    assert_eq!(
+        query(&db, &format!("SELECT max(price) FROM '{file}'")).await,
+        ["x"]
+    );
+    run(
+        &db,
+        &format!("CREATE TABLE made AS SELECT * FROM '{}'", double.display()),
+    )
+    .await;
     assert_eq!(
         query(&db, "SELECT count(*), max(arrow_typeof(price)) FROM made").await,
         [format!("{ROWS}|Float64")]
     );
     // A table of the session learns, too.
     let third = large(dir.path(), "third.csv", (BETWEEN, "7,2.5,x,"));
-    let create = format!("CREATE EXTERNAL TABLE third STORED AS CSV LOCATION '{}'", third.display());
+    let create = format!(
+        "CREATE EXTERNAL TABLE third STORED AS CSV LOCATION '{}'",
+        third.display()
+    );
     run(&db, &create).await;
-    assert_eq!(query(&db, "SELECT count(*) FROM third WHERE price = 2.5").await, ["1"]);
+    assert_eq!(
+        query(&db, "SELECT count(*) FROM third WHERE price = 2.5").await,
+        ["1"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,7 +74,10 @@ async fn a_value_unlike_the_sample_is_an_error_with_its_line_after_the_first_row
     let path = large(dir.path(), "text.csv", (BETWEEN, "7,x,x,"));
     let select = format!("SELECT price FROM '{}'", path.display());
     let text = error(&db, &select).await;
-    let place = format!("text.csv, line {}, column price: 'x' is not a value of type bigint", BETWEEN + 2);
+    let place = format!(
+        "text.csv, line {}, column price: 'x' is not a value of type bigint",
+        BETWEEN + 2
+    );
     assert!(text.contains(&place), "{text}");
     // The session expects such values now.
     assert_eq!(query(&db, &select).await.len(), ROWS);
@@ -72,17 +91,34 @@ async fn rows_of_a_file_in_place_keep_their_order_and_errors_their_line() {
     let ids = query(&db, &format!("SELECT id FROM '{file}'")).await;
     assert_eq!(ids.len(), ROWS);
     let expected = |row: usize| if row == BETWEEN { 7 } else { row };
-    assert!(ids.iter().enumerate().all(|(row, id)| *id == expected(row).to_string()));
+    assert!(
+        ids.iter()
+            .enumerate()
+            .all(|(row, id)| *id == expected(row).to_string())
+    );
     assert_eq!(
-        query(&db, &format!("SELECT note, sparse FROM '{file}' WHERE sparse IS NOT NULL")).await,
+        query(
+            &db,
+            &format!("SELECT note, sparse FROM '{file}' WHERE sparse IS NOT NULL")
+        )
+        .await,
         ["a\nb, \"c\"|5"]
     );
     assert_eq!(
-        query(&db, &format!("SELECT id FROM '{file}' LIMIT 2 OFFSET {}", BETWEEN - 1)).await,
+        query(
+            &db,
+            &format!("SELECT id FROM '{file}' LIMIT 2 OFFSET {}", BETWEEN - 1)
+        )
+        .await,
         [(BETWEEN - 1).to_string(), "7".into()]
     );
-    let plan = query(&db, &format!("EXPLAIN SELECT id FROM '{file}' LIMIT 1")).await.join("\n");
-    assert!(plan.contains("CsvScan") && plan.contains("columns=[id], limit=1"), "{plan}");
+    let plan = query(&db, &format!("EXPLAIN SELECT id FROM '{file}' LIMIT 1"))
+        .await
+        .join("\n");
+    assert!(
+        plan.contains("CsvScan") && plan.contains("columns=[id], limit=1"),
+        "{plan}"
+    );
     let ragged = large(dir.path(), "ragged.csv", (BETWEEN, "7,1,x"));
     let text = error(&db, &format!("SELECT count(*) FROM '{}'", ragged.display())).await;
     let place = format!("ragged.csv, line {}: has 3 columns instead of 4", BETWEEN + 2);
@@ -93,7 +129,11 @@ async fn rows_of_a_file_in_place_keep_their_order_and_errors_their_line() {
 async fn copy_to_keeps_the_order_of_the_rows() {
     let (dir, db) = new_pool();
     let path = large(dir.path(), "rows.csv", (ROWS, ""));
-    run(&db, "CREATE TABLE t (id bigint, price bigint, note text, sparse text)").await;
+    run(
+        &db,
+        "CREATE TABLE t (id bigint, price bigint, note text, sparse text)",
+    )
+    .await;
     run(&db, &format!("COPY t FROM '{}'", path.display())).await;
     for (i, select) in [
         "SELECT * FROM t",
@@ -146,6 +186,12 @@ async fn binaries_survive_copy_to_and_copy_from() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_may_begin_with_a_byte_order_mark() {
     let (_dir, db) = new_pool();
-    assert_eq!(query(&db, "\u{feff}SELECT $$a;b$$, E'\\';' /* /* ; */ ; */").await, ["a;b|';"]);
-    assert_eq!(db.split("\u{feff}SELECT 1; SELECT $x$;$x$").unwrap(), ["SELECT 1", "SELECT $x$;$x$"]);
+    assert_eq!(
+        query(&db, "\u{feff}SELECT $$a;b$$, E'\\';' /* /* ; */ ; */").await,
+        ["a;b|';"]
+    );
+    assert_eq!(
+        db.split("\u{feff}SELECT 1; SELECT $x$;$x$").unwrap(),
+        ["SELECT 1", "SELECT $x$;$x$"]
+    );
 }

@@ -38,7 +38,8 @@ fn written(dir: &Path, name: &str, columns: Vec<(&str, ArrayRef)>) -> PathBuf {
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let path = dir.join(name);
     let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
-    let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
     path
@@ -58,7 +59,9 @@ fn rewrite(path: &Path, change: impl Fn(ColumnChunkMetaData) -> ColumnChunkMetaD
     };
     let groups = builder.take_row_groups().into_iter().map(group).collect();
     let metadata = builder.set_row_groups(groups).build();
-    ParquetMetaDataWriter::new(&mut bytes, &metadata).finish().unwrap();
+    ParquetMetaDataWriter::new(&mut bytes, &metadata)
+        .finish()
+        .unwrap();
     std::fs::write(path, bytes).unwrap();
 }
 
@@ -70,13 +73,28 @@ async fn parquet_without_null_counts_keeps_its_nulls() {
     rewrite(&path, |column| {
         let ends = ValueStatistics::new(Some(1i64), Some(3), None, None, false);
         let builder = column.into_builder().set_statistics(Statistics::Int64(ends));
-        let builder = builder.set_column_index_offset(None).set_column_index_length(None);
+        let builder = builder
+            .set_column_index_offset(None)
+            .set_column_index_length(None);
         builder.build().unwrap()
     });
     let file = path.display();
-    assert_eq!(query(&db, &format!("SELECT count(*) FROM '{file}' WHERE v IS NULL")).await, ["1"]);
-    assert_eq!(query(&db, &format!("SELECT v FROM '{file}' ORDER BY v NULLS FIRST LIMIT 1")).await, ["NULL"]);
-    assert_eq!(query(&db, &format!("SELECT count(v), count(*) FROM '{file}'")).await, ["2|3"]);
+    assert_eq!(
+        query(&db, &format!("SELECT count(*) FROM '{file}' WHERE v IS NULL")).await,
+        ["1"]
+    );
+    assert_eq!(
+        query(
+            &db,
+            &format!("SELECT v FROM '{file}' ORDER BY v NULLS FIRST LIMIT 1")
+        )
+        .await,
+        ["NULL"]
+    );
+    assert_eq!(
+        query(&db, &format!("SELECT count(v), count(*) FROM '{file}'")).await,
+        ["2|3"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,8 +114,14 @@ async fn nan_is_found_though_statistics_do_not_know_it() {
         let text = format!("SELECT count(*) FROM '{file}' WHERE {condition}");
         assert_eq!(query(&db, &text).await, [count], "{condition}");
     }
-    assert_eq!(query(&db, &format!("SELECT min(f), max(f) FROM '{file}'")).await, ["1.0|NaN"]);
-    assert_eq!(query(&db, &format!("SELECT f FROM '{file}' ORDER BY f DESC LIMIT 1")).await, ["NaN"]);
+    assert_eq!(
+        query(&db, &format!("SELECT min(f), max(f) FROM '{file}'")).await,
+        ["1.0|NaN"]
+    );
+    assert_eq!(
+        query(&db, &format!("SELECT f FROM '{file}' ORDER BY f DESC LIMIT 1")).await,
+        ["NaN"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,7 +133,10 @@ async fn dictionary_pages_at_offset_zero_are_none() {
         let builder = column.into_builder().set_dictionary_page_offset(Some(0));
         builder.build().unwrap()
     });
-    assert_eq!(query(&db, &format!("SELECT sum(v) FROM '{}'", path.display())).await, ["6"]);
+    assert_eq!(
+        query(&db, &format!("SELECT sum(v) FROM '{}'", path.display())).await,
+        ["6"]
+    );
     assert_eq!(import(&db, "t", &path).unwrap(), 3);
     assert_eq!(query(&db, "SELECT sum(v) FROM t").await, ["6"]);
 }
@@ -123,7 +150,11 @@ async fn binaries_of_fixed_size_are_stored() {
     );
     let ids: ArrayRef = Arc::new(ids.unwrap());
     let path = written(dir.path(), "a.parquet", vec![("u", ids)]);
-    run(&db, &format!("CREATE TABLE t AS SELECT * FROM '{}'", path.display())).await;
+    run(
+        &db,
+        &format!("CREATE TABLE t AS SELECT * FROM '{}'", path.display()),
+    )
+    .await;
     assert_eq!(import(&db, "i", &path).unwrap(), 3);
     for table in ["t", "i"] {
         let one = format!("SELECT count(*) FROM {table} WHERE u = X'{}'", "01".repeat(16));
@@ -150,7 +181,10 @@ async fn timestamps_of_96_bits_reach_from_year_1_to_9999() {
         value.set_data(nanos as u32, (nanos >> 32) as u32, day);
         value
     });
-    column.typed::<Int96Type>().write_batch(&values, None, None).unwrap();
+    column
+        .typed::<Int96Type>()
+        .write_batch(&values, None, None)
+        .unwrap();
     column.close().unwrap();
     group.close().unwrap();
     writer.close().unwrap();
@@ -179,7 +213,10 @@ async fn null_among_the_values_of_a_dictionary_is_null() {
     let path = arrow_file(dir.path(), "a.arrow", Arc::new(column));
     assert_eq!(import(&db, "t", &path).unwrap(), 4);
     assert_eq!(query(&db, "SELECT v FROM t").await, ["a", "NULL", "a", "NULL"]);
-    assert_eq!(query(&db, "SELECT count(v), count(*) FROM t WHERE v = 'a' OR v IS NULL").await, ["2|4"]);
+    assert_eq!(
+        query(&db, "SELECT count(v), count(*) FROM t WHERE v = 'a' OR v IS NULL").await,
+        ["2|4"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -195,5 +232,10 @@ async fn decimals_of_more_digits_than_their_type_are_refused() {
         let error = import(&db, "t", &path).unwrap_err().to_string();
         assert!(error.contains("column v: 12345.67 is too large"), "{error}");
     }
-    assert!(!query(&db, "SHOW TABLES").await.iter().any(|row| row.contains("|t|")));
+    assert!(
+        !query(&db, "SHOW TABLES")
+            .await
+            .iter()
+            .any(|row| row.contains("|t|"))
+    );
 }

@@ -252,9 +252,21 @@ fn dates_with_slashes_are_dates_if_their_order_is_certain() {
             "timestamp(9)",
             ["2024-01-05 10:00:00", "2024-01-06 00:00:00.250"],
         ),
-        (["01/02/2024", "02/01/2024"], "varchar", ["01/02/2024", "02/01/2024"]),
-        (["2024/01/05", "2024-01-05"], "varchar", ["2024/01/05", "2024-01-05"]),
-        (["13/01/2024", "01/13/2024"], "varchar", ["13/01/2024", "01/13/2024"]),
+        (
+            ["01/02/2024", "02/01/2024"],
+            "varchar",
+            ["01/02/2024", "02/01/2024"],
+        ),
+        (
+            ["2024/01/05", "2024-01-05"],
+            "varchar",
+            ["2024/01/05", "2024-01-05"],
+        ),
+        (
+            ["13/01/2024", "01/13/2024"],
+            "varchar",
+            ["13/01/2024", "01/13/2024"],
+        ),
     ] {
         let (columns, found) = shown_by_default(&format!("id,v\n1,{}\n", values.join("\n1,")));
         assert_eq!(columns[1], format!("v {data_type}"), "{values:?}");
@@ -278,7 +290,10 @@ fn odd_headers_name_the_columns() {
         ("a,b\n1,2,\n3,4,\n", &["a", "b"]),
         ("a,b,\n1,2\n3,4\n", &["a", "b"]),
         ("id,2020,2021\n1,10,20\n", &["id", "2020", "2021"]),
-        ("region,2020,2021\nnorth,10,20\nsouth,5,6\n", &["region", "2020", "2021"]),
+        (
+            "region,2020,2021\nnorth,10,20\nsouth,5,6\n",
+            &["region", "2020", "2021"],
+        ),
         ("id,1,2,3\n7,1,5,6\n", &["id", "1", "2", "3"]),
         ("\"a\nb\",c\n1,2\n", &["a\nb", "c"]),
         ("\"a\nb\",c\nx,y\nz,w\n", &["a\nb", "c"]),
@@ -288,7 +303,11 @@ fn odd_headers_name_the_columns() {
         let path = write(dir.path(), "a.csv", text);
         let batch = read_all("t", &[path], &ImportOptions::default()).unwrap();
         let schema = batch.schema();
-        let found: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let found: Vec<&str> = schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
         assert_eq!(found, names, "{text:?}");
     }
 }

@@ -67,7 +67,11 @@ impl ShortNumber {
         Some(Self {
             digits,
             negative,
-            whole: if rest[0] == b'0' { 0 } else { u8::try_from(whole).ok()? },
+            whole: if rest[0] == b'0' {
+                0
+            } else {
+                u8::try_from(whole).ok()?
+            },
             scale: scale.map(|scale| scale as u8),
         })
     }
@@ -410,13 +414,42 @@ mod tests {
             ("1e16", 1e16),
             ("-0.0", -0.0),
         ] {
-            assert_eq!(number(text).map(f64::to_bits), Some(f64::to_bits(value)), "{text}");
+            assert_eq!(
+                number(text).map(f64::to_bits),
+                Some(f64::to_bits(value)),
+                "{text}"
+            );
         }
-        for text in ["", "-", "007", "-0", "+1", "1e3", "9007199254740993", "0.1000000000000000055", "1.", ".5"] {
+        for text in [
+            "",
+            "-",
+            "007",
+            "-0",
+            "+1",
+            "1e3",
+            "9007199254740993",
+            "0.1000000000000000055",
+            "1.",
+            ".5",
+        ] {
             assert_eq!(number(text), None, "{text:?}");
         }
-        for text in ["0", "7", "-12", "999999999999999999", "9223372036854775807", "1.5", "-0", "00", ""] {
-            assert_eq!(long(text), integer(text).and_then(|value| i64::try_from(value).ok()), "{text:?}");
+        for text in [
+            "0",
+            "7",
+            "-12",
+            "999999999999999999",
+            "9223372036854775807",
+            "1.5",
+            "-0",
+            "00",
+            "",
+        ] {
+            assert_eq!(
+                long(text),
+                integer(text).and_then(|value| i64::try_from(value).ok()),
+                "{text:?}"
+            );
         }
     }
 
@@ -436,7 +469,10 @@ mod tests {
         ] {
             assert_eq!(order.date(text), same.and_then(date), "{text}");
         }
-        assert_eq!(YearFirst.timestamp("2024/01/05 10:00:00.250"), timestamp("2024-01-05 10:00:00.250"));
+        assert_eq!(
+            YearFirst.timestamp("2024/01/05 10:00:00.250"),
+            timestamp("2024-01-05 10:00:00.250")
+        );
         assert_eq!(YearFirst.timestamp("2024/01/05"), None);
     }
 

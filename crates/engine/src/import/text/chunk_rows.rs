@@ -50,10 +50,7 @@ pub(crate) enum ChunkFault {
     /// The part is malformed.
     Malformed(ImportFault),
     /// A value is not of the column's type.
-    OtherType {
-        value: Vec<u8>,
-        quoted: bool,
-    },
+    OtherType { value: Vec<u8>, quoted: bool },
 }
 
 /// Decodes the records of `bytes`.

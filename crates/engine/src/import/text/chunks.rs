@@ -101,7 +101,9 @@ impl ChunkReader {
 
 /// Returns where the last whole record ends.
 fn last_end(bytes: &[u8], separators: &Separators) -> Option<usize> {
-    let has_quote = separators.quote.is_some_and(|quote| memchr(quote, bytes).is_some());
+    let has_quote = separators
+        .quote
+        .is_some_and(|quote| memchr(quote, bytes).is_some());
     if !has_quote {
         return Some(memrchr(separators.ending.byte(), bytes)? + 1);
     }

@@ -80,7 +80,8 @@ impl Dialect {
         if self.header {
             rows.read(&mut TextRecord::default())?;
         }
-        rows.records.expect_columns(columns + usize::from(self.trailing == TrailingDelimiter::Always));
+        rows.records
+            .expect_columns(columns + usize::from(self.trailing == TrailingDelimiter::Always));
         Ok(rows)
     }
 

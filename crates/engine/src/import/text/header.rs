@@ -111,9 +111,11 @@ pub(crate) fn is_header(
                 .collect()
         })
         .collect();
-    if let Some(i) = columns.iter().enumerate().position(|(i, values)| {
-        is_word(i) && values.iter().any(|value| value.bytes == first.field(i).bytes)
-    }) {
+    if let Some(i) = columns
+        .iter()
+        .enumerate()
+        .position(|(i, values)| is_word(i) && values.iter().any(|value| value.bytes == first.field(i).bytes))
+    {
         return (
             false,
             format!("its field {} is a value of a later line too", i + 1),
@@ -181,7 +183,10 @@ fn name_kind(field: FieldText<'_>, dialect: &Dialect) -> NameKind {
 
 /// Returns true if numbers of the first line could be names: years, or at least two with equal steps.
 fn is_series(numbers: &[i64]) -> bool {
-    let steps: HashSet<Option<i64>> = numbers.windows(2).map(|pair| pair[1].checked_sub(pair[0])).collect();
+    let steps: HashSet<Option<i64>> = numbers
+        .windows(2)
+        .map(|pair| pair[1].checked_sub(pair[0]))
+        .collect();
     let equal_steps = numbers.len() > 1 && steps.len() == 1 && !steps.contains(&Some(0));
     equal_steps || is_years(numbers)
 }

@@ -309,5 +309,8 @@ pub(crate) fn column_names(path: &Path, dialect: &Dialect) -> Result<Vec<String>
 
 /// Returns the number of digits of a whole number; none for zero.
 fn digits_of(value: i128) -> u8 {
-    value.unsigned_abs().checked_ilog10().map_or(0, |log| log as u8 + 1)
+    value
+        .unsigned_abs()
+        .checked_ilog10()
+        .map_or(0, |log| log as u8 + 1)
 }

@@ -143,7 +143,9 @@ pub(crate) fn sniff(
         (None, None) => (true, "the file is empty".into()),
         (None, Some((first, rows))) => is_header(first, rows, schema, &dialect),
     };
-    if dialect.header && let Some((first, rows)) = trial.records.split_first() {
+    if dialect.header
+        && let Some((first, rows)) = trial.records.split_first()
+    {
         dialect.trailing = trailing_delimiter(first, rows);
     }
     Ok(dialect)
