@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::support::{error, new_pool, query, run};
 
 /// Rows of a file that is too large for all of its values to be looked at.
-const ROWS: usize = 200_000;
+const ROWS: usize = 300_000;
 
 /// Writes a file of rows `id,price,note,sparse`, one of which is another.
 fn large(dir: &Path, name: &str, other: (usize, &str)) -> PathBuf {
@@ -32,14 +32,8 @@ async fn a_value_unlike_the_sample_widens_the_type_before_the_first_row() {
     let file = double.display();
     let sum = format!("SELECT sum(price), arrow_typeof(max(price)), count(*) FROM '{file}'");
     let ids: usize = (0..ROWS).map(|id| id % 100).sum::<usize>() - BETWEEN % 100;
-    assert_eq!(
-        query(&db, &sum).await,
-        [format!("{ids}.0|Float64|{ROWS}").replace(".0", ".5").replacen(
-            &ids.to_string(),
-            &(ids + 2).to_string(),
-            1
-        )]
-    );
+    let expected = format!("{}.5|Float64|{ROWS}", ids + 2);
+    assert_eq!(query(&db, &sum).await, [expected]);
     let text = large(dir.path(), "text.csv", (BETWEEN, "7,x,x,"));
     let file = text.display();
     assert_eq!(
