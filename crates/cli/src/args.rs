@@ -138,7 +138,7 @@ pub(crate) struct DemoArgs {
 #[command(after_help = "\
 The rows are published when all files are read, or none of them. A missing pool is created.
 
-A column of a CSV file has another type than text only if all of its values print the same again (02139 and +1 stay text).
+A column of a CSV file has another type than text only if none of its values loses anything (02139 and +1 stay text).
 What was detected is printed after the import, with the value that decided each type.
 
 Examples:
@@ -180,7 +180,7 @@ pub(crate) struct ImportArgs {
     /// CSV: what quotes values; none takes quotes as text [default: detected]
     #[arg(long, value_name = "none|CHAR", value_parser = quote)]
     pub(crate) quote: Option<QuoteOption>,
-    /// CSV and tbl: an unquoted text that stands for NULL (repeatable) [default: the empty one]
+    /// CSV and tbl: an unquoted text that stands for NULL, beside the empty one (repeatable)
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) null: Vec<String>,
     /// Columns by which the rows are sorted, now and in later imports, separated by commas; what --memory

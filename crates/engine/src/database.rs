@@ -27,7 +27,7 @@ use crate::placements::Placements;
 use crate::prepared::Sighting;
 use crate::query_memory::QueryMemory;
 use crate::scrub::{DamageLog, Scrub};
-use crate::session::{CacheUse, DatabaseSession, StatementTimes};
+use crate::session::{CacheUse, DatabaseSession, StatementTimes, run_until_settled};
 use crate::spill_files::SpillFiles;
 use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
@@ -285,6 +285,10 @@ impl Database {
     }
 
     async fn run(&self, text: &str, values: &[ScalarValue]) -> Result<QueryResult, EngineError> {
+        run_until_settled(&self.session, || self.run_once(text, values)).await
+    }
+
+    async fn run_once(&self, text: &str, values: &[ScalarValue]) -> Result<QueryResult, EngineError> {
         let mut times = StatementTimes::start();
         let sighting = match values {
             [] => self.session.look_up(text),

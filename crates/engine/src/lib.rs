@@ -97,4 +97,4 @@ pub use options::{DatabaseOptions, IndexSpec};
 pub use prepared::PreparedStatement;
 pub use result::{BatchStream, QueryResult};
 pub use size::parse_size;
-pub use statement::{CompactOptions, CompactProgress, CompactReport};
+pub use statement::{CompactOptions, CompactProgress, CompactReport, SqlPart, SqlParts, trim_sql};

@@ -1,32 +1,35 @@
 //! Where statements end: at semicolons outside of quotes and comments.
 
+use halocline_engine::{SqlPart, SqlParts, trim_sql};
+
 /// Splits `text` into its finished statements (without their semicolons) and the rest behind the last
 /// semicolon. Empty statements are left out.
 pub(crate) fn split(text: &str) -> (Vec<String>, String) {
     let mut statements = Vec::new();
     let mut start = 0;
-    for token in Tokens::new(text) {
-        if let Token::Semicolon(at) = token {
-            let statement = &text[start..at];
-            if has_content(statement) {
-                statements.push(statement.trim().to_owned());
-            }
-            start = at + 1;
+    let mut has_content = false;
+    for part in SqlParts::new(text) {
+        let SqlPart::Semicolon(at) = part else {
+            has_content = true;
+            continue;
+        };
+        if std::mem::take(&mut has_content) {
+            statements.push(trim_sql(&text[start..at]).to_owned());
         }
+        start = at + 1;
     }
     (statements, text[start..].to_owned())
 }
 
 /// Returns true if there is anything but blanks and comments in `text`.
 pub(crate) fn has_content(text: &str) -> bool {
-    Tokens::new(text).any(|token| matches!(token, Token::Other(_)))
+    SqlParts::new(text).any(|part| !matches!(part, SqlPart::Semicolon(_)))
 }
 
 /// Returns true for `CREATE TABLE` (also `CREATE OR REPLACE TABLE`), which may be the first statement of a
 /// new pool.
 pub(crate) fn creates_table(statement: &str) -> bool {
-    let Some(Token::Other(start)) = Tokens::new(statement).find(|token| matches!(token, Token::Other(_)))
-    else {
+    let Some(SqlPart::Text(start)) = SqlParts::new(statement).next() else {
         return false;
     };
     let words: Vec<String> = statement[start..]
@@ -51,93 +54,6 @@ pub(crate) fn one_line(statement: &str) -> String {
     }
 }
 
-enum Token {
-    /// A semicolon, at this byte.
-    Semicolon(usize),
-    /// A character or a quoted text that belongs to a statement, from this byte.
-    Other(usize),
-}
-
-/// The parts of a SQL text that matter here; blanks and comments are skipped, an unfinished quote or comment
-/// lasts to the end.
-struct Tokens<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Tokens<'a> {
-    fn new(text: &'a str) -> Self {
-        Self {
-            text: text.as_bytes(),
-            at: 0,
-        }
-    }
-
-    /// Moves behind a quoted text; a doubled quote inside it is one quote and does not end it.
-    fn skip_quoted(&mut self, quote: u8) {
-        self.at += 1;
-        while self.at < self.text.len() {
-            let here = self.text[self.at];
-            self.at += 1;
-            if here == quote {
-                if self.text.get(self.at) != Some(&quote) {
-                    return;
-                }
-                self.at += 1;
-            }
-        }
-    }
-
-    fn skip_line_comment(&mut self) {
-        while self.at < self.text.len() && self.text[self.at] != b'\n' {
-            self.at += 1;
-        }
-    }
-
-    /// Moves behind a comment in `/* … */`, which may hold others.
-    fn skip_block_comment(&mut self) {
-        let mut depth = 0;
-        while self.at < self.text.len() {
-            match &self.text[self.at..] {
-                [b'/', b'*', ..] => (depth, self.at) = (depth + 1, self.at + 2),
-                [b'*', b'/', ..] => (depth, self.at) = (depth - 1, self.at + 2),
-                _ => self.at += 1,
-            }
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-}
-
-impl Iterator for Tokens<'_> {
-    type Item = Token;
-
-    fn next(&mut self) -> Option<Token> {
-        loop {
-            let start = self.at;
-            match self.text.get(start..)? {
-                [] => return None,
-                [b'-', b'-', ..] => self.skip_line_comment(),
-                [b'/', b'*', ..] => self.skip_block_comment(),
-                [quote @ (b'\'' | b'"' | b'`'), ..] => {
-                    self.skip_quoted(*quote);
-                    return Some(Token::Other(start));
-                }
-                [b';', ..] => {
-                    self.at += 1;
-                    return Some(Token::Semicolon(start));
-                }
-                [blank, ..] if blank.is_ascii_whitespace() => self.at += 1,
-                _ => {
-                    self.at += 1;
-                    return Some(Token::Other(start));
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,9 +75,25 @@ mod tests {
 
     #[test]
     fn unfinished_quotes_and_comments_keep_the_statement_open() {
-        for open in ["SELECT 'a;", "SELECT \"a;", "SELECT /* ;", "SELECT -- ;"] {
+        for open in [
+            "SELECT 'a;",
+            "SELECT \"a;",
+            "SELECT /* ;",
+            "SELECT -- ;",
+            "SELECT $$;",
+            "SELECT $a$;$$",
+            "SELECT E'\\';",
+        ] {
             assert_eq!(split(open), (vec![], open.to_owned()), "{open}");
         }
+        assert!(has_content("/* not finished"));
+    }
+
+    #[test]
+    fn byte_order_marks_and_other_quotes() {
+        let (statements, rest) = split("\u{feff}SELECT $$a;b$$, E'\\';'; SELECT $x$;$x$;\n");
+        assert_eq!(statements, ["SELECT $$a;b$$, E'\\';'", "SELECT $x$;$x$"]);
+        assert!(!has_content(&rest));
     }
 
     #[test]

@@ -3,35 +3,72 @@
 //! That holds for paths in place of a table's name, with wildcards or not, and for external tables whose
 //! columns are not declared. Files that the reader of imports cannot read (compressed ones, or with options
 //! that it does not have) are left to DataFusion, with all columns as text.
+//!
+//! The types of large files come from a sample. A value of another kind makes the statement be planned again with
+//! wider types as long as it has returned no row; what a session has learnt of a file holds until it changes.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use arrow_schema::SchemaRef;
 use async_trait::async_trait;
-use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{TableProvider, UrlTableFactory};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::CreateExternalTable;
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
-use datafusion::physical_plan::streaming::PartitionStream;
 
+use super::csv_scan::{CsvTable, ScanState};
 use crate::import::{CsvSource, ImportOptions, QuoteOption};
-
-/// Batches between the reader of a file and the query.
-const QUEUE: usize = 2;
+use crate::plan::external;
 
 /// Tables by the paths of files: CSV files by the reader of imports, all others by DataFusion.
 #[derive(Debug)]
 pub(crate) struct FileTables {
     listing: DynamicListTableFactory,
+    known: Mutex<KnownFiles>,
+    scans: StartedScans,
 }
 
 impl FileTables {
     pub(crate) fn new(listing: DynamicListTableFactory) -> Self {
-        Self { listing }
+        Self {
+            listing,
+            known: Mutex::default(),
+            scans: StartedScans::default(),
+        }
+    }
+
+    /// Returns the scans of CSV files that the session has started lately.
+    pub(crate) fn scans(&self) -> &StartedScans {
+        &self.scans
+    }
+
+    /// Returns what is known of some CSV files; looks at them if they are new or have changed.
+    async fn source(&self, paths: Vec<PathBuf>) -> Result<Arc<CsvSource>> {
+        let files: Vec<FileIdentity> = paths.iter().map(|path| FileIdentity::of(path)).collect();
+        let found = self.known().iter().find(|(known, _)| *known == files).cloned();
+        if let Some((_, source)) = found {
+            return Ok(source);
+        }
+        let source = open(paths, ImportOptions::default()).await?;
+        let mut known = self.known();
+        let same_paths = |(other, _): &(Vec<FileIdentity>, Arc<CsvSource>)| {
+            other
+                .iter()
+                .map(|file| &file.path)
+                .eq(files.iter().map(|file| &file.path))
+        };
+        known.retain(|other| !same_paths(other));
+        if known.len() >= MOST_KNOWN {
+            known.remove(0);
+        }
+        known.push((files, Arc::clone(&source)));
+        Ok(source)
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownFiles> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -43,7 +80,13 @@ impl UrlTableFactory for FileTables {
         }
         match matching(url) {
             paths if paths.is_empty() => self.listing.try_new(url).await,
-            paths => Ok(Some(open(paths, ImportOptions::default()).await?)),
+            paths => {
+                let source = self.source(paths).await?;
+                Ok(Some(Arc::new(CsvTable::for_statement(
+                    source,
+                    self.scans.clone(),
+                ))))
+            }
         }
     }
 }
@@ -53,7 +96,10 @@ impl UrlTableFactory for FileTables {
 ///
 /// # Errors
 /// A file cannot be read, is malformed, or has other columns than the first one.
-pub(crate) async fn external_csv(create: &mut CreateExternalTable) -> Result<Option<Arc<dyn TableProvider>>> {
+pub(crate) async fn external_csv(
+    create: &mut CreateExternalTable,
+    scans: &StartedScans,
+) -> Result<Option<Arc<dyn TableProvider>>> {
     let declared = !create.schema.fields().is_empty();
     if declared || !create.file_type.eq_ignore_ascii_case("csv") {
         return Ok(None);
@@ -68,7 +114,8 @@ pub(crate) async fn external_csv(create: &mut CreateExternalTable) -> Result<Opt
         && !paths.is_empty()
         && paths.iter().all(|path| is_text(path))
     {
-        return open(paths, options).await.map(Some);
+        let source = open(paths, options).await?;
+        return Ok(Some(Arc::new(CsvTable::for_session(source, scans.clone()))));
     }
     let all_text = ("format.schema_infer_max_rec".into(), "0".into());
     create.options.extend([all_text]);
@@ -122,48 +169,58 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-async fn open(paths: Vec<PathBuf>, options: ImportOptions) -> Result<Arc<dyn TableProvider>> {
-    let opened = tokio::task::spawn_blocking(move || CsvSource::open(&paths, options));
+/// The states of the scans of CSV files that a session has started lately. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StartedScans(Arc<Mutex<Vec<Arc<ScanState>>>>);
+
+/// States that are kept for a statement that does not ask for them.
+const MOST_STATES: usize = 1024;
+
+impl StartedScans {
+    /// Returns the state of a scan that is planned.
+    pub(super) fn start(&self) -> Arc<ScanState> {
+        let state = Arc::new(ScanState::default());
+        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if states.len() >= MOST_STATES {
+            states.clear();
+        }
+        states.push(Arc::clone(&state));
+        state
+    }
+
+    /// Returns and forgets the states of the scans that were planned since the last call.
+    pub(crate) fn take(&self) -> Vec<Arc<ScanState>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What tells whether a file is the one that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FileIdentity {
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl FileIdentity {
+    fn of(path: &Path) -> Self {
+        let metadata = path.metadata();
+        Self {
+            path: path.to_owned(),
+            bytes: metadata.as_ref().map_or(0, Metadata::len),
+            modified: metadata.and_then(|metadata| metadata.modified()).ok(),
+        }
+    }
+}
+
+/// The CSV files that a session has looked at, the newest last.
+type KnownFiles = Vec<(Vec<FileIdentity>, Arc<CsvSource>)>;
+
+/// Number of tables of files whose columns are kept.
+const MOST_KNOWN: usize = 64;
+
+async fn open(paths: Vec<PathBuf>, options: ImportOptions) -> Result<Arc<CsvSource>> {
+    let opened = tokio::task::spawn_blocking(move || CsvSource::open(&paths, &options));
     let source = opened.await.map_err(|e| DataFusionError::External(Box::new(e)))?;
-    let source = Arc::new(source.map_err(|e| DataFusionError::External(Box::new(e)))?);
-    let rows = (0..source.count()).map(|file| -> Arc<dyn PartitionStream> {
-        Arc::new(CsvRows {
-            source: Arc::clone(&source),
-            file,
-        })
-    });
-    let table = StreamingTable::try_new(Arc::clone(source.schema()), rows.collect())?;
-    Ok(Arc::new(table))
-}
-
-/// The rows of one file.
-#[derive(Debug)]
-struct CsvRows {
-    source: Arc<CsvSource>,
-    file: usize,
-}
-
-impl PartitionStream for CsvRows {
-    fn schema(&self) -> &SchemaRef {
-        self.source.schema()
-    }
-
-    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut stream = RecordBatchReceiverStream::builder(Arc::clone(self.source.schema()), QUEUE);
-        let (sender, source, file) = (stream.tx(), Arc::clone(&self.source), self.file);
-        stream.spawn_blocking(move || {
-            for batch in source
-                .read(file)
-                .map_err(|e| DataFusionError::External(Box::new(e)))?
-            {
-                let batch = batch.map_err(|e| DataFusionError::External(Box::new(e)));
-                let failed = batch.is_err();
-                if sender.blocking_send(batch).is_err() || failed {
-                    break;
-                }
-            }
-            Ok(())
-        });
-        stream.build()
-    }
+    source.map(Arc::new).map_err(external)
 }

@@ -1,5 +1,6 @@
-//! CSV files as `COPY … TO` writes them: NULL is an empty field, an empty text a quoted one, as imports read
-//! them. DataFusion writes both as nothing. All else, reading included, is its own format.
+//! CSV files as `COPY … TO` writes them: NULL is an empty field, an empty text or binary a quoted one, and a
+//! binary the text that imports read back. DataFusion writes both as nothing, and binaries as bare digits. All
+//! else, reading included, is its own format.
 //!
 //! Its writer has no such option, so empty texts (and in files of one column NULLs, which it would quote) go
 //! through it as markers that no value holds, and are replaced in what it has written.
@@ -10,7 +11,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, GenericStringArray, OffsetSizeTrait, RecordBatch, StringViewArray};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_cast::cast::cast;
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::csv::QuoteStyle;
@@ -33,6 +35,8 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::object_store::{ObjectMeta, ObjectStore};
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+
+use crate::import::text_of_bytes;
 
 /// Makes the format of CSV files.
 #[derive(Debug, Default)]
@@ -199,6 +203,7 @@ struct QuotedSerializer {
 
 impl BatchSerializer for QuotedSerializer {
     fn serialize(&self, batch: RecordBatch, initial: bool) -> Result<Bytes> {
+        let batch = with_binaries_as_texts(batch)?;
         let builder = self.options.writer_options.clone();
         let header = builder.header();
         let serializer = |builder| CsvSerializer::new().with_builder(builder).with_header(header);
@@ -238,6 +243,39 @@ impl BatchSerializer for QuotedSerializer {
         }
         unreachable!("a value is not longer than any marker")
     }
+}
+
+/// Returns the batch with its binaries as texts.
+fn with_binaries_as_texts(batch: RecordBatch) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let is_binary = |field: &FieldRef| {
+        use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
+        matches!(
+            field.data_type(),
+            Binary | LargeBinary | BinaryView | FixedSizeBinary(_)
+        )
+    };
+    if !schema.fields().iter().any(is_binary) {
+        return Ok(batch);
+    }
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if !is_binary(field) {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+            continue;
+        }
+        let binaries = cast(column, &DataType::BinaryView)?;
+        let texts = binaries
+            .as_binary_view()
+            .iter()
+            .map(|bytes| bytes.map(text_of_bytes));
+        columns.push(Arc::new(texts.collect::<StringViewArray>()) as ArrayRef);
+        fields.push(Arc::new(
+            field.as_ref().clone().with_data_type(DataType::Utf8View),
+        ));
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 /// Returns the number of empty texts of a column.

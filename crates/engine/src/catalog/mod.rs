@@ -6,9 +6,11 @@
 mod cache;
 mod csv_file;
 mod csv_format;
+mod csv_scan;
 mod damaged;
 mod objects;
 mod open;
+mod parquet_format;
 mod provider;
 mod rewrites;
 mod statistics;
@@ -19,8 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use cache::CatalogCache;
 pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
+pub(crate) use csv_scan::ScanState;
 pub(crate) use objects::CatalogObjects;
 pub(crate) use open::{OpenIndex, OpenTable};
+pub(crate) use parquet_format::ParquetFiles;
 pub(crate) use provider::{CATALOG, Externals, MissingTables, PoolCatalogList, SCHEMA};
 pub(crate) use rewrites::{CatalogVersion, Rewrites};
 

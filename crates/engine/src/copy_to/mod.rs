@@ -9,6 +9,7 @@
 //! An unquoted empty field is NULL and a quoted one an empty text, in files that are written as in those that
 //! are read.
 
+mod order;
 mod staged;
 mod store;
 
@@ -29,6 +30,8 @@ use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use halocline_pool::is_pool_file;
+
+pub(crate) use order::in_order;
 
 use crate::EngineError;
 use staged::StagedFile;

@@ -61,6 +61,17 @@ pub enum ImportFault {
         /// The SQL type.
         expected: String,
     },
+    /// A value of a file in place that is not of the type that a sample of the file suggested.
+    #[error(
+        "'{value}' is not a value of type {expected}, which the values at the beginning, middle and end of the file \
+         suggest; run the statement again in this session, which now expects such values, or import the file"
+    )]
+    UnlikeSample {
+        /// The text, cut after 60 characters.
+        value: String,
+        /// The SQL type.
+        expected: String,
+    },
     /// An empty or NULL value in a NOT NULL column.
     #[error("is NULL in a NOT NULL column")]
     UnexpectedNull,

@@ -10,7 +10,7 @@ use super::input::{BytesRead, Input, detect, fault};
 use super::options::{ImportFormat, ImportOptions};
 use super::report::{DialectReport, InferredColumn};
 use super::sql_types::tpch_schema;
-use super::text::{Dialect, InferredColumns, TextColumns, infer, sniff};
+use super::text::{Dialect, InferredColumns, TextColumns, TypeCandidate, infer, sniff};
 use super::value::sql_name;
 use super::{ipc, parquet, text};
 use crate::storable::{storable_schema, storable_type, to_schema};
@@ -31,8 +31,8 @@ pub(crate) struct Files {
     pub(crate) schema: SchemaRef,
     /// True if types were inferred from a part of the values only.
     pub(crate) guessed: bool,
-    /// For each column of text files, whether its type was inferred.
-    inferred: Arc<[bool]>,
+    /// For each column of text files whose type was inferred, the form of its values.
+    forms: Arc<[Option<TypeCandidate>]>,
     /// Columns of text files, and what decided their types.
     pub(crate) columns: Vec<InferredColumn>,
     batch: BatchSize,
@@ -124,7 +124,7 @@ impl Files {
             sources,
             schema,
             guessed: text.guessed,
-            inferred: text.columns.iter().map(|column| !column.given).collect(),
+            forms: text.forms.into(),
             columns: text.columns,
             batch,
             bytes: BytesRead::default(),
@@ -171,7 +171,7 @@ impl Files {
                     dialect.clone(),
                     TextColumns {
                         schema: self.schema.clone(),
-                        inferred: Arc::clone(&self.inferred),
+                        forms: Arc::clone(&self.forms),
                     },
                     self.batch,
                     bytes,
@@ -203,6 +203,7 @@ impl Files {
 struct InferredText {
     guessed: bool,
     columns: Vec<InferredColumn>,
+    forms: Vec<Option<TypeCandidate>>,
 }
 
 impl InferredText {
@@ -224,6 +225,10 @@ impl InferredText {
             }
         });
         self.columns = typed.collect();
+        let given = self.columns.iter().enumerate();
+        self.forms = given
+            .map(|(i, column)| inferred.form(i).filter(|_| !column.given))
+            .collect();
         let fields = self.columns.iter();
         let fields = fields.map(|column| Field::new(&column.name, column.data_type.clone(), true));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))

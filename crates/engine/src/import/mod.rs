@@ -14,6 +14,7 @@ mod ipc;
 mod ipc_bounds;
 mod options;
 mod parquet;
+mod parquet_metadata;
 mod parquet_pages;
 mod report;
 mod run;
@@ -25,12 +26,13 @@ pub use error::{ImportError, ImportFault, SourceLocation};
 pub use options::{ImportFormat, ImportOptions, QuoteOption};
 pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, InferredColumn};
 
-pub(crate) use csv_file::CsvSource;
+pub(crate) use csv_file::{CsvColumns, CsvRead, CsvSource};
 pub(crate) use guard::guarded;
 pub(crate) use ipc_bounds::check_batch_in;
+pub(crate) use parquet_metadata::sound_metadata;
 pub(crate) use run::{read_rows, run};
 pub(crate) use sql_types::{data_type, read_columns, read_field};
-pub(crate) use value::sql_name;
+pub(crate) use value::{sql_name, text_of_bytes};
 
 #[cfg(test)]
 mod tests;

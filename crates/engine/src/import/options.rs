@@ -52,8 +52,8 @@ pub struct ImportOptions {
     pub delimiter: Option<u8>,
     /// CSV: what quotes fields.
     pub quote: QuoteOption,
-    /// CSV and tbl: the unquoted texts that stand for NULL; the empty one if none is given. In a NOT NULL
-    /// column of texts an empty field is an empty text.
+    /// CSV and tbl: the unquoted texts that stand for NULL, beside the empty one. In a NOT NULL column of texts
+    /// an empty field is an empty text.
     pub nulls: Vec<String>,
     /// CSV: rows that type inference looks at first in each file; all if none. A later value that does not
     /// fit makes it look at all of them.
@@ -184,10 +184,9 @@ impl ImportOptions {
 
     /// Returns the texts for NULL.
     pub(crate) fn nulls(&self) -> Vec<String> {
-        match self.nulls.as_slice() {
-            [] => vec![String::new()],
-            nulls => nulls.to_vec(),
-        }
+        let mut nulls = vec![String::new()];
+        nulls.extend(self.nulls.iter().filter(|null| !null.is_empty()).cloned());
+        nulls
     }
 
     /// Reads a column list in SQL: `a int, b decimal(15,2) not null, c varchar`.

@@ -1,21 +1,24 @@
 //! Parquet files, one row group after the other.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, FieldRef, Schema};
+use arrow_schema::{DataType, FieldRef, Schema, TimeUnit};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::basic::Type;
+use parquet::schema::types::SchemaDescriptor;
 
 use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::{BatchSize, fixed_bytes};
 use super::guard::guarded;
 use super::input::{BytesRead, Input, fault, open, unreadable};
+use super::parquet_metadata::sound_metadata;
 use super::parquet_pages::check_row_group;
 use crate::storable::{storable_schema, to_schema};
 
@@ -67,25 +70,44 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: BytesRead) -> Result<In
 }
 
 /// Reads the footer. Texts are decoded as views, which share the bytes of a dictionary however often it is
-/// used.
+/// used, and timestamps of 96 bits as microseconds, as nanoseconds end in the year 2262.
 fn load(file: &File) -> Result<ArrowReaderMetadata, String> {
     let loaded = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| e.to_string())?;
-    let view = |field: &FieldRef| match field.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 => {
-            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
-        }
-        DataType::Binary | DataType::LargeBinary => {
-            Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView))
+    let metadata = sound_metadata(Arc::clone(loaded.metadata()));
+    let wide: HashSet<usize> = int96_columns(metadata.file_metadata().schema_descr()).collect();
+    let read_as = |(i, field): (usize, &FieldRef)| match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => with_type(field, DataType::Utf8View),
+        DataType::Binary | DataType::LargeBinary => with_type(field, DataType::BinaryView),
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) if wide.contains(&i) => {
+            with_type(field, DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))
         }
         _ => Arc::clone(field),
     };
-    let fields: Vec<FieldRef> = loaded.schema().fields().iter().map(view).collect();
+    let fields: Vec<FieldRef> = loaded.schema().fields().iter().enumerate().map(read_as).collect();
     let schema = Arc::new(Schema::new_with_metadata(
         fields,
         loaded.schema().metadata().clone(),
     ));
     let options = ArrowReaderOptions::new().with_schema(schema);
-    Ok(ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options).unwrap_or(loaded))
+    let read = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options);
+    match read {
+        Err(error) if !wide.is_empty() => Err(error.to_string()),
+        Err(_) => {
+            ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new()).map_err(|e| e.to_string())
+        }
+        Ok(read) => Ok(read),
+    }
+}
+
+fn with_type(field: &FieldRef, data_type: DataType) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+/// Returns the columns that hold timestamps of 96 bits.
+fn int96_columns(schema: &SchemaDescriptor) -> impl Iterator<Item = usize> {
+    (0..schema.num_columns())
+        .filter(|leaf| schema.column(*leaf).physical_type() == Type::INT96)
+        .map(|leaf| schema.get_column_root_idx(leaf))
 }
 
 /// Checks the file for truncation: a Parquet file begins and ends with `PAR1`; one that only begins so was

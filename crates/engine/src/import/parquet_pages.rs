@@ -37,8 +37,10 @@ pub(crate) fn check_row_group(
 }
 
 fn range(column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
+    // Some writers say 0 where there is no dictionary.
     let start = column
         .dictionary_page_offset()
+        .filter(|offset| *offset != 0)
         .unwrap_or(column.data_page_offset());
     let start = u64::try_from(start).ok()?;
     u64::try_from(column.data_page_offset()).ok()?;

@@ -106,7 +106,7 @@ fn csv_variants() {
             batch.column(0).null_count(),
             batch.column(1).null_count()
         ),
-        (3, 1, 1)
+        (3, 1, 2)
     );
     let tsv = read_all(
         "t",

@@ -1,5 +1,7 @@
 //! Texts as values of a given type, as a user writes them.
 
+use std::borrow::Cow;
+
 use arrow_array::timezone::Tz;
 use arrow_array::types::{
     Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -8,6 +10,8 @@ use arrow_array::types::{
 };
 use arrow_cast::parse::{Parser, string_to_datetime};
 use arrow_schema::{DataType, TimeUnit};
+
+use super::text::SlashedDate;
 
 /// Returns true if `text` can be decoded as `data_type`.
 pub(crate) fn is_value(text: &str, data_type: &DataType) -> bool {
@@ -27,7 +31,7 @@ pub(crate) fn is_value(text: &str, data_type: &DataType) -> bool {
         DataType::Float32 => parses::<Float32Type>(text),
         DataType::Float64 => parses::<Float64Type>(text),
         DataType::Decimal128(precision, scale) => decimal(text, *precision, *scale).is_some(),
-        DataType::Date32 => parses::<Date32Type>(text),
+        DataType::Date32 => date(text).is_some(),
         DataType::Date64 => parses::<Date64Type>(text),
         DataType::Time32(TimeUnit::Second) => parses::<Time32SecondType>(text),
         DataType::Time32(_) => parses::<Time32MillisecondType>(text),
@@ -87,7 +91,12 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
 /// Returns a timestamp in `unit` from 1970, of `zone` if the text names none; none if it has digits that the
 /// unit has no room for.
 pub(crate) fn timestamp(text: &str, unit: TimeUnit, zone: Tz) -> Option<i64> {
-    let time = string_to_datetime(&zone, text).ok()?;
+    let time = string_to_datetime(&zone, text).or_else(|error| match text.replacen('/', "-", 2) {
+        // As a date with the year first.
+        dashed if text.as_bytes().get(4) == Some(&b'/') => string_to_datetime(&zone, &dashed),
+        _ => Err(error),
+    });
+    let time = time.ok()?;
     let nanos = i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
     let step = match unit {
         TimeUnit::Second => 1_000_000_000,
@@ -98,6 +107,47 @@ pub(crate) fn timestamp(text: &str, unit: TimeUnit, zone: Tz) -> Option<i64> {
     (nanos % step == 0)
         .then(|| i64::try_from(nanos / step).ok())
         .flatten()
+}
+
+/// Returns a date as days from 1970-01-01. `2024/01/05` is one too; the order of day and month is not guessed.
+pub(crate) fn date(text: &str) -> Option<i32> {
+    Date32Type::parse(text).or_else(|| SlashedDate::YearFirst.date(text))
+}
+
+/// Returns the bytes that a text stands for, in which `\xHH` is a byte and every other character itself; none
+/// if a backslash begins nothing of that kind.
+pub(crate) fn bytes_of(text: &str) -> Option<Cow<'_, [u8]>> {
+    if !text.contains('\\') {
+        return Some(Cow::Borrowed(text.as_bytes()));
+    }
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let [b'\\', b'x' | b'X', high, low, behind @ ..] = &rest[at..] else {
+            return None;
+        };
+        let digit = |byte: &u8| char::from(*byte).to_digit(16);
+        bytes.extend_from_slice(&rest[..at]);
+        bytes.push(u8::try_from(16 * digit(high)? + digit(low)?).ok()?);
+        rest = behind;
+    }
+    bytes.extend_from_slice(rest);
+    Some(Cow::Owned(bytes))
+}
+
+/// Returns the text that [`bytes_of`] reads as these bytes.
+pub(crate) fn text_of_bytes(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' | b'\'' | b'"' | ..=0x1f | 0x7f.. => {
+                text.push_str("\\x");
+                let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+                text.extend([byte >> 4, byte & 15].map(|half| digit(half).to_ascii_uppercase()));
+            }
+            printable => text.push(char::from(*printable)),
+        }
+    }
+    text
 }
 
 /// Returns the time zone of a timestamp type; UTC if it has none. None if it is unknown.

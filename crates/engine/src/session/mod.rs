@@ -11,6 +11,7 @@ mod shape;
 mod states;
 mod tables;
 mod times;
+mod widened;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -30,13 +31,16 @@ pub(crate) use rules::{COMMON_SUBEXPRESSIONS, LogicalRule, logical_rules, own_lo
 pub(crate) use shape::{PlanShape, is_simple};
 pub(crate) use states::SessionStates;
 pub(crate) use times::{CacheUse, StatementTimes};
+pub(crate) use widened::run_until_settled;
 
 use crate::EngineError;
-use crate::catalog::{CATALOG, Catalog, CsvFiles, Externals, FileTables, SCHEMA, external_csv};
+use crate::catalog::{
+    CATALOG, Catalog, CsvFiles, Externals, FileTables, ParquetFiles, SCHEMA, ScanState, external_csv,
+};
 use crate::coded_join::CodedJoinRule;
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
-use crate::copy_to::OutputFiles;
+use crate::copy_to::{OutputFiles, in_order};
 use crate::equi_keys;
 use crate::join_order::{JoinOrderRule, OuterJoinRule, physical_rules};
 use crate::materialized::ShareRows;
@@ -92,6 +96,8 @@ impl DatabaseSession {
             .with_extension(Arc::clone(&engine.spill_files));
         config = engine.budget().configure(config, engine.query_threads());
         semantics::configure(config.options_mut());
+        // Nanoseconds end in the year 2262, which timestamps of 96 bits do not.
+        config.options_mut().execution.parquet.coerce_int96 = Some("us".into());
         // Scans translate lists of keys to codes, which is cheaper than to look each row up in the hash
         // table.
         let optimizer = &mut config.options_mut().optimizer;
@@ -121,6 +127,7 @@ impl DatabaseSession {
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.
         let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);
+        let _ = state.register_file_format(Arc::new(ParquetFiles::default()), true);
         let context = SessionContext::new_with_state(state);
         let listing = DynamicListTableFactory::default();
         listing.session_store().with_state(context.state_weak_ref());
@@ -284,7 +291,7 @@ impl DatabaseSession {
         if let LogicalPlan::Copy(copy) = &logical {
             files.check_url(&copy.output_url)?;
         }
-        let physical = planner.state().create_physical_plan(&logical).await?;
+        let physical = in_order(planner.state(), &logical).await?;
         let context = TaskContext::from(planner.state()).with_runtime(files.runtime(&engine.runtime)?);
         let rows = stack::execute(physical, Arc::new(context))?;
         Ok(files.publish_with(rows))
@@ -307,6 +314,11 @@ impl DatabaseSession {
         Ok(())
     }
 
+    /// Returns the scans of CSV files that statements of the session have started lately.
+    pub(crate) fn csv_scans(&self) -> Vec<Arc<ScanState>> {
+        self.files.scans().take()
+    }
+
     /// Adds an external table to the session.
     ///
     /// # Errors
@@ -320,7 +332,7 @@ impl DatabaseSession {
         let context = SessionContext::new_with_state(planner.state().clone());
         let mut plan = context.state().statement_to_plan(statement).await?;
         if let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = &mut plan
-            && let Some(table) = external_csv(create).await?
+            && let Some(table) = external_csv(create, self.files.scans()).await?
         {
             let exists = context.table_exist(create.name.clone())?;
             return match (exists, create.if_not_exists, create.or_replace) {

@@ -1,5 +1,6 @@
 //! A script as its statements.
 
+use super::lexer::{SqlPart, SqlParts, trim_sql};
 use crate::EngineError;
 
 /// Splits at semicolons that stand outside of quotes and comments; drops what holds only spaces and comments.
@@ -16,55 +17,31 @@ pub(crate) fn split(script: &str) -> Result<Vec<String>, EngineError> {
 /// # Errors
 /// A quote or comment does not close.
 pub(crate) fn split_located(script: &str) -> Result<Vec<(usize, String)>, EngineError> {
-    let bytes = script.as_bytes();
-    let (mut statements, mut start, mut at, mut empty) = (Vec::new(), 0, 0, true);
+    let (mut statements, mut start) = (Vec::new(), 0);
     // The line of the first word, counted from the word of the statement before.
     let (mut line, mut counted) = (1, 0);
-    let mut first_word = |at: usize| {
-        line += script[counted..at].matches('\n').count();
-        counted = at;
-        line
-    };
-    let mut word = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            quote @ (b'\'' | b'"' | b'`') => {
-                let close = script[at + 1..]
-                    .find(quote as char)
-                    .ok_or_else(|| open(script, at, "quote"))?;
-                if empty {
-                    word = first_word(at);
+    let mut first_word = None;
+    for part in SqlParts::new(script) {
+        match part {
+            SqlPart::Open { at, what } => return Err(open(script, at, what)),
+            SqlPart::Text(at) => {
+                if first_word.is_none() {
+                    line += script[counted..at].matches('\n').count();
+                    counted = at;
+                    first_word = Some(line);
                 }
-                at += close + 2;
-                empty = false;
             }
-            b'-' if script[at..].starts_with("--") => {
-                at += script[at..].find('\n').unwrap_or(script.len() - at)
-            }
-            b'/' if script[at..].starts_with("/*") => {
-                let close = script[at + 2..]
-                    .find("*/")
-                    .ok_or_else(|| open(script, at, "comment"))?;
-                at += close + 4;
-            }
-            b';' => {
-                if !empty {
-                    statements.push((word, script[start..at].trim().to_string()));
-                }
-                at += 1;
-                (start, empty) = (at, true);
-            }
-            byte => {
-                if empty && !byte.is_ascii_whitespace() {
-                    (word, empty) = (first_word(at), false);
-                }
-                at += 1;
+            SqlPart::Semicolon(at) => {
+                statements.extend(
+                    first_word
+                        .take()
+                        .map(|word| (word, trim_sql(&script[start..at]).to_owned())),
+                );
+                start = at + 1;
             }
         }
     }
-    if !empty {
-        statements.push((word, script[start..].trim().to_string()));
-    }
+    statements.extend(first_word.map(|word| (word, trim_sql(&script[start..]).to_owned())));
     Ok(statements)
 }
 
@@ -86,6 +63,11 @@ mod tests {
             ["SELECT ';', \"a;b\" -- not; here\n FROM t", "SELECT 'it''s; ü'"]
         );
         assert!(split(" -- only\n ;; ").unwrap().is_empty());
+        let script = "\u{feff}SELECT $$a;b$$, E'\\';' /* /* ; */ ; */; \u{feff}SELECT $x$;$x$";
+        assert_eq!(
+            split(script).unwrap(),
+            ["SELECT $$a;b$$, E'\\';' /* /* ; */ ; */", "SELECT $x$;$x$"]
+        );
     }
 
     #[test]

@@ -288,7 +288,7 @@ async fn values_beyond_the_sample_do_not_change() {
         .unwrap();
     assert_eq!(
         query(&db, "SELECT id, zip, n, t FROM x ORDER BY id").await,
-        ["1|10115|1.50|true", "2|99999|2.75|false", "3|02139|10.5|True"]
+        ["1|10115|1.5|true", "2|99999|2.75|false", "3|02139|10.5|True"]
     );
     let columns: Vec<String> = report.columns.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -296,7 +296,7 @@ async fn values_beyond_the_sample_do_not_change() {
         [
             "id bigint: line 2: \"1\"",
             "zip varchar: line 4: \"02139\"",
-            "n varchar: line 4: \"10.5\"",
+            "n double: line 4: \"10.5\"",
             "t varchar: line 4: \"True\"",
         ]
     );

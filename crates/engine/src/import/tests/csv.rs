@@ -207,7 +207,7 @@ fn a_first_line_is_a_header_only_if_something_says_so() {
         ("word,kind\nAnna,a\nBernd,b\nCarl,a\nDora,b\n", "word varchar"),
         ("city,mayor\nBonn,X\nUlm,Y\n", "city varchar"),
         ("label,place\nA1,x\nB2,y\n", "label varchar"),
-        (",n\nx,1\n", "c1 varchar"),
+        (",n\nx,1\n", "column0 varchar"),
     ] {
         assert_eq!(shown_by_default(text).0[0], first, "{text:?}");
     }
@@ -218,6 +218,121 @@ fn a_first_line_is_a_header_only_if_something_says_so() {
         };
         assert_eq!(shown("Anna,Bonn\nBernd,Ulm\n", &options).1.len(), rows);
     }
+}
+
+#[test]
+fn numbers_of_several_forms_are_one_number_type() {
+    for (values, data_type, rows) in [
+        (["1", "2", "2.5"], "double", ["1.0", "2.0", "2.5"]),
+        (["1", "2.50", "2.5"], "double", ["1.0", "2.5", "2.5"]),
+        (["1.50", "2.5", "3"], "double", ["1.5", "2.5", "3.0"]),
+        (["1", "NaN", "-2"], "double", ["1.0", "NaN", "-2.0"]),
+        (
+            ["9007199254740993", "2.5", "0.25"],
+            "decimal(38,2)",
+            ["9007199254740993.00", "2.50", "0.25"],
+        ),
+        (["1", "2.5", "+7"], "varchar", ["1", "2.5", "+7"]),
+        (["1", "2.5", "07"], "varchar", ["1", "2.5", "07"]),
+    ] {
+        let (columns, found) = shown_by_default(&format!("id|v\n1|{}\n", values.join("\n1|")));
+        assert_eq!(columns[1], format!("v {data_type}"), "{values:?}");
+        assert_eq!(found, rows.map(|row| format!("1|{row}")), "{values:?}");
+    }
+}
+
+#[test]
+fn dates_with_slashes_are_dates_if_their_order_is_certain() {
+    for (values, data_type, rows) in [
+        (["2024/01/05", "2024/1/31"], "date", ["2024-01-05", "2024-01-31"]),
+        (["01/02/2024", "31/01/2024"], "date", ["2024-02-01", "2024-01-31"]),
+        (["01/02/2024", "01/31/2024"], "date", ["2024-01-02", "2024-01-31"]),
+        (
+            ["2024/01/05 10:00:00", "2024/01/06 00:00:00.250"],
+            "timestamp(9)",
+            ["2024-01-05 10:00:00", "2024-01-06 00:00:00.250"],
+        ),
+        (
+            ["01/02/2024", "02/01/2024"],
+            "varchar",
+            ["01/02/2024", "02/01/2024"],
+        ),
+        (
+            ["2024/01/05", "2024-01-05"],
+            "varchar",
+            ["2024/01/05", "2024-01-05"],
+        ),
+        (
+            ["13/01/2024", "01/13/2024"],
+            "varchar",
+            ["13/01/2024", "01/13/2024"],
+        ),
+    ] {
+        let (columns, found) = shown_by_default(&format!("id,v\n1,{}\n", values.join("\n1,")));
+        assert_eq!(columns[1], format!("v {data_type}"), "{values:?}");
+        assert_eq!(found, rows.map(|row| format!("1|{row}")), "{values:?}");
+    }
+    let given = with_schema("d date, t timestamp(3)");
+    let (_, rows) = shown("d,t\n2024/01/05,2024/01/05 10:00:00\n", &given);
+    assert_eq!(rows, ["2024-01-05|2024-01-05 10:00:00"]);
+}
+
+#[test]
+fn odd_headers_name_the_columns() {
+    for (text, names) in [
+        ("a,a\n1,2\n", ["a", "a_1"].as_slice()),
+        ("id,ID,Id\n1,2,3\n", &["id", "ID_1", "Id_2"]),
+        ("a,a,a_1\n1,2,3\n", &["a", "a_1", "a_1_1"]),
+        ("a,,c\n1,2,3\n", &["a", "column1", "c"]),
+        ("\"\",b\n1,2\n", &["column0", "b"]),
+        ("a,b,,\n1,2,3,4\n", &["a", "b", "column2", "column3"]),
+        ("a,b,\n1,2,\n3,4,\n", &["a", "b", "column2"]),
+        ("a,b\n1,2,\n3,4,\n", &["a", "b"]),
+        ("a,b,\n1,2\n3,4\n", &["a", "b"]),
+        ("id,2020,2021\n1,10,20\n", &["id", "2020", "2021"]),
+        (
+            "region,2020,2021\nnorth,10,20\nsouth,5,6\n",
+            &["region", "2020", "2021"],
+        ),
+        ("id,1,2,3\n7,1,5,6\n", &["id", "1", "2", "3"]),
+        ("\"a\nb\",c\n1,2\n", &["a\nb", "c"]),
+        ("\"a\nb\",c\nx,y\nz,w\n", &["a\nb", "c"]),
+        ("name,name\nAnna,Bonn\nBernd,Ulm\n", &["name", "name_1"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = write(dir.path(), "a.csv", text);
+        let batch = read_all("t", &[path], &ImportOptions::default()).unwrap();
+        let schema = batch.schema();
+        let found: Vec<&str> = schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        assert_eq!(found, names, "{text:?}");
+    }
+}
+
+#[test]
+fn other_texts_for_null_are_beside_the_empty_one() {
+    let options = ImportOptions {
+        nulls: vec!["NA".into()],
+        ..Default::default()
+    };
+    let (columns, rows) = shown("id,a\n1,NA\n2,\n3,5\n", &options);
+    assert_eq!(columns[1], "a bigint");
+    assert_eq!(rows, ["1|∅", "2|∅", "3|5"]);
+}
+
+#[test]
+fn binaries_are_read_as_they_are_written() {
+    let options = with_schema("id int, b bytea");
+    let (_, rows) = shown("id,b\n1,a\\xFF\\x5Cb\n2,\"\"\n3,\n", &options);
+    assert_eq!(rows, ["1|61ff5c62", "2|", "3|∅"]);
+    let (_, text) = error_of("t", "x.csv", "id,b\n1,a\\q\n", &options);
+    assert!(text.contains("line 2, column b: 'a\\q' is not a value"), "{text}");
+    let bytes: Vec<u8> = (0..=255).collect();
+    let text = super::super::value::text_of_bytes(&bytes);
+    assert_eq!(super::super::value::bytes_of(&text).as_deref(), Some(&*bytes));
 }
 
 #[test]

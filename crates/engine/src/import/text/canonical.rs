@@ -1,8 +1,9 @@
 //! Parsers that accept a text only if the value prints as the same text again.
 //!
-//! Type inference uses nothing else, so that an inferred type never alters a value: `007`, `+1`, `1.50`
-//! beside `2.5`, `TRUE` and `2024-1-5` stay texts. Dates and timestamps print as CSV output does:
-//! `2024-01-05`, `2024-01-05 10:00:00.250`, and with a time zone `2024-01-05T10:00:00Z`.
+//! Type inference uses nothing else but [`number`] and [`SlashedDate`], which accept a text only if the value
+//! is the number or date that it names. So an inferred type never alters a value: `007`, `+1`, `TRUE` and
+//! `2024-1-5` stay texts. Dates and timestamps print as CSV output does: `2024-01-05`,
+//! `2024-01-05 10:00:00.250`, and with a time zone `2024-01-05T10:00:00Z`.
 
 use arrow_array::types::Float64Type;
 use arrow_cast::parse::Parser;
@@ -19,6 +20,114 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
         "false" => Some(false),
         _ => None,
     }
+}
+
+/// A number of at most [`SHORT_DIGITS`] digits, with or without a point.
+struct ShortNumber {
+    /// The digits without the point.
+    digits: u64,
+    negative: bool,
+    /// Digits before the point, without a single zero.
+    whole: u8,
+    /// Digits behind the point; none without a point.
+    scale: Option<u8>,
+}
+
+/// Digits whose number fits 64 bits.
+const SHORT_DIGITS: usize = 18;
+
+impl ShortNumber {
+    /// Parses a number without needless zeros before the point and with digits on both of its sides.
+    #[inline]
+    fn parse(text: &[u8]) -> Option<Self> {
+        let (negative, rest) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            rest => (false, rest),
+        };
+        if rest.is_empty() || rest.len() > SHORT_DIGITS + 1 {
+            return None;
+        }
+        let (mut digits, mut point) = (0u64, None);
+        for (i, byte) in rest.iter().enumerate() {
+            let digit = byte.wrapping_sub(b'0');
+            if digit < 10 {
+                digits = digits * 10 + u64::from(digit);
+            } else if *byte == b'.' && point.is_none() {
+                point = Some(i);
+            } else {
+                return None;
+            }
+        }
+        let whole = point.unwrap_or(rest.len());
+        let scale = point.map(|point| rest.len() - point - 1);
+        let count = whole + scale.unwrap_or(0);
+        if whole == 0 || scale == Some(0) || count > SHORT_DIGITS || (whole > 1 && rest[0] == b'0') {
+            return None;
+        }
+        Some(Self {
+            digits,
+            negative,
+            whole: if rest[0] == b'0' {
+                0
+            } else {
+                u8::try_from(whole).ok()?
+            },
+            scale: scale.map(|scale| scale as u8),
+        })
+    }
+
+    /// Returns the digits with their sign; none for a negative zero.
+    #[inline]
+    fn signed(&self) -> Option<i64> {
+        let digits = self.digits.cast_signed();
+        match self.negative {
+            true if digits == 0 => None,
+            true => Some(-digits),
+            false => Some(digits),
+        }
+    }
+}
+
+/// Returns a whole number of 64 bits.
+#[inline]
+pub(crate) fn long(text: &str) -> Option<i64> {
+    match ShortNumber::parse(text.as_bytes()) {
+        Some(short) if short.scale.is_none() => short.signed(),
+        Some(_) => None,
+        None => i64::try_from(integer(text)?).ok(),
+    }
+}
+
+/// Digits of a number that the nearest double always denotes, as its shortest form has no others.
+const DOUBLE_DIGITS: u64 = 1_000_000_000_000_000;
+/// The powers of ten that are doubles, as far as numbers of that many digits need them.
+const POWERS: [f64; 19] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+];
+/// The whole numbers up to here are doubles.
+const WHOLE_DOUBLES: i128 = 1 << 53;
+
+/// Parses a number, with or without a point, as the double whose shortest form is the same number: `1`,
+/// `2.50`, `1e-7`.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    if let Some(short) = ShortNumber::parse(text.as_bytes())
+        && short.digits < DOUBLE_DIGITS
+        && (short.digits != 0 || !short.negative)
+    {
+        // Both are exact, so the quotient is the nearest double.
+        let value = short.digits as f64 / POWERS[usize::from(short.scale.unwrap_or(0))];
+        return Some(if short.negative { -value } else { value });
+    }
+    if let Some(whole) = integer(text) {
+        return (whole.abs() <= WHOLE_DOUBLES).then_some(whole as f64);
+    }
+    if fixed(text).is_none() {
+        return double(text);
+    }
+    // All of its digits count, except zeros at the end.
+    let trimmed = text.trim_end_matches('0');
+    let whole = if trimmed.ends_with('.') { "0" } else { "" };
+    double(&format!("{trimmed}{whole}"))
 }
 
 /// Returns a whole number of at most 38 digits.
@@ -45,6 +154,14 @@ pub(crate) struct FixedPoint {
 
 /// Parses a number with a point, digits on both of its sides, and at most 38 digits.
 pub(crate) fn fixed(text: &str) -> Option<FixedPoint> {
+    if let Some(short) = ShortNumber::parse(text.as_bytes()) {
+        let scale = short.scale?;
+        return Some(FixedPoint {
+            unscaled: i128::from(short.signed()?),
+            scale,
+            precision: (short.whole + scale).max(1),
+        });
+    }
     if text.len() > MAX_NUMBER + 1 {
         return None;
     }
@@ -86,8 +203,63 @@ pub(crate) fn date(text: &str) -> Option<i32> {
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
         return None;
     }
-    let number = |range: std::ops::Range<usize>| i64::try_from(unsigned(&bytes[range])?).ok();
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    days(small(&bytes[..4])?, small(&bytes[5..7])?, small(&bytes[8..])?)
+}
+
+/// Parses up to eight digits.
+#[inline]
+fn small(digits: &[u8]) -> Option<i64> {
+    let mut value = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    (1..=8).contains(&digits.len()).then_some(value)
+}
+
+/// The order of the parts of a date with slashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlashedDate {
+    /// `2024/01/31`
+    YearFirst,
+    /// `31/01/2024`
+    DayFirst,
+    /// `01/31/2024`
+    MonthFirst,
+}
+
+impl SlashedDate {
+    /// Returns a date as days from 1970-01-01. Its year has four digits, month and day one or two.
+    pub(crate) fn date(self, text: &str) -> Option<i32> {
+        let mut parts = text.split('/');
+        let (first, second, third) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() {
+            return None;
+        }
+        let (year, month, day) = match self {
+            Self::YearFirst => (first, second, third),
+            Self::DayFirst => (third, second, first),
+            Self::MonthFirst => (third, first, second),
+        };
+        if year.len() != 4 || month.len() > 2 || day.len() > 2 {
+            return None;
+        }
+        let part = |text: &str| small(text.as_bytes());
+        days(part(year)?, part(month)?, part(day)?)
+    }
+
+    /// Returns a timestamp in nanoseconds from 1970: such a date, a blank, and a time as [`timestamp`] has it.
+    pub(crate) fn timestamp(self, text: &str) -> Option<i64> {
+        let (date, time) = text.split_once(' ')?;
+        nanos_of(self.date(date)?, time.as_bytes())
+    }
+}
+
+/// Returns a date of the calendar as days from 1970-01-01.
+fn days(year: i64, month: i64, day: i64) -> Option<i32> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
@@ -121,16 +293,23 @@ pub(crate) fn timestamp_utc(text: &str) -> Option<i64> {
 
 fn point_in_time(text: &str, separator: u8) -> Option<i64> {
     let bytes = text.as_bytes();
-    if bytes.len() < 19 || bytes[10] != separator || bytes[13] != b':' || bytes[16] != b':' {
+    if bytes.len() < 19 || bytes[10] != separator {
         return None;
     }
-    let day = i64::from(date(text.get(..10)?)?);
-    let number = |range: std::ops::Range<usize>| i64::try_from(unsigned(&bytes[range])?).ok();
-    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    nanos_of(date(text.get(..10)?)?, &bytes[11..])
+}
+
+/// Returns nanoseconds from 1970 of a time such as `10:00:00.250` on a day.
+fn nanos_of(day: i32, time: &[u8]) -> Option<i64> {
+    if time.len() < 8 || time[2] != b':' || time[5] != b':' {
+        return None;
+    }
+    let (day, hour) = (i64::from(day), small(&time[..2])?);
+    let (minute, second) = (small(&time[3..5])?, small(&time[6..8])?);
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let nanos = match &bytes[19..] {
+    let nanos = match &time[8..] {
         [] => 0,
         [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) && !digits.ends_with(b"000") => {
             i64::try_from(unsigned(digits)?).ok()? * 10i64.pow(9 - u32::try_from(digits.len()).ok()?)
@@ -220,6 +399,81 @@ mod tests {
         ] {
             assert_eq!(double(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn numbers_as_doubles_are_the_same_numbers() {
+        for (text, value) in [
+            ("1", 1.0),
+            ("-7", -7.0),
+            ("2.50", 2.5),
+            ("0.00001", 0.00001),
+            ("9007199254740992", 9_007_199_254_740_992.0),
+            ("0.30000000000000004", 0.1 + 0.2),
+            ("0.300000000000000040", 0.1 + 0.2),
+            ("1e16", 1e16),
+            ("-0.0", -0.0),
+        ] {
+            assert_eq!(
+                number(text).map(f64::to_bits),
+                Some(f64::to_bits(value)),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "-",
+            "007",
+            "-0",
+            "+1",
+            "1e3",
+            "9007199254740993",
+            "0.1000000000000000055",
+            "1.",
+            ".5",
+        ] {
+            assert_eq!(number(text), None, "{text:?}");
+        }
+        for text in [
+            "0",
+            "7",
+            "-12",
+            "999999999999999999",
+            "9223372036854775807",
+            "1.5",
+            "-0",
+            "00",
+            "",
+        ] {
+            assert_eq!(
+                long(text),
+                integer(text).and_then(|value| i64::try_from(value).ok()),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn dates_with_slashes_have_an_order() {
+        use SlashedDate::{DayFirst, MonthFirst, YearFirst};
+        for (order, text, same) in [
+            (YearFirst, "2024/01/31", Some("2024-01-31")),
+            (YearFirst, "2024/1/5", Some("2024-01-05")),
+            (DayFirst, "31/01/2024", Some("2024-01-31")),
+            (MonthFirst, "1/31/2024", Some("2024-01-31")),
+            (MonthFirst, "31/01/2024", None),
+            (DayFirst, "31/01/24", None),
+            (YearFirst, "2024/001/31", None),
+            (YearFirst, "2024/01/31/", None),
+            (YearFirst, "2024//31", None),
+        ] {
+            assert_eq!(order.date(text), same.and_then(date), "{text}");
+        }
+        assert_eq!(
+            YearFirst.timestamp("2024/01/05 10:00:00.250"),
+            timestamp("2024-01-05 10:00:00.250")
+        );
+        assert_eq!(YearFirst.timestamp("2024/01/05"), None);
     }
 
     #[test]

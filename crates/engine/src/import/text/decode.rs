@@ -1,6 +1,6 @@
 //! Decodes the fields of one column into an Arrow array.
 //!
-//! An inferred type takes only texts that print the same again; a later value that does not makes the import
+//! An inferred type takes only texts that it does not alter; a later value of another kind makes the import
 //! infer anew. A type that the user gave takes every text of such a value (`007` as 7), but none that would
 //! lose digits (`1.55` as `decimal(9,1)`).
 
@@ -18,7 +18,8 @@ use arrow_cast::parse::Parser;
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::canonical;
-use crate::import::value::{boolean, decimal, timestamp, zone};
+use super::infer::TypeCandidate;
+use crate::import::value::{boolean, bytes_of, date, decimal, timestamp, zone};
 
 /// Takes the fields of a column.
 pub(crate) trait ColumnDecoder: Send {
@@ -95,8 +96,9 @@ struct BinaryDecoder(BinaryViewBuilder);
 
 impl ColumnDecoder for BinaryDecoder {
     fn append(&mut self, text: &str) -> bool {
-        self.0.append_value(text);
-        true
+        let bytes = bytes_of(text);
+        self.0.append_option(bytes.as_deref());
+        bytes.is_some()
     }
 
     fn append_null(&mut self) {
@@ -122,11 +124,12 @@ fn parsed<T: Parser>(data_type: &DataType) -> Box<dyn ColumnDecoder> {
     primitive::<T>(data_type, T::parse)
 }
 
-/// Returns a decoder for a column, whose type was inferred or given; none if text cannot be of the type.
-pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDecoder>> {
+/// Returns a decoder for a column, whose type was given, or inferred with values of a form; none if text cannot
+/// be of the type.
+pub(crate) fn decoder(field: &Field, form: Option<TypeCandidate>) -> Option<Box<dyn ColumnDecoder>> {
     let data_type = field.data_type();
-    if inferred && let Some(decoder) = canonical_decoder(data_type) {
-        return Some(decoder);
+    if let Some(form) = form {
+        return canonical_decoder(data_type, form);
     }
     Some(match data_type {
         DataType::Utf8View => Box::new(TextDecoder(StringViewBuilder::new())),
@@ -149,7 +152,7 @@ pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDec
             let (precision, scale) = (*precision, *scale);
             primitive::<Decimal128Type>(data_type, move |text| decimal(text, precision, scale))
         }
-        DataType::Date32 => parsed::<Date32Type>(data_type),
+        DataType::Date32 => primitive::<Date32Type>(data_type, date),
         DataType::Date64 => parsed::<Date64Type>(data_type),
         DataType::Time32(TimeUnit::Second) => parsed::<Time32SecondType>(data_type),
         DataType::Time32(_) => parsed::<Time32MillisecondType>(data_type),
@@ -169,35 +172,46 @@ pub(crate) fn decoder(field: &Field, inferred: bool) -> Option<Box<dyn ColumnDec
     })
 }
 
-/// Returns a decoder that takes canonical texts only, for the types that inference gives.
-fn canonical_decoder(data_type: &DataType) -> Option<Box<dyn ColumnDecoder>> {
-    Some(match data_type {
-        DataType::Boolean => Box::new(BooleanDecoder {
+/// Returns a decoder that takes texts of one form only, for a type that inference gives.
+fn canonical_decoder(data_type: &DataType, form: TypeCandidate) -> Option<Box<dyn ColumnDecoder>> {
+    Some(match (form, data_type) {
+        (TypeCandidate::Boolean, _) => Box::new(BooleanDecoder {
             builder: BooleanBuilder::new(),
             parse: canonical::boolean,
         }),
-        DataType::Int64 => {
-            primitive::<Int64Type>(data_type, |text| i64::try_from(canonical::integer(text)?).ok())
-        }
-        DataType::UInt64 => {
+        (TypeCandidate::Integer, _) => primitive::<Int64Type>(data_type, canonical::long),
+        (TypeCandidate::UnsignedInteger, _) => {
             primitive::<UInt64Type>(data_type, |text| u64::try_from(canonical::integer(text)?).ok())
         }
-        DataType::Decimal128(_, 0) => primitive::<Decimal128Type>(data_type, canonical::integer),
-        DataType::Decimal128(precision, scale) => {
+        (TypeCandidate::WideInteger, _) => primitive::<Decimal128Type>(data_type, canonical::integer),
+        (TypeCandidate::Decimal, DataType::Decimal128(precision, scale)) => {
             let (precision, scale) = (*precision, scale.cast_unsigned());
             primitive::<Decimal128Type>(data_type, move |text| {
                 let fixed = canonical::fixed(text)?;
                 (fixed.scale == scale && fixed.precision <= precision).then_some(fixed.unscaled)
             })
         }
-        DataType::Float64 => primitive::<Float64Type>(data_type, canonical::double),
-        DataType::Date32 => primitive::<Date32Type>(data_type, canonical::date),
-        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
+        (TypeCandidate::MixedDecimal, DataType::Decimal128(precision, scale)) => {
+            let (precision, scale) = (*precision, *scale);
+            primitive::<Decimal128Type>(data_type, move |text| {
+                let plain = canonical::integer(text).is_some() || canonical::fixed(text).is_some();
+                plain.then(|| decimal(text, precision, scale)).flatten()
+            })
+        }
+        (TypeCandidate::Double, _) => primitive::<Float64Type>(data_type, canonical::number),
+        (TypeCandidate::Date, _) => primitive::<Date32Type>(data_type, canonical::date),
+        (TypeCandidate::SlashedDate(order), _) => {
+            primitive::<Date32Type>(data_type, move |text| order.date(text))
+        }
+        (TypeCandidate::Timestamp, _) => {
             primitive::<TimestampNanosecondType>(data_type, canonical::timestamp)
         }
-        DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => {
+        (TypeCandidate::TimestampUtc, _) => {
             primitive::<TimestampNanosecondType>(data_type, canonical::timestamp_utc)
         }
-        _ => return None,
+        (TypeCandidate::SlashedTimestamp(order), _) => {
+            primitive::<TimestampNanosecondType>(data_type, move |text| order.timestamp(text))
+        }
+        (TypeCandidate::Decimal | TypeCandidate::MixedDecimal, _) => return None,
     })
 }

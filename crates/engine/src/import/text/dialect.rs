@@ -8,6 +8,18 @@ use super::records::{FieldText, LineEnding, RecordError, RecordReader, Separator
 use crate::import::error::{ImportError, SourceLocation};
 use crate::import::input::{fault, open, unreadable};
 
+/// A delimiter at the ends of lines, behind which there is no field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrailingDelimiter {
+    /// What follows the last delimiter is a field.
+    Never,
+    /// Lines of more than this number of fields end in one, as where only the header or only the other lines
+    /// do.
+    Behind(usize),
+    /// All lines end in one, as the generators of the TPC write them.
+    Always,
+}
+
 /// The shape of a text file.
 #[derive(Debug, Clone)]
 pub(crate) struct Dialect {
@@ -17,8 +29,8 @@ pub(crate) struct Dialect {
     pub(crate) header: bool,
     /// The reason for this decision about the header.
     pub(crate) header_reason: String,
-    /// True if lines end in a delimiter, as the generators of the TPC write them.
-    pub(crate) trailing: bool,
+    /// Whether lines end in a delimiter.
+    pub(crate) trailing: TrailingDelimiter,
     /// The texts for NULL.
     pub(crate) nulls: Vec<String>,
 }
@@ -38,7 +50,10 @@ impl Dialect {
             },
             header: false,
             header_reason: "tbl files have none".into(),
-            trailing: first_line_ends_in(path, delimiter)?,
+            trailing: match first_line_ends_in(path, delimiter)? {
+                true => TrailingDelimiter::Always,
+                false => TrailingDelimiter::Never,
+            },
             nulls,
         })
     }
@@ -65,17 +80,23 @@ impl Dialect {
         if self.header {
             rows.read(&mut TextRecord::default())?;
         }
-        rows.records.expect_columns(columns + usize::from(self.trailing));
+        rows.records
+            .expect_columns(columns + usize::from(self.trailing == TrailingDelimiter::Always));
         Ok(rows)
     }
 
     /// Returns the number of fields of a record that belong to the table; a trailing delimiter is followed by
     /// none.
     pub(crate) fn columns(&self, record: &TextRecord) -> usize {
-        match record.len() {
-            0 => 0,
-            n if self.trailing && record.field(n - 1).bytes.is_empty() => n - 1,
-            n => n,
+        let found = record.len();
+        let ends_in_delimiter = match self.trailing {
+            TrailingDelimiter::Never => false,
+            TrailingDelimiter::Behind(columns) => found == columns + 1,
+            TrailingDelimiter::Always => found > 0,
+        };
+        match ends_in_delimiter && record.field(found - 1).bytes.is_empty() {
+            true => found - 1,
+            false => found,
         }
     }
 

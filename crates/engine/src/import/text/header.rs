@@ -5,6 +5,7 @@
 //! are a known schema's names.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use arrow_schema::{DataType, Schema};
@@ -12,11 +13,14 @@ use arrow_schema::{DataType, Schema};
 use super::canonical;
 use super::dialect::Dialect;
 use super::infer::Inference;
+use super::names::header_names;
 use super::records::{FieldText, TextRecord};
 use crate::import::value::is_value;
 
 /// Longest text that is taken for a column name.
 const LONGEST_NAME: usize = 128;
+/// Numbers that are years.
+const YEARS: RangeInclusive<i64> = 1900..=2100;
 /// Number of rows from which repeated values are significant.
 const FEW_ROWS: usize = 4;
 /// Words that name columns rather than being values.
@@ -56,11 +60,12 @@ pub(crate) fn is_header(
     dialect: &Dialect,
 ) -> (bool, String) {
     if let Some(schema) = schema {
-        let named = first.len() == schema.fields().len()
-            && first.fields().zip(schema.fields()).all(|(field, column)| {
-                let text = String::from_utf8_lossy(field.bytes);
-                text.trim().eq_ignore_ascii_case(column.name())
-            });
+        let names = header_names(first, first.len()).unwrap_or_default();
+        let named = names.len() == schema.fields().len()
+            && names
+                .iter()
+                .zip(schema.fields())
+                .all(|(name, column)| name.eq_ignore_ascii_case(column.name()));
         if named {
             return (true, "it names the columns of the table".into());
         }
@@ -83,15 +88,17 @@ pub(crate) fn is_header(
             };
         }
     }
-    if let Some(i) = (0..first.len()).find(|i| !is_name(first.field(*i), *i, dialect)) {
+    let kinds: Vec<NameKind> = first.fields().map(|field| name_kind(field, dialect)).collect();
+    if let Some(i) = kinds.iter().position(|kind| *kind == NameKind::Value) {
         return (false, format!("field {} is no name", i + 1));
     }
-    let mut names = HashSet::new();
-    if !first
-        .fields()
-        .all(|field| names.insert(field.bytes.to_ascii_lowercase()))
-    {
-        return (false, "its fields are not distinct".into());
+    let is_word = |i: usize| kinds[i] == NameKind::Word;
+    if !(0..kinds.len()).any(is_word) {
+        return (false, "no field is a name".into());
+    }
+    let numbers: Vec<i64> = kinds.iter().filter_map(NameKind::number).collect();
+    if !is_series(&numbers) {
+        return (false, "its numbers are no series of names".into());
     }
     if rows.is_empty() {
         return (true, "there is no other line".into());
@@ -104,23 +111,95 @@ pub(crate) fn is_header(
                 .collect()
         })
         .collect();
-    if let Some(i) = columns.iter().enumerate().position(|(i, values)| {
-        values
-            .iter()
-            .any(|value| value.bytes == first.field(i).bytes && !value.bytes.is_empty())
-    }) {
+    if let Some(i) = columns
+        .iter()
+        .enumerate()
+        .position(|(i, values)| is_word(i) && values.iter().any(|value| value.bytes == first.field(i).bytes))
+    {
         return (
             false,
             format!("its field {} is a value of a later line too", i + 1),
         );
     }
-    for (i, values) in columns.iter().enumerate() {
+    for (i, values) in columns.iter().enumerate().filter(|(i, _)| is_word(*i)) {
         if let Some(reason) = differs(first.field(i).bytes, values, dialect) {
             let name = String::from_utf8_lossy(first.field(i).bytes).into_owned();
             return (true, format!("'{name}' {reason}"));
         }
     }
+    let among_years = |(i, values): (usize, &Vec<FieldText<'_>>)| {
+        kinds[i].number().is_some() && values.iter().any(|value| year(value.bytes).is_some())
+    };
+    if numbers.len() > 1 && is_years(&numbers) && !columns.iter().enumerate().any(among_years) {
+        return (true, "it holds years, unlike the values below it".into());
+    }
     (false, "it looks like the other lines".into())
+}
+
+/// What a field of the first line could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NameKind {
+    /// A text.
+    Word,
+    /// Nothing, which may be the name of a column of row numbers or of one behind a trailing delimiter.
+    Empty,
+    /// A whole number, which is a name beside others of a series.
+    Number(i64),
+    /// Nothing but a value.
+    Value,
+}
+
+impl NameKind {
+    fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// Returns what a field of the first line could be.
+fn name_kind(field: FieldText<'_>, dialect: &Dialect) -> NameKind {
+    let Ok(text) = std::str::from_utf8(field.bytes).map(str::trim) else {
+        return NameKind::Value;
+    };
+    if text.is_empty() {
+        return NameKind::Empty;
+    }
+    if let Some(number) = canonical::long(text) {
+        return NameKind::Number(number);
+    }
+    let number = text.parse::<f64>().is_ok()
+        || text
+            .trim_start_matches(['+', '-', '$'])
+            .starts_with(|c: char| c.is_ascii_digit());
+    let mut inference = Inference::default();
+    inference.see(field, dialect, (Path::new(""), 1));
+    match number || inference.is_typed() || text.len() > LONGEST_NAME {
+        true => NameKind::Value,
+        false => NameKind::Word,
+    }
+}
+
+/// Returns true if numbers of the first line could be names: years, or at least two with equal steps.
+fn is_series(numbers: &[i64]) -> bool {
+    let steps: HashSet<Option<i64>> = numbers
+        .windows(2)
+        .map(|pair| pair[1].checked_sub(pair[0]))
+        .collect();
+    let equal_steps = numbers.len() > 1 && steps.len() == 1 && !steps.contains(&Some(0));
+    equal_steps || is_years(numbers)
+}
+
+/// Returns true if all numbers are different years.
+fn is_years(numbers: &[i64]) -> bool {
+    let distinct: HashSet<&i64> = numbers.iter().collect();
+    distinct.len() == numbers.len() && numbers.iter().all(|number| YEARS.contains(number))
+}
+
+/// Returns the year that a value is; none if it is none.
+fn year(bytes: &[u8]) -> Option<i64> {
+    canonical::long(std::str::from_utf8(bytes).ok()?).filter(|number| YEARS.contains(number))
 }
 
 /// Returns true if a field of the first line is a value of another type than text.
@@ -130,25 +209,6 @@ fn could_be_value(first: &TextRecord, dialect: &Dialect) -> bool {
         inference.see(field, dialect, (Path::new(""), 1));
         inference.is_typed()
     })
-}
-
-/// Returns true if field `i` can be a name. The first one may be empty, because a column of row numbers often
-/// has no name.
-fn is_name(field: FieldText<'_>, i: usize, dialect: &Dialect) -> bool {
-    let Ok(text) = std::str::from_utf8(field.bytes) else {
-        return false;
-    };
-    let text = text.trim();
-    if text.is_empty() {
-        return i == 0;
-    }
-    let number = text.parse::<f64>().is_ok()
-        || text
-            .trim_start_matches(['+', '-', '$'])
-            .starts_with(|c: char| c.is_ascii_digit());
-    let mut inference = Inference::default();
-    inference.see(field, dialect, (Path::new(""), 1));
-    !number && !inference.is_typed() && text.len() <= LONGEST_NAME && !text.contains(['\n', '\r'])
 }
 
 /// Returns the way in which a name differs from the values below it.
@@ -165,6 +225,10 @@ fn differs(name: &[u8], values: &[FieldText<'_>], dialect: &Dialect) -> Option<&
         .filter(|value| !dialect.is_null(**value) && !value.bytes.is_empty())
         .map(|value| value.bytes)
         .collect();
+    let breaks = |text: &[u8]| text.contains(&b'\n') || text.contains(&b'\r');
+    if breaks(name) && !values.iter().any(|value| breaks(value)) {
+        return Some("has several lines, unlike the values below it");
+    }
     if values.is_empty() {
         return None;
     }

@@ -1,44 +1,58 @@
 //! Column types of text files from their values, and the values that decided them.
 //!
-//! A type is inferred only if every value prints as the same text again ([`super::canonical`]); else the
-//! column is text.
+//! A type is inferred only if no value is altered ([`super::canonical`]); else the column is text.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::canonical;
+use super::canonical::{self, SlashedDate};
 use super::dialect::Dialect;
+use super::names::header_names;
 use super::records::{FieldText, TextRecord};
 use crate::import::error::{ImportError, ImportFault, SourceLocation};
 use crate::import::input::fault;
 use crate::import::report::DecidingValue;
 
-/// A type that inference may give, the preferred one first.
+/// A type that inference may give, with the form of its texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TypeCandidate {
+pub(crate) enum TypeCandidate {
     Boolean,
     Integer,
     UnsignedInteger,
     WideInteger,
+    /// Numbers with the same number of decimal places.
     Decimal,
+    /// Numbers of which doubles lose nothing.
     Double,
+    /// Other numbers of at most 38 digits.
+    MixedDecimal,
     Date,
     Timestamp,
     TimestampUtc,
+    SlashedDate(SlashedDate),
+    SlashedTimestamp(SlashedDate),
 }
 
-const CANDIDATES: [TypeCandidate; 9] = [
+/// All of them, the preferred one first.
+const CANDIDATES: [TypeCandidate; 16] = [
     TypeCandidate::Boolean,
     TypeCandidate::Integer,
     TypeCandidate::UnsignedInteger,
     TypeCandidate::WideInteger,
     TypeCandidate::Decimal,
     TypeCandidate::Double,
+    TypeCandidate::MixedDecimal,
     TypeCandidate::Date,
     TypeCandidate::Timestamp,
     TypeCandidate::TimestampUtc,
+    TypeCandidate::SlashedDate(SlashedDate::YearFirst),
+    TypeCandidate::SlashedDate(SlashedDate::DayFirst),
+    TypeCandidate::SlashedDate(SlashedDate::MonthFirst),
+    TypeCandidate::SlashedTimestamp(SlashedDate::YearFirst),
+    TypeCandidate::SlashedTimestamp(SlashedDate::DayFirst),
+    TypeCandidate::SlashedTimestamp(SlashedDate::MonthFirst),
 ];
 
 /// Digits of a decimal whose values all fit 64 bits.
@@ -57,6 +71,8 @@ pub(crate) struct Inference {
     number: bool,
     scale: Option<u8>,
     precision: u8,
+    /// Most digits before and behind the point.
+    digits: (u8, u8),
     quoted_empty: bool,
     null: bool,
     decided: Option<DecidingValue>,
@@ -70,6 +86,7 @@ impl Default for Inference {
             number: false,
             scale: None,
             precision: 0,
+            digits: (0, 0),
             quoted_empty: false,
             null: false,
             decided: None,
@@ -120,36 +137,57 @@ impl Inference {
             TypeCandidate::Integer,
             TypeCandidate::UnsignedInteger,
             TypeCandidate::WideInteger,
+            TypeCandidate::MixedDecimal,
         ])
         .then(|| canonical::integer(text))
         .flatten();
-        let fixed = any(&[TypeCandidate::Decimal])
+        let with_point = any(&[TypeCandidate::Decimal, TypeCandidate::MixedDecimal])
             .then(|| canonical::fixed(text))
-            .flatten()
-            .filter(|fixed| self.scale.is_none_or(|scale| scale == fixed.scale));
+            .flatten();
+        let fixed = with_point.filter(|fixed| self.scale.is_none_or(|scale| scale == fixed.scale));
         if let Some(fixed) = fixed {
             self.scale = Some(fixed.scale);
             self.precision = self.precision.max(fixed.precision.max(fixed.scale));
         }
+        let digits = with_point.map(|fixed| (fixed.precision.saturating_sub(fixed.scale), fixed.scale));
+        let digits = digits.or_else(|| Some((digits_of(whole?), 0)));
+        if let Some((before, behind)) = digits {
+            self.digits = (self.digits.0.max(before), self.digits.1.max(behind));
+        }
+        let mixed = digits.is_some() && self.digits.0 + self.digits.1 <= MAX_PRECISION;
         self.possible.retain(|candidate| match candidate {
             TypeCandidate::Boolean => canonical::boolean(text).is_some(),
             TypeCandidate::Integer => whole.is_some_and(|value| i64::try_from(value).is_ok()),
             TypeCandidate::UnsignedInteger => whole.is_some_and(|value| u64::try_from(value).is_ok()),
             TypeCandidate::WideInteger => whole.is_some(),
             TypeCandidate::Decimal => fixed.is_some_and(|fixed| fixed.precision <= MAX_PRECISION),
-            TypeCandidate::Double => canonical::double(text).is_some(),
+            TypeCandidate::Double => canonical::number(text).is_some(),
+            TypeCandidate::MixedDecimal => mixed,
             TypeCandidate::Date => canonical::date(text).is_some(),
             TypeCandidate::Timestamp => canonical::timestamp(text).is_some(),
             TypeCandidate::TimestampUtc => canonical::timestamp_utc(text).is_some(),
+            TypeCandidate::SlashedDate(order) => order.date(text).is_some(),
+            TypeCandidate::SlashedTimestamp(order) => order.timestamp(text).is_some(),
         });
         self.number |= text.bytes().any(|byte| byte.is_ascii_digit());
     }
 
-    fn chosen(&self) -> Option<TypeCandidate> {
-        self.possible
-            .first()
-            .copied()
-            .filter(|first| self.seen && (*first != TypeCandidate::Double || self.number))
+    /// Returns the type of the column so far; none for text.
+    pub(crate) fn chosen(&self) -> Option<TypeCandidate> {
+        let first = *self.possible.first().filter(|_| self.seen)?;
+        let certain = match first {
+            TypeCandidate::Double => self.number,
+            // Nothing tells days from months if every value could be read both ways.
+            TypeCandidate::SlashedDate(SlashedDate::DayFirst)
+            | TypeCandidate::SlashedTimestamp(SlashedDate::DayFirst) => self.possible.len() == 1,
+            _ => true,
+        };
+        certain.then_some(first)
+    }
+
+    /// Returns true if the column has had a value.
+    pub(crate) fn has_value(&self) -> bool {
+        self.seen
     }
 
     /// Returns the type of the column so far; text if nothing is known.
@@ -166,8 +204,13 @@ impl Inference {
                 DataType::Decimal128(precision, self.scale.unwrap_or(0).cast_signed())
             }
             Some(TypeCandidate::Double) => DataType::Float64,
-            Some(TypeCandidate::Date) => DataType::Date32,
-            Some(TypeCandidate::Timestamp) => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            Some(TypeCandidate::MixedDecimal) => {
+                DataType::Decimal128(MAX_PRECISION, self.digits.1.cast_signed())
+            }
+            Some(TypeCandidate::Date | TypeCandidate::SlashedDate(_)) => DataType::Date32,
+            Some(TypeCandidate::Timestamp | TypeCandidate::SlashedTimestamp(_)) => {
+                DataType::Timestamp(TimeUnit::Nanosecond, None)
+            }
             Some(TypeCandidate::TimestampUtc) => {
                 DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into()))
             }
@@ -194,6 +237,11 @@ impl InferredColumns {
         let fields = self.names.iter().zip(&self.columns);
         let fields = fields.map(|(name, column)| Field::new(name, column.data_type(), true));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// Returns the form of the values of column `i`; none for text.
+    pub(crate) fn form(&self, i: usize) -> Option<TypeCandidate> {
+        self.columns[i].chosen()
     }
 
     /// Returns the value that decided the type of column `i`; none if the column has no value.
@@ -250,14 +298,19 @@ pub(crate) fn column_names(path: &Path, dialect: &Dialect) -> Result<Vec<String>
     if !dialect.header {
         return Ok((1..=dialect.columns(&record)).map(|i| format!("c{i}")).collect());
     }
-    let name = |(i, field): (usize, FieldText<'_>)| match std::str::from_utf8(field.bytes).map(str::trim) {
-        Ok("") => Ok(format!("c{}", i + 1)),
-        Ok(name) => Ok(name.to_string()),
-        Err(_) => Err(fault(
+    header_names(&record, dialect.columns(&record)).ok_or_else(|| {
+        fault(
             path,
             SourceLocation::Line(record.line()),
             ImportFault::InvalidUtf8,
-        )),
-    };
-    record.fields().enumerate().map(name).collect()
+        )
+    })
+}
+
+/// Returns the number of digits of a whole number; none for zero.
+fn digits_of(value: i128) -> u8 {
+    value
+        .unsigned_abs()
+        .checked_ilog10()
+        .map_or(0, |log| log as u8 + 1)
 }

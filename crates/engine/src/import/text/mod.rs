@@ -1,11 +1,15 @@
 //! CSV and tbl files.
 
 mod canonical;
+mod chunk_rows;
+mod chunks;
 mod decode;
 mod dialect;
 mod header;
 mod infer;
+mod names;
 mod records;
+mod sample;
 mod sniff;
 
 use std::path::{Path, PathBuf};
@@ -15,16 +19,20 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
 use self::decode::{ColumnDecoder, decoder};
-use self::dialect::FileRecords;
-use self::infer::column_names;
+use self::dialect::{FileRecords, TrailingDelimiter};
 use self::records::TextRecord;
 use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::BatchSize;
 use super::input::{BytesRead, CountingReader, Input, fault, open};
 use super::value::sql_name;
 
+pub(crate) use canonical::SlashedDate;
+pub(crate) use chunk_rows::{ChunkColumns, ChunkError, ChunkFault, decode_chunk};
+pub(crate) use chunks::{ChunkReader, TextChunk};
 pub(crate) use dialect::Dialect;
-pub(crate) use infer::{InferredColumns, infer};
+pub(crate) use infer::{Inference, InferredColumns, TypeCandidate, column_names, infer};
+pub(crate) use records::FieldText;
+pub(crate) use sample::{see_all, see_sample};
 pub(crate) use sniff::sniff;
 
 /// Characters of a wrong value that an error shows.
@@ -35,8 +43,8 @@ const SHOWN: usize = 60;
 pub(crate) struct TextColumns {
     /// Names and types.
     pub(crate) schema: SchemaRef,
-    /// For each column, whether its type was inferred from values.
-    pub(crate) inferred: Arc<[bool]>,
+    /// For each column whose type was inferred, the form of its values; beyond the end none.
+    pub(crate) forms: Arc<[Option<TypeCandidate>]>,
 }
 
 /// Opens a text file with the given columns.
@@ -47,12 +55,12 @@ pub(crate) fn read(
     batch: BatchSize,
     bytes: BytesRead,
 ) -> Result<Input, ImportError> {
-    let TextColumns { schema, inferred } = columns;
+    let TextColumns { schema, forms } = columns;
     if dialect.header {
         check_header(path, &dialect, &schema)?;
     }
     let decoders = schema.fields().iter().enumerate().map(|(i, field)| {
-        decoder(field, inferred.get(i).copied().unwrap_or(false)).ok_or_else(|| ImportError {
+        decoder(field, forms.get(i).copied().flatten()).ok_or_else(|| ImportError {
             column: Some(field.name().clone()),
             ..fault(
                 path,
@@ -187,7 +195,7 @@ impl<R: std::io::Read> TextBatches<R> {
                 }));
             }
         }
-        match self.dialect.trailing && found == record.len() {
+        match self.dialect.trailing == TrailingDelimiter::Always && found == record.len() {
             true => {
                 let reason = "the line does not end in a delimiter".into();
                 Err(fault(&self.path, place, ImportFault::Truncated(reason)))
@@ -210,7 +218,8 @@ impl<R: std::io::Read> Iterator for TextBatches<R> {
     }
 }
 
-fn shortened(text: &str) -> String {
+/// Returns the beginning of a value, for an error.
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_string(),

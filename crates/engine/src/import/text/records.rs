@@ -14,7 +14,7 @@ use crate::import::error::ImportFault;
 /// Bytes read from a file at a time.
 const BUFFER: usize = 64 << 10;
 /// Longest record in bytes.
-const MAX_RECORD: usize = 64 << 20;
+pub(crate) const MAX_RECORD: usize = 64 << 20;
 /// Most fields of a record; a table of more columns cannot be imported.
 const MAX_COLUMNS: usize = 10_000;
 /// Line breaks that a quoted field may hold unless the user named the quote.
@@ -34,7 +34,7 @@ pub(crate) enum LineEnding {
 }
 
 impl LineEnding {
-    fn byte(self) -> u8 {
+    pub(crate) fn byte(self) -> u8 {
         match self {
             Self::Lf => b'\n',
             Self::Cr => b'\r',
@@ -193,6 +193,14 @@ impl<R: Read> RecordReader<R> {
             ended: false,
             line: 1,
             columns: 0,
+        }
+    }
+
+    /// Reads from within a file, where no byte order mark can be.
+    pub(crate) fn within(input: R, separators: Separators) -> Self {
+        Self {
+            started: true,
+            ..Self::new(input, separators)
         }
     }
 

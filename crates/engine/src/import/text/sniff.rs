@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arrow_schema::Schema;
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, TrailingDelimiter};
 use super::header::is_header;
 use super::infer::Inference;
 use super::records::{RecordError, RecordReader, Separators, TextRecord, line_ending};
@@ -125,7 +125,7 @@ pub(crate) fn sniff(
             },
             header: false,
             header_reason: String::new(),
-            trailing: false,
+            trailing: TrailingDelimiter::Never,
             nulls: options.nulls(),
         },
     };
@@ -143,7 +143,29 @@ pub(crate) fn sniff(
         (None, None) => (true, "the file is empty".into()),
         (None, Some((first, rows))) => is_header(first, rows, schema, &dialect),
     };
+    if dialect.header
+        && let Some((first, rows)) = trial.records.split_first()
+    {
+        dialect.trailing = trailing_delimiter(first, rows);
+    }
     Ok(dialect)
+}
+
+/// Returns how lines end where all lines below the header have one field more or less than it, and the last
+/// field of the longer ones is empty.
+fn trailing_delimiter(header: &TextRecord, rows: &[TextRecord]) -> TrailingDelimiter {
+    let columns = rows.first().map_or(header.len(), TextRecord::len);
+    let ends_empty = |record: &TextRecord| {
+        let last = record.field(record.len() - 1);
+        last.bytes.is_empty() && !last.quoted
+    };
+    let equal = rows.iter().all(|row| row.len() == columns);
+    let below = columns == header.len() + 1 && rows.iter().all(ends_empty);
+    let above = columns + 1 == header.len() && columns > 0 && ends_empty(header);
+    match equal && (below || above) {
+        true => TrailingDelimiter::Behind(columns.min(header.len())),
+        false => TrailingDelimiter::Never,
+    }
 }
 
 struct DialectTrials<'a> {

@@ -25,6 +25,7 @@ pub(crate) use rows::{Delete, Insert, InsertSource, OnConflict, Update};
 pub(crate) use table::{Alter, Alteration};
 
 use super::create_table::TableSpec;
+use super::lexer::without_mark;
 use super::parameters;
 use super::place_index::PlacementSpec;
 use super::unsupported::unsupported;
@@ -166,6 +167,7 @@ pub(crate) enum Statement {
 /// # Errors
 /// It is not SQL, is none or several statements, or is not supported; values and parameters do not match.
 pub(crate) fn parse(text: &str, values: &[ScalarValue]) -> Result<Statement, EngineError> {
+    let text = without_mark(text);
     Nesting::check_text(text)?;
     if let Some(statement) = extension(text)? {
         parameters::refuse(values)?;
@@ -185,6 +187,7 @@ pub(crate) fn parse(text: &str, values: &[ScalarValue]) -> Result<Statement, Eng
 /// # Errors
 /// It is not SQL, or is none or several statements; it has parameters of both kinds.
 pub(crate) fn parse_unbound(text: &str) -> Result<Parsed, EngineError> {
+    let text = without_mark(text);
     Nesting::check_text(text)?;
     parsed(text)
 }
