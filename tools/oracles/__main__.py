@@ -3,6 +3,7 @@
 import argparse
 import os
 import random
+import signal
 import subprocess
 import sys
 import venv
@@ -83,6 +84,7 @@ def main():
 
         search(given, names)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     oracle = Oracle(given, names)
     try:
         oracle.run()

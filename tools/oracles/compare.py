@@ -67,6 +67,16 @@ def floating(value):
     return 0.0 if number == 0 else number
 
 
+def loose(value):
+    """Returns a value of SQLite, which has neither booleans nor decimals, or one of Halocline that is compared with it."""
+    if isinstance(value, str):
+        value = {"true": 1, "false": 0}.get(value, value)
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        return str(value)
+
+
 FORMS = {
     "bool": boolean,
     "float": floating,
@@ -75,12 +85,13 @@ FORMS = {
     "timestamp": timestamp,
     "instant": instant,
     "text": str,
+    "loose": loose,
     "null": str,
 }
 
 
 def normal_rows(rows, kinds):
-    return [tuple(normal(value, kind) for value, kind in zip(row, kinds)) if len(row) == len(kinds) else tuple(row) for row in rows]
+    return [tuple(normal(value, kind) for value, kind in zip(row, kinds)) if len(row) == len(kinds) or kinds[:1] == ["loose"] else tuple(row) for row in rows]
 
 
 def key(row):

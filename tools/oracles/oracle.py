@@ -1,6 +1,7 @@
 """Rounds: tables, cases of all constructs over them, their answers in all systems and variants."""
 
 import random
+import re
 import time
 
 import partition
@@ -18,7 +19,7 @@ from schema import STORED, Schema, renamed
 from variants import VARIANTS, Variant, rule_variants, statements_of
 
 # Cases of each construct in a round: so many cases have the same tables.
-PER_ROUND = 4
+PER_ROUND = 8
 DEFAULT = Variant("default")
 # Rounds between two measurements of shapes that must not be slow.
 SLOW_ROUNDS = 25
@@ -74,23 +75,22 @@ class Oracle:
         schema = Schema(draw)
         self.duck.prepare(schema.plain())
         self.lite.prepare(schema.plain(lite=True))
-        made = self.halocline.run_all([[s] for s in schema.stored()])
-        for outcome, statement in zip(made, schema.stored()):
-            if outcome.rows is None:
-                raise SystemExit(f"tables cannot be made: {outcome.error}: {statement[:200]}")
+        self.made = set()
         cases = self.cases(schema, number)
         try:
             self.expected(cases, schema)
-            letters = [draw.choice(list(STORED)) for _ in cases]
+            # A case that is repeated alone has its tables in the same form.
+            letters = [random.Random(f"{seed}:{case.construct}:{case.number}:stored").choice(list(STORED)) for case in cases]
             self.in_variant(cases, schema, DEFAULT, letters)
             self.partitions(cases, schema, letters)
-            several = self.options.variants
+            several = self.options.variants if self.options.case is None else len(self.variants)
             for variant in draw.sample(self.variants, min(several, len(self.variants))):
                 if self.is_over():
                     break
                 self.in_variant(cases, schema, variant, letters)
         finally:
-            self.halocline.run_all([[s] for s in schema.drop()])
+            if self.made:
+                self.halocline.run_all([[f"DROP TABLE IF EXISTS {', '.join(sorted(self.made))}"]])
 
     def cases(self, schema, number):
         cases = []
@@ -138,16 +138,31 @@ class Oracle:
                     case.said, case.wanted = case.wanted.error, None
                 elif case.wanted.rows:
                     self.report.add(case.construct, "with rows")
-            if case.wanted and case.lite:
+            if texts and case.wanted is None and case.lite:
+                alone = self.lite.run(case.lite_statements(), ["loose"] * 99)
+                if alone and alone.rows is not None:
+                    case.wanted, case.by_lite = alone, True
+                    self.report.add(case.construct, "with rows", bool(alone.rows))
+            elif case.wanted and case.lite:
                 other = self.lite.run(case.lite_statements(), case.wanted.kinds)
                 if other.rows is not None and not same_rows(other.rows, case.wanted.rows, case.ordered):
                     case.other = other
                     self.report.add(case.construct, "peers differ")
 
+    def make(self, groups, schema):
+        """Makes the tables that the statements name and that are not there yet."""
+        names = set(re.findall(r"\bt[0-9][a-z]?\b", " ".join(s for group in groups for s in group))) - self.made
+        for t in schema.tables:
+            for letter in STORED:
+                if t.name + letter not in names:
+                    continue
+                self.made.add(t.name + letter)
+                for statement, outcome in zip(t.stored(letter), self.halocline.run_all([[s] for s in t.stored(letter)])):
+                    if outcome.rows is None:
+                        raise SystemExit(f"a table cannot be made: {outcome.error}: {statement[:200]}")
+
     def in_variant(self, cases, schema, variant, letters):
         """Runs all cases in a variant and compares their answers."""
-        self.halocline.run_all([[s] for s in variant.set])
-        self.halocline.settings = list(variant.set)
         groups, asked = [], []
         for case, letter in zip(cases, letters):
             if hasattr(case, "grows"):
@@ -158,6 +173,9 @@ class Oracle:
             if statements:
                 groups.append(statements)
                 asked.append((case, letter))
+        self.make(groups, schema)
+        self.halocline.run_all([[s] for s in variant.set])
+        self.halocline.settings = list(variant.set)
         for (case, letter), outcome in zip(asked, self.halocline.run_all(groups)):
             self.report.add(case.construct, "executions")
             self.judge(case, schema, variant, letter, outcome)
@@ -208,7 +226,7 @@ class Oracle:
 
     def difference(self, case, schema, variant, letter, outcome, kind):
         case.settled = True
-        if not case.exact and not hasattr(case, "own") and not hasattr(case, "grows") and self.finder.is_ambiguous(case, schema):
+        if not case.exact and not hasattr(case, "own") and not hasattr(case, "by_lite") and not hasattr(case, "grows") and self.finder.is_ambiguous(case, schema):
             self.report.add(case.construct, "ambiguous")
             return
         self.report.add(case.construct, "differences")
@@ -218,7 +236,7 @@ class Oracle:
         self.shown[signature] = seen + 1
         if seen >= self.options.show:
             return
-        seconds = 0 if hasattr(case, "own") or hasattr(case, "grows") else self.options.minimise
+        seconds = 0 if hasattr(case, "own") or hasattr(case, "by_lite") or hasattr(case, "grows") else self.options.minimise
         script = self.finder.script(case, schema, variant, letter, case.wanted, outcome, seconds)
         head = f"-- seed {self.options.seed}: cargo xtask oracles --seed {self.options.seed} --construct '{case.construct}' --case {case.number}\n"
         self.findings.append((case.number, head + script))
@@ -235,6 +253,7 @@ class Oracle:
         """Partitions the rows by the conditions of the cases."""
         asked = [(case, letter) for case, letter in zip(cases, letters) if case.condition and not case.settled and case.wanted]
         groups = [[renamed(query, letter)] for case, letter in asked for query in partition.queries(case)]
+        self.make(groups, schema)
         outcomes = self.halocline.run_all(groups)
         for at, (case, letter) in enumerate(asked):
             own = outcomes[at * 6 : at * 6 + 6]

@@ -77,13 +77,6 @@ class Schema:
             statements += t.insert(t.name, rows)
         return statements
 
-    def stored(self):
-        """Returns statements that make each table in each way of `STORED`."""
-        return [s for t in self.tables for letter in STORED for s in t.stored(letter)]
-
-    def drop(self):
-        return ["DROP TABLE IF EXISTS " + ", ".join(t.name + letter for t in self.tables for letter in STORED)]
-
 
 def renamed(text, letter):
     """Returns the statement over the tables that are stored in another way."""

@@ -21,7 +21,7 @@ TYPES = {
     "text": [Type("text", "varchar", "text")],
     "date": [Type("date", "date")],
     "timestamp": [Type("timestamp", "timestamp(6)")],
-    "bool": [Type("bool", "boolean")],
+    "bool": [Type("bool", "boolean", "boolean")],
 }
 
 DATES = ["2020-01-01", "2020-02-29", "2021-06-15", "2021-06-16", "1969-12-31", "0001-01-01", "9999-12-31"]

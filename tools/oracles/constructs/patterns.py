@@ -71,7 +71,7 @@ def regular(g):
     table, scope = outer(g)
     g.portable = False
     s = text_column(g, scope)
-    pattern = g.pick(".*", "^.*$", "", "^$", "a", "^a", "a$", "^(a|b)$", "a.*", ".+", "^ab$")
+    pattern = g.pick(".*", ".*", "^.*$", "", "^$", "a", "^a", "a$", "^(a|b)$", "a.*", ".+", "^ab$")
     # DuckDB's operator `~` is a full match; the function searches.
     found = f"regexp_matches({s}, '{pattern}')"
     operator = g.pick("~", "!~")

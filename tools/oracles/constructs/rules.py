@@ -16,9 +16,9 @@ def three_valued(g):
     def atom():
         if ref.kind == "bool" and g.chance(0.6):
             return g.pick(f"{ref.sql}", f"NOT {ref.sql}", f"{ref.sql} = true", f"{ref.sql} <> false", f"{ref.sql} IS TRUE", "true", "false", "CAST(NULL AS boolean)")
-        choice = g.random.randrange(6)
-        if choice == 0:
-            return f"{ref.sql} {g.pick('', 'NOT ')}IN ({', '.join(g.constant(ref.kind) for _ in range(g.pick(1, 1, 2)))})"
+        choice = g.random.randrange(7)
+        if choice in (0, 6):
+            return f"{ref.sql} {g.pick('', '', 'NOT ')}IN ({', '.join(g.constant(ref.kind) for _ in range(g.pick(1, 1, 2, 5)))})"
         if choice == 1:
             return f"{ref.sql} IS {g.pick('', 'NOT ')}NULL"
         if choice == 2:

@@ -61,7 +61,7 @@ def ctes(g):
     if form == 1:
         return finished(g, f"WITH w AS ({branch(g, kinds)}), v AS (SELECT c0 FROM w WHERE c0 IS NOT NULL) SELECT c0, (SELECT count(*) FROM v WHERE v.c0 = w.c0) AS n FROM w")
     if form == 2:
-        return finished(g, f"WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n < {g.random.randint(1, 9)}) SELECT n, (SELECT count(*) FROM {g.table().name} b WHERE b.k = n) AS c FROM w")
+        return finished(g, f"WITH RECURSIVE w(v) AS (SELECT 1 UNION ALL SELECT v + 1 FROM w WHERE v < {g.random.randint(1, 9)}) SELECT v, (SELECT count(*) FROM {g.table().name} b WHERE b.k = w.v) AS c FROM w")
     table = g.table()
     return finished(g, f"WITH w AS (SELECT id, k FROM {table.name} WHERE id > {g.random.randint(0, 4)}) SELECT id FROM w WHERE k {g.pick('IN', 'NOT IN')} (SELECT k FROM w WHERE id < {g.random.randint(1, 6)})")
 

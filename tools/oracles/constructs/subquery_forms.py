@@ -48,6 +48,11 @@ def outer_value_null(g):
     return form(g, "not_in")
 
 
+def rows(g):
+    """Rows on both sides; half of them are not correlated, as DuckDB has no others."""
+    return form(g, "rows", how="none" if g.chance(0.5) else None, shape=g.pick(None, "plain", "distinct", "union"))
+
+
 def lateral(g):
     g.portable = False
     table, scope = outer(g)
@@ -104,7 +109,7 @@ CONSTRUCTS = {
     "subquery: EXISTS of an aggregate": partial(form, form="exists", shape="aggregate"),
     "subquery: IN of an aggregate": partial(form, form="in", shape="aggregate"),
     "subquery: ANY and ALL": partial(form, form="quantified"),
-    "subquery: rows": partial(form, form="rows"),
+    "subquery: rows": rows,
     "subquery: scalar in conditions": partial(form, form="scalar"),
     "subquery: scalar in SELECT": scalar_selected,
     "subquery: scalar correlated by a double": scalar_on_double,
