@@ -16,7 +16,8 @@ from outcome import Outcome
 from peers import DuckDb, Invalidated, Sqlite
 from report import Report
 from schema import STORED, Schema, renamed
-from variants import VARIANTS, Variant, rule_variants, statements_of
+import variants
+from variants import Variant, rule_variants, statements_of
 
 # Cases of each construct in a round: so many cases have the same tables.
 PER_ROUND = 8
@@ -41,25 +42,25 @@ class Oracle:
         self.findings = []
         # A search ends with the first finding for which `stop` is true.
         self.stop, self.found, self.quiet = None, False, False
-        self.variants = self.usable(VARIANTS + rule_variants(self.halocline))
+        self.variants = self.usable(variants.VARIANTS + rule_variants(self.halocline))
         self.start = time.monotonic()
 
-    def usable(self, variants):
+    def usable(self, candidates):
         """Returns the variants whose settings the program has."""
         kept = []
-        for variant in variants:
+        for variant in candidates:
             outcomes = self.halocline.run_all([[s] for s in variant.set + variant.reset])
             if all(o.rows is not None for o in outcomes):
                 kept.append(variant)
         return kept
 
+    def is_late(self):
+        minutes = self.options.minutes
+        return self.found or bool(minutes and time.monotonic() - self.start > minutes * 60)
+
     def is_over(self):
         options = self.options
-        if self.found:
-            return True
-        if options.minutes and time.monotonic() - self.start > options.minutes * 60:
-            return True
-        return bool(options.cases) and self.report.total("cases") >= options.cases
+        return self.is_late() or bool(options.cases) and self.report.total("cases") >= options.cases
 
     def run(self):
         number = self.options.first // PER_ROUND
@@ -85,7 +86,7 @@ class Oracle:
             self.partitions(cases, schema, letters)
             several = self.options.variants if self.options.case is None else len(self.variants)
             for variant in draw.sample(self.variants, min(several, len(self.variants))):
-                if self.is_over():
+                if self.is_late():
                     break
                 self.in_variant(cases, schema, variant, letters)
         finally:

@@ -209,7 +209,17 @@ fn statements_behind_a_failed_one_run_with_keep_going() {
         .code(1);
     assert_eq!(stdout(&run), "behind it\nx\n1\n");
     assert!(stderr(&run).contains("nonsense"), "{}", stderr(&run));
-    let run = home.fails(1, &["sql", "p", "--keep-going", "--output", "csv", "SELECT z; SELECT z; SELECT 2 AS y"]);
+    let run = home.fails(
+        1,
+        &[
+            "sql",
+            "p",
+            "--keep-going",
+            "--output",
+            "csv",
+            "SELECT z; SELECT z; SELECT 2 AS y",
+        ],
+    );
     assert_eq!(stdout(&run), "y\n2\n");
     assert!(stderr(&run).contains("2 statements failed"), "{}", stderr(&run));
 }

@@ -31,7 +31,10 @@ fn names(value: &str) -> impl Iterator<Item = &str> {
 /// Returns the names of all rules of a session that can be left out, those of logical plans first.
 fn optional(state: &SessionState) -> Vec<String> {
     let logical = state.optimizers().iter().map(|rule| rule.name().to_owned());
-    let physical = state.physical_optimizers().iter().map(|rule| rule.name().to_owned());
+    let physical = state
+        .physical_optimizers()
+        .iter()
+        .map(|rule| rule.name().to_owned());
     let mut all: Vec<String> = Vec::new();
     for name in logical.chain(physical) {
         if !NEEDED.contains(&name.as_str()) && !all.contains(&name) {
@@ -67,8 +70,14 @@ pub(super) fn without(state: SessionState, value: &str) -> SessionState {
     let left_out = |rule: &str| names(value).any(|name| name == rule);
     let logical: Vec<LogicalRule> = state.optimizers().to_vec();
     let physical: Vec<PhysicalRule> = state.physical_optimizers().to_vec();
-    let logical = logical.into_iter().filter(|rule| !left_out(rule.name())).collect();
-    let physical = physical.into_iter().filter(|rule| !left_out(rule.name())).collect();
+    let logical = logical
+        .into_iter()
+        .filter(|rule| !left_out(rule.name()))
+        .collect();
+    let physical = physical
+        .into_iter()
+        .filter(|rule| !left_out(rule.name()))
+        .collect();
     SessionStateBuilder::new_from_existing(state)
         .with_optimizer_rules(logical)
         .with_physical_optimizer_rules(physical)

@@ -37,7 +37,9 @@ impl SessionStates {
     pub(crate) fn new(mut state: SessionState) -> Self {
         static VERSIONS: AtomicU64 = AtomicU64::new(0);
         let settings = state.config_options().extensions.get::<SessionSettings>();
-        let disabled = settings.map(|settings| settings.disabled_rules.clone()).unwrap_or_default();
+        let disabled = settings
+            .map(|settings| settings.disabled_rules.clone())
+            .unwrap_or_default();
         if !disabled.is_empty() {
             state = disabled::without(state, &disabled);
         }

@@ -14,14 +14,19 @@ fn lines() -> Vec<Vec<String>> {
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     let cells = |line: &str| {
         let inner = line.trim_matches('|').replace("\\|", "\u{1}");
-        inner.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect()
+        inner
+            .split('|')
+            .map(|cell| cell.trim().replace('\u{1}', "|"))
+            .collect()
     };
     rows.map(cells).collect()
 }
 
 /// Returns what a cell has in its first pair of backticks.
 fn code(cell: &str) -> &str {
-    cell.split('`').nth(1).unwrap_or_else(|| panic!("no code in '{cell}'"))
+    cell.split('`')
+        .nth(1)
+        .unwrap_or_else(|| panic!("no code in '{cell}'"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

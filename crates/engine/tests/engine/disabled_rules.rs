@@ -12,11 +12,19 @@ async fn error(db: &halocline_engine::Database, sql: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_are_left_out_and_put_back() {
     let (_dir, db) = new_pool();
-    run(&db, "CREATE TABLE t AS SELECT i, i % 3 AS k FROM generate_series(1, 20) AS s(i)").await;
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT i, i % 3 AS k FROM generate_series(1, 20) AS s(i)",
+    )
+    .await;
     let explain = "EXPLAIN SELECT i FROM t WHERE k = 1 AND i > 2 + 3";
     let before = query(&db, explain).await.join("\n");
     assert!(before.contains("Int64(5)"), "{before}");
-    run(&db, "SET halocline.disabled_rules = 'simplify_expressions, push_down_filter'").await;
+    run(
+        &db,
+        "SET halocline.disabled_rules = 'simplify_expressions, push_down_filter'",
+    )
+    .await;
     let without = query(&db, explain).await.join("\n");
     assert!(!without.contains("Int64(5)"), "{without}");
     let count = query(&db, "SELECT count(*) FROM t WHERE k = 1 AND i > 2 + 3").await;
@@ -32,5 +40,8 @@ async fn needed_and_unknown_rules_are_refused() {
     assert!(text.contains("plans need the rule EnsureRequirements"), "{text}");
     let text = error(&db, "SET halocline.disabled_rules = 'push_down_filter, x'").await;
     assert!(text.contains("there is no rule x"), "{text}");
-    assert!(text.contains("can be left out: ") && text.contains("push_down_filter"), "{text}");
+    assert!(
+        text.contains("can be left out: ") && text.contains("push_down_filter"),
+        "{text}"
+    );
 }
