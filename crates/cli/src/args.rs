@@ -296,6 +296,9 @@ pub(crate) struct SqlArgs {
     /// Create the pool if it does not exist
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) create: bool,
+    /// Report a statement that fails and run those behind it; the exit code is 1 all the same
+    #[arg(long)]
+    pub(crate) keep_going: bool,
     /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json),
     /// then :virtual to only count the time, or :delay [default]
     #[arg(long, value_name = "MEDIUM", value_parser = medium)]

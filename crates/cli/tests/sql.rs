@@ -199,6 +199,32 @@ fn the_shell_reads_statements_and_commands_from_a_pipe() {
 }
 
 #[test]
+fn statements_behind_a_failed_one_run_with_keep_going() {
+    let home = Home::with_table();
+    let script = "SELECT nonsense FROM t;\n\\echo behind it\nSELECT 1 AS x;\n";
+    let run = home
+        .command(&["sql", "p", "--keep-going", "--output", "csv"])
+        .write_stdin(script)
+        .assert()
+        .code(1);
+    assert_eq!(stdout(&run), "behind it\nx\n1\n");
+    assert!(stderr(&run).contains("nonsense"), "{}", stderr(&run));
+    let run = home.fails(
+        1,
+        &[
+            "sql",
+            "p",
+            "--keep-going",
+            "--output",
+            "csv",
+            "SELECT z; SELECT z; SELECT 2 AS y",
+        ],
+    );
+    assert_eq!(stdout(&run), "y\n2\n");
+    assert!(stderr(&run).contains("2 statements failed"), "{}", stderr(&run));
+}
+
+#[test]
 fn the_shell_ends_with_an_error_when_a_piped_statement_fails() {
     let home = Home::with_table();
     let run = home

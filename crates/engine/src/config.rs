@@ -251,6 +251,8 @@ pub(crate) struct SessionSettings {
     pub(crate) scrub: Option<u64>,
     /// `halocline.lock_wait`.
     pub(crate) lock_wait: LockWait,
+    /// `halocline.disabled_rules`: names of rules, with commas between them.
+    pub(crate) disabled_rules: String,
     /// Records the table references of statements that are only planned.
     pub(crate) recorder: Option<Arc<dyn ScanRecorder>>,
 }
@@ -321,6 +323,7 @@ impl ExtensionOptions for SessionSettings {
             "verify" => self.verify = value.parse()?,
             "scrub" => self.scrub = read_rate(value)?,
             "lock_wait" => self.lock_wait = value.parse()?,
+            "disabled_rules" => self.disabled_rules = value.trim().to_owned(),
             _ => {
                 return Err(DataFusionError::Configuration(unknown_setting(
                     key,
@@ -412,6 +415,11 @@ impl ExtensionOptions for SessionSettings {
                 key: "halocline.lock_wait".into(),
                 value: Some(self.lock_wait.to_string()),
                 description: "How long a statement that writes waits for another writer: 0, 500ms, 5s, 2min or 1h",
+            },
+            ConfigEntry {
+                key: "halocline.disabled_rules".into(),
+                value: Some(self.disabled_rules.clone()),
+                description: "Rules of the optimizer that are left out, to find the cause of an answer: names with commas between them",
             },
         ]
     }

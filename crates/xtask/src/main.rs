@@ -3,6 +3,7 @@
 
 mod install;
 mod lines;
+mod oracles;
 mod record;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ Usage: cargo xtask TASK [ARGUMENT...]
   record    Record the experiments of docs/results.md on this machine, or those named, and write the page
   report    Write docs/results.md from what is recorded
   lines     Count the lines of each crate, without tests
+  oracles   Compare answers to random queries with DuckDB, SQLite and other settings; `oracles --help`
   ci        Run fmt, check and test
 ";
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         "record" => record::record(&root(), &rest),
         "report" => record::report(),
         "lines" => lines::print(&root()),
+        "oracles" => oracles::compare(&root(), &rest),
         "ci" => fmt(&[]).and_then(|()| check()).and_then(|()| test(&[])),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -1,4 +1,4 @@
-//! The shell's own commands: `\d`, `\timing`, `\o`, `\help`, `\q`.
+//! The shell's own commands: `\d`, `\timing`, `\o`, `\echo`, `\help`, `\q`.
 
 use std::io::{self, Write};
 
@@ -16,6 +16,7 @@ pub(crate) const HELP: &str = "\
 \\d TABLE      columns of a table and its indexes
 \\timing       print how long each statement takes, or stop it
 \\o FORMAT     answers as table, csv or json
+\\echo TEXT    print a text, to tell answers apart
 \\help         this text
 \\q            end (also Ctrl-D)
 
@@ -59,6 +60,7 @@ pub(crate) fn run(session: &mut Session, line: &str) -> Result<bool, CliError> {
                 if session.timing { "on" } else { "off" }
             )?;
         }
+        ("\\echo", _) => writeln!(io::stdout(), "{}", line["\\echo".len()..].trim())?,
         ("\\o", Some(format)) => {
             session.style.format = OutputFormat::from_str(format, true).map_err(|_| CliError::Usage {
                 message: format!("there is no output format `{format}`"),

@@ -8,7 +8,7 @@ mod statements;
 mod timer;
 
 use std::fs;
-use std::io::{self, BufRead, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::Path;
 use std::thread;
 
@@ -77,14 +77,49 @@ fn run_all(
     if script.is_some() || !io::stdin().is_terminal() {
         interrupt::exit_when_late();
     }
+    let mut failures = Failures {
+        keep_going: args.keep_going,
+        count: 0,
+    };
     match script {
-        Some(statements) => statements
-            .iter()
-            .try_for_each(|text| runtime.block_on(session.run(text)))?,
+        Some(statements) => {
+            for text in &statements {
+                failures.check(runtime.block_on(session.run(text)))?;
+            }
+        }
         None if io::stdin().is_terminal() => repl::repl(runtime, &mut session, args)?,
-        None => piped(runtime, &mut session)?,
+        None => piped(runtime, &mut session, &mut failures)?,
     }
-    runtime.block_on(end(&session.database))
+    runtime.block_on(end(&session.database))?;
+    failures.end()
+}
+
+/// The statements that have failed, if the others are to be run all the same.
+struct Failures {
+    keep_going: bool,
+    count: u64,
+}
+
+impl Failures {
+    /// Reports the failure of a statement if the next one is to be run.
+    fn check(&mut self, result: Result<(), CliError>) -> Result<(), CliError> {
+        match result {
+            Err(error @ CliError::Failed { .. }) if self.keep_going => {
+                self.count += 1;
+                Ok(write!(io::stderr(), "{}", error.report())?)
+            }
+            other => other,
+        }
+    }
+
+    /// Fails if a statement has failed.
+    fn end(&self) -> Result<(), CliError> {
+        match self.count {
+            0 => Ok(()),
+            1 => Err(CliError::failed("1 statement failed".to_owned())),
+            count => Err(CliError::failed(format!("{count} statements failed"))),
+        }
+    }
 }
 
 /// Ends a transaction that the statements have left open, which takes back what it did, and says so.
@@ -123,8 +158,9 @@ fn script(args: &SqlArgs) -> Result<Option<Vec<String>>, CliError> {
     Ok(Some(statements))
 }
 
-/// Statements and shell commands from a pipe, each run when its semicolon arrives; the first failure ends it.
-fn piped(runtime: &Runtime, session: &mut Session) -> Result<(), CliError> {
+/// Statements and shell commands from a pipe, each run when its semicolon arrives. The first failure ends it,
+/// unless the others are to be run all the same.
+fn piped(runtime: &Runtime, session: &mut Session, failures: &mut Failures) -> Result<(), CliError> {
     let mut pending = String::new();
     for line in io::stdin().lock().lines() {
         let line = line?;
@@ -139,11 +175,11 @@ fn piped(runtime: &Runtime, session: &mut Session) -> Result<(), CliError> {
         let (statements, rest) = split(&pending);
         pending = rest;
         for text in statements {
-            runtime.block_on(session.run(&text))?;
+            failures.check(runtime.block_on(session.run(&text)))?;
         }
     }
     if statements::has_content(&pending) {
-        runtime.block_on(session.run(&pending))?;
+        failures.check(runtime.block_on(session.run(&pending)))?;
     }
     Ok(())
 }

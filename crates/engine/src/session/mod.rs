@@ -1,5 +1,6 @@
 //! Sessions: settings, external tables, the open transaction, and statements that DataFusion runs.
 
+mod disabled;
 mod drop_tables;
 mod planning;
 mod repeated;

@@ -6,7 +6,7 @@ use arrow_array::timezone::Tz;
 use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as PlannedStatement};
 use datafusion::sql::parser::Statement as Parsed;
 
-use super::DatabaseSession;
+use super::{DatabaseSession, disabled};
 use crate::EngineError;
 use crate::compaction_thread::set_compaction;
 use crate::config::{FeatureMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit};
@@ -19,6 +19,8 @@ use crate::threads::MOST_THREADS;
 
 /// Prefix of the engine's own settings.
 const PREFIX: &str = "halocline.";
+/// The setting whose values depend on the rules that a session has.
+const DISABLED_RULES: &str = "halocline.disabled_rules";
 
 /// The session's time zone.
 const TIME_ZONE: &str = "datafusion.execution.time_zone";
@@ -104,6 +106,11 @@ impl DatabaseSession {
                 "there is no time zone '{name}'; write a name as 'Europe/Berlin', or an offset as '+02:00'"
             )));
         }
+        if setting == DISABLED_RULES
+            && let LogicalPlan::Statement(PlannedStatement::SetVariable(set)) = &plan
+        {
+            disabled::check(&set.value, &self.context.state())?;
+        }
         let partitions = self.target_partitions();
         self.context.execute_logical_plan(plan).await?;
         let set = self.target_partitions();
@@ -177,6 +184,7 @@ fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
         "dram_budget" => write_limit(engine.default_dram_budget()),
         "index" | "spilling_join" | "array_join" => FeatureMode::default().to_string(),
         "lock_wait" => LockWait(engine.lock_wait()).to_string(),
+        // `disabled_rules` has none.
         // Setting it fails with an error that lists the settings there are.
         _ => String::new(),
     })

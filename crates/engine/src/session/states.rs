@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use datafusion::catalog::{CatalogProvider, CatalogProviderList};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 
+use super::disabled;
 use super::rules::{PhysicalRule, logical_rules, own_physical_rules, physical_rules};
 use super::shape::PlanShape;
 use crate::config::{FeatureMode, SessionSettings, SwitchSetting};
@@ -35,6 +36,13 @@ impl SessionStates {
     /// Returns the states for the settings of `state`.
     pub(crate) fn new(mut state: SessionState) -> Self {
         static VERSIONS: AtomicU64 = AtomicU64::new(0);
+        let settings = state.config_options().extensions.get::<SessionSettings>();
+        let disabled = settings
+            .map(|settings| settings.disabled_rules.clone())
+            .unwrap_or_default();
+        if !disabled.is_empty() {
+            state = disabled::without(state, &disabled);
+        }
         state.register_catalog_list(Arc::new(NoCatalogs));
         Self {
             version: VERSIONS.fetch_add(1, Ordering::Relaxed),

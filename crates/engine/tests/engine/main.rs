@@ -14,6 +14,8 @@ mod coded_join;
 mod compaction;
 mod corpus;
 mod defaults;
+mod differences;
+mod disabled_rules;
 mod dynamic_filters;
 mod dynamic_keys;
 mod dynamic_random;
