@@ -64,10 +64,10 @@ impl ScalarUDFImpl for AtTimeZone {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(args
-            .first()
-            .map(|value| value.schema_name().to_string())
-            .unwrap_or_default())
+        Ok(match args {
+            [value, zone] => format!("{} AT TIME ZONE {}", value.schema_name(), zone.schema_name()),
+            _ => NAME.to_owned(),
+        })
     }
 
     fn signature(&self) -> &Signature {

@@ -144,6 +144,14 @@ fn widens(from: &DataType, to: &DataType) -> bool {
 }
 
 impl SqlCast {
+    fn called(&self, value: &str) -> String {
+        format!(
+            "{}({value} AS {})",
+            self.name().to_uppercase(),
+            sql_name(&self.to)
+        )
+    }
+
     fn converted(&self, values: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
         let zone = session_zone(self.zone.as_deref());
         match self.rule {
@@ -168,16 +176,13 @@ impl ScalarUDFImpl for SqlCast {
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
         let value = args.first().map(ToString::to_string).unwrap_or_default();
-        let name = self.name().to_uppercase();
-        Ok(format!("{name}({value} AS {})", sql_name(&self.to)))
+        Ok(self.called(&value))
     }
 
-    /// Returns the name of what is cast, as that of a cast is.
+    /// Returns a name that no column has, as a join gets columns for the expressions among its keys.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(args
-            .first()
-            .map(|value| value.schema_name().to_string())
-            .unwrap_or_default())
+        let value = args.first().map(|value| value.schema_name().to_string());
+        Ok(self.called(&value.unwrap_or_default()))
     }
 
     fn signature(&self) -> &Signature {

@@ -1,15 +1,19 @@
 //! `date_trunc` that fails where the result is before the least timestamp, as DataFusion's does for years and
-//! days; for seconds and less it wraps.
+//! days; for seconds and less it wraps. DataFusion's refuses years that have no place in nanoseconds, whatever
+//! the unit: these are truncated here.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, FieldRef, TimeUnit};
-use datafusion::common::Result;
+use arrow_cast::cast::cast;
+use arrow_schema::{ArrowError, DataType, FieldRef, TimeUnit};
+use chrono::{DateTime, Datelike, Days};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -18,6 +22,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature,
 };
+
+use super::times::{instant, of_numbers, reading, session_zone, unit_of};
 
 /// The function, over DataFusion's.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -62,6 +68,60 @@ fn too_early(values: &ArrayRef) -> Option<i64> {
         TimeUnit::Microsecond => first!(TimestampMicrosecondType),
         TimeUnit::Nanosecond => first!(TimestampNanosecondType),
     }
+}
+
+/// Truncates timestamps of any year; none for those in nanoseconds, and for an unknown grain.
+fn far(grain: &ScalarValue, values: &ColumnarValue) -> Option<Result<ColumnarValue>> {
+    let (grain, data_type) = (grain.try_as_str()??.to_ascii_lowercase(), values.data_type());
+    let unit = unit_of(&data_type).filter(|unit| *unit > 1)?;
+    let DataType::Timestamp(_, label) = &data_type else {
+        return None;
+    };
+    truncated(0, &grain)?;
+    let zone = session_zone(label.as_deref());
+    let of = |values: &ArrayRef| {
+        let numbers = cast(values, &DataType::Int64)?;
+        let numbers = numbers
+            .as_primitive::<Int64Type>()
+            .try_unary::<_, Int64Type, _>(|value| {
+                let shown = reading(i128::from(value) * unit, zone);
+                let truncated = shown.and_then(|shown| instant(truncated(shown, &grain)?, zone));
+                let number = truncated.and_then(|value| i64::try_from(value.div_euclid(unit)).ok());
+                number.ok_or_else(|| {
+                    ArrowError::ComputeError(format!("date_trunc: timestamp {value} is out of range"))
+                })
+            })?;
+        of_numbers(numbers, &data_type).map_err(DataFusionError::from)
+    };
+    Some(match values {
+        ColumnarValue::Array(values) => of(values).map(ColumnarValue::Array),
+        ColumnarValue::Scalar(value) => value
+            .to_array()
+            .and_then(|values| ScalarValue::try_from_array(&of(&values)?, 0))
+            .map(ColumnarValue::Scalar),
+    })
+}
+
+/// Truncates nanoseconds of the clock; none for an unknown grain, and beyond the calendar.
+fn truncated(value: i128, grain: &str) -> Option<i128> {
+    const SECOND: i128 = 1_000_000_000;
+    let down_to = |unit: i128| Some(value - value.rem_euclid(unit));
+    let day = DateTime::from_timestamp(i64::try_from(value.div_euclid(SECOND)).ok()?, 0)?.date_naive();
+    let first = match grain {
+        "microsecond" => return down_to(SECOND / 1_000_000),
+        "millisecond" => return down_to(SECOND / 1_000),
+        "second" => return down_to(SECOND),
+        "minute" => return down_to(60 * SECOND),
+        "hour" => return down_to(3_600 * SECOND),
+        "day" => day,
+        "week" => day.checked_sub_days(Days::new(day.weekday().num_days_from_monday().into()))?,
+        "month" => day.with_day(1)?,
+        "quarter" => day.with_day(1)?.with_month((day.month() - 1) / 3 * 3 + 1)?,
+        "year" => day.with_day(1)?.with_month(1)?,
+        _ => return None,
+    };
+    let seconds = first.and_hms_opt(0, 0, 0)?.and_utc().timestamp();
+    Some(i128::from(seconds) * SECOND)
 }
 
 impl ScalarUDFImpl for DateTrunc {
@@ -112,7 +172,16 @@ impl ScalarUDFImpl for DateTrunc {
             None => None,
         };
         match early {
-            None => self.inner.invoke_with_args(args),
+            None => {
+                let (grain, values) = (args.args.first().cloned(), args.args.get(1).cloned());
+                let near = self.inner.invoke_with_args(args);
+                match (near, grain, values) {
+                    (Err(error), Some(ColumnarValue::Scalar(grain)), Some(values)) => {
+                        far(&grain, &values).unwrap_or(Err(error))
+                    }
+                    (near, ..) => near,
+                }
+            }
             Some(value) => Err(DataFusionError::Execution(format!(
                 "date_trunc: timestamp {value} is so near to the least one that the result is out of range; leave such rows \
                  out in WHERE"

@@ -188,7 +188,7 @@ pub(super) fn convert_times(
 }
 
 /// Returns dates or timestamps of the numbers that they are stored as.
-fn of_numbers(numbers: Int64Array, to: &DataType) -> Result<ArrayRef, ArrowError> {
+pub(super) fn of_numbers(numbers: Int64Array, to: &DataType) -> Result<ArrayRef, ArrowError> {
     if *to == DataType::Date32 {
         let days: Int32Array = numbers.unary::<_, Int32Type>(|days| days as i32);
         return Ok(Arc::new(days.reinterpret_cast::<Date32Type>()));

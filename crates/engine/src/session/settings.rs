@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::timezone::Tz;
 use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as PlannedStatement};
 use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast;
 
 use super::{DatabaseSession, disabled};
 use crate::EngineError;
@@ -75,6 +76,7 @@ impl DatabaseSession {
         engine: &Arc<EngineContext>,
         statement: Parsed,
     ) -> Result<(), EngineError> {
+        let statement = with_time_zone(statement);
         let mut plan = self.context.state().statement_to_plan(statement).await?;
         let setting = match &plan {
             LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => set.variable.clone(),
@@ -160,6 +162,25 @@ impl DatabaseSession {
 
     fn target_partitions(&self) -> usize {
         self.context.state_ref().read().config().target_partitions()
+    }
+}
+
+/// Returns `SET TIME ZONE 'zone'` as an assignment; other statements as they are.
+fn with_time_zone(statement: Parsed) -> Parsed {
+    match statement {
+        Parsed::Statement(inner) => match *inner {
+            ast::Statement::Set(ast::Set::SetTimeZone { value, .. }) => {
+                let assignment = ast::Set::SingleAssignment {
+                    scope: None,
+                    hivevar: false,
+                    variable: ast::ObjectName::from(vec![ast::Ident::new("timezone")]),
+                    values: vec![value],
+                };
+                Parsed::Statement(Box::new(ast::Statement::Set(assignment)))
+            }
+            other => Parsed::Statement(Box::new(other)),
+        },
+        other => other,
     }
 }
 

@@ -97,10 +97,6 @@ async fn far_years_have_a_place_or_are_refused_by_name() {
         ),
         ("CAST(DATE '9999-12-31' AS TIMESTAMP(6))", "9999-12-31T00:00:00"),
         ("CAST(DATE '9999-12-31' AS VARCHAR)", "9999-12-31"),
-        (
-            "(DATE '9999-12-31' - TIMESTAMP '2020-01-01 00:00:00') > INTERVAL '1 day'",
-            "true",
-        ),
         ("TRY_CAST(DATE '9999-12-31' AS TIMESTAMP)", "NULL"),
         // The nearest second, also before 1970.
         (
@@ -259,7 +255,7 @@ async fn patterns_are_postgresqls_or_refused() {
         ("to_date('2024/03/05', '%Y/%m/%d')", "2024-03-05"),
         (
             "to_timestamp('05.03.2024 15:04', 'DD.MM.YYYY HH24:MI')",
-            "2024-03-05T15:04:00",
+            "2024-03-05T15:04:00Z",
         ),
     ] {
         assert_eq!(
