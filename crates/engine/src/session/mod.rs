@@ -53,6 +53,7 @@ use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::{AFTER_LARGE, give_back};
 use crate::stores::OpenStores;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
+use crate::unnest::ReducePartners;
 
 /// Number of keys of a join's build side up to which scans of the other side get them as a list.
 const LISTED_KEYS: usize = 8192;
@@ -116,6 +117,7 @@ impl DatabaseSession {
             .with_query_planner(Arc::new(StarQueryPlanner))
             .with_optimizer_rules(semantics::keeping_nulls(equi_keys::logical_rules()))
             .with_optimizer_rule(Arc::new(OuterJoinRule))
+            .with_optimizer_rule(Arc::new(ReducePartners))
             .with_optimizer_rule(Arc::new(CountRule))
             .with_optimizer_rule(Arc::new(StarRule))
             .with_optimizer_rule(Arc::new(JoinOrderRule))

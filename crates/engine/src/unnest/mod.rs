@@ -31,6 +31,7 @@ mod push;
 mod push_aggregate;
 mod push_join;
 mod quantified;
+mod reduce;
 mod repeat;
 mod rewrite;
 mod row_value;
@@ -38,5 +39,6 @@ mod rule;
 mod scalar;
 mod single_row;
 
+pub(crate) use reduce::ReducePartners;
 pub(crate) use row_value::{ROW_VALUE, row_value};
 pub(crate) use rule::Unnest;

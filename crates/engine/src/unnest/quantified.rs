@@ -12,7 +12,8 @@ use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, SubqueryAlias, binary_expr, lit, when,
+    BinaryExpr, Distinct, Expr, ExprSchemable, Limit, LogicalPlan, Operator, SubqueryAlias, binary_expr, lit,
+    when,
 };
 
 use super::correlation::{has_subquery, substitute};
@@ -64,7 +65,7 @@ impl Extended<'_> {
             let exists = row.has_row.map_or(lit(true), |condition| condition.is_true());
             return Ok(Some(negated_if(negated, exists)));
         }
-        let partner = self.partner(plan, false)?;
+        let partner = first_row(self.partner(plan, false)?);
         let conditions = partner.conditions();
         self.keep(partner, conditions, negated)?;
         Ok(None)
@@ -122,7 +123,7 @@ impl Extended<'_> {
         if let Some(row) = self.of_single_row(&plan)? {
             return Ok(row.has_row.map_or(lit(true), |condition| condition.is_true()));
         }
-        let partner = self.partner(plan, false)?;
+        let partner = first_row(self.partner(plan, false)?);
         let conditions = partner.conditions();
         self.mark(partner.plan, conditions)
     }
@@ -322,6 +323,22 @@ impl Extended<'_> {
                 false => Expr::BinaryExpr(binary),
             },
         )
+    }
+}
+
+/// Leaves one row of a subquery of which only matters if it has any.
+fn first_row(partner: Partner) -> Partner {
+    if !partner.pairs.is_empty() || !partner.residual.is_empty() {
+        return partner;
+    }
+    let limit = Limit {
+        skip: None,
+        fetch: Some(Box::new(lit(1_i64))),
+        input: Arc::new(partner.plan),
+    };
+    Partner {
+        plan: LogicalPlan::Limit(limit),
+        ..partner
     }
 }
 

@@ -208,3 +208,58 @@ async fn rows_compare_by_column() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partners_of_few_keys_are_reduced() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT value AS id, value % 3 AS k, CASE WHEN value % 100 <> 7 THEN value % 2 END AS x \
+         FROM generate_series(1, 20000) AS s(value)",
+    )
+    .await;
+    run(
+        &db,
+        "CREATE TABLE q AS SELECT value % 2 AS k, CASE WHEN value % 100 <> 7 THEN value % 2 END AS v \
+         FROM generate_series(1, 9000) AS s(value)",
+    )
+    .await;
+    for (text, rows) in [
+        ("SELECT count(*) FROM t WHERE k IN (SELECT k FROM q)", 13333),
+        ("SELECT count(*) FROM t WHERE k NOT IN (SELECT k FROM q)", 6667),
+        ("SELECT count(*) FROM t WHERE x NOT IN (SELECT v FROM q)", 0),
+        (
+            "SELECT count(*) FROM t WHERE k NOT IN (SELECT v FROM q WHERE v IS NOT NULL)",
+            6667,
+        ),
+        (
+            "SELECT count(*) FROM t WHERE x NOT IN (SELECT v FROM q) OR id = 7",
+            1,
+        ),
+        (
+            "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.k = t.k AND q.v <> t.x)",
+            6600,
+        ),
+        (
+            "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.v <> t.x)",
+            19800,
+        ),
+        (
+            "SELECT count(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM q WHERE q.v < t.x)",
+            10200,
+        ),
+        (
+            "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.k = t.k AND q.v > t.x) OR x IS NULL",
+            3533,
+        ),
+    ] {
+        assert_eq!(query(&db, text).await, [rows.to_string()], "{text}");
+    }
+    let plan = query(
+        &db,
+        "EXPLAIN SELECT count(*) FROM t WHERE k NOT IN (SELECT k FROM q)",
+    )
+    .await
+    .join("\n");
+    assert!(plan.contains("AggregateExec"), "{plan}");
+}
