@@ -262,7 +262,17 @@ impl Extended<'_> {
             let alias = SubqueryAlias::try_new(Arc::new(LogicalPlan::Projection(plan)), relation)?;
             return Ok((LogicalPlan::SubqueryAlias(alias), HashMap::new()));
         }
-        let plan = match before.iter().all(|column| names.insert(column.name.as_str())) {
+        // A name without a relation in the outer plan would be ambiguous beside the same one with a relation.
+        let outer = Arc::clone(self.plan.schema());
+        let is_taken = |name: &str| {
+            outer
+                .iter()
+                .any(|(relation, field)| relation.is_none() && field.name() == name)
+        };
+        let plan = match before
+            .iter()
+            .all(|column| names.insert(&column.name) && !is_taken(&column.name))
+        {
             true => plan,
             false => {
                 let exprs = before
