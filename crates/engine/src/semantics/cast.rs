@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -114,7 +114,9 @@ fn differs(from: &DataType, to: &DataType, safe: bool, has_zone: bool) -> bool {
         (T::Decimal128(_, 1..), to) if to.is_integer() => true,
         (from, to) if from.is_floating() && to.is_integer() => true,
         (_, T::Decimal128(..) | T::Timestamp(..)) if is_text => true,
-        (T::Date32 | T::Date64, T::Timestamp(..)) => true,
+        // Dates have a place in microseconds, and DataFusion knows what such a cast keeps.
+        (T::Date32, T::Timestamp(unit, to)) => *unit == TimeUnit::Nanosecond || (has_zone && to.is_some()),
+        (T::Date64, T::Timestamp(..)) => true,
         (T::Timestamp(had, from), T::Timestamp(has, to)) => {
             had != has || (has_zone && from.is_some() != to.is_some())
         }

@@ -9,7 +9,8 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use super::rules::{LogicalRule, PhysicalRule};
 
 /// Rules that plans need: those that remove what no operator runs (subqueries, DISTINCT ON, comparisons with
-/// ANY and ALL), and those that give each operator the order and distribution it relies on.
+/// ANY and ALL), those that give each operator the order and distribution it relies on, and the one that
+/// evaluates a common table expression once.
 const NEEDED: &[&str] = &[
     "rewrite_set_comparison",
     "decorrelate_predicate_subquery",
@@ -21,6 +22,7 @@ const NEEDED: &[&str] = &[
     "join_selection",
     "EnsureCooperative",
     "SanityCheckPlan",
+    "share_materialized",
 ];
 
 /// Returns the names in the value of the setting.
