@@ -38,6 +38,7 @@ mod late;
 mod merged_columns;
 mod nesting;
 mod null_equality;
+mod outer_joins;
 mod parallel;
 mod parameters;
 mod plan_cache;
