@@ -44,7 +44,6 @@ fn random_plan(rng: &mut StdRng, tables: usize) -> LogicalPlan {
         let join_type = match rng.random_range(0..6) {
             0 => JoinType::LeftSemi,
             1 => JoinType::LeftAnti,
-            2 => JoinType::Left,
             _ => JoinType::Inner,
         };
         let right = build(scan(&format!("t{at}")));
@@ -66,7 +65,7 @@ fn all_orders(graph: &JoinGraph, part: u64, rows: &dyn Fn(u64) -> f64) -> Vec<Jo
         return vec![JoinTree::Relation(part.trailing_zeros() as usize)];
     }
     let semi = |part: u64| match part.is_power_of_two() {
-        true => graph.relations[part.trailing_zeros() as usize].attached.as_ref(),
+        true => graph.relations[part.trailing_zeros() as usize].semi.as_ref(),
         false => None,
     };
     let connected = |a: u64, b: u64| {
@@ -154,7 +153,7 @@ fn plans_of_all_orders_are_graphs_with_the_same_parts() {
                     .map(|relation| {
                         (
                             relation.plan.schema().columns()[0].to_string(),
-                            relation.attached.is_some(),
+                            relation.semi.is_some(),
                         )
                     })
                     .collect();
