@@ -93,7 +93,7 @@ fn relation_of(join: &Join) -> Option<TableReference> {
     let mut relations = join.right.schema().iter().map(|(relation, _)| relation);
     let first = relations.next()??.clone();
     relations
-        .all(|relation| *relation == Some(&first))
+        .all(|relation| relation == Some(&first))
         .then_some(first)
 }
 
