@@ -16,7 +16,8 @@ async fn two_tables() -> (tempfile::TempDir, Database) {
 /// The names and the rows of a query.
 async fn answer(db: &Database, text: &str) -> (Vec<String>, Vec<String>) {
     let result = db.sql(text).await.unwrap_or_else(|e| panic!("{text}: {e}"));
-    let names = result.schema().fields().iter().map(|field| field.name().clone());
+    let schema = result.schema();
+    let names = schema.fields().iter().map(|field| field.name().clone());
     let names = names.collect();
     let batches = result.collect().await.unwrap_or_else(|e| panic!("{text}: {e}"));
     for batch in &batches {
