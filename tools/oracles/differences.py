@@ -10,7 +10,9 @@ PEER_LIMITS = [
 ]
 
 # Refusals of Halocline that its documents list: an expression for the message, and the reason.
-REFUSALS = []
+REFUSALS = [
+    ("EXCLUDE in the frame of a window", "EXCLUDE has no operator"),
+]
 
 # Differences that the documents list: an expression for the query, and the reason.
 KNOWN = []

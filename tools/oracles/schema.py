@@ -100,6 +100,9 @@ def maker(random, column):
     """Returns a function that makes values of a column, which are skewed to those that come first."""
     values = list(domain(column.type.kind))
     random.shuffle(values)
+    if column.type.kind == "float" and random.random() < 0.4:
+        # Zeros of both signs are beside each other often enough to meet.
+        values = ["0.0", "-0.0", *values]
     values = values[: random.choice([1, 2, 3, 5, len(values)])]
     share = random.choice([0, 0.15, 0.15, 0.4, 0.4, 0.95]) if column.nullable else 0
 

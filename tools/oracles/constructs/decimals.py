@@ -42,7 +42,10 @@ def arithmetic(g):
     digits, scale = g.pick((38, 0), (38, 10), (38, 20), (38, 37), (20, 5), (10, 2))
     more, other = g.pick((38, 0), (38, 10), (18, 3), (38, 30), (5, 1))
     left, right = big(g, digits, scale), big(g, more, other)
-    operator = g.pick("+", "-", "*")
+    operator = g.pick("+", "-", "*", "*")
+    if g.chance(0.4):
+        # A product that is just beyond 38 digits.
+        right = Decimal(g.pick("10", "99", "2", "-3", "1.5" if other else "1")).quantize(Decimal(1).scaleb(-other)) if other < 30 else right
     with localcontext() as context:
         context.prec = 120
         wanted = {"+": left + right, "-": left - right, "*": left * right}[operator]

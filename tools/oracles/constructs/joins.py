@@ -15,7 +15,11 @@ def sides(g, count):
 
 
 def equality(g, left, right, null_safe):
-    a, b = g.common(left, right)
+    # Columns of few values, so that chains have partners.
+    few = [[ref for ref in scope if ref.sql.endswith((".k", ".x", ".b"))] for scope in (left, right)]
+    pairs = [(a, b) for a in few[0] for b in few[1] if a.kind == b.kind]
+    a, b = g.random.choice(pairs) if pairs and g.chance(0.75) else g.common(left, right)
+    g.note(a.kind)
     return f"{a.sql} IS NOT DISTINCT FROM {b.sql}" if null_safe else f"{a.sql} = {b.sql}"
 
 
@@ -26,7 +30,7 @@ def null_safe_chain(g):
     source = f"{tables[0].name} a"
     for at in range(1, count):
         terms = [f"({equality(g, g.pick(*scopes[:at]), scopes[at], g.chance(0.5))})"]
-        if g.chance(0.5):
+        if g.chance(0.25):
             terms.append(f"({equality(g, scopes[at - 1], scopes[at], g.chance(0.5))})")
         if g.chance(0.2):
             terms.append(f"({g.predicate(scopes[at], 0)})")
@@ -34,7 +38,7 @@ def null_safe_chain(g):
     ids = ", ".join(f"{letter}.id AS {letter}" for letter in letters)
     every = sum(scopes, [])
     text = g.predicate(every)
-    if g.chance(0.4):
+    if g.chance(0.2):
         return finished(g, f"SELECT {ids} FROM {source} WHERE {text}", condition=(ids, source, text))
     return finished(g, f"SELECT {ids} FROM {source}")
 

@@ -12,7 +12,7 @@ def branch(g, kinds):
 
 
 def drawn_kinds(g):
-    return [g.pick("int", "text", "float", "bool", "date", "decimal") for _ in range(g.pick(1, 1, 2))]
+    return [g.pick("int", "int", "text", "float", "bool", "bool", "date", "decimal") for _ in range(g.pick(1, 1, 1, 2))]
 
 
 def operation(g, operators):
@@ -47,8 +47,8 @@ def derived(g):
     if ref is None:
         return finished(g, f"SELECT count(*) AS c FROM ({text}) z")
     condition = g.pick(f"z.c0 = {ref.sql}", f"(z.c0 IS NOT DISTINCT FROM {ref.sql})")
-    other = g.table()
-    more = f" JOIN {other.name} b ON a.k = b.k" if g.chance(0.5) else ""
+    other = g.table(rows=True)
+    more = f" {g.pick('JOIN', 'LEFT JOIN')} {other.name} b ON a.k = b.k" if g.chance(0.5) else ""
     return finished(g, f"SELECT a.id, z.c0 FROM {table.name} a JOIN ({text}) z ON {condition}{more}")
 
 

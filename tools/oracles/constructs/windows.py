@@ -4,7 +4,7 @@ from places import finished, outer
 
 
 def keys(g, scope):
-    return g.column(scope, "float") if g.chance(0.5) and g.column(scope, "float") else g.column(scope)
+    return g.column(scope, "float") if g.chance(0.6) and g.column(scope, "float") else g.column(scope)
 
 
 def ranks(g):

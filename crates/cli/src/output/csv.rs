@@ -5,7 +5,7 @@ use std::io::Write;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 
 use crate::error::CliError;
 
@@ -45,7 +45,8 @@ impl<W: Write> CsvSink<W> {
                 if i > 0 {
                     self.line.push(',');
                 }
-                if !array.is_null(row) {
+                // A column of type NULL has no bits that say so.
+                if !array.is_null(row) && *array.data_type() != DataType::Null {
                     text.clear();
                     column.value(row).write(&mut text)?;
                     push_field(&mut self.line, &text);
