@@ -10,8 +10,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, Result, TableReference};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, Join, LogicalPlan, Operator, Projection, SubqueryAlias,
-    binary_expr,
+    Aggregate, BinaryExpr, Expr, Join, LogicalPlan, Operator, Projection, SubqueryAlias, binary_expr,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
@@ -151,10 +150,13 @@ fn reduced(join: &Join, compared: Option<ComparedSides>, relation: &TableReferen
     let alias = |plan: LogicalPlan| SubqueryAlias::try_new(Arc::new(plan), relation.clone());
     let (right, filter) = match compared {
         None => {
-            let keys = keys.into_iter().enumerate().map(|(at, key)| key.alias(named(at)));
-            let values = Projection::try_new(keys.collect(), Arc::clone(&join.right))?;
-            let distinct = Distinct::All(Arc::new(LogicalPlan::Projection(values)));
-            (alias(LogicalPlan::Distinct(distinct))?, None)
+            let aggregate = Aggregate::try_new(Arc::clone(&join.right), keys, Vec::new())?;
+            let outputs = aggregate.schema.columns().into_iter().enumerate();
+            let outputs = outputs
+                .map(|(at, column)| Expr::Column(column).alias(named(at)))
+                .collect();
+            let plan = Projection::try_new(outputs, Arc::new(LogicalPlan::Aggregate(aggregate)))?;
+            (alias(LogicalPlan::Projection(plan))?, None)
         }
         Some(ComparedSides { left, op, right }) => {
             use Operator as O;

@@ -138,7 +138,7 @@ async fn decimals_of_more_than_38_digits_are_an_error() {
         ("tens + 0.01", None),
         ("tens * 10", None),
         ("big / 3", None),
-        ("tens / 7", Some("142857142857142857142857142857142857.1414")),
+        ("tens / 7", None),
         ("big % 7", Some("4")),
         ("round(tens, 1)", Some("1000000000000000000000000000000000000.0")),
         ("CAST(big AS DECIMAL(38,1))", None),

@@ -288,7 +288,11 @@ async fn values_beyond_the_sample_do_not_change() {
         .unwrap();
     assert_eq!(
         query(&db, "SELECT id, zip, n, t FROM x ORDER BY id").await,
-        ["1|10115|1.5|true", "2|99999|2.75|false", "3|02139|10.5|True"]
+        [
+            "1|10115|1.500000000e0|true",
+            "2|99999|2.750000000e0|false",
+            "3|02139|1.050000000e1|True"
+        ]
     );
     let columns: Vec<String> = report.columns.iter().map(ToString::to_string).collect();
     assert_eq!(

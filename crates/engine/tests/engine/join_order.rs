@@ -158,7 +158,7 @@ fn rows(operator: &Operator) -> u64 {
             };
             (number * unit) as u64
         }
-        None => rows(&operator.inputs[0]),
+        None => operator.inputs.first().map_or(0, rows),
     }
 }
 

@@ -116,7 +116,7 @@ async fn nan_is_found_though_statistics_do_not_know_it() {
     }
     assert_eq!(
         query(&db, &format!("SELECT min(f), max(f) FROM '{file}'")).await,
-        ["1.0|NaN"]
+        ["1.000000000e0|NaN"]
     );
     assert_eq!(
         query(&db, &format!("SELECT f FROM '{file}' ORDER BY f DESC LIMIT 1")).await,

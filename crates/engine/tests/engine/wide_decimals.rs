@@ -390,7 +390,7 @@ async fn integers_of_a_text_file_keep_all_their_digits() {
             &["12345678901234567890.25", "-0.01"],
             "Decimal128(38, 2)",
         ),
-        ("scales", &["12345678901234567890.25", "0.5"], "Utf8View"),
+        ("scales", &["12345678901234567890.25", "0.5"], "Decimal128(38, 2)"),
     ] {
         let path = file(&format!("{name}.csv"));
         std::fs::write(&path, csv(values)).unwrap();
