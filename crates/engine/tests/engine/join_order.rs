@@ -36,7 +36,7 @@ const TPCH: [(u32, &str); 22] = [
     (1, "FusedAggregate"),
     (
         2,
-        "(region * ((((part * star(((region * nation) * supplier))) * partsupp) * supplier) * nation))",
+        "(((((part * star(((region * nation) * supplier))) * partsupp) * supplier) * nation) * region)",
     ),
     (3, "star((customer * orders))"),
     (4, "agg((orders > lineitem))"),
