@@ -6,12 +6,13 @@ import select
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 from outcome import Outcome
 
-# Statements that are written before the answers are read: they fit into a pipe.
+# Statements that are written before the last answer to them is read.
 WINDOW = 32
 MARK = "oracles7end"
 # How statements begin that return rows.
@@ -66,18 +67,20 @@ class Halocline:
         while len(outcomes) < len(groups):
             window = groups[len(outcomes) : len(outcomes) + WINDOW]
             text = "".join(f"{statement};\n{self.mark}" for group in window for statement in group)
-            try:
-                self.process.stdin.write(text.encode())
-            except BrokenPipeError:
-                pass  # It has ended; that is seen below.
+            # A thread of its own: while the program waits for its answers to be read, it reads no statements.
+            writer = threading.Thread(target=written, args=(self.process.stdin, text.encode()))
+            writer.start()
             for group in window:
                 outcome, alive = self.read_group(group)
                 outcomes.append(outcome)
                 if not alive:
+                    self.process.kill()
+                    writer.join()
                     self.stop()
                     self.ended += 1
                     self.start()
                     break
+            writer.join()
         return outcomes
 
     def read_group(self, group):
@@ -127,6 +130,16 @@ class Halocline:
         data = os.read(descriptor, 1 << 16)
         self.buffer += data
         return bool(data)
+
+
+def written(pipe, data):
+    """Writes all of the data, unless the other side ends."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[pipe.write(view) :]
+    except (BrokenPipeError, ValueError):
+        pass  # The reader of the answers sees that the process has ended.
 
 
 def parsed(lines, alive):
