@@ -181,12 +181,11 @@ impl CsvScan {
             let (source, read, state) = (Arc::clone(&source), read.clone(), Arc::clone(&state));
             let task = SpawnedTask::spawn_blocking(move || {
                 let certain = state.returned.load(Ordering::Relaxed);
-                source
-                    .decode(file, &chunk, &read, certain)
-                    .map_err(|(error, widened)| {
-                        state.widened.fetch_or(widened, Ordering::Relaxed);
-                        external(error)
-                    })
+                source.decode(file, &chunk, &read, certain).map_err(|failed| {
+                    let (error, widened) = *failed;
+                    state.widened.fetch_or(widened, Ordering::Relaxed);
+                    external(error)
+                })
             });
             async move { joined(task.join().await)? }
         };

@@ -167,7 +167,7 @@ impl CsvSource {
         chunk: &TextChunk,
         read: &CsvRead,
         certain: bool,
-    ) -> Result<RecordBatch, (ImportError, bool)> {
+    ) -> Result<RecordBatch, Box<(ImportError, bool)>> {
         let dialect = &self.files[file].1;
         let decoded = match certain && read.chunk.unknown.contains(&true) {
             true => {
@@ -179,7 +179,7 @@ impl CsvSource {
             }
             false => decode_chunk(&chunk.bytes, dialect, &read.chunk),
         };
-        decoded.map_err(|error| self.named(file, chunk, read, error))
+        decoded.map_err(|error| Box::new(self.named(file, chunk, read, error)))
     }
 
     /// Returns the error in a part of a file with its line, and whether a type was widened.
@@ -210,6 +210,7 @@ impl CsvSource {
                     !read.complete && column.is_some_and(|column| self.widen(column, text, dialect));
                 let value = shortened(&String::from_utf8_lossy(&value));
                 let expected = field.map_or_else(String::new, |field| sql_name(field.data_type()));
+                let (value, expected) = (value.into(), expected.into());
                 (ImportFault::UnlikeSample { value, expected }, widened)
             }
         };

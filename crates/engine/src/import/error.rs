@@ -68,9 +68,9 @@ pub enum ImportFault {
     )]
     UnlikeSample {
         /// The text, cut after 60 characters.
-        value: String,
+        value: Box<str>,
         /// The SQL type.
-        expected: String,
+        expected: Box<str>,
     },
     /// An empty or NULL value in a NOT NULL column.
     #[error("is NULL in a NOT NULL column")]

@@ -111,7 +111,7 @@ pub(crate) fn timestamp(text: &str, unit: TimeUnit, zone: Tz) -> Option<i64> {
 
 /// Returns a date as days from 1970-01-01. `2024/01/05` is one too; the order of day and month is not guessed.
 pub(crate) fn date(text: &str) -> Option<i32> {
-    Date32Type::parse(text).or_else(|| SlashedDate::YearFirst.date(text))
+    Date32Type::parse(text).or_else(|| SlashedDate::Ymd.date(text))
 }
 
 /// Returns the bytes that a text stands for, in which `\xHH` is a byte and every other character itself; none

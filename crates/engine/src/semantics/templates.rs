@@ -132,7 +132,7 @@ fn field(name: &str, is_filled: bool, time: NaiveDateTime, zone: Option<(&str, i
             false => word,
         }
     };
-    let hour12 = if time.hour() % 12 == 0 {
+    let hour12 = if time.hour().is_multiple_of(12) {
         12
     } else {
         time.hour() % 12

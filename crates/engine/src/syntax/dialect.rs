@@ -130,8 +130,8 @@ impl Dialect for SqlDialect {
             Token::Sharp => false,
             Token::Word(word) if word.keyword == Keyword::IS => {
                 let second = |at, keyword| is_keyword(&parser.peek_nth_token_ref(at).token, keyword);
-                if !second(1, Keyword::DISTINCT) && !(second(1, Keyword::NOT) && second(2, Keyword::DISTINCT))
-                {
+                let negated = second(1, Keyword::NOT) && second(2, Keyword::DISTINCT);
+                if !(negated || second(1, Keyword::DISTINCT)) {
                     return None;
                 }
                 true

@@ -5,6 +5,7 @@
 //! other side with which it meets the condition.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -70,10 +71,10 @@ fn values(plan: &LogicalPlan, conditions: &[Expr], names: &mut FreshNames) -> Re
     let relation = names.relation();
     let (mut exprs, mut by) = (Vec::new(), HashMap::new());
     for column in needed {
-        if !by.contains_key(&column) {
+        if let Entry::Vacant(entry) = by.entry(column) {
             let name = names.next();
-            exprs.push(Expr::Column(column.clone()).alias(&name));
-            by.insert(column, Column::new(Some(relation.clone()), name));
+            exprs.push(Expr::Column(entry.key().clone()).alias(&name));
+            entry.insert(Column::new(Some(relation.clone()), name));
         }
     }
     let projection = Projection::try_new(exprs, Arc::new(plan.clone()))?;

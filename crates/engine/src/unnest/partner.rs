@@ -12,6 +12,7 @@ use super::expressions::Extended;
 use super::join_conditions::equal;
 use super::lift::Lift;
 use super::push::PushDown;
+use super::push_aggregate::distinct;
 
 /// A condition that equates an expression of the outer plan with one of the subquery.
 #[derive(Debug, Clone)]
@@ -60,17 +61,19 @@ impl Partner {
         aggregates: Vec<Expr>,
         extended: &mut Extended<'_>,
     ) -> Result<AggregatedPartner> {
-        let groups: Vec<Expr> = self.pairs.iter().map(|pair| pair.inner.clone()).collect();
+        let groups = distinct(self.pairs.iter().map(|pair| pair.inner.clone()));
         let keys = groups.len();
-        let aggregate = Aggregate::try_new(Arc::new(self.plan.clone()), groups, aggregates)?;
+        let aggregate = Aggregate::try_new(Arc::new(self.plan.clone()), groups.clone(), aggregates)?;
         let (plan, _) = extended.as_relation(LogicalPlan::Aggregate(aggregate))?;
         let mut columns = plan.schema().columns();
         let values = columns.split_off(keys);
-        Ok(AggregatedPartner {
-            plan,
-            keys: columns,
-            values,
-        })
+        let position = |pair: &KeyPair| groups.iter().position(|group| *group == pair.inner);
+        let keys = self
+            .pairs
+            .iter()
+            .filter_map(|pair| columns.get(position(pair)?).cloned());
+        let keys = keys.collect();
+        Ok(AggregatedPartner { plan, keys, values })
     }
 }
 

@@ -335,6 +335,18 @@ impl PushDown<'_> {
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
                 self.limited(Arc::unwrap_or_clone(sort.input), sort.expr, skip, fetch)
             }
+            // The order that the limit is about is below.
+            LogicalPlan::Projection(projection) => {
+                let below = Limit {
+                    skip: limit.skip,
+                    fetch: limit.fetch,
+                    input: projection.input,
+                };
+                let none = self.none();
+                let exprs = projection.expr;
+                let above = Projection::try_new(exprs, Arc::new(LogicalPlan::Limit(below)))?;
+                self.projection(above, &none)
+            }
             input => self.limited(input, Vec::new(), skip, fetch),
         }
     }

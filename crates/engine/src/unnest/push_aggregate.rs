@@ -85,8 +85,8 @@ impl PushDown<'_> {
         let outputs = aggregate.schema.columns();
         let none = self.none();
         let pushed = self.plan(Arc::unwrap_or_clone(aggregate.input), &none)?;
-        let groups = pushed.representatives.iter().cloned().map(Expr::Column).collect();
-        let keys = pushed.representatives.len();
+        let groups = distinct(pushed.representatives.iter().cloned().map(Expr::Column));
+        let keys = groups.len();
         let mut aggregates = Vec::with_capacity(aggregate.aggr_expr.len());
         let mut empties = Vec::with_capacity(aggregate.aggr_expr.len());
         for expr in aggregate.aggr_expr {
@@ -221,6 +221,17 @@ impl PushDown<'_> {
             }
         }
     }
+}
+
+/// Returns each of the expressions once.
+pub(super) fn distinct(exprs: impl Iterator<Item = Expr>) -> Vec<Expr> {
+    let mut kept: Vec<Expr> = Vec::new();
+    for expr in exprs {
+        if !kept.contains(&expr) {
+            kept.push(expr);
+        }
+    }
+    kept
 }
 
 /// Returns the grouping sets of a GROUP BY that has nothing else.

@@ -11,6 +11,9 @@ use super::join_conditions::same;
 use super::push::{Equalities, Equated, PushDown, Pushed, keeps_left, named, retained};
 use super::rule::unsupported;
 
+/// The columns that represent the attributes, and whether NULL in them has no partner.
+type Representatives = (Vec<Column>, Vec<bool>);
+
 impl PushDown<'_> {
     /// Pushes the domain into the sides of a join that need it. Where both have it, rows with equal values
     /// are joined.
@@ -59,10 +62,10 @@ impl PushDown<'_> {
         }
         let mut filter: Vec<Expr> = conditions.into_iter().map(replace).collect::<Result<_>>()?;
         if let (Some((left, left_strict)), Some((right, right_strict))) = (&left_pushed, &right_pushed) {
-            let pairs = left.iter().zip(right).enumerate();
+            let pairs = left.iter().zip(right);
             match join.null_equality {
                 NullEquality::NullEqualsNull => on.extend(
-                    pairs.map(|(_, (left, right))| (Expr::Column(left.clone()), Expr::Column(right.clone()))),
+                    pairs.map(|(left, right)| (Expr::Column(left.clone()), Expr::Column(right.clone()))),
                 ),
                 NullEquality::NullEqualsNothing => {
                     let strict = |at: usize| {
@@ -106,7 +109,7 @@ impl PushDown<'_> {
         plan: LogicalPlan,
         depends: bool,
         equalities: &Equalities,
-    ) -> Result<(LogicalPlan, Option<(Vec<Column>, Vec<bool>)>)> {
+    ) -> Result<(LogicalPlan, Option<Representatives>)> {
         if !depends {
             return Ok((plan, None));
         }
@@ -185,8 +188,8 @@ impl PushDown<'_> {
         &mut self,
         plan: LogicalPlan,
         outputs: &[Column],
-        (left, left_strict): (Vec<Column>, Vec<bool>),
-        (right, right_strict): (Vec<Column>, Vec<bool>),
+        (left, left_strict): Representatives,
+        (right, right_strict): Representatives,
     ) -> Result<Pushed> {
         let mut exprs: Vec<Expr> = outputs
             .iter()

@@ -410,9 +410,7 @@ impl UnnestingPart<'_> {
         )?;
         let joined = only(LogicalPlan::Join(joined), outputs)?;
         // Its condition may have subqueries.
-        match self.node(joined)? {
-            Transformed { data, .. } => Ok(data),
-        }
+        Ok(self.node(joined)?.data)
     }
 }
 

@@ -18,7 +18,7 @@ use super::domain::Domain;
 use super::expressions::Extended;
 use super::join_conditions::{equal, joined};
 use super::push::{PushDown, Pushed, literal_limits};
-use super::push_aggregate::GroupedByDomain;
+use super::push_aggregate::{GroupedByDomain, distinct};
 use super::single_row::single_row;
 
 /// A scalar subquery, of which the projections at the top and the condition of HAVING are taken off.
@@ -172,7 +172,7 @@ impl Extended<'_> {
         for column in &needed {
             aggregates.push(first_value_udaf().call(vec![Expr::Column(column.clone())]));
         }
-        let groups: Vec<Expr> = pushed.representatives.iter().cloned().map(Expr::Column).collect();
+        let groups = distinct(pushed.representatives.iter().cloned().map(Expr::Column));
         let keys = groups.len();
         let grouped = Aggregate::try_new(Arc::new(pushed.plan), groups, aggregates)?;
         let (pushed, _) = self.qualified(Pushed {
@@ -188,10 +188,10 @@ impl Extended<'_> {
             .map(Expr::Column);
         let rows = columns.next().unwrap_or(lit(1_i64));
         let firsts: HashMap<Column, Expr> = needed.into_iter().zip(columns).collect();
-        // A constant needs a row all the same.
-        let value = match firsts.is_empty() {
-            true => when(rows.clone().gt(lit(0_i64)), value).end()?,
-            false => substitute(value, &firsts)?,
+        // What is no column may have a value even if there is no row.
+        let value = match &value {
+            Expr::Column(_) => substitute(value, &firsts)?,
+            _ => when(rows.clone().gt(lit(0_i64)), substitute(value, &firsts)?).end()?,
         };
         let value = domain.scope().bind(value)?;
         self.join_values(&domain, pushed)?;

@@ -33,8 +33,13 @@ enum Number {
     Nullif(Box<Number>, Box<Number>),
 }
 
+/// A condition on a text, and its truth.
+type TextCondition = (&'static str, fn(&str) -> bool);
+/// A condition on a float, and its truth.
+type FloatCondition = (&'static str, fn(f64) -> bool);
+
 /// A condition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 enum Condition {
     B,
     C,
@@ -272,7 +277,7 @@ fn atoms() -> Vec<Condition> {
             atoms.push(C::Between(of.clone(), negated, number(1), Number::Literal(None)));
         }
     }
-    let texts: [(&'static str, fn(&str) -> bool); 16] = [
+    let texts: [TextCondition; 16] = [
         ("s LIKE '%'", |_| true),
         ("s NOT LIKE '%%'", |_| false),
         ("s LIKE 'a%'", |s| s.starts_with('a')),
@@ -291,7 +296,7 @@ fn atoms() -> Vec<Condition> {
         ("s IN ('a', 'x')", |s| s == "a"),
     ];
     atoms.extend(texts.map(|(text, is)| C::Text(text, is)));
-    let floats: [(&'static str, fn(f64) -> bool); 6] = [
+    let floats: [FloatCondition; 6] = [
         ("f = 0e0", |f| f == 0.0),
         ("f >= 0e0", |f| f >= 0.0 || f.is_nan()),
         ("f < 1e0", |f| f < 1.0),
@@ -447,7 +452,7 @@ fn condition(random: &mut StdRng, atoms: &[Condition], depth: usize) -> Conditio
     if depth == 0 {
         return atoms.choose(random).unwrap().clone();
     }
-    let mut of = |random: &mut StdRng| Box::new(condition(random, atoms, depth - 1));
+    let of = |random: &mut StdRng| Box::new(condition(random, atoms, depth - 1));
     match random.random_range(0..12) {
         0..3 => Condition::And(of(random), of(random)),
         3..6 => Condition::Or(of(random), of(random)),

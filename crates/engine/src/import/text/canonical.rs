@@ -224,11 +224,11 @@ fn small(digits: &[u8]) -> Option<i64> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlashedDate {
     /// `2024/01/31`
-    YearFirst,
+    Ymd,
     /// `31/01/2024`
-    DayFirst,
+    Dmy,
     /// `01/31/2024`
-    MonthFirst,
+    Mdy,
 }
 
 impl SlashedDate {
@@ -240,9 +240,9 @@ impl SlashedDate {
             return None;
         }
         let (year, month, day) = match self {
-            Self::YearFirst => (first, second, third),
-            Self::DayFirst => (third, second, first),
-            Self::MonthFirst => (third, first, second),
+            Self::Ymd => (first, second, third),
+            Self::Dmy => (third, second, first),
+            Self::Mdy => (third, first, second),
         };
         if year.len() != 4 || month.len() > 2 || day.len() > 2 {
             return None;
@@ -455,25 +455,25 @@ mod tests {
 
     #[test]
     fn dates_with_slashes_have_an_order() {
-        use SlashedDate::{DayFirst, MonthFirst, YearFirst};
+        use SlashedDate::{Dmy, Mdy, Ymd};
         for (order, text, same) in [
-            (YearFirst, "2024/01/31", Some("2024-01-31")),
-            (YearFirst, "2024/1/5", Some("2024-01-05")),
-            (DayFirst, "31/01/2024", Some("2024-01-31")),
-            (MonthFirst, "1/31/2024", Some("2024-01-31")),
-            (MonthFirst, "31/01/2024", None),
-            (DayFirst, "31/01/24", None),
-            (YearFirst, "2024/001/31", None),
-            (YearFirst, "2024/01/31/", None),
-            (YearFirst, "2024//31", None),
+            (Ymd, "2024/01/31", Some("2024-01-31")),
+            (Ymd, "2024/1/5", Some("2024-01-05")),
+            (Dmy, "31/01/2024", Some("2024-01-31")),
+            (Mdy, "1/31/2024", Some("2024-01-31")),
+            (Mdy, "31/01/2024", None),
+            (Dmy, "31/01/24", None),
+            (Ymd, "2024/001/31", None),
+            (Ymd, "2024/01/31/", None),
+            (Ymd, "2024//31", None),
         ] {
             assert_eq!(order.date(text), same.and_then(date), "{text}");
         }
         assert_eq!(
-            YearFirst.timestamp("2024/01/05 10:00:00.250"),
+            Ymd.timestamp("2024/01/05 10:00:00.250"),
             timestamp("2024-01-05 10:00:00.250")
         );
-        assert_eq!(YearFirst.timestamp("2024/01/05"), None);
+        assert_eq!(Ymd.timestamp("2024/01/05"), None);
     }
 
     #[test]

@@ -128,7 +128,10 @@ fn next_end(bytes: &[u8], start: usize, separators: &Separators) -> Option<usize
         }
         let opens = at == start || bytes[at - 1] == separators.delimiter;
         at += 1;
-        while opens {
+        if !opens {
+            continue;
+        }
+        loop {
             at += memchr(quote, bytes.get(at..)?)? + 1;
             // Whether the quote is doubled is not known before the next byte is.
             if *bytes.get(at)? != quote {

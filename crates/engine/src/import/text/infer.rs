@@ -47,12 +47,12 @@ const CANDIDATES: [TypeCandidate; 16] = [
     TypeCandidate::Date,
     TypeCandidate::Timestamp,
     TypeCandidate::TimestampUtc,
-    TypeCandidate::SlashedDate(SlashedDate::YearFirst),
-    TypeCandidate::SlashedDate(SlashedDate::DayFirst),
-    TypeCandidate::SlashedDate(SlashedDate::MonthFirst),
-    TypeCandidate::SlashedTimestamp(SlashedDate::YearFirst),
-    TypeCandidate::SlashedTimestamp(SlashedDate::DayFirst),
-    TypeCandidate::SlashedTimestamp(SlashedDate::MonthFirst),
+    TypeCandidate::SlashedDate(SlashedDate::Ymd),
+    TypeCandidate::SlashedDate(SlashedDate::Dmy),
+    TypeCandidate::SlashedDate(SlashedDate::Mdy),
+    TypeCandidate::SlashedTimestamp(SlashedDate::Ymd),
+    TypeCandidate::SlashedTimestamp(SlashedDate::Dmy),
+    TypeCandidate::SlashedTimestamp(SlashedDate::Mdy),
 ];
 
 /// Digits of a decimal whose values all fit 64 bits.
@@ -178,8 +178,8 @@ impl Inference {
         let certain = match first {
             TypeCandidate::Double => self.number,
             // Nothing tells days from months if every value could be read both ways.
-            TypeCandidate::SlashedDate(SlashedDate::DayFirst)
-            | TypeCandidate::SlashedTimestamp(SlashedDate::DayFirst) => self.possible.len() == 1,
+            TypeCandidate::SlashedDate(SlashedDate::Dmy)
+            | TypeCandidate::SlashedTimestamp(SlashedDate::Dmy) => self.possible.len() == 1,
             _ => true,
         };
         certain.then_some(first)
