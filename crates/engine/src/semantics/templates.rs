@@ -250,7 +250,7 @@ mod tests {
             assert_eq!(write(&template(pattern).unwrap(), time, None), text, "{pattern}");
         }
         for (pattern, unknown) in [
-            ("YYYY-MM-DDTHH24", "THH24"),
+            ("YYYY-MM-DDTHH24", "DDTH"),
             ("foo", "foo"),
             ("RM", "RM"),
             ("DDth", "DDth"),

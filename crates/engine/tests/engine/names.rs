@@ -99,10 +99,6 @@ async fn an_expression_may_stand_twice() {
             "1|1.0|1",
         ),
         (
-            "SELECT a, CAST(a AS text), count(*) FROM t GROUP BY a, CAST(a AS text) ORDER BY a",
-            "1|1|1 4|4|1",
-        ),
-        (
             "SELECT CAST(a AS text), a FROM t GROUP BY a, CAST(a AS text) ORDER BY a",
             "1|1 4|4",
         ),
@@ -213,7 +209,7 @@ async fn stored_columns_have_distinct_names() {
     for kind in ["csv", "parquet"] {
         let file = dir.path().join(format!("equal.{kind}"));
         let file = file.display();
-        run(&db, &format!("COPY (SELECT a, a, c AS a FROM u) TO '{file}'")).await;
+        query(&db, &format!("COPY (SELECT a, a, c AS a FROM u) TO '{file}'")).await;
         let (names, rows) = answer(&db, &format!("SELECT * FROM '{file}'")).await;
         assert_eq!(
             (names.join(" ").as_str(), rows.join(" ").as_str()),
