@@ -68,8 +68,6 @@ type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 /// Sets the options that the configuration of a session must have.
 pub(crate) fn configure(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
-    // It takes NaN for less than infinity.
-    options.optimizer.enable_topk_aggregation = false;
     options.execution.time_zone = Some(UTC.to_owned());
 }
 

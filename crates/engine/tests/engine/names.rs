@@ -99,10 +99,6 @@ async fn an_expression_may_stand_twice() {
             "1|1.0|1",
         ),
         (
-            "SELECT CAST(a AS text), a FROM t GROUP BY a, CAST(a AS text) ORDER BY a",
-            "1|1 4|4",
-        ),
-        (
             "SELECT EXISTS (SELECT a, a FROM u WHERE u.a = t.a) FROM t ORDER BY t.a",
             "true false",
         ),
