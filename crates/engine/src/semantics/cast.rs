@@ -100,6 +100,12 @@ pub(super) fn evaluated(function: &ScalarFunction) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
+/// Returns true for a cast of this module that fails for values that its type does not have.
+pub(super) fn may_fail(function: &ScalarFunction) -> bool {
+    let cast = function.func.inner().downcast_ref::<SqlCast>();
+    cast.is_some_and(|cast| cast.rule == CastRule::Strict)
+}
+
 /// Returns true if a cast has other values than DataFusion's, or maps several values to one.
 fn differs(from: &DataType, to: &DataType, safe: bool, has_zone: bool) -> bool {
     use DataType as T;

@@ -16,6 +16,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, disjunction, merge_schema};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, lit};
 
+use super::cast;
 use super::kept::is_lossy;
 use super::operators::is_division;
 use super::rules::type_of;
@@ -63,6 +64,7 @@ fn may_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
             Expr::ScalarFunction(function) if is_division(function) => {
                 !function.args.get(1).is_some_and(is_divisor)
             }
+            Expr::ScalarFunction(function) if cast::may_fail(function) => expr.any_column_refs(),
             Expr::Cast(Cast { expr: value, field }) => {
                 let (from, to) = (type_of(value, schema), field.data_type());
                 value.any_column_refs()
