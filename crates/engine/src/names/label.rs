@@ -1,4 +1,4 @@
-//! A function that returns its argument under another name. The optimizer removes it.
+//! A function that returns its argument under another name. The optimizer removes that of an output column.
 
 use std::sync::{Arc, LazyLock};
 
@@ -61,7 +61,16 @@ impl ScalarUDFImpl for Label {
         args.arg_fields.first().cloned().ok_or_else(one_argument)
     }
 
+    /// Removes a label of an output column. Others stay: rules of the optimizer give groups the names of
+    /// their expressions.
     fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let is_number = match args.get(1) {
+            Some(Expr::Literal(label, _)) => label.to_string().bytes().all(|byte| byte.is_ascii_digit()),
+            _ => false,
+        };
+        if !is_number {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
         let value = args.into_iter().next();
         value.map(ExprSimplifyResult::Simplified).ok_or_else(one_argument)
     }

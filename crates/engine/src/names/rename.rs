@@ -92,8 +92,7 @@ impl<'a> Renamer<'a> {
                         continue;
                     };
                     let hidden = self.depth == Depth::Columns && is_hidden(expr);
-                    // Functions may be written in any case, and columns with the name of their table.
-                    let text = expr.to_string().to_lowercase();
+                    let text = unqualified(&expr.to_string().to_lowercase());
                     if (!texts.insert(text) || hidden) && !is_labelled(expr) {
                         self.labels += 1;
                         let label = self.labels.to_string();
@@ -272,6 +271,23 @@ fn add_queries(body: &SetExpr, shown: &mut HashSet<*const Query>) {
         }
         _ => {}
     }
+}
+
+/// Returns the text of an expression without the qualifiers of its columns, so that `t.a + 1` is `a + 1`.
+fn unqualified(text: &str) -> String {
+    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '"');
+    let mut short = String::with_capacity(text.len());
+    for (at, char) in text.char_indices() {
+        let next = text.get(at + 1..).and_then(|rest| rest.chars().next());
+        let is_name = |char: char| char.is_alphabetic() || matches!(char, '_' | '"');
+        if char == '.' && next.is_some_and(is_name) {
+            let kept = short.trim_end_matches(is_part).len();
+            short.truncate(kept);
+        } else {
+            short.push(char);
+        }
+    }
+    short
 }
 
 fn nothing() -> Expr {

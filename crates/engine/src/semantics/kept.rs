@@ -72,10 +72,7 @@ fn digits(data_type: &DataType) -> Option<(i16, i16)> {
 
 /// Returns a match with a regular expression that means the same to the simplifier.
 pub(super) fn regex(mut binary: BinaryExpr) -> std::result::Result<Expr, BinaryExpr> {
-    let Expr::Literal(value, metadata) = &*binary.right else {
-        return Err(binary);
-    };
-    let Some(pattern) = value.try_as_str().flatten() else {
+    let Some((value, pattern)) = text_of(&binary.right) else {
         return Err(binary);
     };
     let pattern = match pattern {
@@ -92,8 +89,21 @@ pub(super) fn regex(mut binary: BinaryExpr) -> std::result::Result<Expr, BinaryE
         ScalarValue::LargeUtf8(_) => ScalarValue::LargeUtf8(Some(pattern)),
         _ => ScalarValue::Utf8(Some(pattern)),
     };
-    binary.right = Box::new(Expr::Literal(value, metadata.clone()));
+    let mut right = &mut *binary.right;
+    while let Expr::Cast(cast) = right {
+        right = &mut cast.expr;
+    }
+    *right = Expr::Literal(value, None);
     Ok(Expr::BinaryExpr(binary))
+}
+
+/// Returns a literal text, which may be cast to another type of texts, and its value.
+pub(super) fn text_of(expr: &Expr) -> Option<(&ScalarValue, &str)> {
+    match expr {
+        Expr::Literal(value, _) => Some((value, value.try_as_str().flatten()?)),
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_string() => text_of(expr),
+        _ => None,
+    }
 }
 
 /// Returns true for operators that match regular expressions.

@@ -26,6 +26,8 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::prelude::col;
 
+use super::kept::text_of;
+
 /// DataFusion's rule of this name, with lists hidden from it.
 #[derive(Debug, Default)]
 pub(super) struct SimplifyKeepingNulls {
@@ -95,14 +97,10 @@ fn compared(expr: &Expr) -> Option<(&Expr, bool)> {
             left,
             op: Operator::RegexMatch | Operator::RegexNotMatch,
             right,
-        }) => match &**right {
-            Expr::Literal(pattern, _)
-                if left.any_column_refs() && pattern.try_as_str().flatten()?.starts_with("^(") =>
-            {
-                Some((left, true))
-            }
-            _ => None,
-        },
+        }) => {
+            let (_, pattern) = text_of(right)?;
+            (left.any_column_refs() && pattern.starts_with("^(")).then_some((&**left, true))
+        }
         Expr::BinaryExpr(BinaryExpr {
             left,
             op: Operator::Eq | Operator::NotEq,

@@ -47,7 +47,7 @@ async fn a_result_may_have_equal_names() {
         ),
         ("SELECT * EXCLUDE (c), a FROM u", "a a", "1|1"),
         ("SELECT DISTINCT a, a FROM u", "a a", "1|1"),
-        ("SELECT a, CAST(a AS text) FROM u", "a a", "1|1"),
+        ("SELECT a, CAST(a AS text) AS a FROM u", "a a", "1|1"),
         ("SELECT a AS x, c AS x FROM u ORDER BY x", "x x", "1|7"),
         (
             "SELECT a, a FROM u UNION ALL SELECT b, b FROM t ORDER BY 1",
