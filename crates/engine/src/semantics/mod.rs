@@ -21,6 +21,7 @@ mod kept;
 mod lists;
 mod numbers;
 mod operators;
+mod ordered_aggregates;
 mod patterns;
 mod row_comparisons;
 mod rules;
@@ -108,6 +109,14 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
         if let Ok(inner) = state.udaf(name) {
             let extreme = extremes::Extreme::over(inner, is_max);
             let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(extreme)));
+        }
+    }
+    if let Ok(array_agg) = state.udaf("array_agg") {
+        for (name, array_agg) in [("string_agg", None), ("nth_value", Some(array_agg))] {
+            if let Ok(inner) = state.udaf(name) {
+                let ordered = ordered_aggregates::OrderedAggregate::over(inner, array_agg);
+                let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(ordered)));
+            }
         }
     }
     if let Ok(inner) = state.udf("date_trunc") {

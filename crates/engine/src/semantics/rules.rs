@@ -27,6 +27,7 @@ use super::guards;
 use super::kept;
 use super::lists;
 use super::numbers::float_literal;
+use super::ordered_aggregates;
 use super::sets;
 use super::sort_keys;
 use super::values;
@@ -534,7 +535,8 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
             sort_keys::of_aggregate(&mut params.order_by, schema);
             Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params }))
         }
-        Expr::AggregateFunction(mut function) if function.params.order_by.len() > 1 => {
+        Expr::AggregateFunction(mut function) if !function.params.order_by.is_empty() => {
+            ordered_aggregates::without_order(&mut function);
             sort_keys::of_aggregate(&mut function.params.order_by, schema);
             Transformed::yes(Expr::AggregateFunction(function))
         }

