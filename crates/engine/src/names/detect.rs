@@ -1,9 +1,12 @@
 //! Statements that may have equal names, and errors that are due to them.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::SchemaError;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor, With,
 };
@@ -121,6 +124,22 @@ fn flow(found: bool) -> ControlFlow<()> {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     }
+}
+
+/// Returns true if two groups of an aggregate have the same name, which is an error only when it is optimised.
+pub(crate) fn has_equal_groups(plan: &LogicalPlan) -> bool {
+    let is_equal = |plan: &LogicalPlan| match plan {
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.len() > 1 => {
+            let mut names = HashSet::new();
+            let mut groups = aggregate
+                .group_expr
+                .iter()
+                .map(|group| group.schema_name().to_string());
+            !groups.all(|name| names.insert(name))
+        }
+        _ => false,
+    };
+    plan.exists(|plan| Ok(is_equal(plan))).unwrap_or(false)
 }
 
 /// Returns true for an error that may be due to equal names.

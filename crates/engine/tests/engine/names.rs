@@ -84,6 +84,11 @@ async fn an_expression_may_stand_twice() {
             "SELECT a + 1, t.a + 1, A + 1 FROM t ORDER BY a + 1",
             "2|2|2 5|5|5",
         ),
+        (
+            "SELECT DISTINCT a + 1, a + 1 FROM t ORDER BY a + 1 DESC",
+            "5|5 2|2",
+        ),
+        ("SELECT count(*) FROM t GROUP BY a, CAST(a AS text)", "1 1"),
         ("SELECT 1, 1, 'x', 'x'", "1|1|x|x"),
         ("SELECT (a + b) * 2, a + b * 2 FROM t ORDER BY 1", "6|5 18|14"),
         (
