@@ -67,7 +67,10 @@ fn order_by_position(query: &mut Query) {
         )
     };
     let item = |item: &SelectItem, key: &ast::Expr| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr == key,
+        // Literals are equal only if they stand at the same place.
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            expr.to_string() == key.to_string()
+        }
         _ => false,
     };
     let is_one = |item: &SelectItem| {
