@@ -1,5 +1,6 @@
 //! Columns of the same name: in results, derived tables, new tables and files, as DuckDB has them.
 
+use arrow_schema::SchemaRef;
 use halocline_engine::Database;
 
 use super::support::{lines, new_pool, query, run};
@@ -16,19 +17,16 @@ async fn two_tables() -> (tempfile::TempDir, Database) {
 /// The names and the rows of a query.
 async fn answer(db: &Database, text: &str) -> (Vec<String>, Vec<String>) {
     let result = db.sql(text).await.unwrap_or_else(|e| panic!("{text}: {e}"));
-    let names = result.schema().fields().iter().map(|field| field.name().clone());
-    let names = names.collect();
+    let names = |schema: SchemaRef| -> Vec<String> {
+        let fields = schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
+    };
+    let shown = names(result.schema());
     let batches = result.collect().await.unwrap_or_else(|e| panic!("{text}: {e}"));
     for batch in &batches {
-        let found: Vec<String> = batch
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect();
-        assert_eq!(found, names, "{text}");
+        assert_eq!(names(batch.schema()), shown, "{text}");
     }
-    (names, lines(&batches))
+    (shown, lines(&batches))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -447,7 +447,7 @@ fn condition(random: &mut StdRng, atoms: &[Condition], depth: usize) -> Conditio
     if depth == 0 {
         return atoms.choose(random).unwrap().clone();
     }
-    let mut of = |random: &mut StdRng| Box::new(condition(random, atoms, depth - 1));
+    let of = |random: &mut StdRng| Box::new(condition(random, atoms, depth - 1));
     match random.random_range(0..12) {
         0..3 => Condition::And(of(random), of(random)),
         3..6 => Condition::Or(of(random), of(random)),
