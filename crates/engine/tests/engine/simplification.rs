@@ -34,7 +34,7 @@ enum Number {
 }
 
 /// A condition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 enum Condition {
     B,
     C,
