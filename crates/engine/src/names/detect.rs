@@ -1,14 +1,14 @@
 //! Statements that may have equal names, and errors that are due to them.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::SchemaError;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor, With,
+    Expr as SqlExpr, GroupByExpr, Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor,
+    With,
 };
 
 /// Returns the name of an output column as far as the syntax determines it.
@@ -20,10 +20,10 @@ pub(super) fn name_of(item: &SelectItem) -> Option<&Ident> {
     }
 }
 
-fn column_of(expr: &Expr) -> Option<&Ident> {
+fn column_of(expr: &SqlExpr) -> Option<&Ident> {
     match expr {
-        Expr::Identifier(name) => Some(name),
-        Expr::CompoundIdentifier(parts) => parts.last(),
+        SqlExpr::Identifier(name) => Some(name),
+        SqlExpr::CompoundIdentifier(parts) => parts.last(),
         _ => None,
     }
 }
@@ -89,7 +89,7 @@ impl RepeatedNames {
         };
         // Expressions have names that only planning knows.
         let others = match items.as_slice() {
-            [SelectItem::UnnamedExpr(Expr::Function(_) | Expr::Value(_))] => false,
+            [SelectItem::UnnamedExpr(SqlExpr::Function(_) | SqlExpr::Value(_))] => false,
             items => names.len() < items.len(),
         };
         others || groups > 1 || Self::of(&names)
@@ -126,16 +126,20 @@ fn flow(found: bool) -> ControlFlow<()> {
     }
 }
 
-/// Returns true if two groups of an aggregate have the same name, which is an error only when it is optimised.
+/// Returns true if two different groups of an aggregate have the same name, which is an error only when it is
+/// optimised.
 pub(crate) fn has_equal_groups(plan: &LogicalPlan) -> bool {
     let is_equal = |plan: &LogicalPlan| match plan {
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.len() > 1 => {
-            let mut names = HashSet::new();
-            let mut groups = aggregate
-                .group_expr
-                .iter()
-                .map(|group| group.schema_name().to_string());
-            !groups.all(|name| names.insert(name))
+            let mut groups: Vec<(String, &Expr)> = Vec::new();
+            aggregate.group_expr.iter().any(|group| {
+                let name = group.schema_name().to_string();
+                let differs = groups
+                    .iter()
+                    .any(|(other, expr)| *other == name && *expr != group);
+                groups.push((name, group));
+                differs
+            })
         }
         _ => false,
     };

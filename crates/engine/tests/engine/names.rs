@@ -215,7 +215,7 @@ async fn stored_columns_have_distinct_names() {
     for kind in ["csv", "parquet"] {
         let file = dir.path().join(format!("equal.{kind}"));
         let file = file.display();
-        run(&db, &format!("COPY (SELECT a, a, c AS a FROM u) TO '{file}'")).await;
+        query(&db, &format!("COPY (SELECT a, a, c AS a FROM u) TO '{file}'")).await;
         let (names, rows) = answer(&db, &format!("SELECT * FROM '{file}'")).await;
         assert_eq!(
             (names.join(" ").as_str(), rows.join(" ").as_str()),
