@@ -3,9 +3,12 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::SchemaError;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor, With,
+    Expr as SqlExpr, GroupByExpr, Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor,
+    With,
 };
 
 /// Returns the name of an output column as far as the syntax determines it.
@@ -17,10 +20,10 @@ pub(super) fn name_of(item: &SelectItem) -> Option<&Ident> {
     }
 }
 
-fn column_of(expr: &Expr) -> Option<&Ident> {
+fn column_of(expr: &SqlExpr) -> Option<&Ident> {
     match expr {
-        Expr::Identifier(name) => Some(name),
-        Expr::CompoundIdentifier(parts) => parts.last(),
+        SqlExpr::Identifier(name) => Some(name),
+        SqlExpr::CompoundIdentifier(parts) => parts.last(),
         _ => None,
     }
 }
@@ -86,7 +89,7 @@ impl RepeatedNames {
         };
         // Expressions have names that only planning knows.
         let others = match items.as_slice() {
-            [SelectItem::UnnamedExpr(Expr::Function(_) | Expr::Value(_))] => false,
+            [SelectItem::UnnamedExpr(SqlExpr::Function(_) | SqlExpr::Value(_))] => false,
             items => names.len() < items.len(),
         };
         others || groups > 1 || Self::of(&names)
@@ -121,6 +124,26 @@ fn flow(found: bool) -> ControlFlow<()> {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     }
+}
+
+/// Returns true if two different groups of an aggregate have the same name, which is an error only when it is
+/// optimised.
+pub(crate) fn has_equal_groups(plan: &LogicalPlan) -> bool {
+    let is_equal = |plan: &LogicalPlan| match plan {
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.len() > 1 => {
+            let mut groups: Vec<(String, &Expr)> = Vec::new();
+            aggregate.group_expr.iter().any(|group| {
+                let name = group.schema_name().to_string();
+                let differs = groups
+                    .iter()
+                    .any(|(other, expr)| *other == name && *expr != group);
+                groups.push((name, group));
+                differs
+            })
+        }
+        _ => false,
+    };
+    plan.exists(|plan| Ok(is_equal(plan))).unwrap_or(false)
 }
 
 /// Returns true for an error that may be due to equal names.

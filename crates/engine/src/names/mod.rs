@@ -24,7 +24,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::prelude::Expr;
 
-pub(crate) use detect::{is_about_names, may_repeat};
+pub(crate) use detect::{has_equal_groups, is_about_names, may_repeat};
 pub(crate) use operator::LabelPlanner;
 pub(crate) use rename::{Depth, Renamer};
 

@@ -29,12 +29,29 @@ use super::sum::counts;
 pub(super) struct Extreme {
     inner: Arc<AggregateUDF>,
     is_max: bool,
+    of_floats: bool,
 }
 
 impl Extreme {
     pub(super) fn over(inner: Arc<AggregateUDF>, is_max: bool) -> Self {
-        Self { inner, is_max }
+        Self {
+            inner,
+            is_max,
+            of_floats: false,
+        }
     }
+}
+
+/// Returns the function for floats in place of one of this module.
+pub(super) fn of_floats(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+    let extreme = function.inner().downcast_ref::<Extreme>()?;
+    (!extreme.of_floats).then(|| {
+        Arc::new(AggregateUDF::new_from_impl(Extreme {
+            inner: Arc::clone(&extreme.inner),
+            is_max: extreme.is_max,
+            of_floats: true,
+        }))
+    })
 }
 
 impl AggregateUDFImpl for Extreme {
@@ -82,8 +99,12 @@ impl AggregateUDFImpl for Extreme {
         }
     }
 
+    /// Returns the order of the greatest groups that `ORDER BY … LIMIT` retains. DataFusion knows no NaN there.
     fn is_descending(&self) -> Option<bool> {
-        self.inner.inner().is_descending()
+        match self.of_floats {
+            true => None,
+            false => self.inner.inner().is_descending(),
+        }
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

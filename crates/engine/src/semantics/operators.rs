@@ -22,8 +22,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr_common::datum::apply;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Value,
-    VisitorMut,
+    self, BinaryOperator, Distinct, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    OrderByKind, Query, SelectItem, SetExpr, Value, VisitorMut,
 };
 
 use super::patterns;
@@ -34,6 +34,11 @@ pub(super) struct OperatorRewriter;
 impl VisitorMut for OperatorRewriter {
     type Break = ();
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        order_by_position(query);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::Function(function) = expr {
             if let Some(xor) = exclusive_or(function) {
@@ -43,6 +48,44 @@ impl VisitorMut for OperatorRewriter {
             patterns::rewrite(expr);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Replaces an expression that `SELECT DISTINCT` is ordered by by its position in the list: DataFusion knows
+/// only columns of the list.
+fn order_by_position(query: &mut Query) {
+    let (Some(order), SetExpr::Select(select)) = (&mut query.order_by, &*query.body) else {
+        return;
+    };
+    let OrderByKind::Expressions(keys) = &mut order.kind else {
+        return;
+    };
+    let is_column = |expr: &ast::Expr| {
+        matches!(
+            expr,
+            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) | ast::Expr::Value(_)
+        )
+    };
+    let item = |item: &SelectItem, key: &ast::Expr| match item {
+        // Literals are equal only if they stand at the same place.
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            expr.to_string() == key.to_string()
+        }
+        _ => false,
+    };
+    let is_one = |item: &SelectItem| {
+        matches!(
+            item,
+            SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+        )
+    };
+    if !matches!(select.distinct, Some(Distinct::Distinct)) || !select.projection.iter().all(is_one) {
+        return;
+    }
+    for key in keys.iter_mut().filter(|key| !is_column(&key.expr)) {
+        if let Some(at) = select.projection.iter().position(|other| item(other, &key.expr)) {
+            key.expr = ast::Expr::value(Value::Number((at + 1).to_string(), false));
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{arithmetic, checked, negated};
+use super::extremes;
 use super::floats::{self, canonical, canonical_argument, is_float};
 use super::guards;
 use super::kept;
@@ -534,6 +535,14 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
             }
             sort_keys::of_aggregate(&mut params.order_by, schema);
             Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params }))
+        }
+        Expr::AggregateFunction(mut function)
+            if function.params.args.first().is_some_and(of_floats)
+                && let Some(extreme) = extremes::of_floats(&function.func) =>
+        {
+            function.func = extreme;
+            function.params.order_by.clear();
+            Transformed::yes(Expr::AggregateFunction(function))
         }
         Expr::AggregateFunction(mut function) if !function.params.order_by.is_empty() => {
             ordered_aggregates::without_order(&mut function);

@@ -97,7 +97,7 @@ impl StatementPlanner {
             .then(|| statement.clone());
         let planned = self.state().statement_to_plan(statement).await;
         let planned = match (planned, unnamed) {
-            (Ok(plan), Some(statement)) if names::are_numbered(&plan) => {
+            (Ok(plan), Some(statement)) if names::are_numbered(&plan) || names::has_equal_groups(&plan) => {
                 Ok(self.plan_renamed(statement).await.unwrap_or(plan))
             }
             (Err(error), Some(statement)) if names::is_about_names(&error) => {
@@ -128,7 +128,9 @@ impl StatementPlanner {
             self.rename(depth, &context, |renamer| {
                 let _ = syntax::visit_mut(&mut renamed, renamer);
             });
-            if let Ok(plan) = self.state().statement_to_plan(renamed).await {
+            if let Ok(plan) = self.state().statement_to_plan(renamed).await
+                && !names::has_equal_groups(&plan)
+            {
                 return Some(plan);
             }
         }

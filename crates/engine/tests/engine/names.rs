@@ -1,5 +1,6 @@
 //! Columns of the same name: in results, derived tables, new tables and files, as DuckDB has them.
 
+use arrow_schema::SchemaRef;
 use halocline_engine::Database;
 
 use super::support::{lines, new_pool, query, run};
@@ -16,20 +17,16 @@ async fn two_tables() -> (tempfile::TempDir, Database) {
 /// The names and the rows of a query.
 async fn answer(db: &Database, text: &str) -> (Vec<String>, Vec<String>) {
     let result = db.sql(text).await.unwrap_or_else(|e| panic!("{text}: {e}"));
-    let schema = result.schema();
-    let names = schema.fields().iter().map(|field| field.name().clone());
-    let names = names.collect();
+    let names = |schema: SchemaRef| -> Vec<String> {
+        let fields = schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
+    };
+    let shown = names(result.schema());
     let batches = result.collect().await.unwrap_or_else(|e| panic!("{text}: {e}"));
     for batch in &batches {
-        let found: Vec<String> = batch
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect();
-        assert_eq!(found, names, "{text}");
+        assert_eq!(names(batch.schema()), shown, "{text}");
     }
-    (names, lines(&batches))
+    (shown, lines(&batches))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,6 +81,15 @@ async fn an_expression_may_stand_twice() {
         (
             "SELECT a + 1, t.a + 1, A + 1 FROM t ORDER BY a + 1",
             "2|2|2 5|5|5",
+        ),
+        (
+            "SELECT DISTINCT a + 1, a + 1 FROM t ORDER BY a + 1 DESC",
+            "5|5 2|2",
+        ),
+        ("SELECT count(*) FROM t GROUP BY a, CAST(a AS text)", "1 1"),
+        (
+            "SELECT a, CAST(a AS text), count(*) FROM t GROUP BY a, CAST(a AS text) ORDER BY a",
+            "1|1|1 4|4|1",
         ),
         ("SELECT 1, 1, 'x', 'x'", "1|1|x|x"),
         ("SELECT (a + b) * 2, a + b * 2 FROM t ORDER BY 1", "6|5 18|14"),

@@ -181,15 +181,23 @@ fn literal<T: fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "NULL".to_string(), |value| value.to_string())
 }
 
+/// Returns the text of an operand, of which NULL has a type.
+fn typed(of: &Number) -> String {
+    match of {
+        Number::Literal(None) => "CAST(NULL AS bigint)".to_string(),
+        other => other.to_string(),
+    }
+}
+
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::I => f.write_str("i"),
             Self::N => f.write_str("n"),
             Self::Literal(value) => f.write_str(&literal(*value)),
-            Self::Binary(op, left, right) => write!(f, "({left} {op} {right})"),
-            Self::Coalesce(left, right) => write!(f, "coalesce({left}, {right})"),
-            Self::Nullif(left, right) => write!(f, "nullif({left}, {right})"),
+            Self::Binary(op, left, right) => write!(f, "({} {op} {})", typed(left), typed(right)),
+            Self::Coalesce(left, right) => write!(f, "coalesce({}, {})", typed(left), typed(right)),
+            Self::Nullif(left, right) => write!(f, "nullif({}, {})", typed(left), typed(right)),
         }
     }
 }
