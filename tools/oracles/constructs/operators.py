@@ -106,7 +106,7 @@ def guards(g):
     danger = g.pick(
         f"CAST(CAST({s} AS varchar) AS int)",
         "CAST('x' AS int)",
-        f"CAST(concat('x', CAST({x} AS varchar)) AS int)",
+        f"CAST('x' || CAST({x} AS varchar) AS int)",
         f"CAST({x} AS bigint) * 9223372036854775807 * 3",
         f"9223372036854775807 + CAST({x} AS bigint) + 9",
         f"CAST(1000 + {x} AS tinyint)",

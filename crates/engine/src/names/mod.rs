@@ -14,6 +14,7 @@
 mod detect;
 mod label;
 mod operator;
+mod order;
 mod rename;
 
 use std::collections::HashSet;
@@ -26,6 +27,7 @@ use datafusion::prelude::Expr;
 
 pub(crate) use detect::{has_equal_groups, is_about_names, may_repeat};
 pub(crate) use operator::LabelPlanner;
+pub(crate) use order::depth_of_order;
 pub(crate) use rename::{Depth, Renamer};
 
 /// The character before and after what makes a name distinct.

@@ -15,7 +15,7 @@ use super::operator::{is_labelled, labelled};
 use super::{DistinctNames, MARK};
 
 /// How much is renamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Depth {
     /// Output columns of queries.
     Columns,
@@ -274,7 +274,7 @@ fn add_queries(body: &SetExpr, shown: &mut HashSet<*const Query>) {
 }
 
 /// Returns the text of an expression without the qualifiers of its columns, so that `t.a + 1` is `a + 1`.
-fn unqualified(text: &str) -> String {
+pub(super) fn unqualified(text: &str) -> String {
     let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '"');
     let mut short = String::with_capacity(text.len());
     for (at, char) in text.char_indices() {
@@ -290,7 +290,7 @@ fn unqualified(text: &str) -> String {
     short
 }
 
-fn nothing() -> Expr {
+pub(super) fn nothing() -> Expr {
     Expr::Identifier(Ident::new(String::new()))
 }
 

@@ -54,6 +54,9 @@ pub(super) fn cast(
     schema: &DFSchema,
     zone: Option<&str>,
 ) -> Option<Expr> {
+    if !safe && fails(expr, to, zone) {
+        return Some(cast_by(expr.clone(), to, CastRule::Strict, zone));
+    }
     // Most casts are to types of which none needs a correction.
     let has_zone = session_zone(zone).is_some();
     let may_differ = to.is_integer() || to.is_decimal() || is_time(to) || (has_zone && to.is_string());
@@ -65,6 +68,20 @@ pub(super) fn cast(
     }
     let rule = if safe { CastRule::Try } else { CastRule::Strict };
     Some(cast_by(expr.clone(), to, rule, zone))
+}
+
+/// Returns true for a literal that a type does not have. The statement fails only if it is evaluated, while the
+/// simplifier fails at once.
+fn fails(expr: &Expr, to: &DataType, zone: Option<&str>) -> bool {
+    let Expr::Literal(value, _) = expr else {
+        return false;
+    };
+    let is_possible = !value.is_null() && !to.is_string() && value.data_type() != *to;
+    let values = || value.to_array().map_err(ArrowError::from);
+    is_possible
+        && values()
+            .and_then(|values| convert(&values, to, false, session_zone(zone)))
+            .is_err()
 }
 
 /// Returns a cast by a rule.

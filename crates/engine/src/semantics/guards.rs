@@ -64,7 +64,10 @@ fn may_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
             Expr::ScalarFunction(function) if is_division(function) => {
                 !function.args.get(1).is_some_and(is_divisor)
             }
-            Expr::ScalarFunction(function) if cast::may_fail(function) => expr.any_column_refs(),
+            // A literal that is cast has been found to fail.
+            Expr::ScalarFunction(function) if cast::may_fail(function) => {
+                expr.any_column_refs() || matches!(function.args.first(), Some(Expr::Literal(..)))
+            }
             Expr::Cast(Cast { expr: value, field }) => {
                 let (from, to) = (type_of(value, schema), field.data_type());
                 value.any_column_refs()

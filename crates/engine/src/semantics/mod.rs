@@ -16,7 +16,9 @@ mod decimal_sum;
 mod extremes;
 mod far_times;
 mod floats;
+mod grouping_sets;
 mod guards;
+mod hoisted_keys;
 mod kept;
 mod lists;
 mod numbers;
@@ -160,6 +162,7 @@ pub(crate) fn check(statement: &Statement) -> std::result::Result<(), EngineErro
 pub(crate) fn refine_expression(expression: &mut Expr) -> std::result::Result<(), EngineError> {
     let _ = expression.visit(&mut numbers::NumberRewriter);
     let _ = expression.visit(&mut operators::OperatorRewriter);
+    let _ = expression.visit(&mut grouping_sets::GroupingSetRewriter);
     let _ = expression.visit(&mut far_times::TimeRewriter);
     match expression.visit(&mut row_comparisons::RowComparisons) {
         ControlFlow::Continue(()) => Ok(()),
@@ -185,6 +188,7 @@ pub(crate) fn refine(statement: &mut Statement) -> std::result::Result<(), Engin
     let _ = visit_mut(statement, &mut far_times::TimeRewriter);
     materialized::mark(statement);
     let _ = visit_mut(statement, &mut operators::OperatorRewriter);
+    let _ = visit_mut(statement, &mut grouping_sets::GroupingSetRewriter);
     match visit_mut(statement, &mut row_comparisons::RowComparisons) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),

@@ -93,15 +93,22 @@ impl StatementPlanner {
         semantics::refine(&mut statement)?;
         self.merge_columns(&mut statement).await?;
         let unnamed = syntax::query(&statement)
-            .is_some_and(names::may_repeat)
+            .is_some_and(|query| names::may_repeat(query) || names::depth_of_order(query).is_some())
             .then(|| statement.clone());
         let planned = self.state().statement_to_plan(statement).await;
         let planned = match (planned, unnamed) {
-            (Ok(plan), Some(statement)) if names::are_numbered(&plan) || names::has_equal_groups(&plan) => {
-                Ok(self.plan_renamed(statement).await.unwrap_or(plan))
+            (Ok(plan), Some(statement)) => {
+                let depth = match names::are_numbered(&plan) || names::has_equal_groups(&plan) {
+                    true => Some(Depth::Columns),
+                    false => syntax::query(&statement).and_then(names::depth_of_order),
+                };
+                match depth {
+                    Some(depth) => Ok(self.plan_renamed(statement, depth).await.unwrap_or(plan)),
+                    None => Ok(plan),
+                }
             }
             (Err(error), Some(statement)) if names::is_about_names(&error) => {
-                self.plan_renamed(statement).await.ok_or(error)
+                self.plan_renamed(statement, Depth::Columns).await.ok_or(error)
             }
             (planned, _) => planned,
         };
@@ -118,12 +125,14 @@ impl StatementPlanner {
         })
     }
 
-    /// Returns the plan of a statement with distinct names of its columns, if that can be planned.
-    async fn plan_renamed(&self, statement: Parsed) -> Option<LogicalPlan> {
+    /// Returns the plan of a statement with distinct names of its columns, if that can be planned. Names are
+    /// made distinct to a depth, or deeper.
+    async fn plan_renamed(&self, statement: Parsed, least: Depth) -> Option<LogicalPlan> {
         let mut relations = RelationNames::default();
         let _ = visit(&statement, &mut relations);
         let context = self.context_of(relations).await.ok()?;
-        for depth in [Depth::Columns, Depth::Expressions] {
+        let depths = [Depth::Columns, Depth::Expressions];
+        for depth in depths.into_iter().filter(|depth| *depth >= least) {
             let mut renamed = statement.clone();
             self.rename(depth, &context, |renamer| {
                 let _ = syntax::visit_mut(&mut renamed, renamer);

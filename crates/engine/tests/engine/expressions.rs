@@ -426,6 +426,19 @@ async fn an_operand_that_does_not_decide_is_not_evaluated() {
             "SELECT sum(CASE WHEN x = 0 THEN 0 ELSE 4 / x END), sum(CASE WHEN x <> 0 THEN 4 / x + 1 END) FROM t",
             "7|10",
         ),
+        // A constant that its type does not have.
+        (
+            "SELECT sum(CASE WHEN id < 0 THEN CAST('x' AS int) ELSE 1 END) FROM t",
+            "5",
+        ),
+        (
+            "SELECT coalesce(id, CAST('x' AS date) - DATE '2020-01-01') FROM t WHERE id = 2",
+            "2",
+        ),
+        (
+            "SELECT id FROM t WHERE id = 2 OR (id < 0 AND CAST('300' AS tinyint) = x)",
+            "2",
+        ),
     ] {
         for mode in ["off", "auto"] {
             run(&db, &format!("SET halocline.index = {mode}")).await;

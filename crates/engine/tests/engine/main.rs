@@ -38,6 +38,7 @@ mod keyed_imports;
 mod keyed_prefixes;
 mod keyed_random;
 mod keyed_transactions;
+mod keys_and_groups;
 mod late;
 mod merged_columns;
 mod names;

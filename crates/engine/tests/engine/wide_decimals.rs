@@ -390,7 +390,11 @@ async fn integers_of_a_text_file_keep_all_their_digits() {
             &["12345678901234567890.25", "-0.01"],
             "Decimal128(38, 2)",
         ),
-        ("scales", &["12345678901234567890.25", "0.5"], "Decimal128(38, 2)"),
+        (
+            "scales",
+            &["12345678901234567890.25", "0.50", "0.5"],
+            "Decimal128(38, 2)",
+        ),
     ] {
         let path = file(&format!("{name}.csv"));
         std::fs::write(&path, csv(values)).unwrap();
@@ -406,7 +410,9 @@ async fn integers_of_a_text_file_keep_all_their_digits() {
             ),
         )
         .await;
-        assert_eq!(std::fs::read_to_string(copy).unwrap(), csv(values), "{name}");
+        // Decimals are written with all the digits of their type.
+        let expected = csv(values).replace("0.5\n", "0.50\n");
+        assert_eq!(std::fs::read_to_string(copy).unwrap(), expected, "{name}");
     }
 }
 
