@@ -6,15 +6,30 @@
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result};
+use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Sort as Key, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Makes columns of such keys. It follows the rule that makes joins of subqueries, which puts their columns in
+/// the place of the subqueries among the keys.
+#[derive(Debug)]
+pub(super) struct HoistKeys;
+
+impl AnalyzerRule for HoistKeys {
+    fn name(&self) -> &'static str {
+        "hoist_keys"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| hoisted(plan).map(Transformed::yes))
+            .data()
+    }
+}
 
 /// Returns a plan with such keys of its root as columns. Its columns and their names stay.
-///
-/// # Errors
-/// The plan cannot be made again.
-pub(super) fn hoisted(plan: LogicalPlan) -> Result<LogicalPlan> {
+fn hoisted(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !needs(&plan) {
         return Ok(plan);
     }

@@ -80,6 +80,7 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     rules.insert(0, Arc::new(MaterializeMarked));
     rules.push(Arc::new(rules::AfterCoercion));
     rules.push(Arc::new(Unnest));
+    rules.push(Arc::new(hoisted_keys::HoistKeys));
     builder.with_analyzer_rules(rules)
 }
 

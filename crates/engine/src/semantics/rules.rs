@@ -25,7 +25,6 @@ use super::arithmetic::{arithmetic, checked, negated};
 use super::extremes;
 use super::floats::{self, canonical, canonical_argument, is_float};
 use super::guards;
-use super::hoisted_keys;
 use super::kept;
 use super::lists;
 use super::numbers::float_literal;
@@ -709,10 +708,10 @@ fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
                 });
             }
             if groups == aggregate.group_expr {
-                return hoisted_keys::hoisted(LogicalPlan::Aggregate(aggregate));
+                return Ok(LogicalPlan::Aggregate(aggregate));
             }
             let grouped = Aggregate::try_new(Arc::clone(&aggregate.input), groups, aggregate.aggr_expr)?;
-            hoisted_keys::hoisted(LogicalPlan::Aggregate(grouped))
+            Ok(LogicalPlan::Aggregate(grouped))
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
             let of_floats = |column: usize| {
@@ -725,6 +724,6 @@ fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::Distinct(Distinct::On(on)) => {
             sort_keys::of_distinct_on(on).map(|on| LogicalPlan::Distinct(Distinct::On(on)))
         }
-        other => sort_keys::of_plan(other).and_then(hoisted_keys::hoisted),
+        other => sort_keys::of_plan(other),
     }
 }
