@@ -44,6 +44,7 @@ mod names;
 mod nesting;
 mod null_equality;
 mod odd_files;
+mod outer_joins;
 mod parallel;
 mod parameters;
 mod plan_cache;
