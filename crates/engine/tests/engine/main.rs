@@ -16,6 +16,7 @@ mod corpus;
 mod defaults;
 mod differences;
 mod disabled_rules;
+mod distinct_on;
 mod dynamic_filters;
 mod dynamic_keys;
 mod dynamic_random;
