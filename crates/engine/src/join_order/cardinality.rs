@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use datafusion::common::Column;
 
-use super::graph::{JoinGraph, Member, Relation, Semi};
+use super::graph::{Attachment, AttachmentKind, JoinGraph, Member, Relation};
 use crate::estimate::{
     ColumnEstimate, ColumnLookup, Estimator, PlanEstimate, key_domain, of_expression, selectivity,
     semi_selectivity,
@@ -23,8 +23,8 @@ pub(super) struct Cardinality {
     edges: Vec<Edge>,
     /// Leaves and selectivity of each condition.
     conditions: Vec<(u64, f64)>,
-    /// Share of the rows that each semi join keeps; none for leaves.
-    semis: Vec<Option<f64>>,
+    /// Number of rows that each attached relation makes of one; none for leaves.
+    attached: Vec<Option<f64>>,
     classes: usize,
     known: RefCell<HashMap<u64, f64>>,
 }
@@ -49,7 +49,7 @@ impl ColumnLookup for GraphColumns<'_> {
     fn column(&self, column: &Column) -> Option<&ColumnEstimate> {
         let mut relations = self.relations.iter().enumerate();
         relations.find_map(|(number, relation)| {
-            let is_seen = relation.semi.is_none() || self.also == Some(number);
+            let is_seen = relation.attached.is_none() || relation.is_optional() || self.also == Some(number);
             let at = relation.plan.schema().maybe_index_of_column(column);
             at.filter(|_| is_seen)
                 .and_then(|at| self.estimates[number].columns.get(at))
@@ -76,13 +76,13 @@ impl Cardinality {
         let conditions = graph.conditions.iter();
         let conditions =
             conditions.map(|condition| (condition.leaves, selectivity(&condition.expr, &columns)));
-        let semis = graph.relations.iter().enumerate().map(|(number, relation)| {
-            let semi = relation.semi.as_ref()?;
-            Some(of_semi(&columns, number, semi))
+        let attached = graph.relations.iter().enumerate().map(|(number, relation)| {
+            let attached = relation.attached.as_ref()?;
+            Some(of_attachment(&columns, number, attached))
         });
         Some(Self {
             conditions: conditions.collect(),
-            semis: semis.collect(),
+            attached: attached.collect(),
             edges: edges(graph, &columns),
             classes: graph.classes.len(),
             known: RefCell::default(),
@@ -113,7 +113,7 @@ impl Cardinality {
             .enumerate()
             .filter(|(number, _)| within(*number))
         {
-            rows *= self.semis[number].unwrap_or(relation.rows);
+            rows *= self.attached[number].unwrap_or(relation.rows);
         }
         // For each class, the leaves that are known to have equal values, as the smallest of them.
         let mut united = vec![[u8::MAX; 64]; self.classes];
@@ -207,20 +207,20 @@ fn edges(graph: &JoinGraph, columns: &GraphColumns<'_>) -> Vec<Edge> {
     edges
 }
 
-/// Estimates the share of rows that a semi join keeps.
-fn of_semi(columns: &GraphColumns<'_>, number: usize, semi: &Semi) -> f64 {
+/// Estimates how many rows a semi, anti or outer join makes of a row.
+fn of_attachment(columns: &GraphColumns<'_>, number: usize, attached: &Attachment) -> f64 {
     let all = GraphColumns {
         also: Some(number),
         ..*columns
     };
     let inner = &columns.estimates[number];
-    let leaves = || (0..columns.estimates.len()).filter(|leaf| semi.outer & 1 << leaf != 0);
+    let leaves = || (0..columns.estimates.len()).filter(|leaf| attached.outer & 1 << leaf != 0);
     // The rows of the leaf with most of them bound the combinations of their values.
     let outer = leaves().map(|leaf| &columns.estimates[leaf]);
     let Some(outer) = outer.max_by(|a, b| a.base_rows.total_cmp(&b.base_rows)) else {
         return 1.0;
     };
-    let (outer_keys, inner_keys): (Vec<_>, Vec<_>) = semi
+    let (outer_keys, inner_keys): (Vec<_>, Vec<_>) = attached
         .on
         .iter()
         .map(|(a, b)| {
@@ -230,5 +230,14 @@ fn of_semi(columns: &GraphColumns<'_>, number: usize, semi: &Semi) -> f64 {
             )
         })
         .unzip();
-    semi_selectivity(&outer_keys, outer, &inner_keys, inner, semi.anti)
+    match attached.kind {
+        AttachmentKind::Outer => {
+            let domain = key_domain((&outer_keys, outer.base_rows), (&inner_keys, inner.base_rows));
+            (inner.rows / domain).max(1.0)
+        }
+        kind => {
+            let anti = kind == AttachmentKind::Anti;
+            semi_selectivity(&outer_keys, outer, &inner_keys, inner, anti)
+        }
+    }
 }

@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Operator, Projection, binary_expr};
 
-use super::graph::{Class, JoinGraph, JoinTree, Semi};
+use super::graph::{Attachment, AttachmentKind, Class, JoinGraph, JoinTree};
 use crate::equi_keys::{self, EquiKey};
 
 /// Builds the plan of an order.
@@ -51,23 +51,23 @@ impl Emitter<'_> {
             JoinTree::Join(build, probe) => (build, probe),
         };
         let (of_build, of_probe) = (build.relations(), probe.relations());
-        let (keys, filter, join_type) = match (self.semi(build), self.semi(probe)) {
-            (_, Some(semi)) => {
-                let join_type = if semi.anti {
-                    JoinType::LeftAnti
-                } else {
-                    JoinType::LeftSemi
+        let (keys, filter, join_type) = match (self.attached(build), self.attached(probe)) {
+            (_, Some(attached)) => {
+                let join_type = match attached.kind {
+                    AttachmentKind::Semi => JoinType::LeftSemi,
+                    AttachmentKind::Anti => JoinType::LeftAnti,
+                    AttachmentKind::Outer => JoinType::Left,
                 };
-                (semi_keys(semi), semi.filter.clone(), join_type)
+                (keys_of(attached), attached.filter.clone(), join_type)
             }
-            (Some(semi), None) => {
-                let join_type = if semi.anti {
-                    JoinType::RightAnti
-                } else {
-                    JoinType::RightSemi
+            (Some(attached), None) => {
+                let join_type = match attached.kind {
+                    AttachmentKind::Semi => JoinType::RightSemi,
+                    AttachmentKind::Anti => JoinType::RightAnti,
+                    AttachmentKind::Outer => JoinType::Right,
                 };
-                let keys = semi_keys(semi).into_iter().map(EquiKey::swapped);
-                (keys.collect(), semi.filter.clone(), join_type)
+                let keys = keys_of(attached).into_iter().map(EquiKey::swapped);
+                (keys.collect(), attached.filter.clone(), join_type)
             }
             (None, None) => (
                 self.equalities(of_build, of_probe),
@@ -114,7 +114,7 @@ impl Emitter<'_> {
             }
         }
         match conjunction(conditions) {
-            Some(condition) if relation.semi.is_none() => Ok(LogicalPlan::Filter(Filter::try_new(
+            Some(condition) if relation.attached.is_none() => Ok(LogicalPlan::Filter(Filter::try_new(
                 condition,
                 Arc::new(relation.plan.clone()),
             )?)),
@@ -122,9 +122,9 @@ impl Emitter<'_> {
         }
     }
 
-    fn semi(&self, tree: &JoinTree) -> Option<&Semi> {
+    fn attached(&self, tree: &JoinTree) -> Option<&Attachment> {
         match tree {
-            JoinTree::Relation(number) => self.graph.relations[*number].semi.as_ref(),
+            JoinTree::Relation(number) => self.graph.relations[*number].attached.as_ref(),
             JoinTree::Join(..) => None,
         }
     }
@@ -156,8 +156,8 @@ impl Emitter<'_> {
     }
 }
 
-fn semi_keys(semi: &Semi) -> Vec<EquiKey> {
-    EquiKey::of(&semi.on, semi.null_equality)
+fn keys_of(attached: &Attachment) -> Vec<EquiKey> {
+    EquiKey::of(&attached.on, attached.null_equality)
 }
 
 /// Returns the operator that compares the members of a class.

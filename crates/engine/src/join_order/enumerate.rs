@@ -4,8 +4,8 @@
 //! in Moerkotte, Neumann: "Analysis of two existing and one new dynamic programming algorithm for the
 //! generation of optimal bushy join trees without cross products", VLDB 2006), larger parts by joining the
 //! cheapest pair again and again. Relations that nothing connects are joined in the end, the smallest first;
-//! no other cross products are considered. A semi or anti join is applied to any part that has the leaves of
-//! its condition.
+//! no other cross products are considered. A semi, anti or left join is applied to any part that has what its
+//! condition refers to.
 //!
 //! The cost of a join is that of its hash table, of the rows that look into it, and of the rows that it
 //! returns (C_out with weights). Scans cost the same in every order.
@@ -39,16 +39,24 @@ pub(super) fn best_order(graph: &JoinGraph, rows: Rows<'_>) -> Option<Ordered> {
     };
     let mut parts: Vec<Ordered> = Vec::new();
     let mut left: u64 = graph.leaves().fold(0, |all, leaf| all | 1 << leaf);
-    let mut semis = graph.all() & !left;
+    let mut attached = graph.all() & !left;
     while left != 0 {
         let component = search.component(left.trailing_zeros() as usize);
         left &= !component;
-        let own = bits(semis).filter(|semi| search.outer(*semi) & !component == 0);
-        let own = own.fold(0, |all, semi| all | 1 << semi);
-        semis &= !own;
-        parts.push(search.connected(component | own)?);
+        let mut part = component;
+        // What is attached may need another relation that is.
+        loop {
+            let own = bits(attached).filter(|number| search.outer(*number) & !part == 0);
+            let own = own.fold(0, |all, number| all | 1 << number);
+            if own == 0 {
+                break;
+            }
+            part |= own;
+            attached &= !own;
+        }
+        parts.push(search.connected(part)?);
     }
-    parts.extend(bits(semis).map(single));
+    parts.extend(bits(attached).map(single));
     search.greedy(parts, true)
 }
 
@@ -107,12 +115,12 @@ impl Search<'_> {
     /// join.
     fn outer(&self, relation: usize) -> u64 {
         self.relations[relation]
-            .semi
+            .attached
             .as_ref()
-            .map_or(0, |semi| semi.outer)
+            .map_or(0, |attached| attached.outer)
     }
 
-    fn is_semi(&self, part: u64) -> bool {
+    fn is_attached(&self, part: u64) -> bool {
         part.is_power_of_two() && self.outer(part.trailing_zeros() as usize) != 0
     }
 
@@ -132,7 +140,7 @@ impl Search<'_> {
 
     /// Returns true if two parts can be joined; those that nothing connects only if `cross`.
     fn can_join(&self, a: u64, b: u64, cross: bool) -> bool {
-        match (self.is_semi(a), self.is_semi(b)) {
+        match (self.is_attached(a), self.is_attached(b)) {
             (true, true) => false,
             (true, false) => self.outer(a.trailing_zeros() as usize) & !b == 0,
             (false, true) => self.outer(b.trailing_zeros() as usize) & !a == 0,

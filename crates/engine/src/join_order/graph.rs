@@ -1,8 +1,13 @@
 //! A tree of joins as a graph: relations, the equalities between them, and conditions.
 //!
-//! Relations are the inputs of inner joins (*leaves*) and the inner sides of semi and anti joins (*filters*
-//! of the leaves that their conditions refer to). Everything else, such as an outer join, is a leaf. Sets of
-//! relations are bit masks.
+//! Relations are the inputs of inner joins (*leaves*) and what is *attached* to the leaves that its condition
+//! refers to: the inner sides of semi and anti joins, and the optional sides of left and right joins. Rows of
+//! leaves pass these one by one, so that they may be applied to any part that has the leaves they need.
+//! Everything else, such as a full join, is a leaf. Sets of relations are bit masks.
+//!
+//! A left join commutes with what refers to the side that it keeps only (Galindo-Legaria and Rosenthal, "Outerjoin
+//! simplification and reordering for query optimization", TODS 1997). So optional sides are in no class and no
+//! condition: where an inner join or a condition refers to one, outer joins are leaves.
 //!
 //! Invariants: no two relations have a column in common; a member of a class of equal expressions refers to
 //! one leaf; all members of a class have the same type; the members of a class may be NULL only if all that
@@ -26,20 +31,29 @@ const MOST_RELATIONS: usize = 64;
 pub(super) struct Relation {
     pub(super) plan: LogicalPlan,
     /// None for a leaf.
-    pub(super) semi: Option<Semi>,
+    pub(super) attached: Option<Attachment>,
 }
 
-/// The condition of a semi or anti join.
+/// The kinds of joins whose one side is attached to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AttachmentKind {
+    Semi,
+    Anti,
+    /// A left join, whose right side is attached.
+    Outer,
+}
+
+/// The condition of a join whose one side is attached.
 #[derive(Debug)]
-pub(super) struct Semi {
-    pub(super) anti: bool,
+pub(super) struct Attachment {
+    pub(super) kind: AttachmentKind,
     /// Equal expressions over columns of the leaves, and over columns of the relation.
     pub(super) on: Vec<(Expr, Expr)>,
     /// The rule for NULL in them.
     pub(super) null_equality: NullEquality,
     /// Any other condition over both.
     pub(super) filter: Option<Expr>,
-    /// The leaves that the condition refers to.
+    /// The leaves, and sides of outer joins, that the condition refers to.
     pub(super) outer: u64,
 }
 
@@ -85,15 +99,25 @@ pub(super) struct JoinGraph {
 }
 
 impl JoinGraph {
-    /// Reads the graph whose topmost join is `plan`; none if that is no inner, semi or anti join of the kind
-    /// that can be moved, or if the parts cannot be told apart by their columns.
+    /// Reads the graph whose topmost join is `plan`; none if that is no join of the kind that can be moved, or
+    /// if the parts cannot be told apart by their columns.
     pub(super) fn of(plan: &LogicalPlan) -> Option<JoinGraph> {
-        if !is_movable(plan) {
+        Self::read(plan, true).or_else(|| Self::read(plan, false))
+    }
+
+    fn read(plan: &LogicalPlan, with_outer: bool) -> Option<JoinGraph> {
+        let mut parts = Parts {
+            with_outer,
+            ..Parts::default()
+        };
+        if !parts.is_movable(plan) {
             return None;
         }
-        let mut parts = Parts::default();
         let order = parts.flatten(plan);
         (parts.relations.len() <= MOST_RELATIONS).then_some(())?;
+        // The order of outer joins alone stays.
+        let others = parts.relations.iter().filter(|relation| !relation.is_optional());
+        (others.count() > 1).then_some(())?;
         parts.graph(order, Arc::clone(plan.schema()))
     }
 
@@ -104,7 +128,15 @@ impl JoinGraph {
 
     /// Returns the leaves among the relations.
     pub(super) fn leaves(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.relations.len()).filter(|number| self.relations[*number].semi.is_none())
+        (0..self.relations.len()).filter(|number| self.relations[*number].attached.is_none())
+    }
+}
+
+impl Relation {
+    /// Returns true for a relation that an outer join attaches.
+    pub(super) fn is_optional(&self) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_some_and(|attached| attached.kind == AttachmentKind::Outer)
     }
 }
 
@@ -123,22 +155,6 @@ impl JoinTree {
     }
 }
 
-/// Returns true if a plan is a join that can change its place.
-fn is_movable(plan: &LogicalPlan) -> bool {
-    let LogicalPlan::Join(join) = plan else {
-        return false;
-    };
-    let kind = match join.join_type {
-        JoinType::Inner => true,
-        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::RightSemi | JoinType::RightAnti => {
-            !join.on.is_empty() && !join.null_aware
-        }
-        _ => false,
-    };
-    kind && join.on.iter().all(|(a, b)| is_plain(a) && is_plain(b))
-        && join.filter.as_ref().is_none_or(is_plain)
-}
-
 /// Returns true if an expression has the same value wherever it is evaluated.
 fn is_plain(expr: &Expr) -> bool {
     let of_subquery = |expr: &Expr| {
@@ -154,15 +170,6 @@ fn is_plain(expr: &Expr) -> bool {
     !expr.is_volatile() && !expr.exists(|node| Ok(of_subquery(node))).unwrap_or(true)
 }
 
-/// Returns the movable join that a plan consists of, apart from projections that only leave columns out.
-fn movable_below(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(projection) => leaves_out(projection) && movable_below(&projection.input),
-        LogicalPlan::Filter(filter) => is_plain(&filter.predicate) && movable_below(&filter.input),
-        other => is_movable(other),
-    }
-}
-
 /// Returns true if a projection has nothing but columns.
 fn leaves_out(projection: &Projection) -> bool {
     projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)))
@@ -171,48 +178,85 @@ fn leaves_out(projection: &Projection) -> bool {
 /// The relations and conditions found in a tree.
 #[derive(Default)]
 struct Parts {
+    /// Outer joins are taken apart.
+    with_outer: bool,
     relations: Vec<Relation>,
     equal: Vec<(Expr, Expr, NullEquality)>,
     conditions: Vec<Expr>,
 }
 
 impl Parts {
+    /// Returns true if a plan is a join that can change its place.
+    fn is_movable(&self, plan: &LogicalPlan) -> bool {
+        let LogicalPlan::Join(join) = plan else {
+            return false;
+        };
+        let kind = match join.join_type {
+            JoinType::Inner => true,
+            JoinType::LeftSemi | JoinType::LeftAnti | JoinType::RightSemi | JoinType::RightAnti => {
+                !join.on.is_empty() && !join.null_aware
+            }
+            JoinType::Left | JoinType::Right => self.with_outer && !join.on.is_empty(),
+            _ => false,
+        };
+        kind && join.on.iter().all(|(a, b)| is_plain(a) && is_plain(b))
+            && join.filter.as_ref().is_none_or(is_plain)
+    }
+
+    /// Returns the movable join that a plan consists of, apart from projections that only leave columns out.
+    fn movable_below(&self, plan: &LogicalPlan) -> bool {
+        match plan {
+            LogicalPlan::Projection(projection) => {
+                leaves_out(projection) && self.movable_below(&projection.input)
+            }
+            LogicalPlan::Filter(filter) => is_plain(&filter.predicate) && self.movable_below(&filter.input),
+            other => self.is_movable(other),
+        }
+    }
+
     fn flatten(&mut self, plan: &LogicalPlan) -> JoinTree {
         match plan {
-            LogicalPlan::Projection(projection) if movable_below(plan) => self.flatten(&projection.input),
-            LogicalPlan::Filter(Filter { predicate, input, .. }) if movable_below(plan) => {
+            LogicalPlan::Projection(projection) if self.movable_below(plan) => {
+                self.flatten(&projection.input)
+            }
+            LogicalPlan::Filter(Filter { predicate, input, .. }) if self.movable_below(plan) => {
                 self.conditions
                     .extend(split_conjunction(predicate).into_iter().cloned());
                 self.flatten(input)
             }
-            LogicalPlan::Join(join) if is_movable(plan) => self.join(join),
+            LogicalPlan::Join(join) if self.is_movable(plan) => self.join(join),
             other => self.relation(other.clone(), None),
         }
     }
 
-    fn relation(&mut self, plan: LogicalPlan, semi: Option<Semi>) -> JoinTree {
-        self.relations.push(Relation { plan, semi });
+    fn relation(&mut self, plan: LogicalPlan, attached: Option<Attachment>) -> JoinTree {
+        self.relations.push(Relation { plan, attached });
         JoinTree::Relation(self.relations.len() - 1)
     }
 
     fn join(&mut self, join: &Join) -> JoinTree {
-        let semi = |anti: bool, on: Vec<(Expr, Expr)>| Semi {
-            anti,
+        let attachment = |kind: AttachmentKind, on: Vec<(Expr, Expr)>| Attachment {
+            kind,
             on,
             null_equality: join.null_equality,
             filter: join.filter.clone(),
             outer: 0,
         };
-        let swapped = || join.on.iter().cloned().map(|(a, b)| (b, a)).collect();
+        let kind = match join.join_type {
+            JoinType::LeftSemi | JoinType::RightSemi => AttachmentKind::Semi,
+            JoinType::LeftAnti | JoinType::RightAnti => AttachmentKind::Anti,
+            _ => AttachmentKind::Outer,
+        };
         match join.join_type {
-            JoinType::LeftSemi | JoinType::LeftAnti => {
+            JoinType::LeftSemi | JoinType::LeftAnti | JoinType::Left => {
                 let outer = self.flatten(&join.left);
-                let semi = semi(join.join_type == JoinType::LeftAnti, join.on.clone());
-                JoinTree::join(outer, self.relation((*join.right).clone(), Some(semi)))
+                let attached = attachment(kind, join.on.clone());
+                JoinTree::join(outer, self.relation((*join.right).clone(), Some(attached)))
             }
-            JoinType::RightSemi | JoinType::RightAnti => {
-                let semi = semi(join.join_type == JoinType::RightAnti, swapped());
-                let inner = self.relation((*join.left).clone(), Some(semi));
+            JoinType::RightSemi | JoinType::RightAnti | JoinType::Right => {
+                let swapped = join.on.iter().cloned().map(|(a, b)| (b, a)).collect();
+                let attached = attachment(kind, swapped);
+                let inner = self.relation((*join.left).clone(), Some(attached));
                 JoinTree::join(inner, self.flatten(&join.right))
             }
             _ => {
@@ -232,7 +276,8 @@ impl Parts {
         let mut leaf_of: HashMap<Column, usize> = HashMap::new();
         for (number, relation) in self.relations.iter().enumerate() {
             for column in relation.plan.schema().columns() {
-                if relation.semi.is_none() && leaf_of.insert(column, number).is_some() {
+                let is_seen = relation.attached.is_none() || relation.is_optional();
+                if is_seen && leaf_of.insert(column, number).is_some() {
                     return None;
                 }
             }
@@ -243,25 +288,31 @@ impl Parts {
             refs.try_fold(0u64, |all, column| Some(all | 1u64 << leaf_of.get(column)?))
         };
         for relation in &mut self.relations {
-            let Some(semi) = &mut relation.semi else { continue };
+            let is_optional = relation.is_optional();
+            let Some(attached) = &mut relation.attached else {
+                continue;
+            };
             let own: HashSet<Column> = relation.plan.schema().columns().into_iter().collect();
-            if own.iter().any(|column| leaf_of.contains_key(column)) {
+            if !is_optional && own.iter().any(|column| leaf_of.contains_key(column)) {
                 return None;
             }
-            for (outer, _) in &semi.on {
-                semi.outer |= leaves(outer, None)?;
+            for (outer, _) in &attached.on {
+                attached.outer |= leaves(outer, None)?;
             }
-            if let Some(filter) = &semi.filter {
-                semi.outer |= leaves(filter, Some(&own))?;
+            if let Some(filter) = &attached.filter {
+                attached.outer |= leaves(filter, Some(&own))?;
             }
-            if semi.outer == 0 {
+            if attached.outer == 0 {
                 return None;
             }
         }
+        let numbers = self.relations.iter().enumerate();
+        let optional = numbers.filter(|(_, relation)| relation.is_optional());
+        let optional = optional.fold(0u64, |all, (number, _)| all | 1 << number);
         let member = |expr: &Expr| {
             let leaves = leaves(expr, None)?;
             let leaf = leaves.trailing_zeros() as usize;
-            (leaves.count_ones() == 1).then(|| Member {
+            (leaves.count_ones() == 1 && leaves & optional == 0).then(|| Member {
                 leaf,
                 expr: expr.clone(),
             })
@@ -288,6 +339,10 @@ impl Parts {
                 continue;
             }
             let leaves = leaves(&expr, None)?;
+            // It is about the result of an outer join, not what it pairs.
+            if leaves & optional != 0 {
+                return None;
+            }
             conditions.push(Condition { expr, leaves });
         }
         for class in &mut classes {

@@ -126,9 +126,8 @@ fn joined(mut join: Join, required: &Required) -> Result<Transformed<LogicalPlan
         JoinType::Full => (false, false),
     };
     let mut by_condition = Required::new();
-    if join.null_aware {
-        // An anti join of this kind has to see NULL on both sides.
-    } else {
+    // A null-aware anti join has to see NULL on both sides.
+    if !join.null_aware {
         if join.null_equality == NullEquality::NullEqualsNothing {
             let keys = join.on.iter().flat_map(|(a, b)| [a, b]);
             by_condition.extend(keys.flat_map(strict_columns));

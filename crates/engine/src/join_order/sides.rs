@@ -17,6 +17,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use super::pushdown::PushdownOfUniqueNames;
 use crate::config::SessionSettings;
+use crate::plan::FirstOfGroupsRule;
 use crate::spill_join::SpillingJoinRule;
 
 /// Share of the rows that a filter above a scan is assumed to keep.
@@ -29,7 +30,8 @@ const FILTERED: f64 = 0.25;
 struct JoinSides(JoinSelection);
 
 /// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`,
-/// and [`PushdownOfUniqueNames`] in that of `FilterPushdown`.
+/// and [`PushdownOfUniqueNames`] in that of `FilterPushdown`, and those that run before exchanges and sorts
+/// are added.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
@@ -42,7 +44,9 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
     let chosen = rules
         .iter()
         .position(|rule| rule.name() == JoinSelection::new().name());
-    rules.insert(chosen.map_or(0, |at| at + 1), Arc::new(SpillingJoinRule));
+    let at = chosen.map_or(0, |at| at + 1);
+    rules.insert(at, Arc::new(FirstOfGroupsRule));
+    rules.insert(at, Arc::new(SpillingJoinRule));
     rules
 }
 

@@ -27,7 +27,7 @@ fn build(plan: LogicalPlanBuilder) -> LogicalPlan {
     plan.build().expect("a plan")
 }
 
-/// A random tree of joins over `tables` tables; some of them are semi and anti joins.
+/// A random tree of joins over `tables` tables; some of them are semi, anti and left joins.
 fn random_plan(rng: &mut StdRng, tables: usize) -> LogicalPlan {
     let mut plan = scan("t0");
     let mut seen = vec![0];
@@ -44,6 +44,8 @@ fn random_plan(rng: &mut StdRng, tables: usize) -> LogicalPlan {
         let join_type = match rng.random_range(0..6) {
             0 => JoinType::LeftSemi,
             1 => JoinType::LeftAnti,
+            // The order of outer joins alone stays.
+            2 if at > 1 => JoinType::Left,
             _ => JoinType::Inner,
         };
         let right = build(scan(&format!("t{at}")));
@@ -65,7 +67,7 @@ fn all_orders(graph: &JoinGraph, part: u64, rows: &dyn Fn(u64) -> f64) -> Vec<Jo
         return vec![JoinTree::Relation(part.trailing_zeros() as usize)];
     }
     let semi = |part: u64| match part.is_power_of_two() {
-        true => graph.relations[part.trailing_zeros() as usize].semi.as_ref(),
+        true => graph.relations[part.trailing_zeros() as usize].attached.as_ref(),
         false => None,
     };
     let connected = |a: u64, b: u64| {
@@ -153,7 +155,7 @@ fn plans_of_all_orders_are_graphs_with_the_same_parts() {
                     .map(|relation| {
                         (
                             relation.plan.schema().columns()[0].to_string(),
-                            relation.semi.is_some(),
+                            relation.attached.is_some(),
                         )
                     })
                     .collect();
@@ -180,11 +182,12 @@ fn joins_that_cannot_move_are_relations() {
         .join(
             build(scan("c")),
             JoinType::Inner,
-            (vec!["a.v"], vec!["c.v"]),
+            (vec!["b.v"], vec!["c.v"]),
             None,
         )
         .expect("a join");
     let plan = build(plan);
+    // The key of the inner join is on the side that may be missing.
     let graph = JoinGraph::of(&plan).expect("a graph");
     assert_eq!(graph.relations.len(), 2);
     assert!(JoinGraph::of(&graph.relations[0].plan).is_none());

@@ -9,6 +9,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::optimizer::OptimizerRule;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
 use halocline_joins::JoinError;
 use halocline_joins::star::{Probe, SegmentRows, StarJoin, StarStats};
@@ -22,6 +23,7 @@ use super::result::{StarGroups, StarResult};
 use super::shape::StarShape;
 use crate::cancel::CancelOnDrop;
 use crate::config::MediumUnit;
+use crate::join_order::JoinOrderRule;
 use crate::plan::external;
 
 /// An execution of a star query.
@@ -191,11 +193,15 @@ impl StarExecution {
             .set(dram_peak);
     }
 
-    /// Plans what the join replaces.
+    /// Plans what the join replaces. Its joins are still in the order of the query.
     async fn replaced(&self) -> Result<StarResult> {
-        let plan = StarQueryPlanner
-            .create_physical_plan(&self.exec.replaced, self.exec.state.as_ref())
-            .await?;
+        let state = self.exec.state.as_ref();
+        let order = |rule: &&Arc<dyn OptimizerRule + Send + Sync>| rule.name() == JoinOrderRule.name();
+        let mut plan = self.exec.replaced.as_ref().clone();
+        if let Some(rule) = state.optimizers().iter().find(order) {
+            plan = rule.rewrite(plan, state)?.data;
+        }
+        let plan = StarQueryPlanner.create_physical_plan(&plan, state).await?;
         Ok(StarResult::Replaced(plan))
     }
 }

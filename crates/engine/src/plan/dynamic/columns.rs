@@ -23,6 +23,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 
+use crate::plan::first_of_groups::FirstOfGroupsExec;
 use crate::spill_join::SpillingJoin;
 
 /// For each column of a node, the expression over the columns of a child that it is; none for a column that
@@ -64,6 +65,11 @@ pub(in crate::plan) fn sources(node: &Arc<dyn ExecutionPlan>, child: usize) -> O
             .collect();
         sources.resize(width, None);
         return Some(sources);
+    }
+    if let Some(groups) = node.downcast_ref::<FirstOfGroupsExec>() {
+        let columns = columns_of(groups.input()).into_iter();
+        let is_key = |column: &Arc<dyn PhysicalExpr>| groups.keys().contains(column);
+        return Some(columns.map(|column| column.filter(is_key)).collect());
     }
     let passes_rows = node.is::<RepartitionExec>()
         || node.is::<CoalescePartitionsExec>()

@@ -5,10 +5,10 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Schema};
 use datafusion::error::Result;
 
+use super::compared::ComparedKeys;
 use super::groups::Groups;
 use super::ids::GroupMemory;
 use super::node::FirstRows;
-use super::order_keys::OrderKeys;
 use super::thresholds::Thresholds;
 use super::trial::Trial;
 
@@ -16,7 +16,7 @@ use super::trial::Trial;
 pub(super) struct FirstRowsFilter {
     first: FirstRows,
     groups: Groups,
-    keys: OrderKeys,
+    keys: ComparedKeys,
     thresholds: Thresholds,
     trial: Trial,
     memory: GroupMemory,
@@ -33,8 +33,7 @@ impl FirstRowsFilter {
     pub(super) fn new(first: FirstRows, schema: &Schema, memory: GroupMemory) -> Result<Self> {
         let types = first.partition_by.iter().map(|expr| expr.data_type(schema));
         let types = types.collect::<Result<Vec<DataType>>>()?;
-        let order = first.first_key();
-        let keys = OrderKeys::new(&order.expr.data_type(schema)?, order.options)?;
+        let keys = ComparedKeys::new(first.first_key(), schema)?;
         let thresholds = Thresholds::new(first.fetch);
         Ok(Self {
             groups: Groups::new(&types, thresholds.group_bytes())?,
@@ -57,9 +56,8 @@ impl FirstRowsFilter {
         let by = self.first.partition_by.iter();
         let by = by.map(|expr| expr.evaluate(batch)?.into_array(rows));
         let by = by.collect::<Result<Vec<ArrayRef>>>()?;
-        let key = self.first.first_key().expr.evaluate(batch)?.into_array(rows)?;
         self.groups.assign(&by, &mut self.memory, &mut self.row_groups)?;
-        self.keys.fill(&key, &mut self.row_keys)?;
+        self.keys.fill(batch, &mut self.row_keys)?;
         self.thresholds
             .extend_to(self.groups.len(), self.groups.capacity());
         let (groups, keys) = (&self.row_groups[..rows], &self.row_keys[..rows]);

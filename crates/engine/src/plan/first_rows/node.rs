@@ -28,18 +28,26 @@ use super::ids::GroupMemory;
 /// one over this. The sort above needs the rest.
 const MEMORY_PART: usize = 8;
 
-/// The rows that are wanted: the first `fetch` ones of each group in an order.
+/// The rows that are wanted: the first `fetch` ones of each group in an order, or any if there is none.
 #[derive(Debug, Clone)]
 pub(super) struct FirstRows {
     pub(super) partition_by: Vec<Arc<dyn PhysicalExpr>>,
-    pub(super) order_by: LexOrdering,
+    pub(super) order_by: Option<LexOrdering>,
     pub(super) fetch: usize,
 }
 
 impl FirstRows {
     /// Returns the sort key that is compared.
-    pub(super) fn first_key(&self) -> &PhysicalSortExpr {
-        self.order_by.first()
+    pub(super) fn first_key(&self) -> Option<&PhysicalSortExpr> {
+        self.order_by.as_ref().map(|order| order.first())
+    }
+
+    /// Returns the order, for EXPLAIN.
+    fn order_text(&self) -> String {
+        self.order_by
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default()
     }
 
     /// Returns the expressions to group by, for EXPLAIN.
@@ -71,7 +79,11 @@ impl FirstRowsFilterExec {
 
 impl DisplayAs for FirstRowsFilterExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (by, order, fetch) = (self.first.groups_text(), &self.first.order_by, self.first.fetch);
+        let (by, order, fetch) = (
+            self.first.groups_text(),
+            self.first.order_text(),
+            self.first.fetch,
+        );
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(
@@ -115,7 +127,7 @@ impl ExecutionPlan for FirstRowsFilterExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        let order = self.first.order_by.iter().map(|sorted| &sorted.expr);
+        let order = self.first.order_by.iter().flatten().map(|sorted| &sorted.expr);
         apply_expression_roots(self.first.partition_by.iter().chain(order), f)
     }
 

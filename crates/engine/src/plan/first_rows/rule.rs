@@ -1,4 +1,4 @@
-//! The rule that finds windows of which only the first rows of each group are wanted.
+//! The rule that finds windows and groups of which only the first rows are wanted.
 
 use std::sync::Arc;
 
@@ -28,13 +28,14 @@ use super::scan_order::reading_best_first;
 use super::upper_bounds::{UpperBounds, lower, upper_bounds};
 use crate::config::SessionSettings;
 use crate::plan::dynamic::sources;
+use crate::plan::first_of_groups::FirstOfGroupsExec;
 
 /// Number of wanted rows of each group above which all rows are sorted. A row that passes costs a step for
 /// each of them.
 const MOST_ROWS: u64 = 64;
 
-/// Puts a filter below windows of `row_number()` and `rank()` of which only small numbers are wanted. It must
-/// run behind the rules that add exchanges and sorts.
+/// Puts a filter below windows of `row_number()` and `rank()` of which only small numbers are wanted, and below
+/// nodes that keep the first row of each group. It must run behind the rules that add exchanges and sorts.
 #[derive(Debug, Default)]
 pub(crate) struct FirstRowsRule;
 
@@ -46,7 +47,10 @@ impl PhysicalOptimizerRule for FirstRowsRule {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let settings = config.extensions.get::<SessionSettings>();
         let is_on = settings.is_some_and(|settings| settings.first_rows.0);
-        match is_on && plan.exists(|node| Ok(node.is::<BoundedWindowAggExec>()))? {
+        let is_of_groups = |node: &Arc<dyn ExecutionPlan>| {
+            node.is::<BoundedWindowAggExec>() || node.is::<FirstOfGroupsExec>()
+        };
+        match is_on && plan.exists(|node| Ok(is_of_groups(node)))? {
             true => with_filters(plan, &UpperBounds::new()),
             false => Ok(plan),
         }
@@ -61,12 +65,19 @@ impl PhysicalOptimizerRule for FirstRowsRule {
     }
 }
 
-/// Returns a plan, of whose output only rows within these bounds are wanted, with filters below its windows.
+/// Returns a plan, of whose output only rows within these bounds are wanted, with filters below its windows
+/// and first rows of groups.
 fn with_filters(plan: Arc<dyn ExecutionPlan>, bounds: &UpperBounds) -> Result<Arc<dyn ExecutionPlan>> {
     let mut plan = plan;
     if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>()
         && let Some(first) = first_rows(window, bounds)
         && let Some(input) = filtered(window.input(), &first, false)?
+    {
+        plan = replace_children_if_necessary(plan, vec![input])?;
+    }
+    if let Some(groups) = plan.downcast_ref::<FirstOfGroupsExec>()
+        && let Some(first) = first_of_groups(groups)
+        && let Some(input) = filtered(groups.input(), &first, false)?
     {
         plan = replace_children_if_necessary(plan, vec![input])?;
     }
@@ -133,8 +144,23 @@ fn first_rows(window: &BoundedWindowAggExec, bounds: &UpperBounds) -> Option<Fir
     let fetch = usize::try_from(fetch).ok()?;
     is_usable.then_some(FirstRows {
         partition_by,
-        order_by,
+        order_by: Some(order_by),
         fetch,
+    })
+}
+
+/// Returns the wanted rows of the input of a node that keeps the first row of each group.
+fn first_of_groups(groups: &FirstOfGroupsExec) -> Option<FirstRows> {
+    let partition_by = groups.keys().to_vec();
+    let order_by = groups.order_within();
+    let schema = groups.input().schema();
+    let order = order_by.as_ref().map(|order| &order.first().expr);
+    let types = partition_by.iter().chain(order).map(|key| key.data_type(&schema));
+    let types = types.collect::<Result<Vec<_>>>().ok()?;
+    Groups::supports(&types).then_some(FirstRows {
+        partition_by,
+        order_by,
+        fetch: 1,
     })
 }
 
@@ -173,9 +199,9 @@ fn filtered(
             return Ok(None);
         }
         let key = first.first_key();
-        let column = key.expr.downcast_ref::<Column>();
+        let column = key.and_then(|key| Some((key.expr.downcast_ref::<Column>()?, key.options)));
         let input = match column {
-            Some(column) => reading_best_first(plan, column.index(), key.options)?,
+            Some((column, options)) => reading_best_first(plan, column.index(), options)?,
             None => None,
         };
         let input = input.unwrap_or_else(|| Arc::clone(plan));
