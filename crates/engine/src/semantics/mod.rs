@@ -14,6 +14,7 @@ mod date_trunc;
 mod decimal_arithmetic;
 mod decimal_sum;
 mod extremes;
+mod far_results;
 mod far_times;
 mod floats;
 mod guards;
@@ -53,6 +54,7 @@ pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
 pub(crate) use simplifier::simplified;
+pub(crate) use times::{read as read_time, session_zone, with_seconds};
 
 use crate::EngineError;
 use crate::materialized::{self, MaterializeMarked};
