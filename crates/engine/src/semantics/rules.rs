@@ -25,15 +25,16 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{arithmetic, checked, negated};
 use super::extremes;
-use super::far_results;
 use super::floats::{self, canonical, canonical_argument, is_float};
 use super::guards;
 use super::kept;
 use super::lists;
+use super::meeting_times;
 use super::numbers::float_literal;
 use super::ordered_aggregates;
 use super::sets;
 use super::sort_keys;
+use super::times::is_time;
 use super::values;
 use super::{cast, decimal_arithmetic, templates, time_comparisons};
 
@@ -229,7 +230,7 @@ fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transform
                 Some(Expr::Case(case)) => Some(case),
                 _ => None,
             };
-            let results = far_results::case(compared.as_ref().unwrap_or(&case), schema, zone);
+            let results = meeting_times::case(compared.as_ref().unwrap_or(&case), schema, zone);
             match results.or(compared) {
                 Some(case) => Transformed::yes(before_case(case, schema).data),
                 None => before_case(case, schema),
@@ -248,7 +249,7 @@ fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transform
             if let Some(call) = decimal_arithmetic::with_room(&function, schema) {
                 return Ok(Transformed::yes(call));
             }
-            if let Some(call) = far_results::call(&function, schema, zone) {
+            if let Some(call) = meeting_times::call(&function, schema, zone) {
                 return Ok(Transformed::yes(call));
             }
             let decimal =
@@ -416,7 +417,8 @@ fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     }))
 }
 
-/// Returns a union whose inputs have floats in the columns where one has floats and another decimals.
+/// Returns a union whose inputs have floats in the columns where one has floats and another decimals, and times of
+/// one type in those where dates meet timestamps.
 fn union_of(union: Union) -> Result<LogicalPlan> {
     let columns = union.schema.fields().len();
     let type_of = |input: &Arc<LogicalPlan>, column: usize| {
@@ -426,7 +428,7 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
     let meet: Vec<Option<DataType>> = (0..columns)
         .map(|column| {
             let types: Vec<DataType> = union.inputs.iter().map(|input| type_of(input, column)).collect();
-            meeting(types.iter())
+            meeting(types.iter()).or_else(|| meeting_times::meeting(types.iter(), || false))
         })
         .collect();
     if meet.iter().all(Option::is_none) {
@@ -434,10 +436,10 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
     }
     let inputs = union.inputs.iter().map(|input| {
         let to = |column: usize| {
-            meet.get(column)
-                .cloned()
-                .flatten()
-                .filter(|_| type_of(input, column).is_decimal())
+            let to = meet.get(column)?.as_ref()?;
+            let of = type_of(input, column);
+            let differs = of.is_decimal() || (is_time(&of) && of != *to);
+            differs.then(|| to.clone())
         };
         project(input, to, cast_to).map(Arc::new)
     });
@@ -609,7 +611,7 @@ pub(super) fn bound(expr: Expr) -> Result<Expr> {
                     None => Transformed::no(Expr::Cast(Cast { expr, field })),
                 }
             }
-            Expr::ScalarFunction(function) => match cast::evaluated(&function) {
+            Expr::ScalarFunction(function) => match cast::evaluated(&function)? {
                 Some(literal) => Transformed::yes(literal),
                 None => Transformed::no(Expr::ScalarFunction(function)),
             },

@@ -64,6 +64,10 @@ async fn far_dates_are_compared_with_timestamps() {
             ("nullif(d, n) IS NULL", "2 4"),
             ("nullif(n, DATE '9999-12-31') IS NULL", "4"),
             ("coalesce(n, DATE '9999-12-31') > now()", "1 4"),
+            ("coalesce(d, u) > now()", "1"),
+            ("coalesce(s, d, u) < DATE '1000-01-01'", "3"),
+            ("least(d, u) = TIMESTAMP '0001-01-01 00:00:00'", "3"),
+            ("CASE k WHEN 1 THEN d ELSE s END > DATE '2020-01-01'", "1"),
             (
                 "CASE k WHEN 1 THEN DATE '0001-01-01' ELSE n END < DATE '1700-01-01'",
                 "1 3",
@@ -144,11 +148,33 @@ async fn far_years_have_a_place_or_are_refused_by_name() {
             "{found}"
         );
     }
-    let cast = "SELECT DATE '9999-12-31' UNION SELECT CAST(TIMESTAMP '2020-01-01 00:00:00' AS timestamp(6)) ORDER BY 1";
-    assert_eq!(
-        query(&db, cast).await,
-        ["2020-01-01T00:00:00", "9999-12-31T00:00:00"]
+    // Dates take the unit of other timestamps.
+    let (far, near) = (
+        "SELECT DATE '9999-12-31' AS t",
+        "SELECT CAST(TIMESTAMP '2020-01-01 00:00:00' AS timestamp(6))",
     );
+    for (text, rows) in [
+        (
+            format!("{far} UNION {near} ORDER BY 1"),
+            &["2020-01-01T00:00:00", "9999-12-31T00:00:00"][..],
+        ),
+        (format!("{near} INTERSECT {far}"), &[]),
+        (format!("{far} EXCEPT {near}"), &["9999-12-31T00:00:00"]),
+        (
+            format!(
+                "SELECT arrow_typeof(t) FROM ({far} UNION ALL SELECT CAST('0001-01-01' AS timestamp(0))) AS u"
+            ),
+            &["Timestamp(s)", "Timestamp(s)"],
+        ),
+        (
+            format!(
+                "SELECT count(*) FROM ({far}) AS l FULL JOIN ({near} AS t) AS r USING (t) WHERE t > now()"
+            ),
+            &["1"],
+        ),
+    ] {
+        assert_eq!(query(&db, &text).await, rows, "{text}");
+    }
 }
 
 /// The conditions of far dates that a table is asked.
