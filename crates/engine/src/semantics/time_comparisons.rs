@@ -161,6 +161,13 @@ pub(super) fn literal(
             Expr::Literal(value, _) => value,
             _ => return None,
         },
+        // A parameter's value in a statement that is planned as a whole.
+        Expr::ScalarFunction(function) if function.name() == "arrow_cast" => {
+            match folded(function.args.first()?, expr_type, false, zone)? {
+                Expr::Literal(value, _) => value,
+                _ => return None,
+            }
+        }
         _ => return None,
     };
     if is_text(expr_type) && matches!(other, DataType::Timestamp(..)) {
