@@ -92,7 +92,7 @@ pub(super) fn folded(expr: &Expr, to: &DataType, safe: bool, zone: Option<&str>)
 /// it does not fit.
 ///
 /// # Errors
-/// The value is rounded, and has no place in the type. Instead of the first or the last value, which columns may
+/// The value has no place in the type. Instead of an error, or of the first or the last value, which columns may
 /// have, a comparison with it needs another form, as statements with that literal have.
 pub(super) fn evaluated(function: &ScalarFunction) -> Result<Option<Expr>> {
     let Some(cast) = function.func.inner().downcast_ref::<SqlCast>() else {
@@ -110,10 +110,7 @@ pub(super) fn evaluated(function: &ScalarFunction) -> Result<Option<Expr>> {
             session_zone(cast.zone.as_deref()),
         )?;
     }
-    let Ok(value) = cast.converted(&values) else {
-        return Ok(None);
-    };
-    let value = ScalarValue::try_from_array(&value, 0)?;
+    let value = ScalarValue::try_from_array(&cast.converted(&values)?, 0)?;
     Ok(Some(Expr::Literal(value, metadata.clone())))
 }
 
