@@ -379,9 +379,10 @@ impl Database {
         if let Some(found) = find_keyed(&self.session, &self.engine, table)? {
             return insert_keyed_batch(&self.session, &self.engine, &found, batch);
         }
+        let zone = self.session.time_zone();
         self.session
             .change(&self.engine, "insert", &NEVER, |transaction| {
-                insert_batch(transaction, table, batch)
+                insert_batch(transaction, table, batch, zone)
             })
     }
 

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use cache::CatalogCache;
 pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
-pub(crate) use csv_scan::ScanState;
+pub(crate) use csv_scan::{CsvTable, ScanState};
 pub(crate) use objects::CatalogObjects;
 pub(crate) use open::{OpenIndex, OpenTable};
 pub(crate) use parquet_format::ParquetFiles;

@@ -31,7 +31,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use halocline_pool::is_pool_file;
 
-pub(crate) use order::in_order;
+pub(crate) use order::{in_order, of_files_in_order};
 
 use crate::EngineError;
 use staged::StagedFile;

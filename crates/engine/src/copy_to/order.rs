@@ -1,14 +1,15 @@
-//! The order of the rows that `COPY … TO` writes.
+//! The order of the rows that `COPY … TO` writes, and of those of CSV files that a statement stores.
 //!
 //! A query that only reads, filters and computes row by row is planned with one partition, so that its rows are
-//! written in the order in which the table has them. Files are compressed and encoded by several threads all the
-//! same.
+//! written in the order in which its tables have them. Files are compressed, encoded and decoded by several threads
+//! all the same.
 
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -19,17 +20,36 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
+use crate::catalog::CsvTable;
+
 /// Returns the physical plan of a `COPY … TO` that keeps the order of the rows.
 ///
 /// # Errors
 /// No physical plan can be made.
 pub(crate) async fn in_order(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    let LogicalPlan::Copy(copy) = plan else {
-        return state.create_physical_plan(plan).await;
-    };
-    if !is_row_by_row(&copy.input) {
-        return state.create_physical_plan(plan).await;
+    match plan {
+        LogicalPlan::Copy(copy) if is_row_by_row(&copy.input) => concatenated(state, plan).await,
+        _ => state.create_physical_plan(plan).await,
     }
+}
+
+/// Returns the physical plan of a query over CSV files in place that keeps the order of the rows; none for another
+/// query.
+///
+/// # Errors
+/// No physical plan can be made.
+pub(crate) async fn of_files_in_order(
+    state: &SessionState,
+    plan: &LogicalPlan,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    match is_row_by_row(plan) && scans_csv_only(plan) {
+        true => concatenated(state, plan).await.map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Returns the physical plan of a row-by-row query whose partitions are read one after the other.
+async fn concatenated(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     let mut state = state.clone();
     state.config_mut().options_mut().execution.target_partitions = 1;
     let physical = state.create_physical_plan(plan).await?;
@@ -55,6 +75,15 @@ fn is_row_by_row(plan: &LogicalPlan) -> bool {
             | LogicalPlan::TableScan(_)
     );
     this && plan.inputs().into_iter().all(is_row_by_row)
+}
+
+fn scans_csv_only(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<CsvTable>().is_some())
+        }
+        other => other.inputs().into_iter().all(scans_csv_only),
+    }
 }
 
 /// The partitions of its input, one after the other.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::timezone::Tz;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::error::{ImportError, ImportFault, SourceLocation};
 use super::input::{BytesRead, Input, detect, fault};
@@ -13,6 +15,7 @@ use super::sql_types::tpch_schema;
 use super::text::{Dialect, InferredColumns, TextColumns, TypeCandidate, infer, sniff};
 use super::value::sql_name;
 use super::{ipc, parquet, text};
+use crate::semantics::convert;
 use crate::storable::{storable_schema, storable_type, to_schema};
 
 /// A file to read, with its format.
@@ -36,6 +39,8 @@ pub(crate) struct Files {
     /// Columns of text files, and what decided their types.
     pub(crate) columns: Vec<InferredColumn>,
     batch: BatchSize,
+    /// The time zone of timestamps that have none, in columns with time zone; UTC if none.
+    zone: Option<Tz>,
     /// Bytes read so far.
     pub(crate) bytes: BytesRead,
 }
@@ -127,6 +132,7 @@ impl Files {
             forms: text.forms.into(),
             columns: text.columns,
             batch,
+            zone: options.time_zone,
             bytes: BytesRead::default(),
         })
     }
@@ -172,6 +178,7 @@ impl Files {
                     TextColumns {
                         schema: self.schema.clone(),
                         forms: Arc::clone(&self.forms),
+                        zone: self.zone,
                     },
                     self.batch,
                     bytes,
@@ -181,9 +188,11 @@ impl Files {
             (None, _) => parquet::read(&source.path, self.batch, bytes)?,
         };
         check_names(&source.path, &input.schema, &self.schema)?;
-        let (path, schema) = (source.path.clone(), self.schema.clone());
+        let (path, schema, zone) = (source.path.clone(), self.schema.clone(), self.zone);
         let batches = input.batches.map(move |batch| {
-            to_schema(&batch?, &schema).map_err(|e| {
+            let batch = batch?;
+            let batch = instants(batch, &schema, zone).and_then(|batch| to_schema(&batch, &schema));
+            batch.map_err(|e| {
                 fault(
                     &path,
                     SourceLocation::File,
@@ -196,6 +205,29 @@ impl Files {
             batches: Box::new(batches),
         })
     }
+}
+
+/// Returns a batch whose texts and timestamps without time zone, where `schema` has timestamps with one, are
+/// instants of `zone`. In UTC they are left to the cast to the schema.
+fn instants(batch: RecordBatch, schema: &SchemaRef, zone: Option<Tz>) -> Result<RecordBatch, ArrowError> {
+    let becomes_instant = |(from, to): (&Arc<Field>, &Arc<Field>)| {
+        let is_instant = |of: &DataType| matches!(of, DataType::Timestamp(_, Some(_)));
+        is_instant(to.data_type()) && !is_instant(from.data_type())
+    };
+    let own = batch.schema();
+    if zone.is_none() || !own.fields().iter().zip(schema.fields()).any(becomes_instant) {
+        return Ok(batch);
+    }
+    let mut fields = own.fields().to_vec();
+    let mut columns = batch.columns().to_vec();
+    for (i, to) in schema.fields().iter().enumerate() {
+        if becomes_instant((&fields[i], to)) {
+            columns[i] = convert(&columns[i], to.data_type(), false, zone)?;
+            fields[i] = Arc::new(fields[i].as_ref().clone().with_data_type(to.data_type().clone()));
+        }
+    }
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &rows)
 }
 
 /// Columns and dialects inferred from text files.

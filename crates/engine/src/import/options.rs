@@ -1,5 +1,6 @@
 //! Options for imports.
 
+use arrow_array::timezone::Tz;
 use arrow_schema::{DataType, SchemaRef};
 use halocline_columns::TableEncoding;
 
@@ -55,6 +56,8 @@ pub struct ImportOptions {
     /// CSV and tbl: the unquoted texts that stand for NULL, beside the empty one. In a NOT NULL column of texts
     /// an empty field is an empty text.
     pub nulls: Vec<String>,
+    /// The time zone of timestamps that name none, in columns with time zone; UTC if none.
+    pub time_zone: Option<Tz>,
     /// CSV: rows that type inference looks at first in each file; all if none. A later value that does not
     /// fit makes it look at all of them.
     pub sample_rows: Option<usize>,
@@ -116,6 +119,12 @@ impl ImportOptions {
         Self { nulls, ..self }
     }
 
+    /// Sets [`time_zone`](Self::time_zone).
+    #[must_use]
+    pub fn with_time_zone(self, time_zone: Option<Tz>) -> Self {
+        Self { time_zone, ..self }
+    }
+
     /// Sets [`sample_rows`](Self::sample_rows).
     #[must_use]
     pub fn with_sample_rows(self, sample_rows: Option<usize>) -> Self {
@@ -163,6 +172,7 @@ impl Default for ImportOptions {
             delimiter: None,
             quote: QuoteOption::Detect,
             nulls: Vec::new(),
+            time_zone: None,
             sample_rows: Some(100_000),
             batch_rows: 65_536,
             batch_bytes: None,

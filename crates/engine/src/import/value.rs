@@ -12,6 +12,7 @@ use arrow_cast::parse::{Parser, string_to_datetime};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::text::SlashedDate;
+use crate::semantics::{read_time, with_seconds};
 
 /// Returns true if `text` can be decoded as `data_type`.
 pub(crate) fn is_value(text: &str, data_type: &DataType) -> bool {
@@ -91,13 +92,34 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
 /// Returns a timestamp in `unit` from 1970, of `zone` if the text names none; none if it has digits that the
 /// unit has no room for.
 pub(crate) fn timestamp(text: &str, unit: TimeUnit, zone: Tz) -> Option<i64> {
-    let time = string_to_datetime(&zone, text).or_else(|error| match text.replacen('/', "-", 2) {
+    let nanoseconds = |text: &str| {
+        let time = string_to_datetime(&zone, text).or_else(|error| match with_seconds(text) {
+            Some(whole) => string_to_datetime(&zone, &whole),
+            None => Err(error),
+        });
+        let time = time.ok()?;
+        Some(i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos()))
+    };
+    in_unit(text, unit, nanoseconds)
+}
+
+/// Returns a timestamp with time zone as [`timestamp`] does, by the session's rule for times that a clock
+/// leaves out or shows twice.
+pub(crate) fn session_timestamp(text: &str, data_type: &DataType, zone: Tz) -> Option<i64> {
+    let DataType::Timestamp(unit, _) = data_type else {
+        return None;
+    };
+    in_unit(text, *unit, |text| read_time(text, data_type, Some(zone)))
+}
+
+/// Returns the time that `nanoseconds` reads in a text, in `unit`.
+fn in_unit(text: &str, unit: TimeUnit, nanoseconds: impl Fn(&str) -> Option<i128>) -> Option<i64> {
+    let nanos = nanoseconds(text).or_else(|| {
         // As a date with the year first.
-        dashed if text.as_bytes().get(4) == Some(&b'/') => string_to_datetime(&zone, &dashed),
-        _ => Err(error),
+        let slashed = text.as_bytes().get(4) == Some(&b'/');
+        slashed.then(|| nanoseconds(&text.replacen('/', "-", 2)))?
     });
-    let time = time.ok()?;
-    let nanos = i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+    let nanos = nanos?;
     let step = match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,

@@ -6,6 +6,7 @@ use datafusion::common::ScalarValue;
 
 use crate::EngineError;
 use crate::import::sql_name;
+use crate::semantics::read_time;
 
 /// Digits of an integer that certainly fits 64 bits.
 const INTEGER_DIGITS: usize = 18;
@@ -120,9 +121,15 @@ impl TypeFamily {
 pub(super) fn check(number: usize, value: &ScalarValue, expected: &DataType) -> Result<(), EngineError> {
     let found = value.data_type();
     let (have, want) = (TypeFamily::of(&found), TypeFamily::of(expected));
-    // A date may be given as a text, if it is one.
-    let reads_as_time =
-        || have == TypeFamily::Text && want == TypeFamily::Time && value.cast_to(expected).is_ok();
+    // A date may be given as a text, if it is one. It need not have a place in the type that it is compared with.
+    let reads_as_time = || {
+        let is_timestamp = matches!(expected, DataType::Timestamp(..));
+        let text = value.try_as_str().flatten();
+        have == TypeFamily::Text
+            && want == TypeFamily::Time
+            && (value.cast_to(expected).is_ok()
+                || (is_timestamp && text.is_some_and(|text| read_time(text, expected, None).is_some())))
+    };
     if value.is_null() || have == want || want == TypeFamily::Other || reads_as_time() {
         return Ok(());
     }
@@ -152,10 +159,13 @@ pub(super) fn convert(
 }
 
 fn wrong_type(number: usize, value: &ScalarValue, expected: &DataType) -> EngineError {
+    let shown = value.to_array().ok();
+    let shown = shown.and_then(|array| array_value_to_string(&array, 0).ok());
+    let shown = shown.unwrap_or_else(|| value.to_string());
     EngineError::Parameter {
         name: format!("${number}"),
         reason: format!(
-            "it is of type {}, and {value} is of type {}; give a value of that type, or write a CAST in the \
+            "it is of type {}, and {shown} is of type {}; give a value of that type, or write a CAST in the \
              statement",
             sql_name(expected),
             sql_name(&value.data_type())

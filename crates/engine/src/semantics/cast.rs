@@ -107,14 +107,28 @@ pub(super) fn folded(expr: &Expr, to: &DataType, safe: bool, zone: Option<&str>)
 
 /// Returns the value of a cast of this module whose argument is a literal; none for other expressions, and if
 /// it does not fit.
-pub(super) fn evaluated(function: &ScalarFunction) -> Option<Expr> {
-    let cast = function.func.inner().downcast_ref::<SqlCast>()?;
-    let Some(Expr::Literal(value, metadata)) = function.args.first() else {
-        return None;
+///
+/// # Errors
+/// The value has no place in the type. Instead of an error, or of the first or the last value, which columns may
+/// have, a comparison with it needs another form, as statements with that literal have.
+pub(super) fn evaluated(function: &ScalarFunction) -> Result<Option<Expr>> {
+    let Some(cast) = function.func.inner().downcast_ref::<SqlCast>() else {
+        return Ok(None);
     };
-    let value = cast.converted(&value.to_array().ok()?).ok()?;
-    let value = ScalarValue::try_from_array(&value, 0).ok()?;
-    Some(Expr::Literal(value, metadata.clone()))
+    let Some(Expr::Literal(value, metadata)) = function.args.first() else {
+        return Ok(None);
+    };
+    let values = value.to_array()?;
+    if matches!(cast.rule, CastRule::Floor | CastRule::Ceiling | CastRule::Ordered) {
+        convert_times(
+            &values,
+            &cast.to,
+            TimeRule::Strict,
+            session_zone(cast.zone.as_deref()),
+        )?;
+    }
+    let value = ScalarValue::try_from_array(&cast.converted(&values)?, 0)?;
+    Ok(Some(Expr::Literal(value, metadata.clone())))
 }
 
 /// Returns true for a cast of this module that fails for values that its type does not have.

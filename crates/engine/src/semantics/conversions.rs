@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::timezone::Tz;
 use arrow_array::types::{Decimal128Type, Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, Decimal128Array, StringArray};
 use arrow_cast::cast::{CastOptions, cast_with_options};
@@ -14,7 +15,7 @@ use arrow_schema::{ArrowError, DataType};
 use datafusion::common::{Result, ScalarValue};
 
 use super::numbers::decimals_to_floats;
-use super::times::{SessionZone, TimeRule, convert_times, is_time, texts_to_times};
+use super::times::{TimeRule, convert_times, is_time, texts_to_times};
 use crate::import::sql_name;
 
 /// Digits of a decimal of 128 bits.
@@ -28,7 +29,7 @@ pub(crate) fn convert(
     values: &ArrayRef,
     to: &DataType,
     safe: bool,
-    zone: Option<SessionZone<'_>>,
+    zone: Option<Tz>,
 ) -> Result<ArrayRef, ArrowError> {
     let from = values.data_type();
     if from == to {
@@ -65,7 +66,7 @@ pub(crate) fn convert(
             texts_to_times(texts.as_string(), to, safe, zone)
         }
         (DataType::Timestamp(unit, Some(_)), to) if to.is_string() && zone.is_some() => {
-            let label = zone.map(|zone| zone.name.into());
+            let label = zone.map(|zone| zone.to_string().into());
             let shown = cast(values, &DataType::Timestamp(*unit, label))?;
             cast(&shown, to)
         }
@@ -81,11 +82,16 @@ pub(crate) fn convert(
 ///
 /// # Errors
 /// There is no such conversion, or the value does not fit and `safe` is false.
-pub(crate) fn convert_scalar(value: &ScalarValue, to: &DataType, safe: bool) -> Result<ScalarValue> {
+pub(crate) fn convert_scalar(
+    value: &ScalarValue,
+    to: &DataType,
+    safe: bool,
+    zone: Option<Tz>,
+) -> Result<ScalarValue> {
     if value.data_type() == *to {
         return Ok(value.clone());
     }
-    ScalarValue::try_from_array(&convert(&value.to_array()?, to, safe, None)?, 0)
+    ScalarValue::try_from_array(&convert(&value.to_array()?, to, safe, zone)?, 0)
 }
 
 /// Returns floats without a fraction, ties to the even number.

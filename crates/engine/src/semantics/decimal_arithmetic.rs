@@ -15,6 +15,7 @@ use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType};
 use datafusion::arrow::compute::kernels::numeric::div;
 use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
@@ -51,6 +52,28 @@ pub(super) fn checked(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
     };
     let result = result_type(binary.op, &first, &second).filter(|_| may_exceed)?;
     checked_decimals(binary, result)
+}
+
+/// Gives `ceil` or `floor` of decimals, which have the type of their argument, room for the digit that rounding may
+/// add: 9.9 becomes 10.0. None if there is room, or none to give.
+pub(super) fn with_room(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let ("ceil" | "floor", [arg]) = (function.name(), function.args.as_slice()) else {
+        return None;
+    };
+    let DataType::Decimal128(digits, scale @ 1..) = type_of(arg, schema) else {
+        return None;
+    };
+    let has_room = |of: &Expr| match of {
+        Expr::Cast(cast) => type_of(&cast.expr, schema) == DataType::Decimal128(digits - 1, scale),
+        _ => false,
+    };
+    if i16::from(digits) >= MOST_DIGITS || has_room(arg) {
+        return None;
+    }
+    let wider = Cast::new(Box::new(arg.clone()), DataType::Decimal128(digits + 1, scale));
+    let args = vec![Expr::Cast(wider)];
+    let func = Arc::clone(&function.func);
+    Some(Expr::ScalarFunction(ScalarFunction::new_udf(func, args)))
 }
 
 /// Returns the type of an operand; that of checked arithmetic without a look at what it consists of, so that a

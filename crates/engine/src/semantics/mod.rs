@@ -21,6 +21,7 @@ mod guards;
 mod hoisted_keys;
 mod kept;
 mod lists;
+mod meeting_times;
 mod numbers;
 mod operators;
 mod ordered_aggregates;
@@ -55,6 +56,7 @@ pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
 pub(crate) use simplifier::simplified;
+pub(crate) use times::{read as read_time, session_zone, with_seconds};
 
 use crate::EngineError;
 use crate::materialized::{self, MaterializeMarked};

@@ -39,10 +39,11 @@ impl VisitorMut for NumberRewriter {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Value(value) => {
-                if let Value::Number(digits, _) = &value.value
-                    && !is_exact(digits)
-                {
-                    *expr = double(digits);
+                if let Value::Number(digits, _) = &mut value.value {
+                    digits.retain(|digit| digit != '_');
+                    if !is_exact(digits) {
+                        *expr = double(digits);
+                    }
                 }
             }
             Expr::BinaryOp {
@@ -67,7 +68,7 @@ impl VisitorMut for NumberRewriter {
 /// Returns true if a number is read as an integer or a decimal. Zeros before the first digit or the point
 /// need no room.
 fn is_exact(digits: &str) -> bool {
-    let significant = digits.trim_start_matches(['0', '_']);
+    let significant = digits.trim_start_matches('0');
     let significant = significant.bytes().filter(u8::is_ascii_digit).count();
     significant <= MOST_DIGITS && !digits.contains(['e', 'E'])
 }

@@ -12,7 +12,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::expr::{AggregateFunction, Between, Cast, InList, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Between, Cast, InList, InSubquery, ScalarFunction, SetComparison,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -27,10 +29,12 @@ use super::floats::{self, canonical, canonical_argument, is_float};
 use super::guards;
 use super::kept;
 use super::lists;
+use super::meeting_times;
 use super::numbers::float_literal;
 use super::ordered_aggregates;
 use super::sets;
 use super::sort_keys;
+use super::times::is_time;
 use super::values;
 use super::{cast, decimal_arithmetic, templates, time_comparisons};
 
@@ -202,12 +206,34 @@ fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transform
                 negated: list.negated,
             }))
         }
-        Expr::InSubquery(within) => unified_subquery(within, schema, zone)?,
+        Expr::InSubquery(within) => match unified_subquery((&within.expr, &within.subquery), schema, zone)? {
+            Some((expr, subquery)) => {
+                Transformed::yes(Expr::InSubquery(InSubquery::new(expr, subquery, within.negated)))
+            }
+            None => Transformed::no(Expr::InSubquery(within)),
+        },
+        Expr::SetComparison(SetComparison {
+            expr,
+            subquery,
+            op,
+            quantifier,
+        }) => match unified_subquery((&expr, &subquery), schema, zone)? {
+            Some((expr, subquery)) => Transformed::yes(Expr::SetComparison(SetComparison::new(
+                expr, subquery, op, quantifier,
+            ))),
+            None => Transformed::no(Expr::SetComparison(SetComparison::new(
+                expr, subquery, op, quantifier,
+            ))),
+        },
         Expr::Case(case) => {
-            let of_times = time_comparisons::case(&case, schema, zone);
-            match of_times {
-                Some(Expr::Case(case)) => Transformed::yes(before_case(case, schema).data),
-                _ => before_case(case, schema),
+            let compared = match time_comparisons::case(&case, schema, zone) {
+                Some(Expr::Case(case)) => Some(case),
+                _ => None,
+            };
+            let results = meeting_times::case(compared.as_ref().unwrap_or(&case), schema, zone);
+            match results.or(compared) {
+                Some(case) => Transformed::yes(before_case(case, schema).data),
+                None => before_case(case, schema),
             }
         }
         Expr::ScalarFunction(mut function) => {
@@ -219,6 +245,12 @@ fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transform
             }
             if matches!(function.name(), "date_trunc" | "date_bin") {
                 return Ok(of_far_dates(function, schema));
+            }
+            if let Some(call) = decimal_arithmetic::with_room(&function, schema) {
+                return Ok(Transformed::yes(call));
+            }
+            if let Some(call) = meeting_times::call(&function, schema, zone) {
+                return Ok(Transformed::yes(call));
             }
             let decimal =
                 |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.data_type().is_decimal());
@@ -336,28 +368,30 @@ fn unified_keys(mut join: Join, zone: Option<&str>) -> Join {
     join
 }
 
-/// Returns `x IN (SELECT …)` of times in one type.
-fn unified_subquery(within: InSubquery, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
-    let column = within.subquery.subquery.schema().columns().into_iter().next();
+/// Returns an expression and the subquery with whose rows it is compared as times of one type; none if they are
+/// of one.
+fn unified_subquery(
+    (expr, subquery): (&Expr, &Subquery),
+    schema: &DFSchema,
+    zone: Option<&str>,
+) -> Result<Option<(Box<Expr>, Subquery)>> {
+    let column = subquery.subquery.schema().columns().into_iter().next();
     let Some(column) = column.map(Expr::Column) else {
-        return Ok(Transformed::no(Expr::InSubquery(within)));
+        return Ok(None);
     };
-    let expr_type = type_of(&within.expr, schema);
-    let column_type = type_of(&column, within.subquery.subquery.schema());
-    let unified = time_comparisons::unified((&within.expr, &expr_type), (&column, &column_type), zone);
+    let expr_type = type_of(expr, schema);
+    let column_type = type_of(&column, subquery.subquery.schema());
+    let unified = time_comparisons::unified((expr, &expr_type), (&column, &column_type), zone);
     let Some((expr, column)) = unified else {
-        return Ok(Transformed::no(Expr::InSubquery(within)));
+        return Ok(None);
     };
     let first = |at: usize| (at == 0).then_some(());
-    let subquery = project(&within.subquery.subquery, first, |_, ()| column.clone())?;
-    Ok(Transformed::yes(Expr::InSubquery(InSubquery {
-        expr: Box::new(expr),
-        subquery: Subquery {
-            subquery: Arc::new(subquery),
-            ..within.subquery
-        },
-        negated: within.negated,
-    })))
+    let plan = project(&subquery.subquery, first, |_, ()| column.clone())?;
+    let subquery = Subquery {
+        subquery: Arc::new(plan),
+        ..subquery.clone()
+    };
+    Ok(Some((Box::new(expr), subquery)))
 }
 
 fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
@@ -383,7 +417,8 @@ fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     }))
 }
 
-/// Returns a union whose inputs have floats in the columns where one has floats and another decimals.
+/// Returns a union whose inputs have floats in the columns where one has floats and another decimals, and times of
+/// one type in those where dates meet timestamps.
 fn union_of(union: Union) -> Result<LogicalPlan> {
     let columns = union.schema.fields().len();
     let type_of = |input: &Arc<LogicalPlan>, column: usize| {
@@ -393,7 +428,7 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
     let meet: Vec<Option<DataType>> = (0..columns)
         .map(|column| {
             let types: Vec<DataType> = union.inputs.iter().map(|input| type_of(input, column)).collect();
-            meeting(types.iter())
+            meeting(types.iter()).or_else(|| meeting_times::meeting(types.iter(), || false))
         })
         .collect();
     if meet.iter().all(Option::is_none) {
@@ -401,10 +436,10 @@ fn union_of(union: Union) -> Result<LogicalPlan> {
     }
     let inputs = union.inputs.iter().map(|input| {
         let to = |column: usize| {
-            meet.get(column)
-                .cloned()
-                .flatten()
-                .filter(|_| type_of(input, column).is_decimal())
+            let to = meet.get(column)?.as_ref()?;
+            let of = type_of(input, column);
+            let differs = of.is_decimal() || (is_time(&of) && of != *to);
+            differs.then(|| to.clone())
         };
         project(input, to, cast_to).map(Arc::new)
     });
@@ -576,7 +611,7 @@ pub(super) fn bound(expr: Expr) -> Result<Expr> {
                     None => Transformed::no(Expr::Cast(Cast { expr, field })),
                 }
             }
-            Expr::ScalarFunction(function) => match cast::evaluated(&function) {
+            Expr::ScalarFunction(function) => match cast::evaluated(&function)? {
                 Some(literal) => Transformed::yes(literal),
                 None => Transformed::no(Expr::ScalarFunction(function)),
             },

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 };
 
 use super::floats::{canonical, is_float};
+use super::meeting_times;
 use super::rules::{meeting, project};
 
 /// Columns that number the copies of a row, on the left and on the right side.
@@ -87,7 +88,9 @@ fn with_common_types(left: Arc<LogicalPlan>, right: Arc<LogicalPlan>) -> Result<
     let common: Vec<Option<DataType>> = pairs
         .map(|(a, b)| match a == b {
             true => None,
-            false => meeting([a, b].into_iter()).or_else(|| type_union_coercion(a, b)),
+            false => meeting([a, b].into_iter())
+                .or_else(|| meeting_times::meeting([a, b].into_iter(), || false))
+                .or_else(|| type_union_coercion(a, b)),
         })
         .collect();
     let cast = |side: &Arc<LogicalPlan>, own: &[DataType]| {

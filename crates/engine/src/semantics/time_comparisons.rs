@@ -141,21 +141,33 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 /// A literal of dates or timestamps, in nanoseconds.
-struct TimeLiteral {
+pub(super) struct TimeLiteral {
     /// None for NULL.
-    nanoseconds: Option<i128>,
+    pub(super) nanoseconds: Option<i128>,
     is_zoned: bool,
 }
 
 /// Returns the value of a literal that is compared with times of type `other`; none if the expression is no
 /// literal, or needs no conversion.
-fn literal(expr: &Expr, expr_type: &DataType, other: &DataType, zone: Option<&str>) -> Option<TimeLiteral> {
+pub(super) fn literal(
+    expr: &Expr,
+    expr_type: &DataType,
+    other: &DataType,
+    zone: Option<&str>,
+) -> Option<TimeLiteral> {
     let value = match expr {
         Expr::Literal(value, _) => value.clone(),
         Expr::Cast(cast) => match folded(&cast.expr, cast.field.data_type(), false, zone)? {
             Expr::Literal(value, _) => value,
             _ => return None,
         },
+        // A parameter's value in a statement that is planned as a whole.
+        Expr::ScalarFunction(function) if function.name() == "arrow_cast" => {
+            match folded(function.args.first()?, expr_type, false, zone)? {
+                Expr::Literal(value, _) => value,
+                _ => return None,
+            }
+        }
         _ => return None,
     };
     if is_text(expr_type) && matches!(other, DataType::Timestamp(..)) {

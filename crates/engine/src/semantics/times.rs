@@ -77,18 +77,10 @@ pub(super) fn range_of(data_type: &DataType) -> (i128, i128) {
     }
 }
 
-/// The time zone of a session.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SessionZone<'a> {
-    pub(super) name: &'a str,
-    zone: Tz,
-}
-
 /// Returns the time zone of a session; none for UTC.
-pub(super) fn session_zone(name: Option<&str>) -> Option<SessionZone<'_>> {
+pub(crate) fn session_zone(name: Option<&str>) -> Option<Tz> {
     let name = name.filter(|name| !matches!(*name, "" | "+00:00" | "UTC" | "Z"))?;
-    let zone = name.parse().ok()?;
-    Some(SessionZone { name, zone })
+    name.parse().ok()
 }
 
 /// Returns the distance from UTC at an instant, in seconds; none beyond the calendar.
@@ -114,17 +106,17 @@ fn offset_of_reading(zone: Tz, seconds: i64) -> Option<i64> {
 }
 
 /// Converts nanoseconds of a reading of the clock to those of an instant; none beyond the calendar.
-pub(super) fn instant(reading: i128, zone: Option<SessionZone<'_>>) -> Option<i128> {
+pub(super) fn instant(reading: i128, zone: Option<Tz>) -> Option<i128> {
     let Some(zone) = zone else { return Some(reading) };
     let seconds = i64::try_from(reading.div_euclid(SECOND)).ok()?;
-    Some(reading - i128::from(offset_of_reading(zone.zone, seconds)?) * SECOND)
+    Some(reading - i128::from(offset_of_reading(zone, seconds)?) * SECOND)
 }
 
 /// Converts nanoseconds of an instant to those of the clock; none beyond the calendar.
-pub(super) fn reading(instant: i128, zone: Option<SessionZone<'_>>) -> Option<i128> {
+pub(super) fn reading(instant: i128, zone: Option<Tz>) -> Option<i128> {
     let Some(zone) = zone else { return Some(instant) };
     let seconds = i64::try_from(instant.div_euclid(SECOND)).ok()?;
-    Some(instant + i128::from(offset_at(zone.zone, seconds)?) * SECOND)
+    Some(instant + i128::from(offset_at(zone, seconds)?) * SECOND)
 }
 
 /// Divides nanoseconds by a unit.
@@ -146,7 +138,7 @@ pub(super) fn convert_times(
     values: &ArrayRef,
     to: &DataType,
     rule: TimeRule,
-    zone: Option<SessionZone<'_>>,
+    zone: Option<Tz>,
 ) -> Result<ArrayRef, ArrowError> {
     let from = values.data_type();
     let (Some(had), Some(has)) = (unit_of(from), unit_of(to)) else {
@@ -209,7 +201,8 @@ fn out_of_range(from: &DataType, value: i64, to: &DataType) -> ArrowError {
     let text = text.unwrap_or_else(|| value.to_string());
     let reach = match to {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            ", which has the years 1678 to 2261; cast to timestamp(6) for the years 0001 to 9999"
+            ", which has the years 1678 to 2261; cast it, and timestamps that it meets, to timestamp(6), which has \
+             the years 0001 to 9999"
         }
         _ => "",
     };
@@ -218,7 +211,7 @@ fn out_of_range(from: &DataType, value: i64, to: &DataType) -> ArrowError {
 
 /// Reads a date and time as nanoseconds: of an instant for a type with time zone, else of the clock. The zone
 /// of the text, as `+02:00`, has no meaning for a type without.
-pub(super) fn read(text: &str, to: &DataType, zone: Option<SessionZone<'_>>) -> Option<i128> {
+pub(crate) fn read(text: &str, to: &DataType, zone: Option<Tz>) -> Option<i128> {
     let text = text.trim();
     let nanoseconds = |time: DateTime<Utc>| {
         i128::from(time.timestamp()) * SECOND + i128::from(time.timestamp_subsec_nanos())
@@ -227,14 +220,28 @@ pub(super) fn read(text: &str, to: &DataType, zone: Option<SessionZone<'_>>) -> 
         Some(at) => (text[..at].trim_end(), true),
         None => (text, false),
     };
+    let read = |text: &str| {
+        let read = string_to_datetime(&Utc, text).or_else(|error| match with_seconds(text) {
+            Some(whole) => string_to_datetime(&Utc, &whole),
+            None => Err(error),
+        });
+        read.ok().map(nanoseconds)
+    };
     if has_zone && is_zoned(to) {
-        return string_to_datetime(&Utc, text).ok().map(nanoseconds);
+        return read(text);
     }
-    let clock = string_to_datetime(&Utc, clock).ok().map(nanoseconds)?;
+    let clock = read(clock)?;
     match is_zoned(to) {
         true => instant(clock, zone),
         false => Some(clock),
     }
+}
+
+/// Returns `2024-01-05 10:00`, with a zone or without, as a time with seconds; none if it is none without.
+pub(crate) fn with_seconds(text: &str) -> Option<String> {
+    let (minutes, rest) = text.split_at_checked(16)?;
+    let is_clock = matches!(minutes.as_bytes(), [.., b' ' | b'T', _, _, b':', _, _]);
+    (is_clock && !rest.starts_with(':')).then(|| format!("{minutes}:00{rest}"))
 }
 
 /// Returns where the time zone in the text of a timestamp begins.
@@ -252,7 +259,7 @@ pub(super) fn texts_to_times(
     texts: &StringArray,
     to: &DataType,
     safe: bool,
-    zone: Option<SessionZone<'_>>,
+    zone: Option<Tz>,
 ) -> Result<ArrayRef, ArrowError> {
     let unit = unit_of(to).unwrap_or(1);
     let (least, most) = range_of(to);
@@ -346,6 +353,13 @@ mod tests {
                 "2024-06-01 12:00:00",
             ),
             ("2024-06-01", "2024-05-31 22:00:00", "2024-06-01 00:00:00"),
+            ("2024-06-01 12:00", "2024-06-01 10:00:00", "2024-06-01 12:00:00"),
+            ("2024-06-01T12:00Z", "2024-06-01 12:00:00", "2024-06-01 12:00:00"),
+            (
+                "2024-06-01 12:00+05:00",
+                "2024-06-01 07:00:00",
+                "2024-06-01 12:00:00",
+            ),
         ] {
             assert_eq!(read(text, &zoned, berlin), Some(nanoseconds(with)), "{text}");
             assert_eq!(nanoseconds(text), nanoseconds(without), "{text}");
@@ -353,6 +367,8 @@ mod tests {
         assert_eq!(read("2024-06-01 12:00:00 Nowhere", &zoned, None), None);
         assert_eq!(read("ä2024-06-01 12:00:00", &zoned, None), None);
         assert_eq!(read("2024-02-30", &zoned, None), None);
+        assert_eq!(read("2024-02-20 1:00", &zoned, None), None);
+        assert_eq!(read("2024-02-20 10:60", &zoned, None), None);
     }
 
     #[test]

@@ -41,7 +41,7 @@ use crate::catalog::{
 use crate::coded_join::CodedJoinRule;
 use crate::config::{LockWait, MediumUnit, SessionSettings};
 use crate::context::EngineContext;
-use crate::copy_to::{OutputFiles, in_order};
+use crate::copy_to::{OutputFiles, in_order, of_files_in_order};
 use crate::equi_keys;
 use crate::join_order::{JoinOrderRule, OuterJoinRule, physical_rules};
 use crate::materialized::ShareRows;
@@ -248,7 +248,8 @@ impl DatabaseSession {
         Ok(value)
     }
 
-    /// Plans a query over a version of the database and starts it.
+    /// Plans a query whose rows are stored, over a version of the database, and starts it. Rows of CSV files in
+    /// place keep their order.
     ///
     /// # Errors
     /// The query cannot be planned.
@@ -258,7 +259,12 @@ impl DatabaseSession {
         query: Box<Query>,
     ) -> Result<SendableRecordBatchStream, EngineError> {
         let statement = Parsed::Statement(Box::new(ast::Statement::Query(query)));
-        self.rows(catalog, None, statement).await
+        let planner = self.planner(catalog);
+        let plan = planner.plan(statement).await?;
+        match of_files_in_order(planner.state(), &plan).await? {
+            Some(physical) => stack::execute(physical, Arc::new(TaskContext::from(planner.state()))),
+            None => planner.start(&plan).await,
+        }
     }
 
     /// Plans a statement that returns rows and starts it, over [`versions`](Self::versions) of the tables.

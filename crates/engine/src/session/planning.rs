@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow_array::timezone::Tz;
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::catalog::TableFunctionArgs;
 use datafusion::common::{DFSchema, ResolvedTableReference, TableReference};
@@ -62,6 +63,12 @@ impl StatementPlanner {
     /// Returns the state that the statement is planned with.
     pub(crate) fn state(&self) -> &SessionState {
         self.lease.state()
+    }
+
+    /// Returns the session's time zone; none for UTC.
+    pub(crate) fn time_zone(&self) -> Option<Tz> {
+        let options = self.state().config_options();
+        semantics::session_zone(options.execution.time_zone.as_deref())
     }
 
     /// Returns the states of the session.

@@ -14,7 +14,7 @@ use crate::config::{FeatureMode, LockWait, SessionSettings, SwitchSetting, Verif
 use crate::context::EngineContext;
 use crate::memory::MemoryBudget;
 use crate::scrub_thread::set_scrub;
-use crate::semantics::UTC;
+use crate::semantics::{self, UTC};
 use crate::size::exact;
 use crate::threads::MOST_THREADS;
 
@@ -56,6 +56,12 @@ const FIXED: [(&str, &str); 6] = [
 ];
 
 impl DatabaseSession {
+    /// Returns the time zone by which texts and timestamps without one become instants; none for UTC.
+    pub(crate) fn time_zone(&self) -> Option<Tz> {
+        let state = self.context.state_ref();
+        semantics::session_zone(state.read().config_options().execution.time_zone.as_deref())
+    }
+
     /// Runs `SET` or `RESET`.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! `ALTER TABLE`.
 
+use arrow_array::timezone::Tz;
 use halocline_columns::{add_column, rename_column, rename_table, set_cluster, set_default};
 use halocline_elf::rename_index_table;
 
@@ -8,11 +9,15 @@ use super::parse::{Alter, Alteration};
 use crate::EngineError;
 use crate::transaction::Transaction;
 
-/// Changes the definition of a table, and returns a message.
+/// Changes the definition of a table, and returns a message. A default is read in the time zone `zone`.
 ///
 /// # Errors
 /// No such table or column, a name is taken, or a default does not fit.
-pub(crate) fn alter_table(transaction: &mut Transaction, alter: &Alter) -> Result<String, EngineError> {
+pub(crate) fn alter_table(
+    transaction: &mut Transaction,
+    alter: &Alter,
+    zone: Option<Tz>,
+) -> Result<String, EngineError> {
     let (catalog, name) = (transaction.catalog(), alter.table.as_str());
     if alter.if_exists && !catalog.has_table(name) {
         return Ok(format!("there is no table {name}"));
@@ -39,7 +44,7 @@ pub(crate) fn alter_table(transaction: &mut Transaction, alter: &Alter) -> Resul
                 };
             }
             let default = match default {
-                Some(expr) => Some(default_of(name, field, expr)?),
+                Some(expr) => Some(default_of(name, field, expr, zone)?),
                 None => None,
             };
             add_column(&txn, name, field, default.as_ref())?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Expr;
@@ -90,7 +91,7 @@ impl TableSpec {
         Ok(kept)
     }
 
-    /// Sets the defaults of the columns once the table is created.
+    /// Sets the defaults of the columns once the table is created; see [`default_of`].
     ///
     /// # Errors
     /// A default is no value of its column.
@@ -99,10 +100,11 @@ impl TableSpec {
         transaction: &mut Transaction,
         schema: &Schema,
         defaults: &[Option<Expr>],
+        zone: Option<Tz>,
     ) -> Result<(), EngineError> {
         for (field, default) in schema.fields().iter().zip(defaults) {
             if let Some(expr) = default {
-                let value = default_of(&self.name, field, expr)?;
+                let value = default_of(&self.name, field, expr, zone)?;
                 set_default(transaction.txn(), &self.name, field.name(), Some(&value))?;
             }
         }

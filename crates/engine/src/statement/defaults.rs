@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value};
@@ -12,16 +13,24 @@ use crate::EngineError;
 use crate::storable::storable_type;
 use crate::write::{BatchFitter, WrittenTable, arrange, is_default, literals};
 
-/// Returns the default of a column as an array of one value of the type that a table keeps.
+/// Returns the default of a column as an array of one value of the type that a table keeps. A timestamp without
+/// time zone is read in `zone`; none is UTC.
 ///
 /// # Errors
 /// It is no literal, none of the column's type, or NULL for a NOT NULL column.
-pub(crate) fn default_of(table: &str, field: &Field, expr: &Expr) -> Result<ArrayRef, EngineError> {
+pub(crate) fn default_of(
+    table: &str,
+    field: &Field,
+    expr: &Expr,
+    zone: Option<Tz>,
+) -> Result<ArrayRef, EngineError> {
     let data_type = storable_type(field.data_type());
     let field = Field::new(field.name(), data_type, field.is_nullable());
     let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
-    let fitted = literals(table, &[vec![expr.clone()]], schema.fields(), None)
-        .and_then(|batch| BatchFitter::new(table, &schema, vec![Some(0)]).batch(&batch));
+    let fitted = literals(table, &[vec![expr.clone()]], schema.fields(), None, zone).and_then(|batch| {
+        let mut fitter = BatchFitter::new(table, &schema, vec![Some(0)]).in_zone(zone);
+        fitter.batch(&batch)
+    });
     match fitted {
         Ok(batch) => Ok(Arc::clone(batch.column(0))),
         Err(EngineError::Value { column, reason, .. }) => Err(EngineError::Default {

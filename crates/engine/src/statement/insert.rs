@@ -1,6 +1,7 @@
 //! `INSERT`: a few rows become small changes, many become segments.
 
 use arrow_array::RecordBatch;
+use arrow_array::timezone::Tz;
 use arrow_schema::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Expr;
@@ -11,6 +12,7 @@ use crate::transaction::Transaction;
 use crate::write::{BatchFitter, StoredRows, WrittenTable, arrange, inserts, literals, store};
 
 /// Inserts rows of literals into columns of a table (all, if none is named), and returns their number.
+/// Timestamps without time zone are read in `zone`, here and below; none is UTC.
 ///
 /// # Errors
 /// No such table or column; a value does not fit.
@@ -19,10 +21,11 @@ pub(crate) fn insert_literals(
     table: &str,
     columns: &[String],
     rows: &[Vec<Expr>],
+    zone: Option<Tz>,
 ) -> Result<u64, EngineError> {
     // The columns of a table are the same with and without its delta.
     let open = transaction.catalog().objects().table(table)?;
-    let (batch, mut fitter) = literal_rows(&open.table, columns, rows)?;
+    let (batch, mut fitter) = literal_rows(&open.table, columns, rows, zone)?;
     let batch = fitter.batch(&batch)?;
     transaction.apply(&open, vec![TableChange::Insert(batch)], rows.len() as u64)?;
     Ok(rows.len() as u64)
@@ -37,6 +40,7 @@ pub(crate) fn literal_rows(
     table: &dyn WrittenTable,
     columns: &[String],
     rows: &[Vec<Expr>],
+    zone: Option<Tz>,
 ) -> Result<(RecordBatch, BatchFitter), EngineError> {
     let schema = table.schema();
     let statement = format!("INSERT INTO {}", table.name());
@@ -49,8 +53,10 @@ pub(crate) fn literal_rows(
     let given = || given.iter().map(|(_, column)| *column);
     let fields: Vec<_> = given().map(|column| schema.fields()[column].clone()).collect();
     let defaults: Vec<_> = given().map(|column| table.default_value(column)).collect();
-    let batch = literals(&statement, rows, &fields, Some(&defaults))?;
-    let fitter = BatchFitter::new(statement, schema, from).with_defaults(table);
+    let batch = literals(&statement, rows, &fields, Some(&defaults), zone)?;
+    let fitter = BatchFitter::new(statement, schema, from)
+        .with_defaults(table)
+        .in_zone(zone);
     Ok((batch, fitter))
 }
 
@@ -62,11 +68,13 @@ pub(crate) fn query_fitter(
     table: &dyn WrittenTable,
     columns: &[String],
     rows: &SchemaRef,
+    zone: Option<Tz>,
 ) -> Result<BatchFitter, EngineError> {
     let from = arrange(table.name(), table.schema(), columns)?;
     check_count(table.name(), &from, rows)?;
     let statement = format!("INSERT INTO {}", table.name());
-    Ok(BatchFitter::new(statement, table.schema(), from).with_defaults(table))
+    let fitter = BatchFitter::new(statement, table.schema(), from);
+    Ok(fitter.with_defaults(table).in_zone(zone))
 }
 
 /// Inserts a batch by column names; columns of the table that it lacks take their default. Returns the number
@@ -78,6 +86,7 @@ pub(crate) fn insert_batch(
     transaction: &mut Transaction,
     table: &str,
     batch: &RecordBatch,
+    zone: Option<Tz>,
 ) -> Result<u64, EngineError> {
     let open = transaction.catalog().objects().table(table)?;
     let names: Vec<String> = batch
@@ -92,6 +101,7 @@ pub(crate) fn insert_batch(
     };
     let fitted = BatchFitter::new(format!("insert into {table}"), open.table.schema(), from)
         .with_defaults(&open.table)
+        .in_zone(zone)
         .batch(batch)?;
     let rows = fitted.num_rows() as u64;
     transaction.apply(&open, vec![TableChange::Insert(fitted)], rows)?;
@@ -107,9 +117,10 @@ pub(crate) async fn insert_rows(
     table: &str,
     columns: &[String],
     rows: SendableRecordBatchStream,
+    zone: Option<Tz>,
 ) -> Result<u64, EngineError> {
     let open = transaction.catalog().objects().table(table)?;
-    let fit = query_fitter(&open.table, columns, &rows.schema())?;
+    let fit = query_fitter(&open.table, columns, &rows.schema(), zone)?;
     match store(transaction, &open, fit, rows, |_| Ok(())).await? {
         StoredRows::Few(batches, count) => {
             transaction.apply(&open, inserts(batches), count)?;

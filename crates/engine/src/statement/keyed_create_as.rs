@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_array::timezone::Tz;
 use arrow_schema::{Schema, SchemaRef};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Query};
@@ -50,9 +51,17 @@ impl StatementRun<'_> {
         let query = Parsed::Statement(Box::new(ast::Statement::Query(query)));
         let mut rows = self.session.rows(&catalog, view, query).await?;
         let schema = columns_of(&spec, &columns, &stored_schema(rows.schema()))?;
-        let definition = define(&spec, &schema, &columns.defaults, &columns.key)?;
+        let definition = define(
+            &spec,
+            &schema,
+            (&columns.defaults, self.session.time_zone()),
+            &columns.key,
+        )?;
         let mut filling = self
-            .blocking(move |_, _| Ok(Filling::new(&tables, tables.prepare(definition)?)))
+            .blocking(move |session, _| {
+                let filling = Filling::new(&tables, tables.prepare(definition)?);
+                Ok(filling.in_zone(session.time_zone()))
+            })
             .await?;
         while let Some(batch) = rows.next().await {
             let batch = batch?;
@@ -100,6 +109,14 @@ impl Filling {
             table,
             statement,
             rows: 0,
+        }
+    }
+
+    /// Reads timestamps without time zone in `zone` instead of UTC.
+    fn in_zone(self, zone: Option<Tz>) -> Self {
+        Self {
+            fitter: self.fitter.in_zone(zone),
+            ..self
         }
     }
 

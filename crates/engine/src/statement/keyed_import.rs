@@ -89,7 +89,8 @@ pub(crate) fn insert_keyed_batch(
     batch: &RecordBatch,
 ) -> Result<u64, EngineError> {
     change(session, engine, found, "insert", |changes| {
-        let (mut fitter, names) = (fitter_for(found, "insert", batch)?, RowNames::From(1));
+        let fitter = fitter_for(found, "insert", batch)?;
+        let (mut fitter, names) = (fitter.in_zone(session.time_zone()), RowNames::From(1));
         let fitted = changes.errors().fit(&mut fitter, batch, names)?;
         changes.add(&fitted, names, USE_SQL)?;
         Ok(changes.rows())

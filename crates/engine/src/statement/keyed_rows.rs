@@ -172,7 +172,8 @@ impl StatementRun<'_> {
         let mut batches = Vec::new();
         match &insert.source {
             InsertSource::Literals(rows) => {
-                let (rows, mut fit) = literal_rows(&**target.table, &insert.columns, rows)?;
+                let (rows, mut fit) =
+                    literal_rows(&**target.table, &insert.columns, rows, target.planner.time_zone())?;
                 batches.push(changes.errors().fit(&mut fit, &rows, RowNames::From(1))?);
             }
             InsertSource::Query(query) => {
@@ -201,7 +202,7 @@ impl KeyedTarget<'_> {
     ) -> Result<(SendableRecordBatchStream, BatchFitter), EngineError> {
         let query = spelled_out(Box::new(query.clone()), &**self.table, columns)?;
         let rows = self.planner.query(query).await?;
-        let fit = query_fitter(&**self.table, columns, &rows.schema())?;
+        let fit = query_fitter(&**self.table, columns, &rows.schema(), self.planner.time_zone())?;
         Ok((rows, fit))
     }
 
@@ -231,7 +232,9 @@ impl KeyedTarget<'_> {
         let (plan, from) = plan_update(&self.planner, self.with_addresses(), update).await?;
         let mut rows = self.planner.start(&plan).await?;
         let statement = format!("UPDATE {}", self.table.name());
-        let mut fit = BatchFitter::new(statement, self.table.schema(), from).with_defaults(&**self.table);
+        let mut fit = BatchFitter::new(statement, self.table.schema(), from)
+            .with_defaults(&**self.table)
+            .in_zone(self.planner.time_zone());
         let mut updated: Vec<(BinaryViewArray, RecordBatch)> = Vec::new();
         while let Some(batch) = rows.next().await {
             let batch = batch?;

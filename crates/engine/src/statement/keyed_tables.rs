@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::Expr;
 use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, TableDefinition};
@@ -55,7 +56,8 @@ impl StatementRun<'_> {
             .slot()
             .must_be_idle("ALTER TABLE of a table with a primary key")?;
         let catalog = self.session.peek(self.engine)?;
-        self.blocking(move |_, _| alter(&tables, &altered, |name| catalog.has_table(name)))
+        let zone = self.session.time_zone();
+        self.blocking(move |_, _| alter(&tables, (&altered, zone), |name| catalog.has_table(name)))
             .await
     }
 
@@ -97,21 +99,21 @@ impl StatementRun<'_> {
 /// Tables with a primary key, and names of others.
 type KeyedAndOthers = (Vec<Arc<KeyedTable>>, Vec<String>);
 
-/// Returns the definition of a table with a primary key.
+/// Returns the definition of a table with a primary key; its defaults are read in a time zone.
 ///
 /// # Errors
 /// A column cannot be stored; the key names no column; a default is no value of its column.
 pub(super) fn define(
     spec: &TableSpec,
     schema: &Schema,
-    defaults: &[Option<Expr>],
+    (defaults, zone): (&[Option<Expr>], Option<Tz>),
     key: &[String],
 ) -> Result<TableDefinition, EngineError> {
     let key: Vec<&str> = key.iter().map(String::as_str).collect();
     let mut definition = TableDefinition::new(&spec.name, &storable_schema(schema), &key)?;
     for (at, default) in defaults.iter().enumerate() {
         if let Some(expr) = default {
-            let value = default_of(&spec.name, definition.schema().field(at), expr)?;
+            let value = default_of(&spec.name, definition.schema().field(at), expr, zone)?;
             definition.set_default(at, value);
         }
     }
@@ -146,7 +148,7 @@ pub(super) fn create(
 /// No such column; a name is taken, as `is_taken` tells of tables of other kinds; a default does not fit.
 pub(super) fn alter(
     tables: &KeyedTables,
-    alter: &Alter,
+    (alter, zone): (&Alter, Option<Tz>),
     is_taken: impl Fn(&str) -> bool,
 ) -> Result<String, EngineError> {
     let name = alter.table.as_str();
@@ -167,7 +169,7 @@ pub(super) fn alter(
                 };
             }
             let initial = match default {
-                Some(expr) => Some(default_of(name, field, expr)?),
+                Some(expr) => Some(default_of(name, field, expr, zone)?),
                 None if !field.is_nullable() && !table.store().is_empty() => {
                     return Err(EngineError::Default {
                         table: name.to_owned(),

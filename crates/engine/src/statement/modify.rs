@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
+use arrow_array::timezone::Tz;
 use arrow_array::types::UInt64Type;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, TableReference};
@@ -186,7 +187,7 @@ pub(crate) fn delete_all(transaction: &mut Transaction, open: &OpenTable) -> Res
 }
 
 /// Deletes the rows whose addresses a query returns, and inserts the new values from the columns `from` of
-/// the query. Returns the number of rows.
+/// the query. Timestamps without time zone are read in `zone`; none is UTC. Returns the number of rows.
 ///
 /// # Errors
 /// The query fails, or a value does not fit.
@@ -195,10 +196,12 @@ pub(crate) async fn update_rows(
     open: &OpenTable,
     from: Vec<Option<usize>>,
     rows: SendableRecordBatchStream,
+    zone: Option<Tz>,
 ) -> Result<u64, EngineError> {
     let mut gone = Addresses::default();
     let fit = BatchFitter::new(format!("UPDATE {}", open.table.name()), open.table.schema(), from)
-        .with_defaults(&open.table);
+        .with_defaults(&open.table)
+        .in_zone(zone);
     let stored = store(transaction, open, fit, rows, |batch| gone.add(batch)).await?;
     let count = gone.count;
     let mut changes = gone.into_deletions(open);

@@ -120,8 +120,9 @@ pub(crate) async fn run(
             defaults,
             key,
         } => {
+            let zone = session.time_zone();
             if !key.is_empty() {
-                let definition = keyed_tables::define(&spec, &schema, &defaults, &key)?;
+                let definition = keyed_tables::define(&spec, &schema, (&defaults, zone), &key)?;
                 return run.create_keyed(spec, definition).await.map(QueryResult::done);
             }
             if run.keyed_table(&spec.name)?.is_some() {
@@ -133,7 +134,7 @@ pub(crate) async fn run(
                     return Ok(spec.is_there());
                 }
                 let kept = spec.make(transaction, &schema)?;
-                spec.set_defaults(transaction, &schema, &defaults)?;
+                spec.set_defaults(transaction, &schema, &defaults, zone)?;
                 let indexes = kept.rebuild(transaction, &cancel)?;
                 Ok(format!("table {}: 0 rows{indexes}", spec.name))
             })
@@ -198,8 +199,11 @@ pub(crate) async fn run(
             {
                 return Err(taken("table", to));
             }
-            run.change("ALTER TABLE", move |transaction| alter_table(transaction, &alter))
-                .await
+            let zone = session.time_zone();
+            run.change("ALTER TABLE", move |transaction| {
+                alter_table(transaction, &alter, zone)
+            })
+            .await
         }
         Statement::CopyFrom(copy) => run.copy_from(copy).await,
         Statement::Begin => session.slot().open().map(|()| "begun".into()),
@@ -345,8 +349,9 @@ impl StatementRun<'_> {
         }
         match source {
             InsertSource::Literals(rows) => {
+                let zone = self.session.time_zone();
                 self.change("INSERT", move |transaction| {
-                    insert_literals(transaction, &table, &columns, &rows)
+                    insert_literals(transaction, &table, &columns, &rows, zone)
                         .map(|rows| format!("inserted {}", counted(rows)))
                 })
                 .await
@@ -372,7 +377,7 @@ impl StatementRun<'_> {
         let catalog = transaction.catalog();
         let query = spelled_out(query, &catalog.objects().table(table)?.table, columns)?;
         let rows = self.session.query(&catalog, query).await?;
-        insert_rows(transaction, table, columns, rows).await
+        insert_rows(transaction, table, columns, rows, self.session.time_zone()).await
     }
 
     async fn delete(&self, delete: Delete) -> Result<String, EngineError> {
@@ -417,7 +422,7 @@ impl StatementRun<'_> {
         let planner = self.session.planner(&catalog);
         let (plan, from) = plan_update(&planner, ChangedTable::of_pool(&open), update).await?;
         let rows = planner.start(&plan).await?;
-        update_rows(transaction, &open, from, rows).await
+        update_rows(transaction, &open, from, rows, planner.time_zone()).await
     }
 
     /// Stores the placement of an index, and makes its copies in DRAM unless a transaction is open.
@@ -450,11 +455,11 @@ impl StatementRun<'_> {
 
     async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
         let cancel = self.cancel.flag();
+        let options = crate::ImportOptions {
+            append: true,
+            ..copy.options.with_time_zone(self.session.time_zone())
+        };
         if let Some(found) = self.keyed_table(&copy.table)? {
-            let options = crate::ImportOptions {
-                append: true,
-                ..copy.options
-            };
             let files = [copy.file];
             let copied = self.blocking(move |session, engine| {
                 import_keyed(session, engine, &found, &files, &options, &mut |_| (), &cancel)
@@ -465,8 +470,7 @@ impl StatementRun<'_> {
             let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();
             let options = crate::ImportOptions {
                 schema: Some(schema),
-                append: true,
-                ..copy.options
+                ..options
             };
             let report = crate::import::run(
                 transaction,

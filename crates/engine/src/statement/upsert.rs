@@ -235,7 +235,9 @@ impl UpdateOnConflict {
         }
         let updated = RecordBatch::try_from_iter_with_nullable(values)?;
         let statement = format!("INSERT INTO {}", target.table.name());
-        let mut fit = BatchFitter::new(statement, target.table.schema(), from).with_defaults(&**target.table);
+        let mut fit = BatchFitter::new(statement, target.table.schema(), from)
+            .with_defaults(&**target.table)
+            .in_zone(target.planner.time_zone());
         let names = RowNames::Numbers(&numbers);
         let updated = changes.errors().fit(&mut fit, &updated, names)?;
         for row in changes.errors().encode(&updated, names)? {

@@ -3,7 +3,7 @@
 //!
 //! The generic dialect reads `a IS DISTINCT FROM b AND c` as `a IS DISTINCT FROM (b AND c)`, `a = b LIKE c` as
 //! `(a = b) LIKE c`, `1 + 2 || 'x'` as `1 + (2 || 'x')` and `-a || b` as `-(a || b)`. `#` is no letter but an
-//! operator.
+//! operator, and `1_000` a number instead of 1 with the name `_000`.
 
 use std::any::TypeId;
 
@@ -104,6 +104,10 @@ impl Dialect for SqlDialect {
 
     fn is_identifier_part(&self, ch: char) -> bool {
         ch != '#' && GenericDialect.is_identifier_part(ch)
+    }
+
+    fn supports_numeric_literal_underscores(&self) -> bool {
+        true
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::timezone::Tz;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use arrow_select::take::take;
@@ -20,6 +21,8 @@ pub(crate) struct BatchFitter {
     from: Vec<Option<usize>>,
     /// Of each column of the table, the value where there is none; NULL beyond the end.
     defaults: Vec<Option<ArrayRef>>,
+    /// The time zone of timestamps that have none; none is UTC.
+    zone: Option<Tz>,
     rows: u64,
 }
 
@@ -32,6 +35,7 @@ impl BatchFitter {
             schema: Arc::clone(schema),
             from,
             defaults: Vec::new(),
+            zone: None,
             rows: 0,
         }
     }
@@ -44,6 +48,11 @@ impl BatchFitter {
         };
         self.defaults = self.from.iter().enumerate().map(default).collect();
         self
+    }
+
+    /// Reads timestamps without time zone in `zone` instead of UTC.
+    pub(crate) fn in_zone(self, zone: Option<Tz>) -> Self {
+        Self { zone, ..self }
     }
 
     /// Returns the batch with the table's columns and types.
@@ -98,10 +107,10 @@ impl BatchFitter {
             column: field.name().clone(),
             reason,
         };
-        let fitted = convert(values, field.data_type(), false, None).map_err(|error| {
+        let converted = |values: &ArrayRef| convert(values, field.data_type(), false, self.zone);
+        let fitted = converted(values).map_err(|error| {
             // The kernels do not report the row.
-            let fails =
-                |row: &usize| convert(&values.slice(*row, 1), field.data_type(), false, None).is_err();
+            let fails = |row: &usize| converted(&values.slice(*row, 1)).is_err();
             match (0..values.len()).find(fails) {
                 Some(row) => wrong(row, no_value(&values.slice(row, 1), field, &error)),
                 None => wrong(0, error.to_string()),

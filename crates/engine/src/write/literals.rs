@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::timezone::Tz;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -17,7 +18,7 @@ use crate::semantics::convert_scalar;
 
 /// Returns the rows as a batch with a column per value; columns whose literals have different types are cast
 /// to the type of the table's column that they are for, `to[i]`. With the `defaults` of these columns, the
-/// word DEFAULT is a literal, too.
+/// word DEFAULT is a literal, too. Timestamps without time zone are read in `zone`; none is UTC.
 ///
 /// # Errors
 /// Rows of different lengths; a literal that is no value of its type. The error names row and column.
@@ -26,6 +27,7 @@ pub(crate) fn literals(
     rows: &[Vec<Expr>],
     to: &[Arc<Field>],
     defaults: Option<&[Option<&ArrayRef>]>,
+    zone: Option<Tz>,
 ) -> Result<RecordBatch, EngineError> {
     if let Some(row) = rows.iter().position(|row| row.len() != to.len()) {
         let (found, expected) = (rows[row].len(), to.len());
@@ -48,7 +50,13 @@ pub(crate) fn literals(
                 Some(None) => Some(ScalarValue::Null),
                 None => None,
             };
-            column_of(rows, column, to[column].data_type(), default.as_ref(), &wrong)
+            column_of(
+                rows,
+                (column, to[column].data_type()),
+                default.as_ref(),
+                zone,
+                &wrong,
+            )
         })
         .collect::<Result<_, _>>()?;
     let fields = columns.iter().zip(to);
@@ -60,16 +68,16 @@ pub(crate) fn literals(
 
 fn column_of(
     rows: &[Vec<Expr>],
-    column: usize,
-    to: &DataType,
+    (column, to): (usize, &DataType),
     default: Option<&ScalarValue>,
+    zone: Option<Tz>,
     wrong: &dyn Fn(usize, String) -> EngineError,
 ) -> Result<ArrayRef, EngineError> {
     let mut values = Vec::with_capacity(rows.len());
     for (row, exprs) in rows.iter().enumerate() {
         values.push(match default.filter(|_| is_default(&exprs[column])) {
             Some(default) => default.clone(),
-            None => literal(&exprs[column], to).map_err(|reason| wrong(row, reason))?,
+            None => literal(&exprs[column], to, zone).map_err(|reason| wrong(row, reason))?,
         });
     }
     let mut types = values
@@ -83,7 +91,7 @@ fn column_of(
     };
     for (row, value) in values.iter_mut().enumerate() {
         if value.data_type() != *common {
-            *value = convert_scalar(value, common, false)
+            *value = convert_scalar(value, common, false, zone)
                 .map_err(|_| wrong(row, format!("'{value}' is not a value of type {}", sql_name(to))))?;
         }
     }
@@ -99,7 +107,7 @@ pub(crate) fn is_default(expr: &Expr) -> bool {
 ///
 /// # Errors
 /// It is no literal, or no value of the type it names; the text is the reason.
-fn literal(expr: &Expr, to: &DataType) -> Result<ScalarValue, String> {
+fn literal(expr: &Expr, to: &DataType, zone: Option<Tz>) -> Result<ScalarValue, String> {
     match expr {
         Expr::Value(value) => match &value.value {
             Value::Number(digits, _) => number(digits, false, to),
@@ -120,7 +128,7 @@ fn literal(expr: &Expr, to: &DataType) -> Result<ScalarValue, String> {
         Expr::TypedString(typed) => {
             let data_type = data_type(&typed.data_type)?;
             let text = typed.value.value.clone().into_string().unwrap_or_default();
-            convert_scalar(&ScalarValue::Utf8(Some(text.clone())), &data_type, false)
+            convert_scalar(&ScalarValue::Utf8(Some(text.clone())), &data_type, false, zone)
                 .map_err(|_| format!("'{text}' is not a value of type {}", sql_name(&data_type)))
         }
         other => Err(format!(

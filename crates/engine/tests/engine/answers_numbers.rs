@@ -434,3 +434,52 @@ async fn lists_are_combined_by_values() {
         assert_eq!(lines(&result.collect().await.unwrap()), [expected.to_string()]);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ceil_and_floor_have_room_for_another_digit() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE d (x DECIMAL(2,1), y DECIMAL(38,1))").await;
+    run(
+        &db,
+        "INSERT INTO d VALUES (9.9, 1.5), (-9.9, -1.5), (9.0, 0), (NULL, NULL)",
+    )
+    .await;
+    assert_eq!(
+        query(&db, "SELECT ceil(x), floor(x), ceil(y), floor(y) FROM d").await,
+        [
+            "10.0|9.0|2.0|1.0",
+            "-9.0|-10.0|-1.0|-2.0",
+            "9.0|9.0|0.0|0.0",
+            "NULL|NULL|NULL|NULL"
+        ]
+    );
+    assert_eq!(
+        query(&db, "SELECT x FROM d WHERE ceil(x) = 10 OR floor(x) < -9").await,
+        ["9.9", "-9.9"]
+    );
+    assert_eq!(one(&db, "SELECT ceil(9.9), floor(-0.1)").await, "10.0|-1.0");
+    run(&db, "PREPARE above AS SELECT ceil(x + $1) FROM d WHERE x = $2").await;
+    for _ in 0..3 {
+        assert_eq!(one(&db, "EXECUTE above (0.05, 9.9)").await, "10.00");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_may_have_underscores() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (i BIGINT, d DECIMAL(12,2))").await;
+    run(
+        &db,
+        "INSERT INTO t VALUES (1_000, 1_234.50), (2_000_000, -1_0.0_1)",
+    )
+    .await;
+    for _ in 0..3 {
+        assert_eq!(one(&db, "SELECT d FROM t WHERE i = 1_000").await, "1234.50");
+        assert_eq!(one(&db, "SELECT d FROM t WHERE i > 1_0_0_0").await, "-10.01");
+    }
+    assert_eq!(
+        one(&db, "SELECT 1_000, 1_000.5 + 1, 1_0e1 FROM t LIMIT 1").await,
+        "1000|1001.5|1.000000000e2"
+    );
+    assert_eq!(query(&db, "SELECT i FROM t LIMIT 1_000").await.len(), 2);
+}

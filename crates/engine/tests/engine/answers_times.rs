@@ -57,6 +57,22 @@ async fn far_dates_are_compared_with_timestamps() {
             ("CASE d WHEN TIMESTAMP '2020-01-01 00:00:00' THEN true END", "2"),
             ("d IN (SELECT u FROM t)", "1 2 3"),
             ("n IN (SELECT d FROM t)", "2"),
+            ("n = ANY (SELECT d FROM t)", "2"),
+            ("d = ANY (SELECT n FROM t)", "2"),
+            ("d > ALL (SELECT n FROM t WHERE n IS NOT NULL)", "1"),
+            ("n <> ALL (SELECT d FROM t WHERE d IS NOT NULL)", "1 3"),
+            ("nullif(d, n) IS NULL", "2 4"),
+            ("nullif(n, DATE '9999-12-31') IS NULL", "4"),
+            ("coalesce(n, DATE '9999-12-31') > now()", "1 4"),
+            ("coalesce(d, u) > now()", "1"),
+            ("coalesce(s, d, u) < DATE '1000-01-01'", "3"),
+            ("least(d, u) = TIMESTAMP '0001-01-01 00:00:00'", "3"),
+            ("CASE k WHEN 1 THEN d ELSE s END > DATE '2020-01-01'", "1"),
+            (
+                "CASE k WHEN 1 THEN DATE '0001-01-01' ELSE n END < DATE '1700-01-01'",
+                "1 3",
+            ),
+            ("greatest(n, TIMESTAMP '9999-12-31 00:00:00') > u", "2 3"),
             ("EXISTS (SELECT 1 FROM t AS o WHERE o.n = t.d)", "2"),
         ] {
             let text = format!("SELECT k FROM t WHERE {condition} ORDER BY k");
@@ -121,6 +137,144 @@ async fn far_years_have_a_place_or_are_refused_by_name() {
         "{found}"
     );
     assert!(found.contains("timestamp(6)"), "{found}");
+    // Rows of several types have the finer unit: nanoseconds are never lost.
+    for text in [
+        "SELECT DATE '9999-12-31' UNION SELECT TIMESTAMP '2020-01-01 00:00:00'",
+        "SELECT coalesce(d, n) FROM (VALUES (DATE '9999-12-31')) AS a(d), (VALUES (TIMESTAMP '2020-01-01 00:00:00')) AS b(n)",
+    ] {
+        let found = error(&db, text).await;
+        assert!(
+            found.contains("cast it, and timestamps that it meets, to timestamp(6)"),
+            "{found}"
+        );
+    }
+    // Dates take the unit of other timestamps.
+    let (far, near) = (
+        "SELECT DATE '9999-12-31' AS t",
+        "SELECT CAST(TIMESTAMP '2020-01-01 00:00:00' AS timestamp(6))",
+    );
+    for (text, rows) in [
+        (
+            format!("{far} UNION {near} ORDER BY 1"),
+            &["2020-01-01T00:00:00", "9999-12-31T00:00:00"][..],
+        ),
+        (format!("{near} INTERSECT {far}"), &[]),
+        (format!("{far} EXCEPT {near}"), &["9999-12-31T00:00:00"]),
+        (
+            format!(
+                "SELECT arrow_typeof(t) FROM ({far} UNION ALL SELECT CAST('0001-01-01' AS timestamp(0))) AS u"
+            ),
+            &["Timestamp(s)", "Timestamp(s)"],
+        ),
+        (
+            format!(
+                "SELECT count(*) FROM ({far}) AS l FULL JOIN ({near} AS t) AS r USING (t) WHERE t > now()"
+            ),
+            &["1"],
+        ),
+    ] {
+        assert_eq!(query(&db, &text).await, rows, "{text}");
+    }
+}
+
+/// The conditions of far dates that a table is asked.
+const FAR_CONDITIONS: [(&str, &str); 12] = [
+    ("d > TIMESTAMP '2262-04-11 23:47:16.854775807'", "5"),
+    ("d <= TIMESTAMP '1677-09-21 00:12:43.145224193'", "1 2"),
+    (
+        "d BETWEEN TIMESTAMP '1677-09-21 00:00:00' AND TIMESTAMP '9999-12-31 00:00:00'",
+        "2 3 4 5",
+    ),
+    ("d >= TIMESTAMP '2020-02-29 00:00:00.000000001'", "4 5"),
+    ("s > TIMESTAMP '2262-04-11 23:47:16.9'", "5"),
+    (
+        "s < TIMESTAMP '2020-02-29 00:00:00.5' AND s >= DATE '0001-01-01'",
+        "1 2 3",
+    ),
+    ("u >= DATE '9999-12-31'", "5"),
+    ("u < DATE '1677-09-22'", "1 2"),
+    ("u IN (DATE '9999-12-31', TIMESTAMP '0001-01-01 00:00:00')", "1 5"),
+    ("n < DATE '9999-12-31'", "1 2 3 4 5"),
+    (
+        "n > TIMESTAMP '0001-01-01 00:00:00' AND n <= DATE '2020-02-29'",
+        "1 2 3",
+    ),
+    ("n = TIMESTAMP '9999-12-31 00:00:00'", ""),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn indexes_zone_maps_and_parameters_know_far_times() {
+    let (dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE far (k int, d date, s timestamp(0), u timestamp(6), n timestamp) WITH (sort = 'd')",
+    )
+    .await;
+    // Nanoseconds end in the years 1677 and 2262.
+    for (key, day, near) in [
+        (1, "0001-01-01", "1677-09-21 00:12:43.145224193"),
+        (2, "1677-09-21", "1677-09-22 00:00:00"),
+        (3, "2020-02-29", "2020-02-29 00:00:00"),
+        (4, "2262-04-11", "2262-04-11 00:00:00"),
+        (5, "9999-12-31", "2262-04-11 23:47:16.854775807"),
+    ] {
+        let rows = format!("SELECT {key}, '{day}', '{day} 00:00:00', '{day} 00:00:00', '{near}'");
+        let many = format!("INSERT INTO far {rows} FROM generate_series(1, 3000)");
+        run(&db, &many).await;
+    }
+    let csv = dir.path().join("far.csv");
+    let parquet = dir.path().join("far.parquet");
+    for file in [&csv, &parquet] {
+        let file = file.display();
+        query(&db, &format!("COPY far TO '{file}'")).await;
+        run(
+            &db,
+            "CREATE OR REPLACE TABLE copied (k int, d date, s timestamp(0), u timestamp(6), n timestamp)",
+        )
+        .await;
+        run(&db, &format!("COPY copied FROM '{file}'")).await;
+        let differ = "SELECT count(*) FROM (SELECT * FROM far EXCEPT ALL SELECT * FROM copied) AS x";
+        assert_eq!(query(&db, differ).await, ["0"], "{file}");
+        assert_eq!(query(&db, "SELECT count(*) FROM copied").await, ["15000"]);
+    }
+    let keys = |condition: &str| format!("SELECT DISTINCT k FROM far WHERE {condition} ORDER BY k");
+    for index in [
+        "",
+        "CREATE INDEX by_d ON far (d)",
+        "CREATE INDEX by_all ON far (u, s, n)",
+    ] {
+        if !index.is_empty() {
+            run(&db, index).await;
+        }
+        for way in ["auto", "off", "force"] {
+            run(&db, &format!("SET halocline.index = {way}")).await;
+            for (condition, expected) in FAR_CONDITIONS {
+                let found = query(&db, &keys(condition)).await.join(" ");
+                assert_eq!(found, expected, "{condition}, index = {way}, after '{index}'");
+            }
+        }
+    }
+    for (column, argument, expected) in [
+        ("n", "DATE '9999-12-31'", "1 2 3 4 5"),
+        ("n", "TIMESTAMP '9999-12-31 00:00:00'", "1 2 3 4 5"),
+        ("n", "'9999-12-31'", "1 2 3 4 5"),
+        ("n", "'0001-01-01 00:00:00'", ""),
+        ("d", "TIMESTAMP '9999-12-31 00:00:00'", "1 2 3 4"),
+        ("d", "TIMESTAMP '9999-12-31 00:00:00.5'", "1 2 3 4 5"),
+        ("s", "DATE '9999-12-31'", "1 2 3 4"),
+        ("u", "'9999-12-31'", "1 2 3 4"),
+    ] {
+        let prepare = format!("PREPARE before AS {}", keys(&format!("{column} < $1")));
+        run(&db, &prepare).await;
+        // The plan is made, made anew for repeated use, and used again.
+        for _ in 0..3 {
+            let found = query(&db, &format!("EXECUTE before ({argument})"))
+                .await
+                .join(" ");
+            assert_eq!(found, expected, "{column} < {argument}");
+        }
+        run(&db, "DEALLOCATE before").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

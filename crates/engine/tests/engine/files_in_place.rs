@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use halocline_engine::Database;
+
 use super::support::{error, new_pool, query, run};
 
 /// Rows of a file that is too large for all of its values to be looked at.
@@ -147,6 +149,71 @@ async fn copy_to_keeps_the_order_of_the_rows() {
             .map(|line| line.split(',').next().unwrap().parse().unwrap())
             .collect();
         assert!(ids.len() > ROWS / 4 && ids.is_sorted(), "{select}");
+    }
+}
+
+/// Checks that the column `id` of a table is ordered by a key, and that the table has a number of rows.
+async fn is_in_order(db: &Database, dir: &Path, table: &str, key: impl Fn(u64) -> u64, rows: usize) {
+    let file = dir.join("rows of a table.csv");
+    query(
+        db,
+        &format!("COPY (SELECT id FROM {table}) TO '{}'", file.display()),
+    )
+    .await;
+    let text = std::fs::read_to_string(&file).unwrap();
+    let ids: Vec<u64> = text
+        .lines()
+        .skip(1)
+        .map(|line| key(line.parse().unwrap()))
+        .collect();
+    assert!(
+        ids.len() == rows && ids.is_sorted(),
+        "{table}: {} rows",
+        ids.len()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stored_rows_keep_the_order_of_a_file_and_of_order_by() {
+    let (dir, db) = new_pool();
+    run(&db, "SET datafusion.execution.target_partitions = 4").await;
+    let path = large(dir.path(), "rows.csv", (ROWS, ""));
+    let file = path.display();
+    let all = ROWS as u64;
+    for (i, (select, rows, descends)) in [
+        (format!("SELECT * FROM '{file}'"), ROWS, false),
+        (
+            format!("SELECT id + 0 AS id, upper(note) AS note FROM '{file}' WHERE price < 50"),
+            ROWS / 2,
+            false,
+        ),
+        (format!("SELECT * FROM '{file}' LIMIT 250000"), 250_000, false),
+        (format!("SELECT id FROM '{file}' ORDER BY id DESC"), ROWS, true),
+        (
+            format!("SELECT a.id FROM '{file}' AS a JOIN '{file}' AS b ON a.id = b.id ORDER BY a.id"),
+            ROWS,
+            false,
+        ),
+        ("SELECT id FROM made0 ORDER BY id DESC".to_owned(), ROWS, true),
+        (
+            "SELECT id, count(*) AS n FROM made0 GROUP BY id ORDER BY id".to_owned(),
+            ROWS,
+            false,
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = |id: u64| if descends { all - id } else { id };
+        run(&db, &format!("CREATE TABLE made{i} AS {select}")).await;
+        is_in_order(&db, dir.path(), &format!("made{i}"), key, rows).await;
+        run(
+            &db,
+            &format!("CREATE TABLE filled{i} AS SELECT * FROM made{i} LIMIT 0"),
+        )
+        .await;
+        run(&db, &format!("INSERT INTO filled{i} {select}")).await;
+        is_in_order(&db, dir.path(), &format!("filled{i}"), key, rows).await;
     }
 }
 

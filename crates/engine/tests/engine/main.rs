@@ -7,6 +7,7 @@ mod answers_clauses;
 mod answers_conversions;
 mod answers_numbers;
 mod answers_overflow;
+mod answers_stored_times;
 mod answers_times;
 mod array_join;
 mod changes;

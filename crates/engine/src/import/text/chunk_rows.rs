@@ -97,7 +97,7 @@ fn sinks(columns: &ChunkColumns) -> Result<Vec<ColumnSink>, ChunkError> {
     let fields = columns.schema.fields().iter().enumerate();
     let sink = |(i, field): (usize, &arrow_schema::FieldRef)| {
         let unsupported = || ImportFault::UnsupportedType(field.data_type().to_string());
-        let decoder = decoder(field, columns.forms[i]);
+        let decoder = decoder(field, columns.forms[i], None);
         Ok(ColumnSink {
             decoder: decoder.ok_or_else(|| malformed(1, Some(i), unsupported()))?,
             is_text: *field.data_type() == DataType::Utf8View,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{BinaryViewBuilder, BooleanBuilder, PrimitiveBuilder, StringViewBuilder};
+use arrow_array::timezone::Tz;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
     Int16Type, Int32Type, Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
@@ -19,7 +20,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::canonical;
 use super::infer::TypeCandidate;
-use crate::import::value::{boolean, bytes_of, date, decimal, timestamp, zone};
+use crate::import::value::{boolean, bytes_of, date, decimal, session_timestamp, timestamp, zone};
 
 /// Takes the fields of a column.
 pub(crate) trait ColumnDecoder: Send {
@@ -125,8 +126,12 @@ fn parsed<T: Parser>(data_type: &DataType) -> Box<dyn ColumnDecoder> {
 }
 
 /// Returns a decoder for a column, whose type was given, or inferred with values of a form; none if text cannot
-/// be of the type.
-pub(crate) fn decoder(field: &Field, form: Option<TypeCandidate>) -> Option<Box<dyn ColumnDecoder>> {
+/// be of the type. Timestamps that name no time zone are of `session`, or else of UTC.
+pub(crate) fn decoder(
+    field: &Field,
+    form: Option<TypeCandidate>,
+    session: Option<Tz>,
+) -> Option<Box<dyn ColumnDecoder>> {
     let data_type = field.data_type();
     if let Some(form) = form {
         return canonical_decoder(data_type, form);
@@ -158,17 +163,33 @@ pub(crate) fn decoder(field: &Field, form: Option<TypeCandidate>) -> Option<Box<
         DataType::Time32(_) => parsed::<Time32MillisecondType>(data_type),
         DataType::Time64(TimeUnit::Microsecond) => parsed::<Time64MicrosecondType>(data_type),
         DataType::Time64(_) => parsed::<Time64NanosecondType>(data_type),
-        DataType::Timestamp(unit, name) => {
-            let (of_unit, zone) = (*unit, zone(name.as_deref())?);
-            let parse = move |text: &str| timestamp(text, of_unit, zone);
-            match unit {
-                TimeUnit::Second => primitive::<TimestampSecondType>(data_type, parse),
-                TimeUnit::Millisecond => primitive::<TimestampMillisecondType>(data_type, parse),
-                TimeUnit::Microsecond => primitive::<TimestampMicrosecondType>(data_type, parse),
-                TimeUnit::Nanosecond => primitive::<TimestampNanosecondType>(data_type, parse),
+        DataType::Timestamp(unit, name) => match (session, name) {
+            (Some(session), Some(_)) => {
+                let of = data_type.clone();
+                timestamps(data_type, move |text| session_timestamp(text, &of, session))?
             }
-        }
+            _ => {
+                let (unit, zone) = (*unit, zone(name.as_deref())?);
+                timestamps(data_type, move |text| timestamp(text, unit, zone))?
+            }
+        },
         _ => return None,
+    })
+}
+
+/// Returns a decoder of timestamps; none for another type.
+fn timestamps(
+    data_type: &DataType,
+    parse: impl Fn(&str) -> Option<i64> + Send + 'static,
+) -> Option<Box<dyn ColumnDecoder>> {
+    let DataType::Timestamp(unit, _) = data_type else {
+        return None;
+    };
+    Some(match unit {
+        TimeUnit::Second => primitive::<TimestampSecondType>(data_type, parse),
+        TimeUnit::Millisecond => primitive::<TimestampMillisecondType>(data_type, parse),
+        TimeUnit::Microsecond => primitive::<TimestampMicrosecondType>(data_type, parse),
+        TimeUnit::Nanosecond => primitive::<TimestampNanosecondType>(data_type, parse),
     })
 }
 

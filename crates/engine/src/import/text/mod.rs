@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_array::timezone::Tz;
 use arrow_schema::{DataType, SchemaRef};
 
 use self::decode::{ColumnDecoder, decoder};
@@ -45,6 +46,8 @@ pub(crate) struct TextColumns {
     pub(crate) schema: SchemaRef,
     /// For each column whose type was inferred, the form of its values; beyond the end none.
     pub(crate) forms: Arc<[Option<TypeCandidate>]>,
+    /// The time zone of timestamps that name none, in columns with time zone; UTC if none.
+    pub(crate) zone: Option<Tz>,
 }
 
 /// Opens a text file with the given columns.
@@ -55,12 +58,12 @@ pub(crate) fn read(
     batch: BatchSize,
     bytes: BytesRead,
 ) -> Result<Input, ImportError> {
-    let TextColumns { schema, forms } = columns;
+    let TextColumns { schema, forms, zone } = columns;
     if dialect.header {
         check_header(path, &dialect, &schema)?;
     }
     let decoders = schema.fields().iter().enumerate().map(|(i, field)| {
-        decoder(field, forms.get(i).copied().flatten()).ok_or_else(|| ImportError {
+        decoder(field, forms.get(i).copied().flatten(), zone).ok_or_else(|| ImportError {
             column: Some(field.name().clone()),
             ..fault(
                 path,
