@@ -54,7 +54,14 @@ impl Extended<'_> {
     /// It has a node that the domain cannot be pushed into.
     pub(super) fn scalar(&mut self, subquery: LogicalPlan) -> Result<Expr> {
         if !is_correlated(&subquery)? && is_single_row(&subquery) {
-            return Ok(Expr::ScalarSubquery(uncorrelated(subquery)));
+            // DataFusion takes the value for one that is never NULL if the column is.
+            let fields = subquery.schema().fields();
+            let may_be_missing = !always_has_row(&subquery) && fields.iter().any(|field| !field.is_nullable());
+            let value = Expr::ScalarSubquery(uncorrelated(subquery));
+            return Ok(match may_be_missing {
+                true => single_row(lit(1_i64), value),
+                false => value,
+            });
         }
         let peeled = peel(subquery)?;
         let aggregate = match peeled.plan {
@@ -371,6 +378,17 @@ pub(super) fn is_single_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Distinct(distinct) => is_single_row(distinct.input()),
         LogicalPlan::EmptyRelation(_) => true,
         LogicalPlan::Values(values) => values.values.len() <= 1,
+        _ => false,
+    }
+}
+
+/// Returns true for a plan of which it is known that it has a row.
+fn always_has_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::Projection(projection) => always_has_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => always_has_row(&alias.input),
+        LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
         _ => false,
     }
 }
