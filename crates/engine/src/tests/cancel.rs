@@ -21,7 +21,7 @@ fn batch(numbers: Range<i64>) -> RecordBatch {
 
 /// More rows than a record of the log takes.
 fn insert(transaction: &mut Transaction, table: &str) -> Result<u64, EngineError> {
-    insert_batch(transaction, table, &batch(100..150))
+    insert_batch(transaction, table, &batch(100..150), None)
 }
 
 /// Generation and bytes in use.
@@ -72,7 +72,7 @@ fn a_cancelled_commit_leaves_nothing() {
     assert_eq!(state(&db), before);
     // What is a record of the log is done before anyone could want its end.
     db.insert("t", &batch(50..51)).unwrap();
-    let one = |transaction: &mut Transaction| insert_batch(transaction, "t", &batch(51..52));
+    let one = |transaction: &mut Transaction| insert_batch(transaction, "t", &batch(51..52), None);
     session.change(engine, "insert", &now, one).unwrap();
     check(&db).unwrap();
 
