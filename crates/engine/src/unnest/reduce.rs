@@ -63,7 +63,8 @@ impl OptimizerRule for ReducePartners {
         let Some(settings) = options.extensions.get::<SessionSettings>() else {
             return Ok(Transformed::no(plan));
         };
-        if !join.on.is_empty() && !has_few_keys(join, Estimator { mode: settings.index }) {
+        let estimator = Estimator { mode: settings.index };
+        if !join.on.is_empty() && !has_few_keys(join, estimator).unwrap_or(compared.is_some()) {
             return Ok(Transformed::no(plan));
         }
         reduced(join, compared, &relation).map(Transformed::yes)
@@ -123,25 +124,26 @@ fn compared(filter: &Expr, join: &Join) -> Option<ComparedSides> {
     })
 }
 
-/// Returns true if the other side has many rows for each key.
-fn has_few_keys(join: &Join, estimator: Estimator) -> bool {
+/// Returns true if the other side has many rows for each key; none if that is not known. A condition may then
+/// have to be tested for all pairs of rows, which is worse than an aggregate that leaves them all.
+fn has_few_keys(join: &Join, estimator: Estimator) -> Option<bool> {
     let estimate = estimator.estimate(&join.right);
-    if !estimate.is_known || estimate.rows < LEAST_ROWS {
-        return false;
+    if !estimate.is_known {
+        return None;
+    }
+    if estimate.rows < LEAST_ROWS {
+        return Some(false);
     }
     let schema = join.right.schema();
     let mut keys = 1.0;
     for (_, key) in &join.on {
         let Expr::Column(column) = key else {
-            return false;
+            return None;
         };
-        let at = schema.maybe_index_of_column(column);
-        match at.and_then(|at| estimate.columns.get(at)) {
-            Some(column) => keys *= column.distinct + 1.0,
-            None => return false,
-        }
+        let at = schema.maybe_index_of_column(column)?;
+        keys *= estimate.columns.get(at)?.distinct + 1.0;
     }
-    keys * ROWS_PER_KEY <= estimate.rows
+    Some(keys * ROWS_PER_KEY <= estimate.rows)
 }
 
 fn reduced(join: &Join, compared: Option<ComparedSides>, relation: &TableReference) -> Result<LogicalPlan> {

@@ -56,7 +56,8 @@ impl Extended<'_> {
         if !is_correlated(&subquery)? && is_single_row(&subquery) {
             // DataFusion takes the value for one that is never NULL if the column is.
             let fields = subquery.schema().fields();
-            let may_be_missing = !always_has_row(&subquery) && fields.iter().any(|field| !field.is_nullable());
+            let may_be_missing =
+                !always_has_row(&subquery) && fields.iter().any(|field| !field.is_nullable());
             let value = Expr::ScalarSubquery(uncorrelated(subquery));
             return Ok(match may_be_missing {
                 true => single_row(lit(1_i64), value),

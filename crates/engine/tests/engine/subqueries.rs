@@ -262,4 +262,10 @@ async fn partners_of_few_keys_are_reduced() {
     .await
     .join("\n");
     assert!(plan.contains("AggregateExec"), "{plan}");
+    // How many keys there are is not known.
+    let text = "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM (SELECT value % 2 AS k, value AS v \
+                FROM generate_series(1, 9000) AS s(value)) q WHERE q.k = t.k AND q.v <> t.x)";
+    assert_eq!(query(&db, text).await, ["13200"]);
+    let plan = query(&db, &format!("EXPLAIN {text}")).await.join("\n");
+    assert!(plan.contains("min("), "{plan}");
 }
