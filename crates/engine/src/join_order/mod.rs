@@ -15,6 +15,7 @@ mod cardinality;
 mod emit;
 mod enumerate;
 mod graph;
+mod merge_filters;
 mod outer;
 mod pushdown;
 mod rule;

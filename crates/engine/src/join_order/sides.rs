@@ -8,6 +8,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::join_selection::JoinSelection;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -15,6 +16,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
+use super::merge_filters::ProjectionsAboveMergeJoins;
 use super::pushdown::PushdownOfUniqueNames;
 use crate::config::SessionSettings;
 use crate::plan::FirstOfGroupsRule;
@@ -30,13 +32,16 @@ const FILTERED: f64 = 0.25;
 struct JoinSides(JoinSelection);
 
 /// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`,
-/// and [`PushdownOfUniqueNames`] in that of `FilterPushdown`, and those that run before exchanges and sorts
+/// [`PushdownOfUniqueNames`] in that of `FilterPushdown`, [`ProjectionsAboveMergeJoins`] in that of
+/// `ProjectionPushdown`, and those that run before exchanges and sorts
 /// are added.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         if rule.name() == JoinSelection::new().name() {
             *rule = Arc::new(JoinSides::default());
+        } else if rule.name() == ProjectionPushdown::new().name() {
+            *rule = Arc::new(ProjectionsAboveMergeJoins::default());
         } else if let Some(pushdown) = PushdownOfUniqueNames::replacing(rule.as_ref()) {
             *rule = Arc::new(pushdown);
         }

@@ -269,3 +269,35 @@ async fn partners_of_few_keys_are_reduced() {
     let plan = query(&db, &format!("EXPLAIN {text}")).await.join("\n");
     assert!(plan.contains("min("), "{plan}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sort_merge_joins_evaluate_conditions_on_their_columns() {
+    let (_dir, db) = tables().await;
+    for (text, rows) in [
+        (
+            "SELECT a.id, a.x IN (SELECT min(v) FROM b WHERE b.k = a.k AND b.v + 0 >= a.id) FROM a ORDER BY a.id",
+            "1|true 2|NULL 3|true 4|NULL 5|NULL",
+        ),
+        (
+            "SELECT a.id, (SELECT count(*) FROM b WHERE b.k = a.k AND b.v > a.x) FROM a ORDER BY a.id",
+            "1|1 2|0 3|0 4|0 5|0",
+        ),
+        (
+            "SELECT a.id, b.v FROM a LEFT JOIN b ON b.k = a.k AND b.v > a.x ORDER BY a.id",
+            "1|20 2|NULL 3|NULL 4|NULL 5|NULL",
+        ),
+        (
+            "SELECT v, x FROM (SELECT a.id + 1 AS i, a.x, b.k, b.v FROM a JOIN b ON b.k = a.k AND b.v <> a.x) j ORDER BY v",
+            "20|10",
+        ),
+    ] {
+        for prefer in [true, false] {
+            run(
+                &db,
+                &format!("SET datafusion.optimizer.prefer_hash_join = {prefer}"),
+            )
+            .await;
+            assert_eq!(query(&db, text).await.join(" "), rows, "{text}");
+        }
+    }
+}
