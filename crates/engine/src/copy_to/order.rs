@@ -1,8 +1,8 @@
 //! The order of the rows that `COPY … TO` writes, and of those of CSV files that a statement stores.
 //!
 //! A query that only reads, filters and computes row by row is planned with one partition, so that its rows are
-//! written in the order in which its tables have them. Files are compressed, encoded and decoded by several threads
-//! all the same.
+//! written in the order in which its tables have them. Files are compressed, encoded and decoded by several
+//! threads all the same.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(crate) async fn in_order(state: &SessionState, plan: &LogicalPlan) -> Result
     }
 }
 
-/// Returns the physical plan of a query over CSV files in place that keeps the order of the rows; none for another
-/// query.
+/// Returns the physical plan of a query over CSV files in place that keeps the order of the rows; none for
+/// another query.
 ///
 /// # Errors
 /// No physical plan can be made.

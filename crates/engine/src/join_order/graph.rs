@@ -5,9 +5,9 @@
 //! leaves pass these one by one, so that they may be applied to any part that has the leaves they need.
 //! Everything else, such as a full join, is a leaf. Sets of relations are bit masks.
 //!
-//! A left join commutes with what refers to the side that it keeps only (Galindo-Legaria and Rosenthal, "Outerjoin
-//! simplification and reordering for query optimization", TODS 1997). So optional sides are in no class and no
-//! condition: where an inner join or a condition refers to one, outer joins are leaves.
+//! A left join commutes with what refers to the side that it keeps only (Galindo-Legaria and Rosenthal,
+//! "Outerjoin simplification and reordering for query optimization", TODS 1997). So optional sides are in no
+//! class and no condition: where an inner join or a condition refers to one, outer joins are leaves.
 //!
 //! Invariants: no two relations have a column in common; a member of a class of equal expressions refers to
 //! one leaf; all members of a class have the same type; the members of a class may be NULL only if all that
@@ -99,8 +99,8 @@ pub(super) struct JoinGraph {
 }
 
 impl JoinGraph {
-    /// Reads the graph whose topmost join is `plan`; none if that is no join of the kind that can be moved, or
-    /// if the parts cannot be told apart by their columns.
+    /// Reads the graph whose topmost join is `plan`; none if that is no join of the kind that can be moved,
+    /// or if the parts cannot be told apart by their columns.
     pub(super) fn of(plan: &LogicalPlan) -> Option<JoinGraph> {
         Self::read(plan, true).or_else(|| Self::read(plan, false))
     }

@@ -1,8 +1,8 @@
 //! Projections that stay above sort-merge joins with a condition.
 //!
-//! DataFusion moves a projection below a sort-merge join without telling the join's condition that its columns
-//! have moved; the condition is then evaluated on others. Only `datafusion.optimizer.prefer_hash_join = false`
-//! makes such joins.
+//! DataFusion moves a projection below a sort-merge join without telling the join's condition that its
+//! columns have moved; the condition is then evaluated on others. Such joins are only made if
+//! `datafusion.optimizer.prefer_hash_join` is false.
 
 use std::sync::Arc;
 

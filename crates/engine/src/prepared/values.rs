@@ -121,7 +121,8 @@ impl TypeFamily {
 pub(super) fn check(number: usize, value: &ScalarValue, expected: &DataType) -> Result<(), EngineError> {
     let found = value.data_type();
     let (have, want) = (TypeFamily::of(&found), TypeFamily::of(expected));
-    // A date may be given as a text, if it is one. It need not have a place in the type that it is compared with.
+    // A date may be given as a text, if it is one. It need not have a place in the type that it is compared
+    // with.
     let reads_as_time = || {
         let is_timestamp = matches!(expected, DataType::Timestamp(..));
         let text = value.try_as_str().flatten();

@@ -70,8 +70,8 @@ pub(super) fn cast(
     Some(cast_by(expr.clone(), to, rule, zone))
 }
 
-/// Returns true for a literal that a type does not have. The statement fails only if it is evaluated, while the
-/// simplifier fails at once.
+/// Returns true for a literal that a type does not have. The statement fails only if it is evaluated, while
+/// the simplifier fails at once.
 fn fails(expr: &Expr, to: &DataType, zone: Option<&str>) -> bool {
     let Expr::Literal(value, _) = expr else {
         return false;
@@ -109,8 +109,8 @@ pub(super) fn folded(expr: &Expr, to: &DataType, safe: bool, zone: Option<&str>)
 /// it does not fit.
 ///
 /// # Errors
-/// The value has no place in the type. Instead of an error, or of the first or the last value, which columns may
-/// have, a comparison with it needs another form, as statements with that literal have.
+/// The value has no place in the type. Instead of an error, or of the first or the last value, which columns
+/// may have, a comparison with it needs another form, as statements with that literal have.
 pub(super) fn evaluated(function: &ScalarFunction) -> Result<Option<Expr>> {
     let Some(cast) = function.func.inner().downcast_ref::<SqlCast>() else {
         return Ok(None);

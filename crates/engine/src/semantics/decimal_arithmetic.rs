@@ -54,8 +54,8 @@ pub(super) fn checked(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
     checked_decimals(binary, result)
 }
 
-/// Gives `ceil` or `floor` of decimals, which have the type of their argument, room for the digit that rounding may
-/// add: 9.9 becomes 10.0. None if there is room, or none to give.
+/// Gives `ceil` or `floor` of decimals, which have the type of their argument, room for the digit that
+/// rounding may add: 9.9 becomes 10.0. None if there is room, or none to give.
 pub(super) fn with_room(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let ("ceil" | "floor", [arg]) = (function.name(), function.args.as_slice()) else {
         return None;

@@ -1,5 +1,5 @@
-//! `ROLLUP` and `CUBE` of several expressions as one, or of one expression twice: DataFusion refuses the former
-//! and fails at the latter. Both become the grouping sets that they stand for.
+//! `ROLLUP` and `CUBE` of several expressions as one, or of one expression twice: DataFusion refuses the
+//! former and fails at the latter. Both become the grouping sets that they stand for.
 
 use std::ops::ControlFlow;
 

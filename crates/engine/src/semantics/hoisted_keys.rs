@@ -1,8 +1,8 @@
 //! Keys of sorts, windows and ordered aggregates that become columns below.
 //!
-//! DataFusion finds the order that a key has from bounds of its operands, and fails to do so for a comparison of
-//! which an operand has no bounds of its type, such as `CASE`. It then refuses its own plan: that is not sorted
-//! by the key it sorts by. A column has no operands.
+//! DataFusion finds the order that a key has from bounds of its operands, and fails to do so for a comparison
+//! of which an operand has no bounds of its type, such as `CASE`. It then refuses its own plan: that is not
+//! sorted by the key it sorts by. A column has no operands.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result};
@@ -12,8 +12,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Makes columns of such keys. It follows the rule that makes joins of subqueries, which puts their columns in
-/// the place of the subqueries among the keys.
+/// Makes columns of such keys. It follows the rule that makes joins of subqueries, which puts their columns
+/// in the place of the subqueries among the keys.
 #[derive(Debug)]
 pub(super) struct HoistKeys;
 

@@ -1,10 +1,11 @@
 //! The type in which dates and timestamps meet as results of CASE, COALESCE and the like, and as rows of set
 //! operations.
 //!
-//! DataFusion gives a date beside any timestamp nanoseconds, in which only the years 1678 to 2261 have a place.
-//! Here dates take the unit of the timestamps. Timestamps of nanoseconds keep them, as a shorter unit would alter
-//! them, unless a literal beside them has no place there, as in `coalesce(valid_to, DATE '9999-12-31')`: then the
-//! result has microseconds. In other cases a far date beside nanoseconds is an error that says what to cast.
+//! DataFusion gives a date beside any timestamp nanoseconds, in which only the years 1678 to 2261 have a
+//! place. Here dates take the unit of the timestamps. Timestamps of nanoseconds keep them, as a shorter unit
+//! would alter them, unless a literal beside them has no place there, as in `coalesce(valid_to, DATE
+//! '9999-12-31')`: then the result has microseconds. In other cases a far date beside nanoseconds is an error
+//! that says what to cast.
 
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -18,8 +19,8 @@ use super::times::is_time;
 /// A timestamp type whose years are few.
 const NANOSECONDS: DataType = DataType::Timestamp(TimeUnit::Nanosecond, None);
 
-/// Returns the type in which times of these types meet; none if DataFusion's is right. `is_far` is true if one of
-/// them is a literal that has no place in nanoseconds.
+/// Returns the type in which times of these types meet; none if DataFusion's is right. `is_far` is true if
+/// one of them is a literal that has no place in nanoseconds.
 pub(super) fn meeting<'a>(
     types: impl Iterator<Item = &'a DataType> + Clone,
     is_far: impl FnOnce() -> bool,
@@ -81,8 +82,8 @@ pub(super) fn case(case: &Case, schema: &DFSchema, zone: Option<&str>) -> Option
     })
 }
 
-/// Returns a call of a function that returns one of its arguments, in the type in which they meet, or NULLIF as
-/// an exact comparison; none if the call is as it should be.
+/// Returns a call of a function that returns one of its arguments, in the type in which they meet, or NULLIF
+/// as an exact comparison; none if the call is as it should be.
 pub(super) fn call(function: &ScalarFunction, schema: &DFSchema, zone: Option<&str>) -> Option<Expr> {
     let results = match (function.name(), function.args.as_slice()) {
         ("nullif", [value, other]) => return nullif(value, other, schema, zone),

@@ -368,8 +368,8 @@ fn unified_keys(mut join: Join, zone: Option<&str>) -> Join {
     join
 }
 
-/// Returns an expression and the subquery with whose rows it is compared as times of one type; none if they are
-/// of one.
+/// Returns an expression and the subquery with whose rows it is compared as times of one type; none if they
+/// are of one.
 fn unified_subquery(
     (expr, subquery): (&Expr, &Subquery),
     schema: &DFSchema,
@@ -417,8 +417,8 @@ fn before_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     }))
 }
 
-/// Returns a union whose inputs have floats in the columns where one has floats and another decimals, and times of
-/// one type in those where dates meet timestamps.
+/// Returns a union whose inputs have floats in the columns where one has floats and another decimals, and
+/// times of one type in those where dates meet timestamps.
 fn union_of(union: Union) -> Result<LogicalPlan> {
     let columns = union.schema.fields().len();
     let type_of = |input: &Arc<LogicalPlan>, column: usize| {

@@ -248,8 +248,8 @@ impl DatabaseSession {
         Ok(value)
     }
 
-    /// Plans a query whose rows are stored, over a version of the database, and starts it. Rows of CSV files in
-    /// place keep their order.
+    /// Plans a query whose rows are stored, over a version of the database, and starts it. Rows of CSV files
+    /// in place keep their order.
     ///
     /// # Errors
     /// The query cannot be planned.

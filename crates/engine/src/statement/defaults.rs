@@ -13,8 +13,8 @@ use crate::EngineError;
 use crate::storable::storable_type;
 use crate::write::{BatchFitter, WrittenTable, arrange, is_default, literals};
 
-/// Returns the default of a column as an array of one value of the type that a table keeps. A timestamp without
-/// time zone is read in `zone`; none is UTC.
+/// Returns the default of a column as an array of one value of the type that a table keeps. A timestamp
+/// without time zone is read in `zone`; none is UTC.
 ///
 /// # Errors
 /// It is no literal, none of the column's type, or NULL for a NOT NULL column.

@@ -1,8 +1,8 @@
 //! Reduces the other side of a semi, anti or mark join to what decides it.
 //!
-//! A hash join looks at all partners of a row, which takes long where many rows have few keys. Without further
-//! conditions one partner for each key is enough; of a condition `l < r` or `l <> r`, the least and the greatest `r`
-//! of each key decide, so that the first partner would be found among them.
+//! A hash join looks at all partners of a row, which takes long where many rows have few keys. Without
+//! further conditions one partner for each key is enough; of a condition `l < r` or `l <> r`, the least and
+//! the greatest `r` of each key decide, so that the first partner would be found among them.
 
 use std::sync::Arc;
 

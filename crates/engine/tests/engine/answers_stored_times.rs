@@ -13,7 +13,7 @@ use super::support::{new_pool, query, run, write_parquet};
 /// Noon of a summer's day in Berlin, in UTC.
 const NOON: &str = "2024-06-01 10:00:00";
 
-/// What a clock of Berlin shows, and when: in summer, in winter, left out, twice, with a zone of its own.
+/// Times of a clock of Berlin: in summer, in winter, left out, twice, with a zone of its own.
 const CLOCK: [(&str, &str); 6] = [
     ("2024-06-01 12:00:00", NOON),
     ("2024-01-01 12:00:00", "2024-01-01 11:00:00"),

@@ -218,7 +218,7 @@ async fn equal_floats_and_nulls_are_one_group() {
     }
 }
 
-/// What does not fit into memory is spilled by the sort.
+/// The sort spills rows that do not fit into memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_beyond_memory_are_spilled() {
     let dir = tempfile::tempdir().unwrap();

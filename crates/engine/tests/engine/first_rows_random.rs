@@ -28,8 +28,8 @@ fn seeded() -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-/// Rows with integers, texts, dates, floats, decimals and booleans, all with NULLs; `v` is unique. There is one
-/// zero, as plain DataFusion keeps 0.0 and -0.0 apart.
+/// Rows with integers, texts, dates, floats, decimals and booleans, all with NULLs; `v` is unique. There is
+/// one zero, as plain DataFusion keeps 0.0 and -0.0 apart.
 fn rows(rng: &mut StdRng, first: usize, count: usize) -> String {
     let mut random = |most: usize| rng.random_range(1..most);
     let (k, j, s, d, n, null, factor) = (

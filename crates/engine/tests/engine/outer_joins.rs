@@ -76,8 +76,8 @@ async fn an_inner_join_that_leaves_few_rows_is_below_a_left_join() {
     }
 }
 
-/// A star join with two rows of one key is answered by the plan that it replaces, which is ordered, too: in the
-/// order of the query it would make 4,000,000 rows.
+/// A star join with two rows of one key is answered by the plan that it replaces, which is ordered, too: in
+/// the order of the query it would make 4,000,000 rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_plan_that_a_star_join_replaces_is_ordered() {
     let (_dir, db) = tables().await;

@@ -14,7 +14,8 @@ pub(super) struct GroupStarts {
 }
 
 impl GroupStarts {
-    /// Returns the rows of a batch with these keys that differ from the row before. There is at least one key.
+    /// Returns the rows of a batch with these keys that differ from the row before. There is at least one
+    /// key.
     ///
     /// # Errors
     /// Keys cannot be compared.

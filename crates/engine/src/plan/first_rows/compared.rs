@@ -1,4 +1,4 @@
-//! What the rows of a group are compared by.
+//! Expressions by which the rows of a group are compared.
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;

@@ -34,8 +34,9 @@ use crate::plan::first_of_groups::FirstOfGroupsExec;
 /// each of them.
 const MOST_ROWS: u64 = 64;
 
-/// Puts a filter below windows of `row_number()` and `rank()` of which only small numbers are wanted, and below
-/// nodes that keep the first row of each group. It must run behind the rules that add exchanges and sorts.
+/// Puts a filter below windows of `row_number()` and `rank()` of which only small numbers are wanted, and
+/// below nodes that keep the first row of each group. It must run behind the rules that add exchanges and
+/// sorts.
 #[derive(Debug, Default)]
 pub(crate) struct FirstRowsRule;
 
