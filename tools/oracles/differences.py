@@ -10,9 +10,7 @@ PEER_LIMITS = [
 ]
 
 # Refusals of Halocline that its documents list: an expression for the message, and the reason.
-REFUSALS = [
-    ("EXCLUDE in the frame of a window", "EXCLUDE has no operator"),
-]
+REFUSALS = []
 
 # Differences that the documents list: an expression for the query, and the reason.
 KNOWN = []

@@ -32,8 +32,8 @@ def frames(g):
     exclude = g.pick("", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS")
     order = g.order([key.sql]) + (", a.id" if unit == "ROWS" else "")
     x = f"CAST({g.column(scope, 'int').sql} AS bigint)"
-    function = g.pick(f"sum({x})", "count(*)", f"min({x})", f"max({x})", f"count({g.column(scope).sql})")
-    if unit == "ROWS" and not exclude:
+    function = g.pick(f"sum({x})", "count(*)", f"min({x})", f"max({x})", f"count({g.column(scope).sql})", f"count(DISTINCT {x})", f"sum({x}) FILTER (WHERE {g.predicate(scope, 0)})")
+    if unit == "ROWS":
         function = g.pick(function, f"first_value({x})", f"last_value({x})", f"nth_value({x}, 2)")
     return finished(g, f"SELECT a.id, {function} OVER ({partition}ORDER BY {order} {unit} {g.pick(*bounds)}{exclude}) AS r FROM {table.name} a")
 

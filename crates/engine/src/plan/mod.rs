@@ -23,6 +23,7 @@ mod leaf;
 mod morsel_order;
 mod morsels;
 mod morsels_before;
+mod narrowing;
 mod path_cost;
 mod ranges;
 mod recorder;

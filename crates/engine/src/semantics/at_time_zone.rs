@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 };
 
 use super::conversions::convert;
-use super::times::{TimeRule, convert_times, is_zoned, session_zone};
+use super::times::{TimeRule, convert_times, is_time, session_zone};
 
 /// Name of the function.
 pub(super) const NAME: &str = "at_time_zone";
@@ -99,20 +99,10 @@ impl ScalarUDFImpl for AtTimeZone {
             }
         };
         let (to, zone) = (args.return_field.data_type(), session_zone(Some(zone)));
-        let converted = |values: &ArrayRef| {
-            let from = values.data_type();
-            match is_zoned(from) != is_zoned(to) && matches!(from, DataType::Timestamp(..)) {
-                // Units are equal.
-                true => convert_times(values, to, TimeRule::Strict, zone),
-                false => {
-                    let clock = DataType::Timestamp(TimeUnit::Nanosecond, None);
-                    let clock = match from {
-                        DataType::Date32 | DataType::Date64 => Arc::clone(values),
-                        _ => convert(values, &clock, false, None)?,
-                    };
-                    convert_times(&clock, to, TimeRule::Strict, zone)
-                }
-            }
+        let converted = |values: &ArrayRef| match values.data_type() {
+            from if is_time(from) => convert_times(values, to, TimeRule::Strict, zone),
+            // A text has a zone of its own, or is read in this one.
+            _ => convert(values, to, false, zone),
         };
         match value {
             ColumnarValue::Scalar(value) => {

@@ -48,15 +48,19 @@ impl VisitorMut for TimeRewriter {
 
 /// Gives a timestamp of nanoseconds microseconds, if the text of the literal has no place in nanoseconds.
 fn widen(data_type: &mut ast::DataType, text: &str) {
-    let (ast::DataType::Timestamp(precision @ None, _) | ast::DataType::Datetime(precision @ None)) =
-        data_type
-    else {
-        return;
+    let (precision, room) = match data_type {
+        // A day at each end leaves room for any time zone.
+        ast::DataType::Timestamp(
+            precision @ None,
+            ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz,
+        ) => (precision, 86_400_000_000_000),
+        ast::DataType::Timestamp(precision @ None, _) | ast::DataType::Datetime(precision @ None) => {
+            (precision, 0)
+        }
+        _ => return,
     };
     let nanoseconds = times::read(text, &DataType::Timestamp(TimeUnit::Nanosecond, None), None);
-    // A day at each end leaves room for any time zone.
-    let day = 86_400_000_000_000;
-    let range = i128::from(i64::MIN) + day..=i128::from(i64::MAX) - day;
+    let range = i128::from(i64::MIN) + room..=i128::from(i64::MAX) - room;
     if nanoseconds.is_some_and(|value| !range.contains(&value)) {
         *precision = Some(6);
     }

@@ -16,6 +16,7 @@ mod decimal_sum;
 mod extremes;
 mod far_times;
 mod floats;
+mod frames;
 mod grouping_sets;
 mod guards;
 mod hoisted_keys;
@@ -26,6 +27,7 @@ mod numbers;
 mod operators;
 mod ordered_aggregates;
 mod patterns;
+mod reading;
 mod row_comparisons;
 mod rules;
 mod sets;
@@ -55,6 +57,7 @@ pub(crate) use conversions::{convert, convert_scalar};
 pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
+pub(crate) use frames::Exclusion;
 pub(crate) use simplifier::simplified;
 pub(crate) use times::{read as read_time, session_zone, with_seconds};
 
@@ -81,6 +84,7 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     rules.insert(0, Arc::new(rules::BeforeCoercion));
     rules.insert(0, Arc::new(MaterializeMarked));
     rules.push(Arc::new(rules::AfterCoercion));
+    rules.push(Arc::new(frames::EvaluateFrames));
     rules.push(Arc::new(Unnest));
     rules.push(Arc::new(hoisted_keys::HoistKeys));
     builder.with_analyzer_rules(rules)
@@ -129,6 +133,15 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
         let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(truncate)));
     }
     let _ = state.register_udf(row_value());
+    for marker in frames::markers() {
+        let _ = state.register_udf(Arc::new(marker));
+    }
+    for name in reading::NAMES {
+        if let Ok(inner) = state.udf(name) {
+            let read = reading::ReadTime::over(inner);
+            let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(read)));
+        }
+    }
     if let Ok(inner) = state.udf("to_char") {
         for function in [
             to_char::ToChar::over(Arc::clone(&inner)),

@@ -11,7 +11,6 @@ use arrow_schema::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
-use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Between, Cast, InList, InSubquery, ScalarFunction, SetComparison,
 };
@@ -36,7 +35,7 @@ use super::sets;
 use super::sort_keys;
 use super::times::is_time;
 use super::values;
-use super::{cast, decimal_arithmetic, templates, time_comparisons};
+use super::{cast, decimal_arithmetic, time_comparisons};
 
 /// The pass before the coercion of types.
 #[derive(Debug)]
@@ -240,9 +239,6 @@ fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transform
             if function.name() == "round" {
                 return Ok(round_to_literal(function));
             }
-            if function.args.len() > 1 && reads_pattern(function.name()) {
-                return with_strftime(function);
-            }
             if matches!(function.name(), "date_trunc" | "date_bin") {
                 return Ok(of_far_dates(function, schema));
             }
@@ -282,37 +278,6 @@ fn round_to_literal(mut function: ScalarFunction) -> Transformed<Expr> {
         return Transformed::yes(Expr::ScalarFunction(function));
     }
     Transformed::no(Expr::ScalarFunction(function))
-}
-
-/// Returns true for functions that read a text by patterns.
-fn reads_pattern(name: &str) -> bool {
-    name.starts_with("to_timestamp") || matches!(name, "to_date" | "to_unixtime" | "to_time")
-}
-
-/// Gives a function that reads texts the patterns of `strftime` in place of templates.
-///
-/// # Errors
-/// A pattern is unknown, or no constant.
-fn with_strftime(mut function: ScalarFunction) -> Result<Transformed<Expr>> {
-    let wrong = |name: &str, reason: String| DataFusionError::Plan(format!("{name}: {reason}"));
-    let name = function.name().to_owned();
-    for arg in function.args.iter_mut().skip(1) {
-        let Expr::Literal(value, _) = arg else {
-            return Err(wrong(
-                &name,
-                "the pattern is not a constant; write it as a text".into(),
-            ));
-        };
-        let Some(pattern) = value.try_as_str().flatten() else {
-            continue;
-        };
-        let read = match templates::is_strftime(pattern) {
-            true => templates::check_strftime(pattern).map(|()| pattern.to_owned()),
-            false => templates::reading_pattern(pattern),
-        };
-        *value = ScalarValue::Utf8(Some(read.map_err(|reason| wrong(&name, reason))?));
-    }
-    Ok(Transformed::yes(Expr::ScalarFunction(function)))
 }
 
 /// Gives `date_trunc` and `date_bin` of a date timestamps in microseconds, in which all dates have a place.

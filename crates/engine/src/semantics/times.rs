@@ -210,7 +210,7 @@ fn out_of_range(from: &DataType, value: i64, to: &DataType) -> ArrowError {
 }
 
 /// Reads a date and time as nanoseconds: of an instant for a type with time zone, else of the clock. The zone
-/// of the text, as `+02:00`, has no meaning for a type without.
+/// of the text, as `+02:00`, has no meaning for a type without, but has to be one.
 pub(crate) fn read(text: &str, to: &DataType, zone: Option<Tz>) -> Option<i128> {
     let text = text.trim();
     let nanoseconds = |time: DateTime<Utc>| {
@@ -227,8 +227,11 @@ pub(crate) fn read(text: &str, to: &DataType, zone: Option<Tz>) -> Option<i128> 
         });
         read.ok().map(nanoseconds)
     };
-    if has_zone && is_zoned(to) {
-        return read(text);
+    if has_zone {
+        let instant = read(text)?;
+        if is_zoned(to) {
+            return Some(instant);
+        }
     }
     let clock = read(clock)?;
     match is_zoned(to) {
@@ -364,7 +367,10 @@ mod tests {
             assert_eq!(read(text, &zoned, berlin), Some(nanoseconds(with)), "{text}");
             assert_eq!(nanoseconds(text), nanoseconds(without), "{text}");
         }
-        assert_eq!(read("2024-06-01 12:00:00 Nowhere", &zoned, None), None);
+        for to in [&zoned, &DataType::Timestamp(TimeUnit::Nanosecond, None)] {
+            assert_eq!(read("2024-06-01 12:00:00 Nowhere", to, None), None);
+            assert_eq!(read("2024-06-01 12:00:00ZZ", to, None), None);
+        }
         assert_eq!(read("ä2024-06-01 12:00:00", &zoned, None), None);
         assert_eq!(read("2024-02-30", &zoned, None), None);
         assert_eq!(read("2024-02-20 1:00", &zoned, None), None);

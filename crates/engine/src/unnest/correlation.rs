@@ -80,7 +80,9 @@ impl<'a> OuterScope<'a> {
                 Some(column) => {
                     let bound = Expr::Column(column);
                     // The type of the outer column may have been refined after the reference was made.
-                    let bound = match bound.get_type(self.schema)? == *field.data_type() {
+                    let of_reference = field.data_type();
+                    let bound = match bound.get_type(self.schema)? == *of_reference || of_reference.is_null()
+                    {
                         true => bound,
                         false => Expr::Cast(Cast::new(Box::new(bound), field.data_type().clone())),
                     };

@@ -24,6 +24,7 @@ mod correlation;
 mod domain;
 mod expressions;
 mod join_conditions;
+mod lateral;
 mod lift;
 mod names;
 mod partner;

@@ -3,23 +3,20 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, JoinType, NullEquality, Result};
+use datafusion::common::{Column, DFSchemaRef, JoinType, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Distinct, EmptyRelation, Expr, Filter, Join, JoinConstraint, LogicalPlan, Projection, SortExpr, Subquery,
-    SubqueryAlias, Union, Values,
+    Distinct, EmptyRelation, Expr, Filter, Join, LogicalPlan, Projection, SortExpr, Union, Values,
 };
 
 use super::both_sides::meet_conditions;
 use super::correlation::{OuterScope, columns_of, has_subquery, is_correlated, subplan};
-use super::domain::Domain;
 use super::expressions::Extended;
-use super::join_conditions::equal;
-use super::lift::Lift;
+use super::lateral;
 use super::names::FreshNames;
-use super::push::{PushDown, filtered, named, outer_limit};
-use super::repeat::{is_repeatable, is_volatile, numbered, once, runs_for_each_row};
+use super::push::{filtered, named, outer_limit};
+use super::repeat::{is_repeatable, numbered, once, runs_for_each_row};
 use super::rule::unsupported;
 
 /// The rewriting of one plan.
@@ -54,12 +51,13 @@ impl UnnestingPart<'_> {
     /// # Errors
     /// There is one that cannot be replaced.
     pub(super) fn plan(mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let plan = plan.transform_down(lateral::marked).data()?;
         plan.transform_up(|node| self.node(node)).data()
     }
 
-    fn node(&mut self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    pub(super) fn node(&mut self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         if let LogicalPlan::Join(join) = &node
-            && (is_lateral(&join.left) || is_lateral(&join.right))
+            && (lateral::is_lateral(&join.left) || lateral::is_lateral(&join.right))
         {
             let LogicalPlan::Join(join) = node else {
                 return Ok(Transformed::no(node));
@@ -307,111 +305,6 @@ impl UnnestingPart<'_> {
         )?;
         only(LogicalPlan::Join(joined), outputs)
     }
-
-    /// Replaces a join with a side that refers to columns of the other one.
-    fn lateral(&mut self, join: Join) -> Result<LogicalPlan> {
-        if !matches!(join.join_type, JoinType::Inner | JoinType::Left) || is_lateral(&join.left) {
-            return Err(unsupported(
-                "a lateral join other than CROSS, INNER and LEFT JOIN",
-                "put the side with LATERAL to the right of LEFT JOIN",
-            ));
-        }
-        let outputs = join.schema.columns();
-        let (left, inner) = (
-            Arc::unwrap_or_clone(join.left),
-            within_lateral(Arc::unwrap_or_clone(join.right))?,
-        );
-        let right_columns = inner.schema().columns();
-        let for_each_row = is_volatile(&inner)? && is_correlated(&inner)?;
-        let (mut left, row) = match for_each_row {
-            true => {
-                let (left, row) = numbered(left, self.names)?;
-                (once(left, self.names), Some(row))
-            }
-            false => (left, None),
-        };
-        let scope = OuterScope::new(left.schema());
-        let mut lift = Lift {
-            scope,
-            names: self.names,
-            as_set: false,
-        };
-        let lifted = match for_each_row {
-            true => None,
-            false => lift.plan(inner.clone())?,
-        };
-        let (right, mut conditions) = match lifted {
-            Some(lifted) => {
-                let conditions = lifted
-                    .conditions
-                    .into_iter()
-                    .map(|condition| scope.bind(condition));
-                (lifted.plan, conditions.collect::<Result<Vec<_>>>()?)
-            }
-            None => {
-                if !for_each_row && !is_repeatable(&left)? {
-                    left = once(left, self.names);
-                }
-                let domain = Domain::of(&inner, &left, row.as_ref())?;
-                let mut push = PushDown {
-                    domain: &domain,
-                    names: self.names,
-                };
-                let none = push.none();
-                let pushed = push.plan(inner, &none)?;
-                let columns = pushed.representatives.into_iter().zip(pushed.strict);
-                let pairs = domain
-                    .attributes
-                    .iter()
-                    .zip(columns)
-                    .map(|(attribute, (column, strict))| {
-                        let strict = strict || !attribute.nullable;
-                        equal(attribute.outer.clone(), Expr::Column(column), strict)
-                    });
-                (pushed.plan, pairs.collect())
-            }
-        };
-        // Columns that were added must not have names of the other side.
-        let clash = right
-            .schema()
-            .columns()
-            .into_iter()
-            .any(|column| !right_columns.contains(&column) && left.schema().has_column(&column));
-        let right = match clash {
-            false => right,
-            true => {
-                let mut exprs = Vec::new();
-                let mut by = std::collections::HashMap::new();
-                for column in right.schema().columns() {
-                    if right_columns.contains(&column) {
-                        exprs.push(Expr::Column(column));
-                        continue;
-                    }
-                    let fresh = self.names.column();
-                    exprs.push(Expr::Column(column.clone()).alias(fresh.name()));
-                    by.insert(column, Expr::Column(fresh));
-                }
-                for condition in &mut conditions {
-                    *condition = super::correlation::substitute(condition.clone(), &by)?;
-                }
-                LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(right))?)
-            }
-        };
-        conditions.extend(join.filter.map(split_conjunction_owned).unwrap_or_default());
-        let joined = Join::try_new(
-            Arc::new(left),
-            Arc::new(right),
-            join.on,
-            conjunction(conditions),
-            join.join_type,
-            JoinConstraint::On,
-            NullEquality::NullEqualsNothing,
-            false,
-        )?;
-        let joined = only(LogicalPlan::Join(joined), outputs)?;
-        // Its condition may have subqueries.
-        Ok(self.node(joined)?.data)
-    }
 }
 
 /// Adds columns below a projection to it that subqueries in ORDER BY refer to.
@@ -543,7 +436,7 @@ fn renamed(
 }
 
 /// Returns the plan with these columns alone.
-fn only(plan: LogicalPlan, columns: Vec<Column>) -> Result<LogicalPlan> {
+pub(super) fn only(plan: LogicalPlan, columns: Vec<Column>) -> Result<LogicalPlan> {
     if plan.schema().columns() == columns {
         return Ok(plan);
     }
@@ -558,27 +451,6 @@ fn empty(schema: DFSchemaRef) -> LogicalPlan {
     LogicalPlan::EmptyRelation(EmptyRelation {
         produce_one_row: false,
         schema,
-    })
-}
-
-/// Returns true for a side of a join that may refer to the other one.
-fn is_lateral(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Subquery(_) => true,
-        LogicalPlan::SubqueryAlias(alias) => is_lateral(&alias.input),
-        _ => false,
-    }
-}
-
-/// Returns a lateral side without the node that marks it.
-fn within_lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(match plan {
-        LogicalPlan::Subquery(Subquery { subquery, .. }) => Arc::unwrap_or_clone(subquery),
-        LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => {
-            let input = within_lateral(Arc::unwrap_or_clone(input))?;
-            LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(input), alias)?)
-        }
-        other => other,
     })
 }
 

@@ -434,3 +434,84 @@ async fn patterns_are_postgresqls_or_refused() {
         assert!(found.contains(unknown), "{expression}: {found}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_and_patterns_of_columns_are_read() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (id INT, s TEXT, p TEXT)").await;
+    run(
+        &db,
+        "INSERT INTO t VALUES (1, '05.03.2024 10:30', 'DD.MM.YYYY HH24:MI'), (2, '2024/03/05 10:30', '%Y/%m/%d %H:%M'), \
+         (3, NULL, 'YYYY'), (4, '2024', NULL)",
+    )
+    .await;
+    for (expression, values) in [
+        (
+            "to_timestamp(s, p)",
+            "2024-03-05T10:30:00Z 2024-03-05T10:30:00Z NULL NULL",
+        ),
+        (
+            "to_timestamp_seconds(s, p)",
+            "2024-03-05T10:30:00Z 2024-03-05T10:30:00Z NULL NULL",
+        ),
+        ("to_date(s, p)", "2024-03-05 2024-03-05 NULL NULL"),
+        ("to_unixtime(s, p)", "1709634600 1709634600 NULL NULL"),
+        (
+            "to_timestamp(s, 'YYYY', 'DD.MM.YYYY HH24:MI', '%Y/%m/%d %H:%M')",
+            "2024-03-05T10:30:00Z 2024-03-05T10:30:00Z NULL",
+        ),
+        (
+            "to_date('2024-03-05', CASE WHEN id < 3 THEN 'YYYY-MM-DD' END)",
+            "2024-03-05 2024-03-05 NULL NULL",
+        ),
+    ] {
+        let limit = values.split(' ').count();
+        let text = format!("SELECT {expression} FROM t WHERE id <= {limit} ORDER BY id");
+        assert_eq!(query(&db, &text).await.join(" "), values, "{text}");
+    }
+    run(&db, "SET TIME ZONE 'Europe/Berlin'").await;
+    assert_eq!(
+        query(&db, "SELECT to_timestamp(s, p) FROM t WHERE id = 1").await,
+        ["2024-03-05T10:30:00+01:00"]
+    );
+    for (expression, reason) in [
+        ("to_date(s, 'YYYY-Q') FROM t", "Q cannot be read"),
+        ("to_date(s, replace(p, 'DD', 'foo')) FROM t", "foo is unknown"),
+        ("to_date(s, 5) FROM t", "no text"),
+    ] {
+        let found = error(&db, &format!("SELECT {expression}")).await;
+        assert!(found.contains(reason), "{expression}: {found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_keep_their_digits_and_zones() {
+    let (_dir, db) = new_pool();
+    for (expression, value) in [
+        // The last nanosecond.
+        (
+            "TIMESTAMP '2262-04-11T23:47:16.854775807'",
+            "2262-04-11T23:47:16.854775807",
+        ),
+        (
+            "TIMESTAMP '2262-04-11T23:47:16.854775808'",
+            "2262-04-11T23:47:16.854776",
+        ),
+        (
+            "'2024-03-30 00:00:20Z' AT TIME ZONE 'Europe/Brussels'",
+            "2024-03-30T01:00:20+01:00",
+        ),
+        (
+            "'2024-03-30 00:00:20' AT TIME ZONE 'Europe/Brussels'",
+            "2024-03-30T00:00:20+01:00",
+        ),
+    ] {
+        assert_eq!(
+            query(&db, &format!("SELECT {expression}")).await,
+            [value],
+            "{expression}"
+        );
+    }
+    let found = error(&db, "SELECT TIMESTAMP '2023-12-05T21:58:10.45ZZ'").await;
+    assert!(found.contains("2023-12-05T21:58:10.45ZZ"), "{found}");
+}

@@ -343,18 +343,6 @@ async fn a_sort_key_may_stand_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn frames_with_exclude_are_refused_by_name() {
-    let (_dir, db) = new_pool();
-    for what in ["CURRENT ROW", "GROUP", "TIES", "NO OTHERS"] {
-        let text = format!(
-            "SELECT sum(i) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE {what}) FROM range(3) AS r(i)"
-        );
-        let error = error(&db, &text).await;
-        assert!(error.contains("EXCLUDE in the frame of a window"), "{error}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operand_that_does_not_decide_is_not_evaluated() {
     let (_dir, db) = new_pool();
     run(&db, "CREATE TABLE t (id INT, x INT, s TEXT)").await;

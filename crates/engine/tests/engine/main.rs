@@ -73,3 +73,4 @@ mod tpch;
 mod transactions;
 mod types_table;
 mod wide_decimals;
+mod window_frames;

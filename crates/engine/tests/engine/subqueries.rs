@@ -301,3 +301,34 @@ async fn sort_merge_joins_evaluate_conditions_on_their_columns() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lateral_sides_of_nested_joins_refer_to_all_tables_before_them() {
+    let (_dir, db) = new_pool();
+    for (text, rows) in [
+        (
+            "SELECT a.x, b.y, c.z FROM (VALUES (1), (2)) AS a(x), \
+             ((VALUES (10), (20)) AS b(y) CROSS JOIN LATERAL (SELECT a.x + b.y AS z WHERE a.x = 2) AS c) ORDER BY 1, 2",
+            "2|10|12 2|20|22",
+        ),
+        (
+            "SELECT a.x, c.n FROM (VALUES (1), (2)) AS a(x) LEFT JOIN \
+             ((VALUES (2), (20)) AS b(y) CROSS JOIN LATERAL (SELECT count(*) AS n FROM (VALUES (1), (2)) AS d(v) \
+             WHERE d.v <= a.x) AS c) ON b.y = a.x ORDER BY 1",
+            "1|NULL 2|2",
+        ),
+        (
+            "SELECT count(*) FROM range(3) AS a(x), (range(3) AS b(y) JOIN (range(3) AS c(z) CROSS JOIN LATERAL \
+             (SELECT 1 WHERE a.x = b.y AND c.z = a.x) AS d) ON b.y = c.z)",
+            "3",
+        ),
+        // The type of `a` is known only after its reference.
+        (
+            "WITH t AS (SELECT NULL AS a, 12 AS b UNION ALL SELECT 11, 13) SELECT t.b FROM t WHERE EXISTS \
+             (SELECT 1 FROM (VALUES (11, 12), (11, 13)) AS u(a, b) WHERE u.a = t.a AND u.b <> t.b)",
+            "13",
+        ),
+    ] {
+        assert_eq!(query(&db, text).await.join(" "), rows, "{text}");
+    }
+}

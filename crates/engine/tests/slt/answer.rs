@@ -86,6 +86,30 @@ impl Answer {
         }
     }
 
+    /// Returns true if both have the same rows in any order, but for the zone of timestamps in UTC, which this has and
+    /// the other has not.
+    pub(super) fn differs_in_zones_only(&self, other: &Self) -> bool {
+        let without = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
+            let mut rows: Vec<Vec<String>> = rows
+                .iter()
+                .map(|row| row.iter().map(without_zone).collect())
+                .collect();
+            rows.sort_unstable();
+            rows
+        };
+        match (self, other) {
+            (
+                Self::Rows { types, rows, .. },
+                Self::Rows {
+                    types: other_types,
+                    rows: other_rows,
+                    ..
+                },
+            ) => types == other_types && rows != other_rows && without(rows) == without(other_rows),
+            _ => false,
+        }
+    }
+
     /// Returns true if this is a number of rows that were changed.
     pub(super) fn counts(&self, number: u64) -> bool {
         match self {
@@ -94,6 +118,14 @@ impl Answer {
             Self::Error(_) => false,
         }
     }
+}
+
+/// Returns a timestamp in UTC without its zone; others as they are.
+fn without_zone(cell: &String) -> String {
+    let is_time =
+        |text: &&str| text.as_bytes().get(10) == Some(&b'T') && text.ends_with(|c: char| c.is_ascii_digit());
+    let text = cell.strip_suffix('Z').filter(is_time);
+    text.unwrap_or(cell).to_owned()
 }
 
 fn sorted(rows: &[Vec<String>]) -> Vec<&Vec<String>> {

@@ -235,6 +235,7 @@ fn judged(text: &str, expected: &Expected<'_>, answer: &Answer, plain: &Answer) 
         Answer::Rows { .. } if text.contains("arrow_typeof") || answer.differs_in_types_only(plain) => {
             Verdict::Skipped(Skip::TypeName)
         }
+        answer if answer.differs_in_zones_only(plain) => Verdict::Skipped(Skip::Zone),
         _ => Verdict::Differs(format!(
             "  expected{}: {}\n  halocline: {answer}\n  datafusion: {plain}",
             if is_plain_met {

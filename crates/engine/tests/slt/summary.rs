@@ -32,6 +32,8 @@ pub(super) enum Skip {
     Type,
     /// A name or a letter of a type that is stored as another.
     TypeName,
+    /// A timestamp with time zone.
+    Zone,
     /// A clause that Halocline refuses.
     Refused,
     /// An overflow.
@@ -40,7 +42,7 @@ pub(super) enum Skip {
 
 impl Skip {
     /// All reasons, in the order in which they are listed.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Plan,
         Self::Setting,
         Self::Catalog,
@@ -54,6 +56,7 @@ impl Skip {
         Self::BuildAnswer,
         Self::Type,
         Self::TypeName,
+        Self::Zone,
         Self::Refused,
         Self::Overflow,
     ];
@@ -75,6 +78,9 @@ impl Skip {
             Self::Type => "a type that cannot be stored",
             Self::TypeName => {
                 "values agree, types or their names do not: dictionaries are stored as their values, texts as views, literals with a point are decimals"
+            }
+            Self::Zone => {
+                "values agree but for the zone of `to_timestamp` and the like, which are timestamps with time zone"
             }
             Self::Refused => {
                 "refused with a hint: a clause or statement that would be ignored, or is not there"

@@ -12,13 +12,12 @@ use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements,
 use datafusion::physical_plan::distribution_requirements::InputDistributionRequirements;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, apply_expression_roots,
 };
-use futures::StreamExt;
 
 use super::starts::GroupStarts;
+use crate::plan::narrowing::{Narrowing, narrowed};
 
 /// Keeps the first row of each group of equal keys.
 #[derive(Debug)]
@@ -129,14 +128,10 @@ impl ExecutionPlan for FirstOfGroupsExec {
             keys: self.keys.clone(),
             starts: GroupStarts::default(),
             coalescer: BatchCoalescer::new(Arc::clone(&schema), batch_rows),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
-            input: Some(self.input.execute(partition, context)?),
         };
-        let batches = futures::stream::try_unfold(rows, |mut rows| async move {
-            let batch = rows.next().await?;
-            Ok(batch.map(|batch| (batch, rows)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let input = self.input.execute(partition, context)?;
+        Ok(narrowed(schema, input, rows, metrics))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -144,39 +139,16 @@ impl ExecutionPlan for FirstOfGroupsExec {
     }
 }
 
-/// One execution of a partition.
+/// The first rows of the groups of one partition.
 struct FirstRowsOfGroups {
-    /// None after the end.
-    input: Option<SendableRecordBatchStream>,
     keys: Vec<Arc<dyn PhysicalExpr>>,
     starts: GroupStarts,
     coalescer: BatchCoalescer,
-    metrics: BaselineMetrics,
 }
 
-impl FirstRowsOfGroups {
-    /// Returns the next first rows; none at the end.
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some(batch) = self.coalescer.next_completed_batch() {
-                self.metrics.record_output(batch.num_rows());
-                return Ok(Some(batch));
-            }
-            let Some(input) = &mut self.input else {
-                return Ok(None);
-            };
-            let batch = input.next().await.transpose()?;
-            let elapsed = self.metrics.elapsed_compute().clone();
-            let timer = elapsed.timer();
-            match batch {
-                Some(batch) => self.push(batch)?,
-                None => {
-                    self.input = None;
-                    self.coalescer.finish_buffered_batch()?;
-                }
-            }
-            timer.done();
-        }
+impl Narrowing for FirstRowsOfGroups {
+    fn next_ready(&mut self) -> Option<RecordBatch> {
+        self.coalescer.next_completed_batch()
     }
 
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
@@ -185,5 +157,9 @@ impl FirstRowsOfGroups {
         let starts = self.starts.of(&keys.collect::<Result<Vec<ArrayRef>>>()?)?;
         self.coalescer.push_batch_with_filter(batch, &starts)?;
         Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        Ok(self.coalescer.finish_buffered_batch()?)
     }
 }

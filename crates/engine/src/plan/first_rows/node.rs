@@ -13,16 +13,15 @@ use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     apply_expression_roots,
 };
-use futures::StreamExt;
 
 use super::filter::FirstRowsFilter;
 use super::held::HeldRows;
 use super::ids::GroupMemory;
+use crate::plan::narrowing::{Narrowing, narrowed};
 
 /// The part of the memory of queries that the groups of one node may take, and the rows that it holds back:
 /// one over this. The sort above needs the rest.
@@ -159,14 +158,10 @@ impl ExecutionPlan for FirstRowsFilterExec {
             held,
             dropped: counter("rows_dropped"),
             untested: counter("rows_not_compared"),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
-            input: Some(self.input.execute(partition, context)?),
         };
-        let batches = futures::stream::try_unfold(rows, |mut rows| async move {
-            let batch = rows.next().await?;
-            Ok(batch.map(|batch| (batch, rows)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let input = self.input.execute(partition, context)?;
+        Ok(narrowed(schema, input, rows, metrics))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -174,42 +169,18 @@ impl ExecutionPlan for FirstRowsFilterExec {
     }
 }
 
-/// One execution of a partition.
+/// The rows of one partition that pass.
 struct PassingRows {
-    /// None after the end.
-    input: Option<SendableRecordBatchStream>,
     /// None if it does not pay to compare further rows.
     filter: Option<FirstRowsFilter>,
     held: HeldRows,
     dropped: Count,
     untested: Count,
-    metrics: BaselineMetrics,
 }
 
-impl PassingRows {
-    /// Returns the next rows that pass; none at the end.
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some(batch) = self.held.next_ready() {
-                self.metrics.record_output(batch.num_rows());
-                return Ok(Some(batch));
-            }
-            let Some(input) = &mut self.input else {
-                return Ok(None);
-            };
-            let batch = input.next().await.transpose()?;
-            let elapsed = self.metrics.elapsed_compute().clone();
-            let timer = elapsed.timer();
-            match batch {
-                Some(batch) => self.push(batch)?,
-                None => {
-                    self.input = None;
-                    self.end_filter()?;
-                    self.held.flush()?;
-                }
-            }
-            timer.done();
-        }
+impl Narrowing for PassingRows {
+    fn next_ready(&mut self) -> Option<RecordBatch> {
+        self.held.next_ready()
     }
 
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
@@ -230,6 +201,13 @@ impl PassingRows {
         }
     }
 
+    fn end(&mut self) -> Result<()> {
+        self.end_filter()?;
+        self.held.flush()
+    }
+}
+
+impl PassingRows {
     /// Drops what the filter can still drop, and frees it.
     fn end_filter(&mut self) -> Result<()> {
         if let Some(filter) = self.filter.take() {

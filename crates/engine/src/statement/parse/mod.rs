@@ -12,7 +12,7 @@ mod table;
 
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
-use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed};
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, ParserInput, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectType, Query, Value};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -195,11 +195,17 @@ pub(crate) fn parse_unbound(text: &str) -> Result<Parsed, EngineError> {
 /// Parses the text of one statement, whose parameters `?` are numbered.
 fn parsed(text: &str) -> Result<Parsed, EngineError> {
     columns::refuse_untyped(text)?;
-    let mut statements = DFParserBuilder::new(text)
-        .with_dialect(&SqlDialect)
-        .build()
-        .and_then(|mut p| p.parse_statements())
-        .map_err(|error| frames::excluding(text).unwrap_or_else(|| error.into()))?;
+    let statements_of = |input: ParserInput<'_>| {
+        let parser = DFParserBuilder::new(input).with_dialect(&SqlDialect).build();
+        parser.and_then(|mut parser| parser.parse_statements())
+    };
+    let mut statements = match statements_of(text.into()) {
+        Ok(statements) => statements,
+        Err(error) => match frames::with_markers(text)? {
+            Some(tokens) => statements_of(tokens.into())?,
+            None => return Err(error.into()),
+        },
+    };
     match (statements.pop_front(), statements.len()) {
         (Some(mut statement), 0) => {
             Nesting::bound(&mut statement)?;

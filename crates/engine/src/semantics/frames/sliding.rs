@@ -1,0 +1,78 @@
+//! Which sliding frames DataFusion evaluates otherwise than from their rows.
+//!
+//! It adds a row to an aggregate when it enters the frame, and takes it out when it leaves. Floats do not come
+//! out as they went in: after an infinity, a NaN or a large value has left, its trace remains in all frames
+//! behind it. Some aggregates cannot take rows out at all.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{NullTreatment, WindowFunctionParams};
+use datafusion::logical_expr::{
+    AggregateUDF, Cast, Expr, ExprSchemable, WindowFrame, WindowFrameBound, WindowFrameUnits,
+};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::expressions::{Literal, NoOp};
+
+use super::function::expression;
+
+/// The rows of the largest frame that is evaluated from its rows each time. Then rows need not be kept until the
+/// end of their partition.
+const MOST_ROWS: u64 = 1024;
+
+/// Aggregates that take floats out as they went in.
+const EXACT: [&str; 3] = ["count", "min", "max"];
+
+/// Returns true if an aggregate over a frame has to be evaluated from the frame's rows.
+///
+/// # Errors
+/// Its arguments have no types, or it has no accumulator for them.
+pub(super) fn needs_rows(
+    function: &Arc<AggregateUDF>,
+    params: &WindowFunctionParams,
+    schema: &DFSchema,
+) -> Result<bool> {
+    if params.window_frame.is_ever_expanding() {
+        return Ok(false);
+    }
+    let floats = params.args.iter().any(|arg| has_fractions(arg, schema));
+    if floats && !EXACT.contains(&function.name()) {
+        return Ok(true);
+    }
+    let fields = params.args.iter().map(|arg| Ok(arg.to_field(schema)?.1));
+    let fields: Vec<FieldRef> = fields.collect::<Result<_>>()?;
+    let exprs = params.args.iter().map(|arg| match arg {
+        Expr::Literal(value, _) => Arc::new(Literal::new(value.clone())) as Arc<dyn PhysicalExpr>,
+        _ => Arc::new(NoOp::new()),
+    });
+    let nulls = params.null_treatment == Some(NullTreatment::IgnoreNulls);
+    let exprs: Vec<Arc<dyn PhysicalExpr>> = exprs.collect();
+    let aggregate = expression(function, &exprs, &fields, nulls, params.distinct)?;
+    let accumulator = aggregate.create_sliding_accumulator()?;
+    Ok(!accumulator.supports_retract_batch())
+}
+
+/// Returns true for floats, unless they are integers of up to 32 bits, whose sums are exact.
+fn has_fractions(arg: &Expr, schema: &DFSchema) -> bool {
+    let type_of = |expr: &Expr| expr.get_type(schema).unwrap_or(DataType::Null);
+    let inner = match arg {
+        Expr::Cast(Cast { expr, .. }) => type_of(expr),
+        _ => DataType::Null,
+    };
+    let is_small = inner.is_integer() && inner.primitive_width().is_some_and(|width| width <= 4);
+    type_of(arg).is_floating() && !is_small
+}
+
+/// Returns true for frames of few rows.
+pub(super) fn is_short(frame: &WindowFrame) -> bool {
+    let distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Some(0),
+        WindowFrameBound::Preceding(ScalarValue::UInt64(Some(rows)))
+        | WindowFrameBound::Following(ScalarValue::UInt64(Some(rows))) => Some(*rows),
+        _ => None,
+    };
+    let rows = (distance(&frame.start_bound), distance(&frame.end_bound));
+    frame.units == WindowFrameUnits::Rows
+        && matches!(rows, (Some(start), Some(end)) if start.saturating_add(end) < MOST_ROWS)
+}
