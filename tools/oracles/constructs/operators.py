@@ -111,7 +111,7 @@ def guards(g):
         f"9223372036854775807 + CAST({x} AS bigint) + 9",
         f"CAST(1000 + {x} AS tinyint)",
     )
-    never = g.pick(f"{x} > 1000", f"{x} IS NULL AND {x} > 0", "a.id < 0", "1 = 0")
+    never = g.pick(f"{x} > 1000", f"({x} IS NULL AND {x} IS NOT NULL)", "a.id < 0", "1 = 0")
     always = g.pick("a.id >= 0", "1 = 1", "a.id IS NOT NULL")
     sql = g.pick(
         f"SELECT a.id, CASE WHEN {never} THEN {danger} ELSE 0 END AS r FROM {table.name} a",

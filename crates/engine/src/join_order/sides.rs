@@ -16,7 +16,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
-use super::merge_filters::ProjectionsAboveMergeJoins;
+use super::projections::SafeProjections;
 use super::pushdown::PushdownOfUniqueNames;
 use crate::config::SessionSettings;
 use crate::plan::FirstOfGroupsRule;
@@ -32,7 +32,7 @@ const FILTERED: f64 = 0.25;
 struct JoinSides(JoinSelection);
 
 /// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`,
-/// [`PushdownOfUniqueNames`] in that of `FilterPushdown`, [`ProjectionsAboveMergeJoins`] in that of
+/// [`PushdownOfUniqueNames`] in that of `FilterPushdown`, [`SafeProjections`] in that of
 /// `ProjectionPushdown`, and those that run before exchanges and sorts
 /// are added.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
@@ -41,7 +41,7 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
         if rule.name() == JoinSelection::new().name() {
             *rule = Arc::new(JoinSides::default());
         } else if rule.name() == ProjectionPushdown::new().name() {
-            *rule = Arc::new(ProjectionsAboveMergeJoins::default());
+            *rule = Arc::new(SafeProjections::default());
         } else if let Some(pushdown) = PushdownOfUniqueNames::replacing(rule.as_ref()) {
             *rule = Arc::new(pushdown);
         }

@@ -12,17 +12,18 @@ use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, ArrayRef, Datum, PrimitiveArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use datafusion::arrow::compute::kernels::numeric::{add, mul, neg, sub};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    BinaryExpr, Cast, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr_common::datum::apply;
 
 use super::decimal_arithmetic::{divide, within_38_digits};
+use super::rules::type_of;
 use crate::EngineError;
 use crate::import::sql_name;
 
@@ -116,6 +117,125 @@ pub(super) fn decimal_type(expr: &Expr) -> Option<&DataType> {
 /// Returns the checked `-value` of an integer.
 pub(super) fn negated(value: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&NEGATE), vec![value]))
+}
+
+/// Returns true for checked arithmetic whose result may be outside of its type, as far as the types and literals
+/// of the operands tell.
+pub(super) fn may_overflow(function: &ScalarFunction, schema: &DFSchema) -> bool {
+    let Some(checked) = function.func.inner().downcast_ref::<CheckedArithmetic>() else {
+        return false;
+    };
+    match &checked.decimal {
+        Some(result) => digits_needed(checked.operation, &function.args, schema) > precision(result),
+        None => {
+            let (least, most) = unchecked_bounds(function, checked.operation, schema);
+            let (first, last) = bounds_of_type(&type_of_first(&function.args, schema));
+            least < first || most > last
+        }
+    }
+}
+
+fn type_of_first(args: &[Expr], schema: &DFSchema) -> DataType {
+    args.first().map_or(DataType::Null, |arg| type_of(arg, schema))
+}
+
+fn precision(decimal: &DataType) -> i32 {
+    match decimal {
+        DataType::Decimal128(precision, _) => i32::from(*precision),
+        _ => 0,
+    }
+}
+
+/// Returns the digits of the largest result of an operation of decimals.
+fn digits_needed(operation: ArithmeticOperation, args: &[Expr], schema: &DFSchema) -> i32 {
+    let digits = |arg: Option<&Expr>| match arg.map(|arg| type_of(arg, schema)) {
+        Some(DataType::Decimal128(precision, scale)) => {
+            (i32::from(precision) - i32::from(scale), i32::from(scale))
+        }
+        _ => (0, 0),
+    };
+    let ((whole, scale), (other_whole, other_scale)) = (digits(args.first()), digits(args.get(1)));
+    match operation {
+        ArithmeticOperation::Multiply => whole + scale + other_whole + other_scale,
+        ArithmeticOperation::Add | ArithmeticOperation::Subtract => {
+            whole.max(other_whole) + 1 + scale.max(other_scale)
+        }
+        // Division may fail anyway.
+        _ => 0,
+    }
+}
+
+/// Returns the least and greatest value of a type of integers; others have none.
+fn bounds_of_type(data_type: &DataType) -> (i128, i128) {
+    match data_type {
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
+        DataType::UInt8 => (0, u8::MAX.into()),
+        DataType::UInt16 => (0, u16::MAX.into()),
+        DataType::UInt32 => (0, u32::MAX.into()),
+        DataType::UInt64 => (0, u64::MAX.into()),
+        _ => (0, 0),
+    }
+}
+
+/// Returns the least and greatest value that an expression of integers may have.
+fn bounds(expr: &Expr, schema: &DFSchema) -> (i128, i128) {
+    let of_type = || bounds_of_type(&type_of(expr, schema));
+    match expr {
+        Expr::Literal(value, _) => match value.cast_to(&DataType::Decimal128(38, 0)) {
+            Ok(ScalarValue::Decimal128(Some(value), ..)) => (value, value),
+            Ok(value) if value.is_null() => (0, 0),
+            _ => of_type(),
+        },
+        Expr::Cast(Cast { expr: inner, .. }) if type_of(inner, schema).is_integer() => {
+            let ((least, most), (first, last)) = (bounds(inner, schema), of_type());
+            (least.max(first), most.min(last))
+        }
+        Expr::ScalarFunction(function) => match function.func.inner().downcast_ref::<CheckedArithmetic>() {
+            Some(checked) if checked.decimal.is_none() => {
+                let ((least, most), (first, last)) =
+                    (unchecked_bounds(function, checked.operation, schema), of_type());
+                (least.max(first), most.min(last))
+            }
+            _ => of_type(),
+        },
+        _ => of_type(),
+    }
+}
+
+/// Returns the bounds of the result of an operation of integers, were there no bounds of its type.
+fn unchecked_bounds(
+    function: &ScalarFunction,
+    operation: ArithmeticOperation,
+    schema: &DFSchema,
+) -> (i128, i128) {
+    let of = |at: usize| function.args.get(at).map_or((0, 0), |arg| bounds(arg, schema));
+    let ((least, most), (other_least, other_most)) = (of(0), of(1));
+    match operation {
+        ArithmeticOperation::Add => (least + other_least, most + other_most),
+        ArithmeticOperation::Subtract => (least - other_most, most - other_least),
+        ArithmeticOperation::Negate => (-most, -least),
+        ArithmeticOperation::Multiply => {
+            let corners = [
+                least.saturating_mul(other_least),
+                least.saturating_mul(other_most),
+                most.saturating_mul(other_least),
+                most.saturating_mul(other_most),
+            ];
+            corners
+                .iter()
+                .fold((i128::MAX, i128::MIN), |(least, most), corner| {
+                    (least.min(*corner), most.max(*corner))
+                })
+        }
+        // Division may fail anyway, and shifts overflow where anything does.
+        ArithmeticOperation::ShiftLeft => (i128::MIN, i128::MAX),
+        ArithmeticOperation::Divide | ArithmeticOperation::ShiftRight | ArithmeticOperation::ExclusiveOr => {
+            bounds_of_type(&type_of_first(&function.args, schema))
+        }
+    }
 }
 
 /// Returns the operands and the operator of an arithmetic expression with two, checked or not.

@@ -16,7 +16,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::{
     BinaryExpr, Case, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ScalarUDFImpl, Signature, Volatility, lit,
 };
 
 type F16 = <Float16Type as ArrowPrimitiveType>::Native;
@@ -121,6 +121,27 @@ fn with_negative_zero(literal: Expr) -> Expr {
             Expr::Literal(ScalarValue::Float32(Some(-0.0)), metadata)
         }
         other => other,
+    }
+}
+
+/// Returns `NULLIF(value, other)` of floats of a type.
+pub(super) fn nullif(mut call: ScalarFunction, data_type: &DataType) -> Expr {
+    match call.args.as_slice() {
+        // It is evaluated once.
+        [value, _] if value.is_volatile() => {
+            call.args = call.args.into_iter().map(canonical).collect();
+            Expr::ScalarFunction(call)
+        }
+        [value, other] => {
+            let equal = BinaryExpr::new(Box::new(value.clone()), Operator::Eq, Box::new(other.clone()));
+            let null = ScalarValue::try_from(data_type).unwrap_or(ScalarValue::Null);
+            Expr::Case(Case {
+                expr: None,
+                when_then_expr: vec![(Box::new(comparison(equal)), Box::new(lit(null)))],
+                else_expr: Some(Box::new(value.clone())),
+            })
+        }
+        _ => Expr::ScalarFunction(call),
     }
 }
 

@@ -5,17 +5,20 @@
 //! while it simplifies. CASE with an operand is evaluated as it stands. So that is what such conditions become;
 //! in a filter, the others are there beside it as well, for what scans and joins make of them.
 //!
-//! What may fail is a division, and a conversion that not every value has. Overflows are not counted: a
-//! condition may fail for one in a row that another condition excludes.
+//! What may fail is a division, a conversion that not every value has, and arithmetic that may overflow. An
+//! equality of columns of two tables that can only overflow stays a key of their join.
+
+use std::collections::HashSet;
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue, TableReference};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, disjunction, merge_schema};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, lit};
 
+use super::arithmetic::may_overflow;
 use super::cast;
 use super::kept::is_lossy;
 use super::operators::is_division;
@@ -54,6 +57,27 @@ pub(super) fn guarded(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// Returns true if the evaluation of an expression may fail for a row.
 fn may_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    if is_key(expr) {
+        return fails(expr, schema, false);
+    }
+    fails(expr, schema, true)
+}
+
+/// Returns true for an equality of columns of several tables.
+fn is_key(expr: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { op, .. }) = expr else {
+        return false;
+    };
+    let relations = || -> HashSet<Option<TableReference>> {
+        let columns = expr.column_refs().into_iter();
+        columns.map(|column| column.relation.clone()).collect()
+    };
+    matches!(op, Operator::Eq | Operator::IsNotDistinctFrom) && relations().len() > 1
+}
+
+/// Returns true if the evaluation of an expression may fail for a row, for another reason than an overflow or
+/// for any.
+fn fails(expr: &Expr, schema: &DFSchema, counts_overflow: bool) -> Result<bool> {
     expr.exists(|expr| {
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr {
@@ -68,6 +92,7 @@ fn may_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
             Expr::ScalarFunction(function) if cast::may_fail(function) => {
                 expr.any_column_refs() || matches!(function.args.first(), Some(Expr::Literal(..)))
             }
+            Expr::ScalarFunction(function) => counts_overflow && may_overflow(function, schema),
             Expr::Cast(Cast { expr: value, field }) => {
                 let (from, to) = (type_of(value, schema), field.data_type());
                 value.any_column_refs()

@@ -58,6 +58,7 @@ pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
 pub(crate) use frames::Exclusion;
+pub(crate) use rules::with_equal_floats;
 pub(crate) use simplifier::simplified;
 pub(crate) use times::{read as read_time, session_zone, with_seconds};
 

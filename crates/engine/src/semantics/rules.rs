@@ -455,6 +455,13 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
         Expr::BinaryExpr(binary) if is_comparison(binary.op) && of_floats(&binary.left) => {
             Transformed::yes(floats::comparison(binary))
         }
+        Expr::ScalarFunction(call) if call.name() == "nullif" && call.args.first().is_some_and(of_floats) => {
+            let data_type = call
+                .args
+                .first()
+                .map_or(DataType::Null, |arg| type_of(arg, schema));
+            Transformed::yes(floats::nullif(call, &data_type))
+        }
         Expr::BinaryExpr(binary)
             if matches!(
                 binary.op,
@@ -680,6 +687,34 @@ fn equal_in_grouping_sets(aggregate: Aggregate) -> Result<Aggregate> {
     }
     let input = project(&aggregate.input, of_floats, |expr, ()| canonical(expr))?;
     Aggregate::try_new(Arc::new(input), aggregate.group_expr, aggregate.aggr_expr)
+}
+
+/// Unifies zeros and NaNs of the joins and groups of a plan, which may be rewritten already.
+///
+/// # Errors
+/// An expression cannot be traversed.
+pub(crate) fn with_equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let compared = |expr: Expr, schema: &DFSchema| {
+        Ok(match expr {
+            Expr::BinaryExpr(binary)
+                if is_comparison(binary.op) && is_float(&type_of(&binary.left, schema)) =>
+            {
+                Transformed::yes(floats::comparison(binary))
+            }
+            other => Transformed::no(other),
+        })
+    };
+    let rewritten = plan.transform_up(|plan| match plan {
+        LogicalPlan::Join(join) => {
+            let plan = each_expression(LogicalPlan::Join(join), compared)?.data;
+            equal_floats(plan).map(Transformed::yes)
+        }
+        plan @ (LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_))) => {
+            equal_floats(plan).map(Transformed::yes)
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    rewritten.data()
 }
 
 /// Unifies zeros in the keys of joins, groups and distinct rows.

@@ -9,14 +9,18 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use super::rules::{LogicalRule, PhysicalRule};
 
 /// Rules that plans need: those that remove what no operator runs (subqueries, DISTINCT ON, comparisons with
-/// ANY and ALL), those that give each operator the order and distribution it relies on, and the one that
-/// evaluates a common table expression once.
+/// ANY and ALL, coalesce, keys to group by twice), the one that determines again which columns may be NULL,
+/// those that give each operator the order and distribution it relies on, and the one that evaluates a common
+/// table expression once.
 const NEEDED: &[&str] = &[
     "rewrite_set_comparison",
     "decorrelate_predicate_subquery",
     "scalar_subquery_to_join",
+    "simplify_expressions",
     "decorrelate_lateral_join",
     "replace_distinct_aggregate",
+    "eliminate_duplicated_expr",
+    "optimize_projections",
     "OutputRequirements",
     "EnsureRequirements",
     "join_selection",

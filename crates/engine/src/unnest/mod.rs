@@ -43,3 +43,4 @@ mod single_row;
 pub(crate) use reduce::ReducePartners;
 pub(crate) use row_value::{ROW_VALUE, row_value};
 pub(crate) use rule::Unnest;
+pub(crate) use single_row::SCALAR_SUBQUERY;

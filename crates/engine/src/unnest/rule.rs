@@ -11,6 +11,7 @@ use super::correlation::subplan;
 use super::rewrite::Unnesting;
 use crate::EngineError;
 use crate::plan::external;
+use crate::semantics::with_equal_floats;
 
 /// Replaces subqueries and lateral joins by joins. It comes after the rules that determine types, as the plan
 /// that it returns has them all.
@@ -24,7 +25,7 @@ impl AnalyzerRule for Unnest {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         match has_subqueries(&plan)? {
-            true => Unnesting::default().plan(plan),
+            true => with_equal_floats(Unnesting::default().plan(plan)?),
             false => Ok(plan),
         }
     }

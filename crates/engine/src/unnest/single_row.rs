@@ -12,6 +12,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+/// The name of the function.
+pub(crate) const SCALAR_SUBQUERY: &str = "scalar_subquery";
+
 /// `scalar_subquery(rows, value)`: the value, unless there is more than one row.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct SingleRow {
@@ -31,7 +34,7 @@ pub(super) fn single_row(rows: Expr, value: Expr) -> Expr {
 
 impl ScalarUDFImpl for SingleRow {
     fn name(&self) -> &str {
-        "scalar_subquery"
+        SCALAR_SUBQUERY
     }
 
     fn signature(&self) -> &Signature {

@@ -427,6 +427,37 @@ async fn an_operand_that_does_not_decide_is_not_evaluated() {
             "SELECT id FROM t WHERE id = 2 OR (id < 0 AND CAST('300' AS tinyint) = x)",
             "2",
         ),
+        // An overflow.
+        (
+            "SELECT x > 3 AND 9223372036854775803 + CAST(x AS BIGINT) > 0 FROM t WHERE id <> 4 ORDER BY id",
+            "false false false NULL",
+        ),
+        (
+            "SELECT id FROM t WHERE x < 2 AND 9223372036854775807 - 1 + CAST(x AS BIGINT) > 0 ORDER BY id",
+            "1 2",
+        ),
+        (
+            "SELECT id FROM t WHERE x >= 2 OR 4611686018427387904 * CAST(x AS BIGINT) = 0 ORDER BY id",
+            "1 3 4",
+        ),
+        (
+            "SELECT a.id FROM t AS a, t AS b WHERE a.id = b.id AND b.x < 2 AND \
+             9223372036854775806 + b.x > CAST(a.x AS BIGINT) ORDER BY 1",
+            "1 2",
+        ),
+        (
+            "SELECT id FROM t WHERE x = 0 AND CAST(99999999999999999999999999999999999999 + x AS DECIMAL(38, 0)) > 0",
+            "1",
+        ),
+        // A part of the condition of a nested loop join.
+        (
+            "SELECT a.id, b.id FROM t AS a JOIN t AS b ON a.id + b.id = 3 AND (b.x < 2 OR 4 / (b.x - 2) > a.id) ORDER BY 1",
+            "1|2 2|1",
+        ),
+        (
+            "SELECT id FROM t WHERE id >= 4 AND (id >= 4 OR 1 = (SELECT v FROM (VALUES (1), (2)) u(v))) ORDER BY id",
+            "4 5",
+        ),
     ] {
         for mode in ["off", "auto"] {
             run(&db, &format!("SET halocline.index = {mode}")).await;
@@ -485,5 +516,48 @@ async fn aggregates_of_one_query_may_have_different_orders() {
         ),
     ] {
         assert_eq!(query(&db, text).await.join(" "), rows, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn zeros_and_nans_are_equal_in_nullif_and_correlated_joins() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT i, CAST(s AS DOUBLE) AS f FROM (VALUES (1, '0.0'), (2, '-0.0'), (3, 'NaN'), (4, '-NaN'), \
+         (5, '2'), (6, NULL)) AS v(i, s)",
+    )
+    .await;
+    for (text, rows) in [
+        (
+            "SELECT i FROM t WHERE NULLIF(f, CAST('-0.0' AS DOUBLE)) IS NULL ORDER BY i",
+            "1 2 6",
+        ),
+        (
+            "SELECT i FROM t WHERE NULLIF(f, CAST('NaN' AS DOUBLE)) IS NULL ORDER BY i",
+            "3 4 6",
+        ),
+        (
+            "SELECT NULLIF(f, 1) IS NOT DISTINCT FROM f FROM t ORDER BY i",
+            "true true true true true true",
+        ),
+        // A value of the subquery for each value of the row outside.
+        (
+            "SELECT i, (SELECT count(*) FROM t AS u WHERE u.f = t.f OR u.f < t.f - 1) FROM t ORDER BY i",
+            "1|2 2|2 3|5 4|5 5|3 6|0",
+        ),
+        (
+            "SELECT i FROM t WHERE i NOT IN (SELECT u.i + 10 FROM t AS u WHERE u.f <> t.f) ORDER BY i",
+            "1 2 3 4 5 6",
+        ),
+        (
+            "SELECT i FROM t WHERE NULLIF(i, 2) NOT IN (SELECT NULLIF(u.i, 5) FROM t AS u WHERE u.f <> t.f) ORDER BY i",
+            "5 6",
+        ),
+    ] {
+        for setting in ["off", "force"] {
+            run(&db, &format!("SET halocline.spilling_join = {setting}")).await;
+            assert_eq!(query(&db, text).await.join(" "), rows, "{text}");
+        }
     }
 }

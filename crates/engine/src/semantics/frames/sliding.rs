@@ -27,7 +27,7 @@ const EXACT: [&str; 3] = ["count", "min", "max"];
 /// Returns true if an aggregate over a frame has to be evaluated from the frame's rows.
 ///
 /// # Errors
-/// Its arguments have no types, or it has no accumulator for them.
+/// Its arguments have no types, or there is no such aggregate of these.
 pub(super) fn needs_rows(
     function: &Arc<AggregateUDF>,
     params: &WindowFunctionParams,
@@ -49,8 +49,8 @@ pub(super) fn needs_rows(
     let nulls = params.null_treatment == Some(NullTreatment::IgnoreNulls);
     let exprs: Vec<Arc<dyn PhysicalExpr>> = exprs.collect();
     let aggregate = expression(function, &exprs, &fields, nulls, params.distinct)?;
-    let accumulator = aggregate.create_sliding_accumulator()?;
-    Ok(!accumulator.supports_retract_batch())
+    let accumulator = aggregate.create_sliding_accumulator();
+    Ok(!accumulator.is_ok_and(|accumulator| accumulator.supports_retract_batch()))
 }
 
 /// Returns true for floats, unless they are integers of up to 32 bits, whose sums are exact.
