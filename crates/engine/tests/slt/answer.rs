@@ -92,7 +92,7 @@ impl Answer {
         let without = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
             let mut rows: Vec<Vec<String>> = rows
                 .iter()
-                .map(|row| row.iter().map(without_zone).collect())
+                .map(|row| row.iter().map(|cell| without_zone(cell)).collect())
                 .collect();
             rows.sort_unstable();
             rows
@@ -121,7 +121,7 @@ impl Answer {
 }
 
 /// Returns a timestamp in UTC without its zone; others as they are.
-fn without_zone(cell: &String) -> String {
+fn without_zone(cell: &str) -> String {
     let is_time =
         |text: &&str| text.as_bytes().get(10) == Some(&b'T') && text.ends_with(|c: char| c.is_ascii_digit());
     let text = cell.strip_suffix('Z').filter(is_time);

@@ -43,7 +43,7 @@ pub(super) struct Evaluator {
 /// The function of the rows that are left.
 #[derive(Debug)]
 enum Of {
-    Aggregate(Blocks),
+    Aggregate(Box<Blocks>),
     Value {
         position: Position,
         ignore_nulls: bool,
@@ -54,7 +54,10 @@ enum Of {
 impl Evaluator {
     pub(super) fn aggregate(frame: Frame, aggregate: AggregateFunctionExpr) -> Self {
         let keeps_states = !frame.is_bounded;
-        Self::new(frame, Of::Aggregate(Blocks::new(aggregate, keeps_states)))
+        Self::new(
+            frame,
+            Of::Aggregate(Box::new(Blocks::new(aggregate, keeps_states))),
+        )
     }
 
     pub(super) fn value(frame: Frame, position: Position, ignore_nulls: bool, data_type: DataType) -> Self {
@@ -93,7 +96,7 @@ impl Evaluator {
         }
         let keys = &values[arguments + usize::from(self.frame.is_filtered)..];
         let mut peers = match keys {
-            [] => vec![0..usize::MAX],
+            [] => std::iter::once(0..usize::MAX).collect(),
             keys => partition(keys)?.ranges(),
         };
         // The peers of the next row are at the end.
