@@ -1,9 +1,10 @@
 //! `ROLLUP` and `CUBE` of several expressions as one, or of one expression twice: DataFusion refuses the
-//! former and fails at the latter. Both become the grouping sets that they stand for.
+//! former and fails at the latter. Both become the grouping sets that they stand for. An expression that is
+//! twice in `DISTINCT ON` is there once.
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Distinct, Expr, GroupByExpr, Select, VisitorMut};
 
 /// Most elements of a `CUBE` that is written out.
 const MOST_OF_CUBE: usize = 12;
@@ -16,6 +17,9 @@ impl VisitorMut for GroupingSetRewriter {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if let GroupByExpr::Expressions(groups, _) = &mut select.group_by {
             groups.iter_mut().for_each(write_out);
+        }
+        if let Some(Distinct::On(keys)) = &mut select.distinct {
+            *keys = joined([&*keys]);
         }
         ControlFlow::Continue(())
     }

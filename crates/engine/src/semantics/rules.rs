@@ -37,6 +37,9 @@ use super::times::is_time;
 use super::values;
 use super::{cast, decimal_arithmetic, time_comparisons};
 
+/// Functions that return one of their arguments.
+const RETURNING_ARGUMENT: [&str; 6] = ["coalesce", "nvl", "ifnull", "greatest", "least", "nullif"];
+
 /// The pass before the coercion of types.
 #[derive(Debug)]
 pub(super) struct BeforeCoercion;
@@ -248,15 +251,18 @@ fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transform
             if let Some(call) = meeting_times::call(&function, schema, zone) {
                 return Ok(Transformed::yes(call));
             }
-            let decimal =
-                |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.data_type().is_decimal());
-            if !function.args.iter().any(decimal) {
+            let returns_argument = RETURNING_ARGUMENT.contains(&function.name());
+            let converts = |expr: &Expr| match expr {
+                Expr::Literal(value, _) => value.data_type().is_decimal(),
+                _ => returns_argument,
+            };
+            if !function.args.iter().any(converts) {
                 return Ok(Transformed::no(Expr::ScalarFunction(function)));
             }
             let Some(to) = meet(function.args.iter(), schema) else {
                 return Ok(Transformed::no(Expr::ScalarFunction(function)));
             };
-            let args = function.args.into_iter().map(|arg| match decimal(&arg) {
+            let args = function.args.into_iter().map(|arg| match converts(&arg) {
                 true => floated(arg, &to, schema),
                 false => arg,
             });

@@ -248,3 +248,19 @@ fn spills(plan: &str) -> bool {
     let mut spills = sorts.filter_map(|line| line.split_once("spill_count=")?.1.chars().next());
     spills.any(|count| count != '0')
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_may_be_repeated() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT v AS id, v % 2 AS k FROM range(5) AS g(v)",
+    )
+    .await;
+    for text in [
+        "SELECT DISTINCT ON (k, k) k, id FROM t ORDER BY k, id DESC",
+        "SELECT DISTINCT ON (k, k) k, max(id) OVER (PARTITION BY k) FROM t ORDER BY k",
+    ] {
+        assert_eq!(query(&db, text).await, ["0|4", "1|3"], "{text}");
+    }
+}

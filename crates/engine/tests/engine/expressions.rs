@@ -561,3 +561,25 @@ async fn zeros_and_nans_are_equal_in_nullif_and_correlated_joins() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_a_decimal_and_a_float_is_a_float() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT i, CAST(f AS DOUBLE) AS f, CAST(n AS DECIMAL(10, 2)) AS n \
+         FROM (VALUES (1, '1.5', '1.10'), (2, 'Infinity', '2.20'), (3, 'NaN', NULL), (4, NULL, '4.40')) AS v(i, f, n)",
+    )
+    .await;
+    for (expression, values) in [
+        ("coalesce(f, n)", "1.5 inf NaN 4.4"),
+        ("ifnull(n, f)", "1.1 2.2 NaN 4.4"),
+        ("greatest(f, n)", "1.5 inf NaN 4.4"),
+        ("least(n, f)", "1.1 2.2 NaN 4.4"),
+        ("nullif(n, f)", "1.1 2.2 NULL 4.4"),
+        ("CASE WHEN i < 3 THEN n ELSE f END", "1.1 2.2 NaN NULL"),
+    ] {
+        let text = format!("SELECT CAST({expression} AS TEXT) FROM t ORDER BY i");
+        assert_eq!(query(&db, &text).await.join(" "), values, "{text}");
+    }
+}
