@@ -15,6 +15,7 @@ use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
@@ -22,6 +23,7 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use super::floats::is_float;
 use super::sum::counts;
 
 /// `min` or `max`, over DataFusion's.
@@ -52,6 +54,27 @@ pub(super) fn of_floats(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
             of_floats: true,
         }))
     })
+}
+
+/// Returns `min` of values of a type.
+pub(crate) fn least(data_type: &DataType) -> Arc<AggregateUDF> {
+    of_type(min_udaf(), false, data_type)
+}
+
+/// Returns `max` of values of a type.
+pub(crate) fn greatest(data_type: &DataType) -> Arc<AggregateUDF> {
+    of_type(max_udaf(), true, data_type)
+}
+
+fn of_type(inner: Arc<AggregateUDF>, is_max: bool, data_type: &DataType) -> Arc<AggregateUDF> {
+    match is_float(data_type) {
+        true => Arc::new(AggregateUDF::new_from_impl(Extreme {
+            inner,
+            is_max,
+            of_floats: true,
+        })),
+        false => inner,
+    }
 }
 
 impl AggregateUDFImpl for Extreme {

@@ -54,6 +54,7 @@ use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 
 pub(crate) use arithmetic::arithmetic;
 pub(crate) use conversions::{convert, convert_scalar};
+pub(crate) use extremes::{greatest, least};
 pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use datafusion::common::{Column, JoinType, Result, ScalarValue};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
@@ -24,7 +23,7 @@ use super::push::literal_limits;
 use super::row_value::split_rows;
 use super::rule::unsupported;
 use super::scalar::has_single_row;
-use crate::semantics::float_comparison;
+use crate::semantics::{self, float_comparison};
 
 /// A subquery of which only matters if it has rows.
 enum Existence {
@@ -214,11 +213,12 @@ impl Extended<'_> {
         let Some(column) = partner.outputs.first().cloned().map(Expr::Column) else {
             return Ok(lit(false));
         };
+        let data_type = column.get_type(partner.plan.schema())?;
         let aggregates = vec![
             count_udaf().call(vec![lit(1_i64)]),
             count_udaf().call(vec![column.clone()]),
-            min_udaf().call(vec![column.clone()]),
-            max_udaf().call(vec![column]),
+            semantics::least(&data_type).call(vec![column.clone()]),
+            semantics::greatest(&data_type).call(vec![column]),
         ];
         let mut columns = self
             .join_aggregates(&partner, aggregates)?

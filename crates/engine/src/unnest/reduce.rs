@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, Result, TableReference};
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, Join, LogicalPlan, Operator, Projection, SubqueryAlias, binary_expr,
+    Aggregate, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, Projection, SubqueryAlias,
+    binary_expr,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::correlation::columns_of;
 use crate::config::SessionSettings;
 use crate::estimate::Estimator;
+use crate::semantics;
 
 /// Rows for each distinct key from which on it pays to reduce them.
 const ROWS_PER_KEY: f64 = 64.0;
@@ -172,9 +173,12 @@ fn reduced(join: &Join, compared: Option<ComparedSides>, relation: &TableReferen
                     differs.or(binary_expr(left, op, column(&greatest)))
                 }
             };
+            let data_type = right.get_type(join.right.schema())?;
             let aggregates = vec![
-                min_udaf().call(vec![right.clone()]).alias(&least),
-                max_udaf().call(vec![right]).alias(&greatest),
+                semantics::least(&data_type)
+                    .call(vec![right.clone()])
+                    .alias(&least),
+                semantics::greatest(&data_type).call(vec![right]).alias(&greatest),
             ];
             let aggregate = Aggregate::try_new(Arc::clone(&join.right), keys.clone(), aggregates)?;
             let outputs = aggregate.schema.columns();

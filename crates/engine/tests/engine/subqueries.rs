@@ -332,3 +332,41 @@ async fn lateral_sides_of_nested_joins_refer_to_all_tables_before_them() {
         assert_eq!(query(&db, text).await.join(" "), rows, "{text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn infinities_and_nans_are_compared_with_all_rows() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT i, CAST(s AS DOUBLE) AS f FROM (VALUES (1, 'Infinity'), (2, '-Infinity'), (3, 'NaN'), \
+         (4, '2.5')) AS v(i, s)",
+    )
+    .await;
+    // Many partners of each row, which are reduced to the least and the greatest.
+    run(
+        &db,
+        "CREATE TABLE u AS SELECT i, f, v FROM t, range(2000) AS g(v)",
+    )
+    .await;
+    for (condition, rows) in [
+        ("f <= ALL (SELECT f FROM x WHERE x.i = t.i)", "1 2 3 4"),
+        ("f >= ALL (SELECT f FROM x WHERE x.i = t.i)", "1 2 3 4"),
+        ("f < ANY (SELECT f FROM x WHERE x.i <= t.i)", "2 4"),
+        ("f > ANY (SELECT f FROM x WHERE x.i <= t.i)", "3 4"),
+        ("f <> ANY (SELECT f FROM x WHERE x.i = t.i)", ""),
+        ("EXISTS (SELECT 1 FROM x WHERE x.i = t.i AND x.f <> t.f)", ""),
+        ("EXISTS (SELECT 1 FROM x WHERE x.i = t.i AND x.f < t.f + 1)", "4"),
+        (
+            "EXISTS (SELECT 1 FROM x WHERE x.i = t.i AND x.f >= t.f)",
+            "1 2 3 4",
+        ),
+    ] {
+        for table in ["t", "u"] {
+            let text = format!(
+                "SELECT i FROM t WHERE {} ORDER BY i",
+                condition.replace("FROM x", &format!("FROM {table} x"))
+            );
+            assert_eq!(query(&db, &text).await.join(" "), rows, "{text}");
+        }
+    }
+}
