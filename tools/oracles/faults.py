@@ -55,7 +55,6 @@ FAULTS = [
     ("repeated names", "names: repeated", ""),
     ("INSERT … SELECT of repeated expressions", "names: INSERT SELECT", ""),
     ("products of decimals beyond their type", "decimal: arithmetic", ""),
-    ("sums and averages of decimals", "decimal: sums", ""),
     ("UPDATE beyond the precision of a decimal", "decimal: UPDATE", ""),
     ("far dates beside timestamps", "time: far dates", ""),
     ("date_trunc of far dates", "time: date_trunc", ""),
@@ -65,8 +64,6 @@ FAULTS = [
     ("slow: null-safe beside =", "slow: null-safe beside =", ""),
     ("slow: NOT IN of few values", "slow: NOT IN of nullable columns", ""),
     ("slow: EXISTS with <>", "slow: EXISTS with <>", ""),
-    ("slow: FULL JOIN below a condition", "slow: FULL JOIN below a condition", ""),
-    ("slow: join over DISTINCT ON", "slow: join over DISTINCT ON", ""),
 ]
 
 

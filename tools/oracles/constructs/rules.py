@@ -28,7 +28,11 @@ def three_valued(g):
         return f"{ref.sql} {g.pick('=', '<>', '<=', '>=', '<', '>')} {operand(g, ref, scope)}"
 
     text = atom()
-    for _ in range(g.random.randint(1, 3)):
+    if g.chance(0.1):
+        # Lists that have nothing in common: the condition is false, but unknown for NULL.
+        lists = [f"{ref.sql} IN ({', '.join(g.constant(ref.kind) for _ in range(g.pick(1, 1, 2)))})" for _ in range(2)]
+        text = g.pick("{} AND {}", "NOT ({} AND {})", "({} AND {}) IS NULL").format(*lists)
+    for _ in range(g.random.randint(0, 3)):
         other = atom()
         text = g.pick(
             f"{text} AND {other}",

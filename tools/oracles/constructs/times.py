@@ -72,9 +72,12 @@ def zoned(g):
         naive = f"CAST('{g.pick('2020-01-01 00:00:00', '2021-06-15 10:30:00')}' AS timestamp)"
         right = g.pick(naive, f"CAST({naive} AS timestamptz)")
     operator = g.pick(*COMPARISONS)
-    form = g.random.randrange(3)
+    form = g.random.randrange(4)
     if form == 0:
         return Case(f"SELECT {left} {operator} {right} AS r")
+    if form == 3:
+        # What a clock of the zone shows at the instant.
+        return Case(f"SELECT CAST(extract(minute FROM ({one()} AT TIME ZONE 'Asia/Kolkata')) AS bigint) AS r")
     if form == 1:
         return Case(f"SELECT CAST(extract(epoch FROM {left}) AS bigint) AS r, {left} {operator} {right} AS q")
     return Case(f"SELECT count(*) AS c FROM (SELECT {left} AS t UNION ALL SELECT {one()} UNION ALL SELECT {one()}) z WHERE z.t {operator} {right}")

@@ -221,8 +221,20 @@ fn filter(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         }
     }
     conditions.extend(fixed);
-    conditions.push(in_order(operands, Operator::And));
+    conditions.push(while_true(operands));
     Ok(joined(conditions, Operator::And))
+}
+
+/// Returns a CASE that evaluates conditions in their order, until one is not true. It is true where all are.
+fn while_true(mut conditions: Vec<Expr>) -> Expr {
+    let last = conditions.pop().unwrap_or_else(|| lit(true));
+    let before = conditions.into_iter();
+    let before = before.map(|condition| (Box::new(condition.is_not_true()), Box::new(lit(false))));
+    Expr::Case(Case::new(
+        Some(Box::new(lit(true))),
+        before.collect(),
+        Some(Box::new(last)),
+    ))
 }
 
 /// Returns a CASE of conditions that is evaluated as it stands, if a branch may fail.
