@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Expr, Join, JoinConstraint, LogicalPlan, Projection, Subquery, SubqueryAlias,
@@ -150,8 +150,9 @@ fn within_lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// Marks a nested join that has a lateral side as one, if that side refers to columns of the other side of a
-/// join around it: `FROM a, (b CROSS JOIN LATERAL (SELECT a.x + b.x) AS c)`.
+/// Marks the side of a join as lateral that DataFusion does not: one that refers to columns of the other side
+/// in subqueries only, and a nested join of which a side refers to columns of the other side of the join around
+/// it, as in `FROM a, (b CROSS JOIN LATERAL (SELECT a.x + b.x) AS c)`.
 ///
 /// # Errors
 /// The plan cannot be traversed.
@@ -159,8 +160,7 @@ pub(super) fn marked(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(mut join) = node else {
         return Ok(Transformed::no(node));
     };
-    let is_nested = matches!(*join.right, LogicalPlan::Join(_));
-    if !is_nested || !has_lateral_over(&join.right, OuterScope::new(join.left.schema()))? {
+    if is_lateral(&join.right) || !refers_to(&join.right, join.left.schema())? {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
     join.right = Arc::new(LogicalPlan::Subquery(Subquery {
@@ -171,13 +171,22 @@ pub(super) fn marked(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Join(join)))
 }
 
-/// Returns true if a lateral side of joins refers to a scope.
-fn has_lateral_over(plan: &LogicalPlan, scope: OuterScope<'_>) -> Result<bool> {
-    match plan {
-        LogicalPlan::Join(join) => {
-            Ok(has_lateral_over(&join.left, scope)? || has_lateral_over(&join.right, scope)?)
-        }
-        plan if is_lateral(plan) => scope.is_used_within(&within_lateral(plan.clone())?),
-        _ => Ok(false),
-    }
+/// Returns true if a plan refers to columns of an outer one by their table and name.
+fn refers_to(plan: &LogicalPlan, outer: &DFSchema) -> Result<bool> {
+    let is_of_outer = |expr: &Expr| match expr {
+        Expr::OuterReferenceColumn(_, column) => column.relation.is_some() && outer.has_column(column),
+        _ => false,
+    };
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found = found || expr.exists(|expr| Ok(is_of_outer(expr)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(match found {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(found)
 }

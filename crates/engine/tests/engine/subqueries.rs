@@ -322,6 +322,17 @@ async fn lateral_sides_of_nested_joins_refer_to_all_tables_before_them() {
              (SELECT 1 WHERE a.x = b.y AND c.z = a.x) AS d) ON b.y = c.z)",
             "3",
         ),
+        // A reference in a subquery of the side only.
+        (
+            "SELECT a.x, b.y FROM (VALUES (1), (2), (NULL)) AS a(x) LEFT JOIN LATERAL (SELECT b.y FROM (VALUES (10), (20)) AS b(y) \
+             WHERE b.y < 20 AND EXISTS (SELECT 1 FROM (VALUES (2), (3)) AS c(z) WHERE c.z = a.x)) AS b ON true ORDER BY 1",
+            "1|NULL 2|10 NULL|NULL",
+        ),
+        (
+            "SELECT a.x, (SELECT count(*) FROM (VALUES (1)) AS d(w), LATERAL (SELECT 1 WHERE d.w IN (SELECT a.x)) AS e) \
+             FROM (VALUES (1), (2)) AS a(x) ORDER BY 1",
+            "1|1 2|0",
+        ),
         // The type of `a` is known only after its reference.
         (
             "WITH t AS (SELECT NULL AS a, 12 AS b UNION ALL SELECT 11, 13) SELECT t.b FROM t WHERE EXISTS \
