@@ -19,6 +19,7 @@ def options():
     parser.add_argument("--cases", type=int, default=0, help="end after this many cases")
     parser.add_argument("--minutes", type=float, default=0, help="end after this time [default: 2, unless --cases is given]")
     parser.add_argument("--construct", action="append", default=[], metavar="NAME", help="only constructs whose name has NAME in it; more than once: any of them")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="no construct whose name has NAME in it")
     parser.add_argument("--case", type=int, help="only the case of this number, to see a difference again")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with case N")
     parser.add_argument("--variants", type=int, default=6, help="variants in which the cases of a round run again [default: 6]")
@@ -63,6 +64,7 @@ def main():
     from constructs import CONSTRUCTS
 
     names = [n for n in CONSTRUCTS if not given.construct or any(part in n for part in given.construct)]
+    names = [n for n in names if not any(part in n for part in given.without)]
     if given.list:
         print("\n".join(names))
         return
