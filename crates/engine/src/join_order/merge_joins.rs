@@ -1,5 +1,4 @@
-//! What sort-merge joins need that DataFusion does not give them. They are only made if
-//! `datafusion.optimizer.prefer_hash_join` is false.
+//! Corrections of sort-merge joins, which are only made if `datafusion.optimizer.prefer_hash_join` is false.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //!
 //! - DataFusion moves a projection below a sort-merge join without telling the join's condition that its
 //!   columns have moved; the condition is then evaluated on others.
-//! - Parts of the condition of a nested loop join are computed below it, by a projection of all rows; those in
-//!   branches of CASE, or beside OR, may fail for rows that do not need them.
+//! - Parts of the condition of a nested loop join are computed below it, by a projection of all rows; those
+//!   in branches of CASE, or beside OR, may fail for rows that do not need them.
 
 use std::sync::Arc;
 

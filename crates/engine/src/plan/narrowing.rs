@@ -8,7 +8,7 @@ use datafusion::physical_plan::metrics::BaselineMetrics;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
-/// What is left of an input.
+/// Rows of an input that are kept.
 pub(in crate::plan) trait Narrowing: Send + 'static {
     /// Returns a batch that is complete, if there is one.
     fn next_ready(&mut self) -> Option<RecordBatch>;

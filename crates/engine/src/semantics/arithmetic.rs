@@ -119,8 +119,12 @@ pub(super) fn negated(value: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&NEGATE), vec![value]))
 }
 
-/// Returns true for checked arithmetic whose result may be outside of its type, as far as the types and literals
-/// of the operands tell.
+/// Levels of an expression that are searched for the bounds of its value: each asks for the types of all
+/// levels below it.
+const LEVELS_OF_BOUNDS: usize = 8;
+
+/// Returns true for checked arithmetic whose result may be outside of its type, as far as the types and
+/// literals of the operands tell.
 pub(super) fn may_overflow(function: &ScalarFunction, schema: &DFSchema) -> bool {
     let Some(checked) = function.func.inner().downcast_ref::<CheckedArithmetic>() else {
         return false;
@@ -128,7 +132,7 @@ pub(super) fn may_overflow(function: &ScalarFunction, schema: &DFSchema) -> bool
     match &checked.decimal {
         Some(result) => digits_needed(checked.operation, &function.args, schema) > precision(result),
         None => {
-            let (least, most) = unchecked_bounds(function, checked.operation, schema);
+            let (least, most) = unchecked_bounds(function, checked.operation, schema, LEVELS_OF_BOUNDS);
             let (first, last) = bounds_of_type(&type_of_first(&function.args, schema));
             least < first || most > last
         }
@@ -180,9 +184,12 @@ fn bounds_of_type(data_type: &DataType) -> (i128, i128) {
     }
 }
 
-/// Returns the least and greatest value that an expression of integers may have.
-fn bounds(expr: &Expr, schema: &DFSchema) -> (i128, i128) {
+/// Returns the least and greatest value that an expression of integers may have, by its upper levels.
+fn bounds(expr: &Expr, schema: &DFSchema, levels: usize) -> (i128, i128) {
     let of_type = || bounds_of_type(&type_of(expr, schema));
+    let Some(below) = levels.checked_sub(1) else {
+        return bounds_of_type(&DataType::Int64);
+    };
     match expr {
         Expr::Literal(value, _) => match value.cast_to(&DataType::Decimal128(38, 0)) {
             Ok(ScalarValue::Decimal128(Some(value), ..)) => (value, value),
@@ -190,13 +197,15 @@ fn bounds(expr: &Expr, schema: &DFSchema) -> (i128, i128) {
             _ => of_type(),
         },
         Expr::Cast(Cast { expr: inner, .. }) if type_of(inner, schema).is_integer() => {
-            let ((least, most), (first, last)) = (bounds(inner, schema), of_type());
+            let ((least, most), (first, last)) = (bounds(inner, schema, below), of_type());
             (least.max(first), most.min(last))
         }
         Expr::ScalarFunction(function) => match function.func.inner().downcast_ref::<CheckedArithmetic>() {
             Some(checked) if checked.decimal.is_none() => {
-                let ((least, most), (first, last)) =
-                    (unchecked_bounds(function, checked.operation, schema), of_type());
+                let ((least, most), (first, last)) = (
+                    unchecked_bounds(function, checked.operation, schema, below),
+                    of_type(),
+                );
                 (least.max(first), most.min(last))
             }
             _ => of_type(),
@@ -210,8 +219,12 @@ fn unchecked_bounds(
     function: &ScalarFunction,
     operation: ArithmeticOperation,
     schema: &DFSchema,
+    levels: usize,
 ) -> (i128, i128) {
-    let of = |at: usize| function.args.get(at).map_or((0, 0), |arg| bounds(arg, schema));
+    let of = |at: usize| {
+        let arg = function.args.get(at);
+        arg.map_or((0, 0), |arg| bounds(arg, schema, levels))
+    };
     let ((least, most), (other_least, other_most)) = (of(0), of(1));
     match operation {
         ArithmeticOperation::Add => (least + other_least, most + other_most),

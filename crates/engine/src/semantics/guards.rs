@@ -5,8 +5,8 @@
 //! while it simplifies. CASE with an operand is evaluated as it stands. So that is what such conditions become;
 //! in a filter, the others are there beside it as well, for what scans and joins make of them.
 //!
-//! What may fail is a division, a conversion that not every value has, and arithmetic that may overflow. An
-//! equality of columns of two tables that can only overflow stays a key of their join.
+//! A division, a conversion that not every value has, and arithmetic that may overflow can fail. An equality
+//! of columns of two tables that can only overflow stays a key of their join.
 
 use std::collections::HashSet;
 

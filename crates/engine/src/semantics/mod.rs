@@ -1,9 +1,8 @@
 //! Corrections of DataFusion's defaults that would lose or alter values: literals with a point are decimals,
 //! integers do not wrap, zeros are equal whatever their sign.
 //!
-//! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (two analyzer
-//! rules, one before and one after DataFusion's coercion of types). Names of columns stay what DataFusion
-//! makes them.
+//! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (analyzer
+//! rules before and after DataFusion's coercion of types). Names of columns stay what DataFusion makes them.
 
 mod arithmetic;
 mod at_time_zone;
@@ -13,6 +12,7 @@ mod conversions;
 mod date_trunc;
 mod decimal_arithmetic;
 mod decimal_sum;
+mod equal_floats;
 mod extremes;
 mod far_times;
 mod floats;
@@ -54,12 +54,12 @@ use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 
 pub(crate) use arithmetic::arithmetic;
 pub(crate) use conversions::{convert, convert_scalar};
+pub(crate) use equal_floats::with_equal_floats;
 pub(crate) use extremes::{greatest, least};
 pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
 pub(crate) use frames::Exclusion;
-pub(crate) use rules::with_equal_floats;
 pub(crate) use simplifier::simplified;
 pub(crate) use times::{read as read_time, session_zone, with_seconds};
 

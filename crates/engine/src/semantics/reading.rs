@@ -1,4 +1,5 @@
-//! Functions that read dates and times by patterns: `to_timestamp`, `to_date` and the like, over DataFusion's.
+//! Functions that read dates and times by patterns (`to_timestamp`, `to_date` and the like), over
+//! DataFusion's.
 //!
 //! Patterns are PostgreSQL's templates or those of `strftime` ([`super::templates`]); DataFusion's functions
 //! know the latter only, take none from a column beside a constant text, and lose the time zone of the

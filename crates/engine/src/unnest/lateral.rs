@@ -17,7 +17,7 @@ use super::lift::Lift;
 use super::push::PushDown;
 use super::repeat::{is_repeatable, is_volatile, numbered, once};
 use super::rewrite::{UnnestingPart, only};
-use super::rule::unsupported;
+use super::rule::{next, unsupported};
 
 impl UnnestingPart<'_> {
     /// Replaces a join with a side that refers to columns of the other one.
@@ -151,8 +151,8 @@ fn within_lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// Marks the side of a join as lateral that DataFusion does not: one that refers to columns of the other side
-/// in subqueries only, and a nested join of which a side refers to columns of the other side of the join around
-/// it, as in `FROM a, (b CROSS JOIN LATERAL (SELECT a.x + b.x) AS c)`.
+/// in subqueries only, and a nested join of which a side refers to columns of the other side of the join
+/// around it, as in `FROM a, (b CROSS JOIN LATERAL (SELECT a.x + b.x) AS c)`.
 ///
 /// # Errors
 /// The plan cannot be traversed.
@@ -183,10 +183,7 @@ fn refers_to(plan: &LogicalPlan, outer: &DFSchema) -> Result<bool> {
             found = found || expr.exists(|expr| Ok(is_of_outer(expr)))?;
             Ok(TreeNodeRecursion::Continue)
         })?;
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
-        })
+        Ok(next(found))
     })?;
     Ok(found)
 }

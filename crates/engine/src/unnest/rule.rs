@@ -49,7 +49,8 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn next(found: bool) -> TreeNodeRecursion {
+/// Returns how a search goes on.
+pub(super) fn next(found: bool) -> TreeNodeRecursion {
     match found {
         true => TreeNodeRecursion::Stop,
         false => TreeNodeRecursion::Continue,

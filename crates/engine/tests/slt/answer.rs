@@ -86,8 +86,8 @@ impl Answer {
         }
     }
 
-    /// Returns true if both have the same rows in any order, but for the zone of timestamps in UTC, which this has and
-    /// the other has not.
+    /// Returns true if both have the same rows in any order, but for the zone of timestamps in UTC, which
+    /// only this answer shows.
     pub(super) fn differs_in_zones_only(&self, other: &Self) -> bool {
         let without = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
             let mut rows: Vec<Vec<String>> = rows

@@ -1,8 +1,8 @@
 //! States of an aggregate for blocks of a partition's rows.
 //!
 //! An accumulator takes a long run of rows as the rows before its first whole block, the states of its
-//! blocks, and the rows behind them: a row of a partition of n rows then costs about the root of n, where
-//! each of its rows would cost n.
+//! blocks, and the rows behind them. Blocks of a partition of n rows have about the square root of n rows, so
+//! that a row takes as many steps instead of n.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
-/// Rows of a block.
-const ROWS: usize = 512;
+/// Rows of the smallest block: the state of one costs about as much as a few hundred rows.
+const LEAST_ROWS: usize = 512;
 
 /// An aggregate over the rows of a partition.
 #[derive(Debug)]
@@ -50,16 +50,17 @@ impl Blocks {
     }
 
     fn add(&mut self, accumulator: &mut dyn Accumulator, rows: &Rows<'_>, run: Range<usize>) -> Result<()> {
-        let (first, end) = (run.start.div_ceil(ROWS), run.end / ROWS);
+        let size = rows.block();
+        let (first, end) = (run.start.div_ceil(size), run.end / size);
         // The states of two blocks cost more than their rows.
         if !self.keeps_states || end < first + 2 {
             return rows.update(accumulator, run);
         }
         self.make(rows, end)?;
-        rows.update(accumulator, run.start..first * ROWS)?;
+        rows.update(accumulator, run.start..first * size)?;
         let states: Vec<ArrayRef> = self.states.iter().map(|s| s.slice(first, end - first)).collect();
         accumulator.merge_batch(&states)?;
-        rows.update(accumulator, end * ROWS..run.end)
+        rows.update(accumulator, end * size..run.end)
     }
 
     /// Makes the states of all blocks of the partition, which has `least` at least.
@@ -67,11 +68,12 @@ impl Blocks {
         if self.blocks >= least {
             return Ok(());
         }
-        let blocks = rows.number() / ROWS;
+        let size = rows.block();
+        let blocks = rows.number() / size;
         let mut states: Vec<Vec<ScalarValue>> = Vec::new();
         for block in 0..blocks {
             let mut accumulator = self.aggregate.create_accumulator()?;
-            rows.update(accumulator.as_mut(), block * ROWS..(block + 1) * ROWS)?;
+            rows.update(accumulator.as_mut(), block * size..(block + 1) * size)?;
             let state = accumulator.state()?;
             states.resize_with(state.len(), Vec::new);
             states
@@ -98,6 +100,11 @@ pub(super) struct Rows<'a> {
 impl Rows<'_> {
     fn number(&self) -> usize {
         self.arguments.first().map_or(0, |column| column.len())
+    }
+
+    /// Returns the number of rows of a block.
+    fn block(&self) -> usize {
+        self.number().isqrt().max(LEAST_ROWS)
     }
 
     fn update(&self, accumulator: &mut dyn Accumulator, run: Range<usize>) -> Result<()> {

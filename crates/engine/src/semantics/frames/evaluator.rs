@@ -15,7 +15,7 @@ use super::blocks::{Blocks, Rows};
 use super::function::Position;
 use super::marker::Exclusion;
 
-/// What is left out of frames, and the values that the evaluator gets.
+/// The rows that are left out of frames, and the layout of the values that the evaluator gets.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) exclusion: Option<Exclusion>,

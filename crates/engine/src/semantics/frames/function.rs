@@ -144,8 +144,8 @@ impl WindowUDFImpl for OverFrames {
     }
 }
 
-/// Returns an aggregate over arguments of these types as the columns of a schema of their own; literals, whose
-/// value a function may look at, stay.
+/// Returns an aggregate over arguments of these types as the columns of a schema of their own; literals,
+/// whose value a function may look at, stay.
 ///
 /// # Errors
 /// There is no such aggregate of these types.

@@ -7,8 +7,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// Rows of a frame that are left out. The peers of a row are the rows of its partition that are equal to it in
-/// `ORDER BY`; all of them without that clause.
+/// Rows of a frame that are left out. The peers of a row are the rows of its partition that are equal to it
+/// in `ORDER BY`; all of them without that clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Exclusion {
     /// The row itself.

@@ -1,5 +1,5 @@
-//! Frames of windows that are evaluated from their rows: those with `EXCLUDE`, which the parser and DataFusion
-//! do not know, and sliding ones that DataFusion evaluates wrongly or not at all.
+//! Frames of windows that are evaluated from their rows: those with `EXCLUDE`, which the parser and
+//! DataFusion do not know, and sliding ones that DataFusion evaluates wrongly or not at all.
 //!
 //! A rule puts our window function in place of the call. The standard (SQL:2011, 7.15) and PostgreSQL have
 //! `EXCLUDE` for aggregates, `first_value`, `last_value` and `nth_value`; other functions have no frame, and
@@ -63,7 +63,7 @@ fn over_frames(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let needs_rows = match &call.fun {
         _ if exclusion.is_some() => true,
         WindowFunctionDefinition::AggregateUDF(function) => {
-            sliding::needs_rows(function, &call.params, schema)?
+            sliding::needs_rows(function, &call.params, schema)
         }
         WindowFunctionDefinition::WindowUDF(_) => false,
     };

@@ -1,8 +1,8 @@
-//! Which sliding frames DataFusion evaluates otherwise than from their rows.
+//! Sliding frames that DataFusion does not evaluate from their rows.
 //!
-//! It adds a row to an aggregate when it enters the frame, and takes it out when it leaves. Floats do not come
-//! out as they went in: after an infinity, a NaN or a large value has left, its trace remains in all frames
-//! behind it. Some aggregates cannot take rows out at all.
+//! It adds a row to an aggregate when the row enters the frame, and takes it out when it leaves. For floats
+//! that is not exact: an infinity, a NaN or a large value that has left affects all later frames. Some
+//! aggregates cannot take rows out at all.
 
 use std::sync::Arc;
 
@@ -17,29 +17,36 @@ use datafusion::physical_plan::expressions::{Literal, NoOp};
 
 use super::function::expression;
 
-/// The rows of the largest frame that is evaluated from its rows each time. Then rows need not be kept until the
-/// end of their partition.
+/// The rows of the largest frame that is evaluated from its rows each time. Rows then need not be kept until
+/// the end of their partition.
 const MOST_ROWS: u64 = 1024;
 
-/// Aggregates that take floats out as they went in.
+/// Aggregates that are exact for floats, too.
 const EXACT: [&str; 3] = ["count", "min", "max"];
 
-/// Returns true if an aggregate over a frame has to be evaluated from the frame's rows.
-///
-/// # Errors
-/// Its arguments have no types, or there is no such aggregate of these.
+/// Returns true if an aggregate over a frame has to be evaluated from the frame's rows; false for one that
+/// DataFusion refuses.
 pub(super) fn needs_rows(
     function: &Arc<AggregateUDF>,
     params: &WindowFunctionParams,
     schema: &DFSchema,
-) -> Result<bool> {
+) -> bool {
     if params.window_frame.is_ever_expanding() {
-        return Ok(false);
+        return false;
     }
     let floats = params.args.iter().any(|arg| has_fractions(arg, schema));
     if floats && !EXACT.contains(&function.name()) {
-        return Ok(true);
+        return true;
     }
+    takes_no_rows_out(function, params, schema).unwrap_or(false)
+}
+
+/// Returns true for an aggregate that cannot take rows out.
+fn takes_no_rows_out(
+    function: &Arc<AggregateUDF>,
+    params: &WindowFunctionParams,
+    schema: &DFSchema,
+) -> Result<bool> {
     let fields = params.args.iter().map(|arg| Ok(arg.to_field(schema)?.1));
     let fields: Vec<FieldRef> = fields.collect::<Result<_>>()?;
     let exprs = params.args.iter().map(|arg| match arg {
