@@ -10,8 +10,8 @@ use super::rules::{LogicalRule, PhysicalRule};
 
 /// Rules that plans need: those that remove what no operator runs (subqueries, DISTINCT ON, comparisons with
 /// ANY and ALL, coalesce, keys to group by twice), the one that determines again which columns may be NULL,
-/// those that give each operator the order and distribution it relies on, and the one that evaluates a common
-/// table expression once.
+/// the one that gives a limit to the sort below it, which is removed otherwise, those that give each operator
+/// the order and distribution it relies on, and the one that evaluates a common table expression once.
 const NEEDED: &[&str] = &[
     "rewrite_set_comparison",
     "decorrelate_predicate_subquery",
@@ -21,6 +21,7 @@ const NEEDED: &[&str] = &[
     "replace_distinct_aggregate",
     "eliminate_duplicated_expr",
     "optimize_projections",
+    "push_down_limit",
     "OutputRequirements",
     "EnsureRequirements",
     "join_selection",

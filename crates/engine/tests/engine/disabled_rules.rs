@@ -36,8 +36,10 @@ async fn rules_are_left_out_and_put_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn needed_and_unknown_rules_are_refused() {
     let (_dir, db) = new_pool();
-    let text = error(&db, "SET halocline.disabled_rules = 'EnsureRequirements'").await;
-    assert!(text.contains("plans need the rule EnsureRequirements"), "{text}");
+    for rule in ["EnsureRequirements", "simplify_expressions", "push_down_limit"] {
+        let text = error(&db, &format!("SET halocline.disabled_rules = '{rule}'")).await;
+        assert!(text.contains(&format!("plans need the rule {rule}")), "{text}");
+    }
     let text = error(&db, "SET halocline.disabled_rules = 'push_down_filter, x'").await;
     assert!(text.contains("there is no rule x"), "{text}");
     assert!(
