@@ -7,10 +7,10 @@
 //! partitions share two arrays on huge pages.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use halocline_media::HugeVec;
+use halocline_media::{HugeVec, trim_heap};
 
 use super::budget::BudgetShare;
 use super::hash::{self, Level};
@@ -18,6 +18,13 @@ use super::layout::RowLayout;
 use super::partitions::{Partitions, RowChunk};
 use super::workers::JoinWorkers;
 use crate::{JoinError, JoinResult};
+
+/// Part of the budget's limit that chunks may leave in the heap while a table is filled: one over this, at
+/// least [`TRIM_LEAST`].
+const TRIM_SHARE: usize = 16;
+
+/// Freed bytes below which the heap is not trimmed: the next buffers find them there.
+const TRIM_LEAST: usize = 1 << 20;
 
 /// Rows that are looked up at a time: their lines fit the first-level cache.
 pub(super) const STEP: usize = 256;
@@ -64,9 +71,18 @@ struct FillTask<'t> {
     rows: &'t mut [u64],
 }
 
+impl FillTask<'_> {
+    /// Returns the bytes of the chunks.
+    fn bytes(&self) -> usize {
+        let of_chunk = |chunk: &RowChunk| size_of_val(&*chunk.words) + chunk.bytes.len();
+        self.chunks.iter().map(of_chunk).sum()
+    }
+}
+
 impl JoinTable {
     /// Takes the rows of all partitions in DRAM. Threads fill one partition each, and free its chunks as they
-    /// go.
+    /// go. The chunks of partitions alternate in the heap, so that what is freed has to be given to the system
+    /// from between them: else the rows would take their memory twice.
     ///
     /// # Errors
     /// [`JoinError::Columns`](crate::JoinError::Columns), [`JoinError::Interrupted`].
@@ -105,6 +121,10 @@ impl JoinTable {
         }
         let values: Vec<Mutex<HugeVec<u8>>> = (0..count).map(|_| Mutex::default()).collect();
         let memory = Mutex::new(None::<BudgetShare>);
+        let (freed, trim) = (
+            AtomicUsize::new(0),
+            (partitions.plan.context.budget.limit() / TRIM_SHARE).max(TRIM_LEAST),
+        );
         workers.run(
             count,
             || Ok(()),
@@ -114,7 +134,7 @@ impl JoinTable {
                     .unwrap_or_else(PoisonError::into_inner)
                     .take();
                 let Some(task) = task else { return Ok(()) };
-                let part = task.part;
+                let (part, bytes) = (task.part, task.bytes());
                 let (of_part, taken) = fill(layout, partitions.level, count, task, workers)?;
                 *values[part].lock().unwrap_or_else(PoisonError::into_inner) = of_part;
                 let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,6 +142,11 @@ impl JoinTable {
                     (Some(memory), Some(taken)) => memory.merge(taken),
                     (memory @ None, taken) => *memory = taken,
                     (Some(_), None) => {}
+                }
+                drop(memory);
+                if freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= trim {
+                    freed.store(0, Ordering::Relaxed);
+                    trim_heap();
                 }
                 Ok(())
             },
