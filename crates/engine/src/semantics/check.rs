@@ -365,11 +365,6 @@ fn function(function: &Function) -> CheckFlow {
     )?;
     fills(within_group)?;
     if let Some(WindowType::WindowSpec(window)) = over {
-        refuse(
-            window.window_name.is_some(),
-            "a named window that is added to (OVER (w …))",
-            "write OVER w, or all of the window",
-        )?;
         fills(&window.order_by)?;
     }
     let (distinct, mut clauses) = match args {

@@ -23,6 +23,7 @@ mod hoisted_keys;
 mod kept;
 mod lists;
 mod meeting_times;
+mod named_windows;
 mod numbers;
 mod operators;
 mod ordered_aggregates;
@@ -200,8 +201,11 @@ pub(crate) fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
 /// Rewrites a statement such that DataFusion reads it as it is meant.
 ///
 /// # Errors
-/// It has a comparison that is not supported.
+/// It has a comparison that is not supported, or names a window that is not defined.
 pub(crate) fn refine(statement: &mut Statement) -> std::result::Result<(), EngineError> {
+    if let ControlFlow::Break(error) = visit_mut(statement, &mut named_windows::NamedWindows) {
+        return Err(error);
+    }
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);
     let _ = visit_mut(statement, &mut far_times::TimeRewriter);
     materialized::mark(statement);

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::correlation::columns_of;
+use super::push_aggregate::distinct;
 use crate::config::SessionSettings;
 use crate::estimate::Estimator;
 use crate::semantics;
@@ -148,12 +149,12 @@ fn has_few_keys(join: &Join, estimator: Estimator) -> Option<bool> {
 }
 
 fn reduced(join: &Join, compared: Option<ComparedSides>, relation: &TableReference) -> Result<LogicalPlan> {
-    let keys: Vec<Expr> = join.on.iter().map(|(_, key)| key.clone()).collect();
+    let keys = distinct(join.on.iter().map(|(_, key)| key.clone()));
     let named = |at: usize| format!("{relation}_key_{at}");
     let alias = |plan: LogicalPlan| SubqueryAlias::try_new(Arc::new(plan), relation.clone());
     let (right, filter) = match compared {
         None => {
-            let aggregate = Aggregate::try_new(Arc::clone(&join.right), keys, Vec::new())?;
+            let aggregate = Aggregate::try_new(Arc::clone(&join.right), keys.clone(), Vec::new())?;
             let outputs = aggregate.schema.columns().into_iter().enumerate();
             let outputs = outputs
                 .map(|(at, column)| Expr::Column(column).alias(named(at)))
@@ -194,11 +195,10 @@ fn reduced(join: &Join, compared: Option<ComparedSides>, relation: &TableReferen
             (alias(LogicalPlan::Projection(plan))?, Some(filter))
         }
     };
-    let on = join.on.iter().enumerate().map(|(at, (left, _))| {
-        (
-            left.clone(),
-            Expr::Column(Column::new(Some(relation.clone()), named(at))),
-        )
+    let on = join.on.iter().filter_map(|(left, key)| {
+        let at = keys.iter().position(|other| other == key)?;
+        let key = Column::new(Some(relation.clone()), named(at));
+        Some((left.clone(), Expr::Column(key)))
     });
     let join = Join::try_new(
         Arc::clone(&join.left),

@@ -52,10 +52,6 @@ async fn no_clause_is_dropped_silently() {
         ("SELECT abs(a) OVER () FROM t", "abs"),
         ("SELECT abs(a ORDER BY a) FROM t", "abs"),
         ("SELECT sum(a ORDER BY a) OVER () FROM t", "ORDER BY"),
-        (
-            "SELECT sum(a) OVER (w ORDER BY a) FROM t WINDOW w AS (PARTITION BY b)",
-            "named window",
-        ),
         ("SELECT quantile(0.5)(a) FROM t", "second list"),
         (
             "SELECT * FROM generate_series(1, 3) WITH ORDINALITY",

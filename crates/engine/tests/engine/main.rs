@@ -43,6 +43,7 @@ mod keyed_transactions;
 mod keys_and_groups;
 mod late;
 mod merged_columns;
+mod named_windows;
 mod names;
 mod nesting;
 mod null_equality;

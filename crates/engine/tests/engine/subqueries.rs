@@ -240,6 +240,15 @@ async fn partners_of_few_keys_are_reduced() {
             "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.k = t.k AND q.v <> t.x)",
             6600,
         ),
+        // One key of the partners is compared with two columns.
+        (
+            "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.k = t.k AND q.k = t.x AND q.v <> t.id)",
+            6599,
+        ),
+        (
+            "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.k = t.k AND q.k = t.x)",
+            6600,
+        ),
         (
             "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.v <> t.x)",
             19800,

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use super::support::{error, new_pool, query, run};
+use super::support::{new_pool, query, run};
 
 /// A row: its number, partition, key and value.
 #[derive(Debug, Clone, Copy)]
@@ -285,12 +285,6 @@ async fn windows_with_exclude_have_names_and_places() {
     ] {
         assert_eq!(query(&db, text).await.join(" "), expected, "{text}");
     }
-    let text = "SELECT sum(i) OVER (w ROWS CURRENT ROW EXCLUDE TIES) FROM t WINDOW w AS (ORDER BY i)";
-    let error = error(&db, text).await;
-    assert!(
-        error.contains("EXCLUDE in a frame behind the name of a window"),
-        "{error}"
-    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 
 /// Rows of a frame that are left out. The peers of a row are the rows of its partition that are equal to it
 /// in `ORDER BY`; all of them without that clause.
@@ -36,6 +37,16 @@ impl Exclusion {
 pub(in crate::semantics) fn markers() -> impl Iterator<Item = ScalarUDF> {
     let markers = Exclusion::ALL.into_iter();
     markers.map(|exclusion| ScalarUDF::new_from_impl(Marker::new(exclusion)))
+}
+
+/// Returns true for the marker of a window in the syntax tree.
+pub(in crate::semantics) fn is_marker(expr: &SqlExpr) -> bool {
+    let SqlExpr::Function(function) = expr else {
+        return false;
+    };
+    let name = function.name.to_string();
+    let mut markers = Exclusion::ALL.into_iter().map(Exclusion::marker);
+    markers.any(|marker| name == format!("\"{marker}\""))
 }
 
 /// Returns what an expression marks, if it is a marker.

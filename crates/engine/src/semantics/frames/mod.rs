@@ -25,7 +25,7 @@ use self::function::OverFrames;
 use self::marker::exclusion_of;
 
 pub(crate) use self::marker::Exclusion;
-pub(super) use self::marker::markers;
+pub(super) use self::marker::{is_marker, markers};
 
 /// Puts functions over the rows of frames in place of those that need them.
 #[derive(Debug)]

@@ -6,18 +6,12 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Word};
 
-use crate::EngineError;
 use crate::semantics::Exclusion;
 use crate::syntax::SqlDialect;
 
 /// Returns the tokens of a text with markers in place of `EXCLUDE`; `None` if no frame has it.
-///
-/// # Errors
-/// [`EngineError::Unsupported`] if the window is that of a name with a frame of its own.
-pub(super) fn with_markers(text: &str) -> Result<Option<Vec<TokenWithSpan>>, EngineError> {
-    let Ok(tokens) = Tokenizer::new(&SqlDialect, text).tokenize_with_location() else {
-        return Ok(None);
-    };
+pub(super) fn with_markers(text: &str) -> Option<Vec<TokenWithSpan>> {
+    let tokens = Tokenizer::new(&SqlDialect, text).tokenize_with_location().ok()?;
     let blank = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let tokens: Vec<TokenWithSpan> = tokens.into_iter().filter(|token| !blank(token)).collect();
     let (mut marked, mut open): (Vec<TokenWithSpan>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -35,7 +29,7 @@ pub(super) fn with_markers(text: &str) -> Result<Option<Vec<TokenWithSpan>>, Eng
                 found = true;
                 at += length;
                 if let Some(exclusion) = exclusion {
-                    mark(&mut marked, *open, exclusion)?;
+                    mark(&mut marked, *open, exclusion);
                 }
             }
             _ => {
@@ -44,7 +38,7 @@ pub(super) fn with_markers(text: &str) -> Result<Option<Vec<TokenWithSpan>>, Eng
             }
         }
     }
-    Ok(found.then_some(marked))
+    found.then_some(marked)
 }
 
 fn keyword(tokens: &[TokenWithSpan], at: usize) -> Keyword {
@@ -78,31 +72,33 @@ fn clause(tokens: &[TokenWithSpan], at: usize) -> Option<(Option<Exclusion>, usi
 }
 
 /// Puts the marker into the window whose parenthesis opens at a token.
-fn mark(tokens: &mut Vec<TokenWithSpan>, open: usize, exclusion: Exclusion) -> Result<(), EngineError> {
+fn mark(tokens: &mut Vec<TokenWithSpan>, open: usize, exclusion: Exclusion) {
     let name = Word {
         value: exclusion.marker().to_owned(),
         quote_style: Some('"'),
         keyword: Keyword::NoKeyword,
     };
     let call = [Token::Word(name), Token::LParen, Token::RParen];
-    let (at, marker): (usize, Vec<Token>) = match keyword(tokens, open + 1) {
-        Keyword::PARTITION => (open + 3, call.into_iter().chain([Token::Comma]).collect()),
-        Keyword::ORDER | Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS => {
-            let by = [Token::make_keyword("PARTITION"), Token::make_keyword("BY")];
-            (open + 1, by.into_iter().chain(call).collect())
-        }
+    let clauses = [
+        Keyword::PARTITION,
+        Keyword::ORDER,
+        Keyword::ROWS,
+        Keyword::RANGE,
+        Keyword::GROUPS,
+    ];
+    let begins_with_name = !clauses.contains(&keyword(tokens, open + 1));
+    let first = open + 1 + usize::from(begins_with_name);
+    let (at, marker): (usize, Vec<Token>) = match keyword(tokens, first) {
+        Keyword::PARTITION => (first + 2, call.into_iter().chain([Token::Comma]).collect()),
         _ => {
-            return Err(EngineError::Unsupported {
-                what: "EXCLUDE in a frame behind the name of a window".into(),
-                instead: "write PARTITION BY and ORDER BY of that window in place of its name".into(),
-            });
+            let by = [Token::make_keyword("PARTITION"), Token::make_keyword("BY")];
+            (first, by.into_iter().chain(call).collect())
         }
     };
     let marker = marker
         .into_iter()
         .map(|token| TokenWithSpan::new(token, Span::empty()));
     tokens.splice(at..at, marker);
-    Ok(())
 }
 
 #[cfg(test)]
@@ -110,7 +106,7 @@ mod tests {
     use super::*;
 
     fn marked(text: &str) -> Option<String> {
-        let tokens = with_markers(text).unwrap()?;
+        let tokens = with_markers(text)?;
         let tokens: Vec<String> = tokens.iter().map(|token| token.to_string()).collect();
         Some(tokens.join(" "))
     }
@@ -125,6 +121,10 @@ mod tests {
             (
                 "f() OVER (PARTITION BY g(a) ORDER BY b ROWS BETWEEN (1) PRECEDING AND 2 FOLLOWING EXCLUDE CURRENT ROW)",
                 "f ( ) OVER ( PARTITION BY \"EXCLUDE CURRENT ROW\" ( ) , g ( a ) ORDER BY b ROWS BETWEEN ( 1 ) PRECEDING AND 2 FOLLOWING )",
+            ),
+            (
+                "f() over (w rows current row exclude ties)",
+                "f ( ) over ( w PARTITION BY \"EXCLUDE TIES\" ( ) rows current row )",
             ),
             (
                 "WINDOW w AS (ORDER BY a ROWS 1 PRECEDING EXCLUDE NO OTHERS)",
@@ -145,6 +145,5 @@ mod tests {
         ] {
             assert_eq!(marked(text), None, "{text}");
         }
-        assert!(with_markers("f() OVER (w ROWS CURRENT ROW EXCLUDE TIES)").is_err());
     }
 }

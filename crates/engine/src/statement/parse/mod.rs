@@ -201,7 +201,7 @@ fn parsed(text: &str) -> Result<Parsed, EngineError> {
     };
     let mut statements = match statements_of(text.into()) {
         Ok(statements) => statements,
-        Err(error) => match frames::with_markers(text)? {
+        Err(error) => match frames::with_markers(text) {
             Some(tokens) => statements_of(tokens.into())?,
             None => return Err(error.into()),
         },
