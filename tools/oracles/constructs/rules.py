@@ -94,8 +94,35 @@ def strict_functions(g):
     return finished(g, f"SELECT a.id, {text} AS r FROM {table.name} a")
 
 
+def meeting_conditions(g):
+    """Conditions of a column with constants of either side, some of which are columns of derived tables until filters move."""
+    table, scope = outer(g)
+    ref = g.column(scope, g.pick("int", "int", "text", "date", "decimal", "float", "bool")) or g.column(scope, "int")
+    constants = [g.null(ref.kind) if g.chance(0.25) else g.constant(ref.kind) for _ in range(2)]
+
+    def conditions(most, others):
+        atoms = []
+        for _ in range(g.random.randint(1, most)):
+            pair = [g.pick(ref.sql, ref.sql, ref.sql, *others), g.pick(*others, *constants, g.constant(ref.kind))]
+            if g.chance(0.4):
+                pair.reverse()
+            atoms.append(g.pick("{0} {1} {2}", "{0} {1} {2}", "{0} {1} {2}", "{0} IS NOT NULL").format(pair[0], g.pick("=", "=", "<=", ">=", "<", ">", "<>"), pair[1]))
+        return " AND ".join(atoms)
+
+    below = f" WHERE {conditions(2, constants)}" if g.chance(0.5) else ""
+    inner = f"(SELECT a.*, {constants[0]} AS c0, {constants[1]} AS c1 FROM {table.name} a{below})"
+    above = conditions(3, ["a.c0", "a.c1", "a.c0"])
+    if g.chance(0.3):
+        inner = f"(SELECT a.* FROM {inner} a WHERE {above})"
+        above = conditions(2, ["a.c0", "a.c1"])
+    if g.chance(0.2):
+        return finished(g, f"SELECT {ref.sql} AS v, count(*) AS c FROM {inner} a GROUP BY {ref.sql}, a.c0, a.c1 HAVING {above}")
+    return finished(g, f"SELECT a.id FROM {inner} a WHERE {above}", condition=("a.id", f"{inner} a", above))
+
+
 CONSTRUCTS = {
     "simplified: conditions": three_valued,
+    "simplified: conditions that meet": meeting_conditions,
     "simplified: arithmetic": arithmetic,
     "simplified: xor": xor_with_itself,
     "simplified: functions": strict_functions,

@@ -15,6 +15,7 @@ mod decimal_sum;
 mod equal_floats;
 mod extremes;
 mod far_times;
+mod filters;
 mod floats;
 mod frames;
 mod grouping_sets;
@@ -93,13 +94,16 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_analyzer_rules(rules)
 }
 
-/// Returns optimizer rules with one in place of DataFusion's simplification of expressions.
-pub(crate) fn keeping_nulls(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    let simplify: LogicalRule = Arc::new(simplifier::SimplifyKeepingNulls::default());
+/// Returns optimizer rules with ours in place of those of DataFusion that we correct.
+pub(crate) fn corrected(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
+    let ours: [LogicalRule; 2] = [
+        Arc::new(simplifier::SimplifyKeepingNulls::default()),
+        Arc::new(filters::PushDownNormalized::default()),
+    ];
     let rules = rules.into_iter();
-    let rules = rules.map(|rule| match rule.name() == simplify.name() {
-        true => Arc::clone(&simplify),
-        false => rule,
+    let rules = rules.map(|rule| match ours.iter().find(|own| own.name() == rule.name()) {
+        Some(own) => Arc::clone(own),
+        None => rule,
     });
     rules.collect()
 }

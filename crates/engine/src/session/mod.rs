@@ -115,7 +115,7 @@ impl DatabaseSession {
             .with_expr_planners(semantics::planners())
             .with_default_features()
             .with_query_planner(Arc::new(StarQueryPlanner))
-            .with_optimizer_rules(semantics::keeping_nulls(equi_keys::logical_rules()))
+            .with_optimizer_rules(semantics::corrected(equi_keys::logical_rules()))
             .with_optimizer_rule(Arc::new(OuterJoinRule))
             .with_optimizer_rule(Arc::new(ReducePartners))
             .with_optimizer_rule(Arc::new(CountRule))
