@@ -42,6 +42,7 @@ mod keyed_random;
 mod keyed_transactions;
 mod keys_and_groups;
 mod late;
+mod meeting_conditions;
 mod merged_columns;
 mod named_windows;
 mod names;
