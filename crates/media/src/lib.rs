@@ -75,5 +75,5 @@ pub use observer::AccessObserver;
 pub use ram::ram_bytes;
 pub use residency::{Residency, sample_residency};
 pub use tracked::Tracked;
-pub use trim::{keep_little_heap, trim_heap};
+pub use trim::{keep_little_heap, map_allocations_from, trim_heap};
 pub use words::Words;

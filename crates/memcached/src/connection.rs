@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
 
+use crate::receiving::FREE;
 use crate::replies::Next;
 use crate::server::Shared;
 use crate::session::{Served, Session};
@@ -25,8 +26,6 @@ use crate::tls;
 
 /// Bytes that are read at once at least.
 const READ: usize = 16 << 10;
-/// Capacity of a buffer of a connection that waits.
-const IDLE: usize = 64 << 10;
 /// Time to wait after the system could not accept a connection, such as for want of file descriptors.
 const BACK_OFF: Duration = Duration::from_millis(50);
 /// Time for the handshake of TLS; the idle timeout if that is shorter.
@@ -186,7 +185,7 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
         };
         received.drain(..consumed);
         if received.is_empty() {
-            received.shrink_to(IDLE);
+            received.shrink_to(FREE);
         }
         if !replies.is_empty() {
             let mut written = 0;
@@ -199,7 +198,7 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             write(shared, &mut stop, stream.flush()).await?;
             shared.items.counters.bytes_written.add(replies.len() as u64);
             replies.clear();
-            replies.shrink_to(IDLE);
+            replies.shrink_to(FREE);
         }
         match next {
             Next::Continue => {}
@@ -210,10 +209,11 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             }
         }
         let Some(needs) = needs else {
+            shared.items.counters.conn_yields.add(1);
             tokio::task::yield_now().await;
             continue;
         };
-        received.reserve(needs.saturating_sub(received.len()).max(READ));
+        received.reserve_exact(needs.saturating_sub(received.len()).max(READ));
         let read = tokio::select! {
             read = within(shared.settings.idle_timeout, stream.read_buf(&mut received)) => read,
             _ = stop.wait_for(|stops| *stops) => return Ok(()),

@@ -132,6 +132,7 @@ impl Evictor {
     }
 
     /// Returns the bytes of items that are kept at most.
+    #[cfg(test)]
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity.bytes
     }

@@ -29,6 +29,7 @@ mod protocol;
 #[path = "../tests/support/random.rs"]
 #[allow(clippy::print_stdout, reason = "a random test prints its seed")]
 mod random;
+mod receiving;
 mod replies;
 mod server;
 mod session;

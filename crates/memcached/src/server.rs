@@ -9,7 +9,7 @@ use std::{fmt, fs, io};
 
 use halocline_store::Clock;
 use rustix::fs::{Mode, fchmod};
-use tokio::net::{TcpListener, UnixListener, UnixSocket};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
@@ -19,6 +19,7 @@ use crate::connection::{self, Connection};
 use crate::error::{MemcachedError, Result};
 use crate::eviction::{Evictor, items_within};
 use crate::items::{HotItems, Items, system_clock};
+use crate::receiving::ReceiveMemory;
 use crate::settings::ServerSettings;
 use crate::stats::Counter;
 use crate::storage::{self, ItemStorage};
@@ -28,8 +29,8 @@ use crate::workers::Workers;
 /// Time that connections have to finish when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Connections that the system keeps for a Unix socket until they are accepted.
-const BACKLOG: u32 = 1024;
+/// Connections that the system keeps for a socket until they are accepted.
+pub(crate) const BACKLOG: u32 = 1024;
 
 /// State that all connections share.
 pub(crate) struct Shared {
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
     pub(crate) connections: Counter,
     pub(crate) total_connections: Counter,
+    /// Memory for requests that have begun to arrive.
+    pub(crate) receiving: ReceiveMemory,
     /// Commands wait for the medium: other connections need threads of their own meanwhile.
     pub(crate) blocks: bool,
     pub(crate) workers: Workers,
@@ -63,6 +66,7 @@ impl Shared {
             users,
             started: Instant::now(),
             connections: Counter::default(),
+            receiving: ReceiveMemory::new(settings.receive_memory),
             total_connections: Counter::default(),
             stop: watch::Sender::new(false),
             flushed: tokio::sync::Notify::new(),
@@ -233,6 +237,18 @@ fn bind(path: &Path, mode: u32) -> io::Result<UnixListener> {
     socket.listen(BACKLOG)
 }
 
+/// Listens on an address.
+fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // Connections of a former server that wait for their end do not hold the address.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result<Vec<SocketAddr>> {
     let limit = Arc::new(Semaphore::new(shared.settings.max_connections));
     let mut addresses = Vec::new();
@@ -258,7 +274,7 @@ async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result
             at: address.to_string(),
             source,
         };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = bind_address(*address).map_err(failed)?;
         addresses.push(listener.local_addr().map_err(failed)?);
         let (shared, limit, acceptor) = (Arc::clone(shared), Arc::clone(&limit), acceptor.clone());
         tokio::spawn(connection::accept(shared, limit, async move || {

@@ -11,8 +11,13 @@ use memchr::memchr;
 
 use crate::auth::Users;
 use crate::protocol::{BadCommand, Command, DataBlock, StoreMode, parse};
+use crate::receiving::FREE;
 use crate::replies::{ChangeRequest, Next, execute, execute_changes};
 use crate::server::Shared;
+
+const TOO_LONG: &[u8] = b"CLIENT_ERROR line too long\r\n";
+const NO_MEMORY_TO_READ: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
+const NO_MEMORY_TO_STORE: &str = "SERVER_ERROR out of memory storing object";
 
 /// Longest line that is no retrieval of many keys, as in memcached.
 const MOST_LINE: usize = 2048;
@@ -88,7 +93,15 @@ pub(crate) struct Session {
     shared: Arc<Shared>,
     /// Bytes to skip: the block of a command that was refused.
     skip: u64,
+    /// Bytes taken for a request that has not arrived completely.
+    taken: u64,
     is_authenticated: bool,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.give_back();
+    }
 }
 
 impl Session {
@@ -97,6 +110,7 @@ impl Session {
         Session {
             shared,
             skip: 0,
+            taken: 0,
             is_authenticated,
         }
     }
@@ -113,6 +127,7 @@ impl Session {
                 Step::Needs(bytes) => break (Next::Continue, Some(bytes)),
                 Step::Done { consumed: more, next } => {
                     consumed += more;
+                    self.give_back();
                     if next != Next::Continue {
                         break (next, None);
                     }
@@ -127,6 +142,23 @@ impl Session {
             consumed,
             next,
             needs,
+        }
+    }
+
+    /// Takes memory for a request of this length, if it needs some.
+    fn take(&mut self, bytes: usize) -> bool {
+        let more = (bytes as u64).saturating_sub(self.taken);
+        if bytes <= FREE || more == 0 {
+            return true;
+        }
+        let is_taken = self.shared.receiving.try_take(more);
+        self.taken += if is_taken { more } else { 0 };
+        is_taken
+    }
+
+    fn give_back(&mut self) {
+        if self.taken > 0 {
+            self.shared.receiving.give_back(std::mem::take(&mut self.taken));
         }
     }
 
@@ -154,10 +186,17 @@ impl Session {
         };
         // A line that is too long is one, whether or not its end has arrived.
         let Some(end) = memchr(b'\n', &input[..input.len().min(most + 1)]) else {
-            if input.len() > most {
-                return quit(input.len());
-            }
-            return Step::Needs(input.len() + 1);
+            let refused = match () {
+                () if input.len() > most => TOO_LONG,
+                () if self.take(input.len()) => return Step::Needs(input.len() + 1),
+                () => {
+                    self.shared.items.counters.read_buf_oom.add(1);
+                    NO_MEMORY_TO_READ
+                }
+            };
+            changes.execute(&self.shared, reply);
+            reply.extend_from_slice(refused);
+            return quit(input.len());
         };
         let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
         let rest = &input[end + 1..];
@@ -201,13 +240,19 @@ impl Session {
         };
         if block.len > self.shared.settings.most_data(block.key) {
             changes.execute(&self.shared, reply);
-            return self.too_large(block, consumed, reply);
+            self.shared.items.counters.store_too_large.add(1);
+            return self.not_stored(block, "SERVER_ERROR object too large for cache", consumed, reply);
         }
         let len = block.len as usize;
-        let Some(block) = rest.get(..len + 2) else {
-            return Step::Needs(consumed + len + 2);
+        let Some(data) = rest.get(..len + 2) else {
+            if self.take(consumed + len + 2) {
+                return Step::Needs(consumed + len + 2);
+            }
+            changes.execute(&self.shared, reply);
+            self.shared.items.counters.store_no_memory.add(1);
+            return self.not_stored(block, NO_MEMORY_TO_STORE, consumed, reply);
         };
-        let (data, end) = block.split_at(len);
+        let (data, end) = data.split_at(len);
         match end {
             b"\r\n" => changes.push(ChangeRequest { command, data }),
             _ => {
@@ -218,8 +263,14 @@ impl Session {
         done(consumed + len + 2)
     }
 
-    fn too_large(&mut self, block: DataBlock<'_>, consumed: usize, reply: &mut Vec<u8>) -> Step {
-        self.shared.items.counters.store_too_large.add(1);
+    /// Answers a command whose block is not read but skipped.
+    fn not_stored(
+        &mut self,
+        block: DataBlock<'_>,
+        text: &'static str,
+        consumed: usize,
+        reply: &mut Vec<u8>,
+    ) -> Step {
         // A value that could not be replaced is not what a client should read.
         if block.is_set
             && let Err(error) = self.shared.items.drop_outdated(block.key)
@@ -228,7 +279,7 @@ impl Session {
         }
         let bad = BadCommand {
             skip: Some(block.len),
-            ..BadCommand::new("SERVER_ERROR object too large for cache")
+            ..BadCommand::new(text)
         };
         self.refuse(bad, block.noreply, consumed, reply)
     }

@@ -300,3 +300,110 @@ fn replies_are_the_same_in_pieces() {
         compare_pieces(&line, &[2048, 2049, 2050]);
     }
 }
+
+/// Returns the replies to lines, without their ends.
+fn lines(session: &mut Session, medium: &Counting, text: &str) -> Vec<String> {
+    let (replies, _) = talk(session, medium, text.replace('\n', "\r\n").as_bytes());
+    replies.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn flags_of_times_see_what_those_before_them_have_set() {
+    let (mut session, medium) = session();
+    let text = "ms k 1 T100\nx\nmg k t T200\nmg k t\nmg k T300 t\nmg k R250 T200 t\nmg k R250 T300 t\nmg k T400 R500\n";
+    let expected = [
+        "HD",
+        "HD t100",
+        "HD t200",
+        "HD t300",
+        "HD t200",
+        "HD t300 W",
+        "HD Z",
+    ];
+    assert_eq!(lines(&mut session, &medium, text), expected);
+    let text = "mg a t N30\nmg a t\nmg b N30 t\nmg c N30 T90 t\nmg d T90 N30 t\n";
+    let expected = ["HD t-1 W", "HD t30 Z", "HD t30 W", "HD t90 W", "HD t30 W"];
+    assert_eq!(lines(&mut session, &medium, text), expected);
+    let text = "ma n N30 t\nma n t T60\nma n T90 t\nma m t N30\nma o N30 T90 t\n";
+    let expected = ["HD t30", "HD t30", "HD t90", "HD t-1", "HD t90"];
+    assert_eq!(lines(&mut session, &medium, text), expected);
+}
+
+#[test]
+fn removing_a_value_makes_a_new_item() {
+    let (mut session, medium) = session();
+    let text =
+        "ms k 1 T100 F7\nx\nmd k I T50\nmg k t f s\nmd k x\nmg k t f s\nmd k x I T20\nmg k t s\nmd k C1\n";
+    let expected = [
+        "HD",
+        "HD",
+        "HD t50 f7 s1 X W",
+        "HD",
+        "HD t-1 f0 s0",
+        "HD",
+        "HD t20 s0 X W",
+        "EX",
+    ];
+    assert_eq!(lines(&mut session, &medium, text), expected);
+    let stats = lines(&mut session, &medium, "stats\n").join(" ");
+    assert!(
+        stats.contains("STAT delete_hits 1 STAT delete_misses 1"),
+        "{stats}"
+    );
+}
+
+#[test]
+fn lines_that_are_too_long_are_answered() {
+    let (mut session, medium) = session();
+    let long = format!("set {} 0 0 1", "k".repeat(3000));
+    assert_eq!(
+        lines(&mut session, &medium, &long),
+        ["CLIENT_ERROR line too long"]
+    );
+}
+
+#[test]
+fn statistics_have_the_names_of_memcached() {
+    let (mut session, medium) = session();
+    let stats = lines(&mut session, &medium, "stats\n").join(" ");
+    for name in [
+        "get_expired 0",
+        "get_flushed 0",
+        "limit_maxbytes 0",
+        "read_buf_bytes 0",
+        "time_in_listen_disabled_us 0",
+    ] {
+        assert!(stats.contains(&format!("STAT {name} ")), "{name}: {stats}");
+    }
+}
+
+#[test]
+fn values_that_find_no_memory_are_refused_until_others_are_complete() {
+    let medium = Arc::new(Counting::new(Dram::new(0).unwrap()));
+    let shared = shared_on(&medium);
+    let most = shared.settings.receive_memory as usize / 1_000_000;
+    let mut waiting: Vec<Session> = (0..most).map(|_| Session::new(Arc::clone(&shared))).collect();
+    let begun = [b"set k 0 0 1000000\r\n".as_slice(), &[b'x'; 500_000]].concat();
+    for session in &mut waiting {
+        let served = session.serve(&begun, &mut Vec::new());
+        assert_eq!((served.consumed, served.needs), (0, Some(begun.len() + 500_002)));
+    }
+    let mut refused = Session::new(Arc::clone(&shared));
+    let mut reply = Vec::new();
+    let served = refused.serve(&begun, &mut reply);
+    assert_eq!((served.consumed, served.needs), (begun.len(), Some(1)));
+    assert_eq!(reply, b"SERVER_ERROR out of memory storing object\r\n");
+    // The rest of its data is skipped; small values need no memory of others.
+    reply.clear();
+    let rest = [&[b'x'; 500_000], b"\r\nset s 0 0 1\r\ny\r\n".as_slice()].concat();
+    assert_eq!(refused.serve(&rest, &mut reply).consumed, rest.len());
+    assert_eq!(reply, b"STORED\r\n");
+    waiting.pop();
+    reply.clear();
+    let whole = [&begun, &rest[..]].concat();
+    assert_eq!(refused.serve(&begun, &mut reply).consumed, 0);
+    assert_eq!(refused.serve(&whole, &mut reply).consumed, whole.len());
+    assert_eq!(reply, b"STORED\r\nSTORED\r\n");
+    drop((waiting, refused));
+    assert_eq!(shared.receiving.bytes(), 0);
+}

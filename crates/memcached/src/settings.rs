@@ -16,6 +16,9 @@ pub const MOST_ITEM: u64 = 1 << 20;
 /// Default of [`ServerSettings::hot_items`].
 const HOT_ITEMS: u64 = 64 << 20;
 
+/// Default of [`ServerSettings::receive_memory`].
+const RECEIVE_MEMORY: u64 = 64 << 20;
+
 /// Meaning of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -103,6 +106,10 @@ pub struct ServerSettings {
     pub hot_items_always: bool,
     /// Largest size of an item in bytes, at most [`MOST_ITEM`].
     pub max_item: u64,
+    /// Bytes of DRAM for large requests that have not arrived completely, of all connections together. A value
+    /// that finds none is refused with `SERVER_ERROR out of memory storing object`. What a connection has
+    /// received takes up to 64 KiB beside.
+    pub receive_memory: u64,
     /// Threads that serve connections.
     pub threads: usize,
     /// Connections at a time. Others are told so and closed.
@@ -136,6 +143,7 @@ impl ServerSettings {
             hot_items: HOT_ITEMS,
             hot_items_always: false,
             max_item: MOST_ITEM,
+            receive_memory: RECEIVE_MEMORY,
             threads: 4,
             max_connections: 1024,
             idle_timeout: Duration::ZERO,

@@ -62,6 +62,7 @@ counters!(
     cmd_meta,
     get_hits,
     get_misses,
+    get_expired,
     hot_hits,
     delete_hits,
     delete_misses,
@@ -76,12 +77,14 @@ counters!(
     touch_misses,
     store_too_large,
     store_no_memory,
+    read_buf_oom,
     auth_cmds,
     auth_errors,
     bytes_read,
     bytes_written,
     rejected_connections,
     idle_kicks,
+    conn_yields,
     evictions,
 );
 

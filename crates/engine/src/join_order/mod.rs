@@ -16,6 +16,7 @@ mod emit;
 mod enumerate;
 mod graph;
 mod merge_joins;
+mod orders;
 mod outer;
 mod projections;
 mod pushdown;

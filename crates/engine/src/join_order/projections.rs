@@ -19,6 +19,7 @@ use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::projection::remove_unnecessary_projections;
 
 use super::merge_joins;
+use super::orders::with_needed_orders;
 use crate::unnest::SCALAR_SUBQUERY;
 
 /// DataFusion's rule of this name, for plans without such joins.
@@ -35,10 +36,11 @@ impl PhysicalOptimizerRule for SafeProjections {
         if !options.optimizer.prefer_hash_join && plan.exists(is_merge)? {
             return merge_joins::with_nullable_conditions(plan);
         }
-        match plan.exists(has_branches)? {
-            true => plan.transform_down(remove_unnecessary_projections).data(),
-            false => self.0.optimize(plan, options),
-        }
+        let optimized = match plan.exists(has_branches)? {
+            true => plan.transform_down(remove_unnecessary_projections).data()?,
+            false => self.0.optimize(plan, options)?,
+        };
+        with_needed_orders(optimized)
     }
 
     fn name(&self) -> &str {

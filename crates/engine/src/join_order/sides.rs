@@ -6,6 +6,7 @@ use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
 use datafusion::physical_optimizer::join_selection::JoinSelection;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
@@ -16,6 +17,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
+use super::orders::EnsureOrders;
 use super::projections::SafeProjections;
 use super::pushdown::PushdownOfUniqueNames;
 use crate::config::SessionSettings;
@@ -33,8 +35,8 @@ struct JoinSides(JoinSelection);
 
 /// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`,
 /// [`PushdownOfUniqueNames`] in that of `FilterPushdown`, [`SafeProjections`] in that of
-/// `ProjectionPushdown`, and those that run before exchanges and sorts
-/// are added.
+/// `ProjectionPushdown`, [`EnsureOrders`] in that of `EnsureRequirements`, and those that run before exchanges
+/// and sorts are added.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
@@ -42,6 +44,8 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
             *rule = Arc::new(JoinSides::default());
         } else if rule.name() == ProjectionPushdown::new().name() {
             *rule = Arc::new(SafeProjections::default());
+        } else if rule.name() == EnsureRequirements::new().name() {
+            *rule = Arc::new(EnsureOrders::default());
         } else if let Some(pushdown) = PushdownOfUniqueNames::replacing(rule.as_ref()) {
             *rule = Arc::new(pushdown);
         }

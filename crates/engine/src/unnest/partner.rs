@@ -1,10 +1,11 @@
 //! A subquery as the other side of a semi, anti or mark join: its rows, and the conditions under which a row
 //! belongs to one of the outer plan.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::{Column, Result};
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 
 use super::correlation::{OuterScope, columns_of, substitute};
 use super::domain::{Domain, equality, is_outer};
@@ -132,9 +133,10 @@ impl Extended<'_> {
         &mut self,
         plan: LogicalPlan,
         outputs: &[Column],
-        pairs: Vec<(Expr, Expr, bool)>,
+        pairs: Vec<Sides>,
         residual: Vec<Expr>,
     ) -> Result<Partner> {
+        let (plan, pairs) = self.with_names(plan, pairs)?;
         let (plan, by) = self.as_relation(plan)?;
         let base = Arc::clone(&self.base);
         let scope = OuterScope::new(base.schema());
@@ -158,8 +160,56 @@ impl Extended<'_> {
     }
 }
 
+/// The sides of an equality, that of the outer plan first, and whether NULL equals nothing.
+type Sides = (Expr, Expr, bool);
+
+impl Extended<'_> {
+    /// Computes expressions of the subquery that have the name of another one, as a column and a cast of it
+    /// do, in columns of their own.
+    fn with_names(&mut self, plan: LogicalPlan, pairs: Vec<Sides>) -> Result<(LogicalPlan, Vec<Sides>)> {
+        let mut named: HashMap<String, Expr> = HashMap::new();
+        let mut computed: Vec<(Expr, Expr)> = Vec::new();
+        let mut renamed = pairs;
+        // Columns keep their names.
+        for (_, inner, _) in &renamed {
+            if let Expr::Column(_) = inner {
+                named.insert(inner.schema_name().to_string(), inner.clone());
+            }
+        }
+        for (_, inner, _) in &mut renamed {
+            let first = named
+                .entry(inner.schema_name().to_string())
+                .or_insert_with(|| inner.clone());
+            if first == inner {
+                continue;
+            }
+            let known = computed.iter().find(|(expr, _)| expr == inner);
+            let column = match known {
+                Some((_, column)) => column.clone(),
+                None => {
+                    let column = Expr::Column(Column::new_unqualified(self.names.next()));
+                    computed.push((inner.clone(), column.clone()));
+                    column
+                }
+            };
+            *inner = column;
+        }
+        if computed.is_empty() {
+            return Ok((plan, renamed));
+        }
+        let mut outputs: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+        outputs.extend(
+            computed
+                .into_iter()
+                .map(|(expr, column)| expr.alias(column.schema_name().to_string())),
+        );
+        let plan = Projection::try_new(outputs, Arc::new(plan))?;
+        Ok((LogicalPlan::Projection(plan), renamed))
+    }
+}
+
 /// Returns the sides of a condition that equates an expression of the outer plan with one of the subquery.
-fn pair(condition: &Expr, scope: OuterScope<'_>) -> Option<(Expr, Expr, bool)> {
+fn pair(condition: &Expr, scope: OuterScope<'_>) -> Option<Sides> {
     let (left, right, strict) = equality(condition)?;
     let inner = |expr: &Expr| !scope.is_used_by(expr) && !columns_of(expr).is_empty();
     if is_outer(left, scope) && inner(right) {

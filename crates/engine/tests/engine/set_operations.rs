@@ -60,3 +60,33 @@ async fn intersect_all_and_except_all_count() {
         assert_eq!(rows.join(" "), expected, "{text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inputs_of_unions_may_seem_to_be_null() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, true), (2, NULL)) AS v(i, b)",
+    )
+    .await;
+    for (text, expected) in [
+        (
+            "SELECT coalesce(b, false) AS c FROM t UNION SELECT false ORDER BY c",
+            "false true",
+        ),
+        (
+            "SELECT coalesce(b, false) AS c FROM t UNION SELECT coalesce(b, true) FROM t ORDER BY c",
+            "false true",
+        ),
+        (
+            "SELECT c, count(*) FROM (SELECT coalesce(b, false) AS c FROM t UNION ALL SELECT false) GROUP BY c ORDER BY c",
+            "false|2 true|1",
+        ),
+        (
+            "SELECT coalesce(b, false) AS c FROM t INTERSECT SELECT false",
+            "false",
+        ),
+    ] {
+        assert_eq!(query(&db, text).await.join(" "), expected, "{text}");
+    }
+}

@@ -390,3 +390,72 @@ async fn infinities_and_nans_are_compared_with_all_rows() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_column_equals_columns_of_different_types() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE u AS SELECT CAST(k AS tinyint) AS k, id, x, s \
+         FROM (VALUES (1, 1, 1, 'a'), (1, 2, 1, 'x'), (2, 2, 5, 'x'), (NULL, 3, 1, NULL)) AS v(k, id, x, s)",
+    )
+    .await;
+    let partners = "FROM u AS b WHERE b.k = a.k AND b.k = a.id";
+    for (text, expected) in [
+        (
+            format!("SELECT id FROM u AS a WHERE id IN (SELECT b.x {partners}) ORDER BY id"),
+            "1",
+        ),
+        (
+            format!("SELECT id, id NOT IN (SELECT b.x {partners}) FROM u AS a ORDER BY id, k"),
+            "1|false 2|true 2|true 3|true",
+        ),
+        (
+            format!("SELECT id FROM u AS a WHERE NOT id >= ANY (SELECT b.x {partners}) ORDER BY id"),
+            "2 2 3",
+        ),
+        (
+            format!("SELECT id FROM u AS a WHERE EXISTS (SELECT 1 {partners} AND b.x <> a.id) ORDER BY id"),
+            "2",
+        ),
+        (
+            format!("SELECT id, (SELECT max(b.x) {partners}) FROM u AS a ORDER BY id, k"),
+            "1|1 2|NULL 2|5 3|NULL",
+        ),
+    ] {
+        assert_eq!(query(&db, &text).await.join(" "), expected, "{text}");
+    }
+    run(
+        &db,
+        &format!("DELETE FROM u AS a WHERE id IN (SELECT b.x {partners})"),
+    )
+    .await;
+    assert_eq!(query(&db, "SELECT count(*) FROM u").await, ["3"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn constants_below_set_operations_keep_their_order() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 1, 1, 'a'), (1, 2, 1, 'x'), (2, 2, 5, 'x'), (NULL, 3, 1, NULL)) AS v(k, id, x, s)",
+    )
+    .await;
+    run(&db, "SET datafusion.execution.target_partitions = 1").await;
+    let text = "SELECT a.id FROM u AS a WHERE (SELECT b.k = 1 FROM u AS b WHERE b.id < a.id AND b.id = 1 AND EXISTS \
+                (SELECT 'x' AS c FROM u AS d WHERE d.x IS DISTINCT FROM a.k \
+                INTERSECT ALL SELECT e.s AS c FROM u AS e WHERE e.id IN (2, 3))) ORDER BY id";
+    assert_eq!(query(&db, text).await.join(" "), "2 2 3");
+    // A filter makes an expression constant.
+    let text = "SELECT id, 5 <> ALL (SELECT b.x FROM u AS b INTERSECT ALL SELECT CASE WHEN d.s IN ('x') THEN d.x END \
+                FROM u AS d WHERE d.k BETWEEN 2 AND a.k) FROM u AS a ORDER BY id, k";
+    for partitions in [1, 2] {
+        run(
+            &db,
+            &format!("SET datafusion.execution.target_partitions = {partitions}"),
+        )
+        .await;
+        let answer = query(&db, text).await.join(" ");
+        assert_eq!(answer, "1|true 2|true 2|false 3|true", "{partitions}");
+    }
+}

@@ -18,6 +18,9 @@ use crate::settings::{Durability, ServerSettings, TlsFiles};
 use ignored::IgnoredArgs;
 use values::{item_size, mode, policy, positive, protocol, udp};
 
+/// Bytes from which on a buffer has pages of its own.
+const LARGE: usize = 128 << 10;
+
 /// Unit of `-m`.
 const MEBI: u64 = 1 << 20;
 
@@ -72,6 +75,9 @@ pub struct MemcachedArgs {
     /// Largest size of an item, with a suffix k or m; at most 1m.
     #[arg(short = 'I', long = "max-item-size", default_value = "1m", value_parser = item_size)]
     max_item: u64,
+    /// DRAM for large values that have not arrived completely in MiB; a value that finds none is refused.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    receive_memory: u64,
     /// Threads that serve connections.
     #[arg(short = 't', long, default_value_t = 4, value_parser = positive)]
     threads: usize,
@@ -122,6 +128,8 @@ impl MemcachedArgs {
     /// An option is wrong, or the server cannot be started or stopped.
     pub fn run(&self) -> Result<()> {
         let settings = self.settings()?;
+        // Buffers of large values are given back to the system with their connections.
+        halocline_media::map_allocations_from(LARGE);
         let server = Server::start(settings)?;
         stop_at_signals(server.stopper())?;
         let io = |what| move |source| MemcachedError::Io { what, source };
@@ -162,6 +170,7 @@ impl MemcachedArgs {
         settings.hot_items = self.hot_items.saturating_mul(MEBI);
         settings.hot_items_always = self.hot_items_always;
         settings.max_item = self.max_item;
+        settings.receive_memory = self.receive_memory.saturating_mul(MEBI);
         settings.threads = self.threads;
         settings.max_connections = self.max_connections;
         settings.auth_file.clone_from(&self.auth_file);
@@ -283,6 +292,8 @@ mod tests {
             "fast-fair",
             "--hot-items",
             "3",
+            "--receive-memory",
+            "8",
         ]);
         let found = found.unwrap();
         assert_eq!(found.listen, [SocketAddr::from(([127, 0, 0, 1], 0))]);
@@ -293,6 +304,7 @@ mod tests {
         assert_eq!((found.max_item, found.allows_shutdown), (2048, true));
         assert_eq!(found.idle_timeout, Duration::from_secs(3));
         assert_eq!((found.tree, found.hot_items), (Some(TreeKind::FastFair), 3 << 20));
+        assert_eq!(found.receive_memory, 8 << 20);
     }
 
     #[test]

@@ -35,6 +35,10 @@ pub(crate) enum Calculated {
         cas: u64,
         /// Time of expiry in milliseconds since 1970.
         expires: Option<u64>,
+        /// That before the change.
+        expired_before: Option<u64>,
+        /// The counter was created.
+        created: bool,
     },
     NotFound,
     /// The item has another cas value.
@@ -53,7 +57,7 @@ impl Items {
     ) -> Result<Decision> {
         let refused = |outcome| Ok(Decision::keep(ChangeOutcome::Calculate(outcome)));
         let now = self.now();
-        let (value, mut item) = match self.load(generation, key)? {
+        let (value, mut item, created) = match self.load(generation, key)? {
             None => {
                 let Some(exptime) = change.vivify else {
                     return refused(Calculated::NotFound);
@@ -62,6 +66,7 @@ impl Items {
                 (
                     change.initial,
                     Item::new(0, expires_at(exptime, now), text.as_bytes()),
+                    true,
                 )
             }
             Some(mut item) => {
@@ -78,10 +83,11 @@ impl Items {
                 // As in memcached, a number that gets shorter keeps its length.
                 let text = format!("{value:<width$}", width = item.data().len());
                 item.set_data(text.as_bytes());
-                (value, item)
+                (value, item, false)
             }
         };
-        if let Some(ttl) = change.ttl {
+        let expired_before = item.expires;
+        if let Some(ttl) = change.ttl.filter(|_| !created) {
             item.expires = expires_at(ttl, now);
         }
         item.cas = change.new_cas.map_or_else(|| self.cas.next(), Ok)?;
@@ -89,6 +95,8 @@ impl Items {
             value,
             cas: item.cas,
             expires: item.expires,
+            expired_before,
+            created,
         };
         Ok(Decision::put(item, ChangeOutcome::Calculate(calculated)))
     }

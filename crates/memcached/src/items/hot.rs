@@ -57,8 +57,11 @@ impl Items {
                     if is_timed {
                         hot.record(times);
                     }
-                    let is_there = !has_passed(item.expires, self.now());
-                    return Ok(is_there.then_some(LoadedItem { item, is_copy: true }));
+                    if has_passed(item.expires, self.now()) {
+                        self.counters.get_expired.add(1);
+                        return Ok(None);
+                    }
+                    return Ok(Some(LoadedItem { item, is_copy: true }));
                 }
                 ItemLookup::Miss(given) => ticket = Some(given),
                 ItemLookup::Busy => {}

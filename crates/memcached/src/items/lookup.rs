@@ -22,6 +22,8 @@ pub(crate) struct Lookup {
     pub(crate) vivify: Option<i64>,
     /// Tells one client to renew an item that expires before this time.
     pub(crate) recache: Option<i64>,
+    /// That is decided before the new time of expiry is set.
+    pub(crate) recache_first: bool,
     /// Cas value of an item that is created.
     pub(crate) new_cas: Option<u64>,
 }
@@ -30,6 +32,8 @@ pub(crate) struct Lookup {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) item: Arc<Item>,
+    /// Its time of expiry before the lookup; never if it was created.
+    pub(crate) expired_before: Option<u64>,
     /// A copy in DRAM has answered.
     pub(crate) is_copy: bool,
     /// The use before this one.
@@ -47,6 +51,7 @@ impl Found {
     fn new(item: Arc<Item>) -> Found {
         Found {
             token_sent: item.token_sent,
+            expired_before: item.expires,
             item,
             is_copy: false,
             access: Access::default(),
@@ -125,6 +130,7 @@ impl Items {
             let found = Found {
                 won: true,
                 token_sent: false,
+                expired_before: None,
                 created: true,
                 ..Found::new(Arc::clone(&item))
             };
@@ -137,9 +143,14 @@ impl Items {
         if let Some(ttl) = lookup.ttl {
             item.expires = expires_at(ttl, now);
         }
+        let tested = if lookup.recache_first {
+            expires
+        } else {
+            item.expires
+        };
         let ends_before = |time: i64| {
             let before = expires_at(time, now).unwrap_or(0);
-            item.expires.is_some_and(|expires| expires < before)
+            tested.is_some_and(|expires| expires < before)
         };
         let won = !token_sent && (item.is_stale || lookup.recache.is_some_and(ends_before));
         item.token_sent |= won;
@@ -149,6 +160,7 @@ impl Items {
         let found = Found {
             won,
             token_sent,
+            expired_before: expires,
             ..Found::new(Arc::clone(&item))
         };
         Ok(Decision {

@@ -135,11 +135,14 @@ impl Items {
 
     /// Returns the item of a key.
     fn load(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<Option<Item>> {
-        let stored = generation.get(key)?;
-        match stored.filter(|stored| !has_passed(stored.expires, self.now())) {
-            None => Ok(None),
-            Some(stored) => Item::decode(stored.value, stored.expires).map(Some),
+        let Some(stored) = generation.get(key)? else {
+            return Ok(None);
+        };
+        if has_passed(stored.expires, self.now()) {
+            self.counters.get_expired.add(1);
+            return Ok(None);
         }
+        Item::decode(stored.value, stored.expires).map(Some)
     }
 
     /// Returns true if there is no room for an item with so many bytes of data.

@@ -4,6 +4,7 @@ use super::Items;
 use super::change::{ChangeOutcome, Decision, Effect};
 use crate::error::Result;
 use crate::expiry::expires_at;
+use crate::item::Item;
 use crate::storage::ItemGeneration;
 
 /// How an item is removed.
@@ -51,14 +52,15 @@ impl Items {
             });
         }
         if removal.remove_value {
-            item.set_data(b"");
-            item.client_flags = 0;
+            // As in memcached, an item of its own: neither stale nor waiting for a client, and without the
+            // time of expiry.
+            item = Item::new(0, None, b"");
+        }
+        if let Some(ttl) = removal.ttl {
+            item.expires = expires_at(ttl, self.now());
         }
         if removal.invalidate {
             (item.is_stale, item.token_sent) = (true, false);
-            if let Some(ttl) = removal.ttl {
-                item.expires = expires_at(ttl, self.now());
-            }
         }
         item.cas = removal.new_cas.map_or_else(|| self.cas.next(), Ok)?;
         Ok(Decision::put(item, outcome))

@@ -38,6 +38,20 @@ pub(crate) enum MetaFlag<'a> {
     Ttl,
 }
 
+/// The order of flags that set, test and return times, as far as it matters: each sees what those before it
+/// have set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TimeOrder {
+    /// `T` behind `N`.
+    pub(crate) ttl_after_vivify: bool,
+    /// `T` behind `R`.
+    pub(crate) ttl_after_recache: bool,
+    /// `T` behind `t`.
+    pub(crate) ttl_after_report: bool,
+    /// `N` behind `t`.
+    pub(crate) vivify_after_report: bool,
+}
+
 /// A meta command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Meta<'a> {
@@ -69,6 +83,7 @@ pub(crate) struct Meta<'a> {
     pub(crate) ttl: Option<i64>,
     pub(crate) vivify: Option<i64>,
     pub(crate) recache: Option<i64>,
+    pub(crate) order: TimeOrder,
     /// `M`.
     pub(crate) mode: Option<u8>,
     /// `J`.
@@ -134,8 +149,16 @@ impl<'a> Meta<'a> {
             b'C' => self.cas = Some(number(token).ok_or(TOKEN)?),
             b'E' => self.new_cas = Some(number(token).ok_or(TOKEN)?),
             b'F' => self.client_flags = number(token).ok_or(TOKEN)?,
-            b'T' => self.ttl = Some(time()?),
-            b'N' => self.vivify = Some(time()?),
+            b'T' => {
+                self.ttl = Some(time()?);
+                self.order.ttl_after_vivify = self.vivify.is_some();
+                self.order.ttl_after_recache = self.recache.is_some();
+                self.order.ttl_after_report = self.returned.contains(&MetaFlag::Ttl);
+            }
+            b'N' => {
+                self.vivify = Some(time()?);
+                self.order.vivify_after_report = self.returned.contains(&MetaFlag::Ttl);
+            }
             b'R' => self.recache = Some(time()?),
             b'M' => self.mode = Some(token.first().copied().unwrap_or(0)),
             b'J' => {
@@ -149,6 +172,14 @@ impl<'a> Meta<'a> {
             _ => return Err(BadCommand::new("CLIENT_ERROR invalid flag")),
         }
         Ok(())
+    }
+
+    /// Returns the time of expiry of an item that is created: `N`, or `T` behind it.
+    pub(crate) fn vivified(&self) -> Option<i64> {
+        match self.ttl.filter(|_| self.order.ttl_after_vivify) {
+            None => self.vivify,
+            ttl => ttl,
+        }
     }
 
     /// Returns the mode of `ms`.

@@ -84,9 +84,22 @@ pub(super) fn lookup(meta: &Meta<'_>) -> Lookup {
         no_bump: meta.no_bump,
         with_access: meta.returned.iter().any(is_of_access),
         ttl: meta.ttl,
-        vivify: meta.vivify,
+        vivify: meta.vivified(),
         recache: meta.recache,
+        recache_first: meta.order.ttl_after_recache,
         new_cas: meta.new_cas,
+    }
+}
+
+/// Returns the time of expiry that `t` returns.
+fn reported(meta: &Meta<'_>, found: &Found) -> Option<u64> {
+    let is_set_later = match found.created {
+        true => meta.order.vivify_after_report,
+        false => meta.order.ttl_after_report,
+    };
+    match is_set_later {
+        true => found.expired_before,
+        false => found.item.expires,
     }
 }
 
@@ -110,7 +123,7 @@ pub(super) fn found(shared: &Shared, meta: &Meta<'_>, found: Option<Found>, repl
         cas: Some(item.cas),
         client_flags: Some(item.client_flags),
         size: Some(size),
-        ttl: Some(remaining(item.expires, shared.items.now())),
+        ttl: Some(remaining(reported(meta, &found), shared.items.now())),
         access: Some(found.access),
     };
     let with_value = meta.value && meta.cas != Some(item.cas);
@@ -210,14 +223,17 @@ pub(super) fn deleted(shared: &Shared, meta: &Meta<'_>, outcome: RemoveOutcome, 
     counters.cmd_meta.add(1);
     let code = match outcome {
         RemoveOutcome::Removed => {
-            counters.delete_hits.add(1);
+            counters.delete_hits.add(u64::from(!meta.invalidate));
             "HD"
         }
         RemoveOutcome::NotFound => {
             counters.delete_misses.add(1);
             "NF"
         }
-        RemoveOutcome::Exists => "EX",
+        RemoveOutcome::Exists => {
+            counters.delete_misses.add(1);
+            "EX"
+        }
     };
     if !(meta.quiet && code == "HD") {
         status(code, meta, &Returned::default(), reply);
@@ -232,7 +248,7 @@ pub(super) fn calculation<'a>(meta: &'a Meta<'_>) -> Change<'a> {
         cas: meta.cas,
         new_cas: meta.new_cas,
         ttl: meta.ttl,
-        vivify: meta.vivify,
+        vivify: meta.vivified(),
         initial: meta.initial,
     };
     Change::Calculate {
@@ -250,14 +266,27 @@ pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculate
         false => (&counters.incr_hits, &counters.incr_misses),
     };
     match calculated {
-        Calculated::Number { value, cas, expires } => {
+        Calculated::Number {
+            value,
+            cas,
+            expires,
+            expired_before,
+            created,
+        } => {
             hits.add(1);
             if meta.quiet {
                 return;
             }
             let returned = Returned {
                 cas: Some(cas),
-                ttl: Some(remaining(expires, shared.items.now())),
+                ttl: Some(remaining(
+                    match (created, meta.order) {
+                        (true, order) if order.vivify_after_report => None,
+                        (false, order) if order.ttl_after_report => expired_before,
+                        _ => expires,
+                    },
+                    shared.items.now(),
+                )),
                 ..Returned::default()
             };
             let text = value.to_string();

@@ -2,7 +2,7 @@
 
 use super::{Next, VERSION, line};
 use crate::error::Result;
-use crate::server::Shared;
+use crate::server::{BACKLOG, Shared};
 use crate::stats::Histogram;
 
 pub(super) fn write(shared: &Shared, arguments: &[&[u8]], reply: &mut Vec<u8>) -> Result<Next> {
@@ -55,14 +55,17 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     for (name, value) in items.counters.named() {
         stat(reply, name, value);
     }
+    // After a flush no lookup meets the items from before.
+    stat(reply, "get_flushed", 0);
+    stat(reply, "read_buf_bytes", shared.receiving.bytes());
     tiers(shared, reply);
     let (count, bytes) = items.amounts();
     stat(reply, "curr_items", count);
     stat(reply, "accepting_conns", 1);
     stat(reply, "listen_disabled_num", 0);
+    stat(reply, "time_in_listen_disabled_us", 0);
     stat(reply, "bytes", bytes);
-    let limit = items.evictor.as_ref().map_or(0, |evictor| evictor.capacity());
-    stat(reply, "limit_maxbytes", limit);
+    stat(reply, "limit_maxbytes", shared.settings.memory_limit.unwrap_or(0));
     stat(reply, "slow_tier_pool_bytes", stats.pool_bytes);
     stat(reply, "slow_tier_live_bytes", stats.live_bytes);
     stat(reply, "slow_tier_log_bytes", stats.log_bytes);
@@ -107,6 +110,8 @@ fn settings(shared: &Shared, reply: &mut Vec<u8>) {
     let yes = |is_set: bool| if is_set { "yes" } else { "no" };
     stat(reply, "maxbytes", settings.memory_limit.unwrap_or(0));
     stat(reply, "maxconns", settings.max_connections);
+    stat(reply, "tcp_backlog", BACKLOG);
+    stat(reply, "read_buf_mem_limit", settings.receive_memory);
     stat(reply, "tcpport", settings.tcp_port());
     stat(reply, "udpport", 0);
     stat(reply, "domain_socket", settings.socket_text());
