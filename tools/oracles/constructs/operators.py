@@ -111,7 +111,9 @@ def guards(g):
         f"9223372036854775807 + CAST({x} AS bigint) + 9",
         f"CAST(1000 + {x} AS tinyint)",
     )
-    never = g.pick(f"{x} > 1000", f"({x} IS NULL AND {x} IS NOT NULL)", "a.id < 0", "1 = 0")
+    is_false = g.pick(f"({x} IS NULL AND {x} IS NOT NULL)", "a.id < 0", "1 = 0")
+    # Unknown where the column is NULL: then no branch is taken, but AND needs its other side.
+    never = g.pick(f"{x} > 1000", is_false, is_false)
     always = g.pick("a.id >= 0", "1 = 1", "a.id IS NOT NULL")
     sql = g.pick(
         f"SELECT a.id, CASE WHEN {never} THEN {danger} ELSE 0 END AS r FROM {table.name} a",
@@ -122,7 +124,7 @@ def guards(g):
         f"SELECT a.id, CASE a.id WHEN -5 THEN {danger} ELSE a.id END AS r FROM {table.name} a",
         f"SELECT a.id, CASE WHEN {never} THEN {danger} WHEN {always} THEN {x} ELSE {danger} + 1 END AS r FROM {table.name} a",
         f"SELECT sum(CASE WHEN {never} THEN {danger} ELSE 1 END) AS r FROM {table.name} a",
-        f"SELECT a.id, ({never} AND {danger} > 0) AS r FROM {table.name} a",
+        f"SELECT a.id, ({is_false} AND {danger} > 0) AS r FROM {table.name} a",
         f"SELECT a.id, ({always} OR {danger} > 0) AS r FROM {table.name} a",
     )
     # DuckDB evaluates some of these branches; the safe query has the same meaning.

@@ -45,7 +45,9 @@ use crate::copy_to::{OutputFiles, in_order, of_files_in_order};
 use crate::equi_keys;
 use crate::join_order::{JoinOrderRule, OuterJoinRule, physical_rules};
 use crate::materialized::ShareRows;
-use crate::plan::{CountRule, DynamicFilterRule, FirstRowsRule, LateMaterializationRule, ScanRecorder};
+use crate::plan::{
+    CountRule, DynamicFilterRule, FirstRowsRule, LargeLimitRule, LateMaterializationRule, ScanRecorder,
+};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
 use crate::stack;
@@ -122,6 +124,7 @@ impl DatabaseSession {
             .with_optimizer_rule(Arc::new(StarRule))
             .with_optimizer_rule(Arc::new(JoinOrderRule))
             .with_physical_optimizer_rules(physical_rules())
+            .with_physical_optimizer_rule(Arc::new(LargeLimitRule))
             .with_physical_optimizer_rule(Arc::new(FirstRowsRule))
             .with_physical_optimizer_rule(Arc::new(LateMaterializationRule))
             .with_physical_optimizer_rule(Arc::new(CodedJoinRule))

@@ -41,6 +41,7 @@ mod keyed_prefixes;
 mod keyed_random;
 mod keyed_transactions;
 mod keys_and_groups;
+mod large_limits;
 mod late;
 mod meeting_conditions;
 mod merged_columns;
