@@ -112,7 +112,7 @@ fn flags_of_meta_delete() {
             ("md key I T30 E6", "HD\r\n"),
             ("mg key c t v", "VA 1 c6 t30 X W\r\nx\r\n"),
             ("md key x E8", "HD\r\n"),
-            ("mg key c f s", "HD c8 f0 s0 Z X\r\n"),
+            ("mg key c f s", "HD c8 f0 s0\r\n"),
             ("md key I x q", ""),
             ("mg key s", "HD s0 X W\r\n"),
         ],
