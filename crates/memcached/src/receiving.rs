@@ -1,9 +1,9 @@
 //! Memory for requests that have begun to arrive.
 //!
-//! Each connection has [`FREE`] bytes for what it has received. A longer request takes its bytes from what all
-//! connections share, before they arrive, and gives them back when it is complete or the connection ends. One
-//! that finds none is refused, and its data skipped: clients that send part of a large value and wait cannot
-//! take the memory of the server.
+//! Each connection has [`FREE`] bytes for what it has received. A longer request takes its bytes from what
+//! all connections share, before they arrive, and gives them back when it is complete or the connection ends.
+//! One that finds none is refused, and its data skipped: clients that send part of a large value and wait
+//! cannot take the memory of the server.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

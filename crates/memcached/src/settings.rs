@@ -106,9 +106,9 @@ pub struct ServerSettings {
     pub hot_items_always: bool,
     /// Largest size of an item in bytes, at most [`MOST_ITEM`].
     pub max_item: u64,
-    /// Bytes of DRAM for large requests that have not arrived completely, of all connections together. A value
-    /// that finds none is refused with `SERVER_ERROR out of memory storing object`. What a connection has
-    /// received takes up to 64 KiB beside.
+    /// Bytes of DRAM for large requests that have not arrived completely, of all connections together. A
+    /// value that finds none is refused with `SERVER_ERROR out of memory storing object`. What a connection
+    /// has received takes up to 64 KiB beside.
     pub receive_memory: u64,
     /// Threads that serve connections.
     pub threads: usize,

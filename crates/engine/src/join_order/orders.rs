@@ -1,9 +1,9 @@
 //! Orders that operators need of their inputs.
 //!
 //! Rows that are sorted need not be sorted by what is constant as well. Where sorts have been removed, or
-//! projections have become one or part of a join, DataFusion may no longer know that an expression is constant:
-//! that of a filter `expression = 1`, or a cast of a constant. The plan is then refused, although its
-//! rows could be sorted anew, which is done here.
+//! projections have become one or part of a join, DataFusion may no longer know that an expression is
+//! constant: that of a filter `expression = 1`, or a cast of a constant. The plan is then refused, although
+//! its rows could be sorted anew, which is done here.
 
 use std::sync::Arc;
 

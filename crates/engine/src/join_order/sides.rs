@@ -35,8 +35,8 @@ struct JoinSides(JoinSelection);
 
 /// Returns the rules of a session: those of DataFusion, with [`JoinSides`] in the place of `JoinSelection`,
 /// [`PushdownOfUniqueNames`] in that of `FilterPushdown`, [`SafeProjections`] in that of
-/// `ProjectionPushdown`, [`EnsureOrders`] in that of `EnsureRequirements`, and those that run before exchanges
-/// and sorts are added.
+/// `ProjectionPushdown`, [`EnsureOrders`] in that of `EnsureRequirements`, and those that run before
+/// exchanges and sorts are added.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {

@@ -1,8 +1,8 @@
 //! Conditions of filters in the form that DataFusion's rule for pushing them down reads correctly.
 //!
 //! That rule compares the conditions of one column with constants, and leaves out those that others imply. It
-//! takes `1 = x AND x = 1` for a contradiction, since the texts differ, and likewise two forms of one value; it
-//! leaves out `x > NULL` beside `x > 5`, and fails for constants of different types. Simplification
+//! takes `1 = x AND x = 1` for a contradiction, since the texts differ, and likewise two forms of one value;
+//! it leaves out `x > NULL` beside `x > 5`, and fails for constants of different types. Simplification
 //! normalizes what is written so; but conditions that meet when filters move have not been simplified. So
 //! constants are put on the right before, comparisons with NULL are NULL, and of two conditions whose
 //! constants cannot be compared, one is hidden.
@@ -53,7 +53,7 @@ fn normalized(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     while let LogicalPlan::Filter(below) = input.as_ref() {
         let mut all = split_conjunction_owned(below.predicate.clone());
         let below = Arc::clone(&below.input);
-        conditions.retain(|condition| !all.contains(condition));
+        conditions.retain(|condition| condition.is_volatile() || !all.contains(condition));
         all.append(&mut conditions);
         (conditions, input, is_changed) = (all, below, true);
     }
@@ -133,6 +133,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use arrow_schema::{DataType, Field, Schema};
+    use datafusion::functions::math::expr_fn::random;
     use datafusion::logical_expr::{col, lit, table_scan};
 
     use super::*;
@@ -196,5 +197,14 @@ mod tests {
         ] {
             assert_eq!(predicate(&conditions), expected, "{conditions:?}");
         }
+    }
+
+    #[test]
+    fn volatile_conditions_are_evaluated_each() {
+        let luck = || random().gt(lit(0.5));
+        assert_eq!(
+            predicate(&[luck(), luck()]),
+            "random() > Float64(0.5) AND random() > Float64(0.5)"
+        );
     }
 }

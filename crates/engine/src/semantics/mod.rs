@@ -80,8 +80,8 @@ type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(crate) fn configure(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
     options.execution.time_zone = Some(UTC.to_owned());
-    // The inputs of a union may be NULL where its plan says that they are not: `coalesce` of a boolean does not
-    // show in the physical plan that it is never NULL.
+    // The inputs of a union may be NULL where its plan says that they are not: `coalesce` of a boolean does
+    // not show in the physical plan that it is never NULL.
     options.execution.skip_physical_aggregate_schema_check = true;
 }
 

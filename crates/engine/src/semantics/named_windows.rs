@@ -1,8 +1,8 @@
 //! Windows that `WINDOW` names: the window in place of its name, also where more is added to it.
 //!
-//! DataFusion knows names in the SELECT list only, and neither `OVER (w ROWS …)` nor `WINDOW v AS (w …)`. As
-//! in the standard (SQL:2011, 7.11), a window that begins with a name may add an order, if that one has none,
-//! and a frame, but no keys to partition by, and not to one that has a frame.
+//! DataFusion knows names in the SELECT list only, and neither `OVER (w ROWS …)` nor `WINDOW v AS (w …)`.
+//! As in the standard (SQL:2011, 7.11), a window that begins with a name may add an order, if that one has
+//! none, and a frame, but no keys to partition by, and not to one that has a frame.
 
 use std::ops::ControlFlow;
 

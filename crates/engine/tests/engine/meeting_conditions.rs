@@ -1,5 +1,5 @@
-//! Two conditions of a column that meet when filters move, as one of them compares with a constant of a derived
-//! table: beside brute force over all operators, sides and constants.
+//! Two conditions of a column that meet when filters move, as one of them compares with a constant of a
+//! derived table: beside brute force over all operators, sides and constants.
 
 use super::support::{new_pool, query, run};
 

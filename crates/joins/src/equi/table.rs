@@ -81,8 +81,8 @@ impl FillTask<'_> {
 
 impl JoinTable {
     /// Takes the rows of all partitions in DRAM. Threads fill one partition each, and free its chunks as they
-    /// go. The chunks of partitions alternate in the heap, so that what is freed has to be given to the system
-    /// from between them: else the rows would take their memory twice.
+    /// go. The chunks of partitions alternate in the heap, so that what is freed has to be given to the
+    /// system from between them: else the rows would take their memory twice.
     ///
     /// # Errors
     /// [`JoinError::Columns`](crate::JoinError::Columns), [`JoinError::Interrupted`].

@@ -7,9 +7,9 @@ use std::fs;
 /// Size assumed if the system does not report one.
 const UNKNOWN: u64 = 4 << 30;
 
-/// Returns the bytes of DRAM that this process may use: the lowest of the machine's, the limits of its control
-/// groups (containers), and the address space that `RLIMIT_AS` leaves. Mappings made so far are no longer
-/// left, so that a pool is mapped before this is asked.
+/// Returns the bytes of DRAM that this process may use: the lowest of the machine's, the limits of its
+/// control groups (containers), and the address space that `RLIMIT_AS` leaves. Mappings made so far are no
+/// longer left, so that a pool is mapped before this is asked.
 #[must_use]
 pub fn ram_bytes() -> u64 {
     let machine = read("/proc/meminfo").and_then(|text| kibibytes(&text, "MemTotal:"));
