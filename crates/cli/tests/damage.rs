@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use common::{Home, assert_error, stdout};
+use common::{Home, assert_error, stderr, stdout};
 use halocline_pool::{ExtentRef, Pool, PoolOptions};
 
 /// The first extent of an object of pool `p`.
@@ -80,6 +80,11 @@ fn a_damaged_table_affects_no_other() {
     ]);
     home.ok(&["sql", "p", "CREATE INDEX j ON u (id, price)"]);
     home.ok(&["compact", "p"]);
+    for full in [&["compact", "p", "--full"][..], &["sql", "p", "VACUUM FULL"]] {
+        let ended = home.fails(1, full);
+        let text = stdout(&ended) + &stderr(&ended);
+        assert!(text.contains("table t") && text.contains("left as"), "{text}");
+    }
     assert_eq!(
         home.csv("p", "SELECT count(*) AS n FROM u WHERE id >= 0"),
         "n\n1002\n"

@@ -76,6 +76,17 @@ fn the_version_is_shown() {
 }
 
 #[test]
+fn a_memory_limit_that_cannot_work_is_refused() {
+    let home = Home::new();
+    let text = stderr(&home.fails(1, &["sql", "p", "SELECT 1", "--memory", "10"]));
+    assert!(
+        text.contains("--memory") && text.contains("give 32MiB or more"),
+        "{text}"
+    );
+    assert!(!home.path("p").exists());
+}
+
+#[test]
 fn wrong_command_lines_end_with_code_two() {
     let home = Home::new();
     for arguments in [

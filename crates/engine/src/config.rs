@@ -12,6 +12,7 @@ use datafusion::error::{DataFusionError, Result};
 use halocline_pool::VerifyMode;
 
 use crate::duration::parse_duration;
+use crate::memory::MemoryBudget;
 use crate::plan::ScanRecorder;
 use crate::query_memory::QueryMemory;
 use crate::size;
@@ -309,7 +310,9 @@ impl ExtensionOptions for SessionSettings {
             }
             "memory" => {
                 let wrong = |error| DataFusionError::Configuration(format!("halocline.memory: {error}"));
-                self.memory = size::parse_size(value).map_err(wrong)?;
+                let bytes = size::parse_size(value).map_err(wrong)?;
+                MemoryBudget::check(bytes).map_err(wrong)?;
+                self.memory = bytes;
             }
             "star_join" => self.star_join = SwitchSetting::read(key, value)?,
             "join_order" => self.join_order = SwitchSetting::read(key, value)?,

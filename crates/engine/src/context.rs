@@ -1,7 +1,7 @@
 //! The state that all sessions of an open database share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLockReadGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -23,13 +23,6 @@ use crate::spill_files::SpillFiles;
 use crate::stores::OpenStores;
 use crate::threads::{MOST_THREADS, SelectionThreads};
 use crate::tuning::Tuning;
-
-/// The versions of tables of both kinds at one moment.
-pub(crate) struct Moment<'a> {
-    pub(crate) catalog: Arc<Catalog>,
-    pub(crate) stores: Option<Stores>,
-    _guard: RwLockReadGuard<'a, ()>,
-}
 
 /// The state that all sessions of an open pool share.
 pub(crate) struct EngineContext {
@@ -67,24 +60,25 @@ impl EngineContext {
         self.cache.newest(&self.pool, &self.tuning)
     }
 
-    /// Returns the newest version of the database, and the stores if they are open, both as of one moment.
-    /// Stores that are read have to be pinned before the guard is dropped.
+    /// Returns the newest version of the database, and what `pin` returns for the stores if they are open, both
+    /// as of one moment: `pin` takes a snapshot, or begins a transaction.
     ///
     /// # Errors
     /// The pool, its log or the stores cannot be read.
-    pub(crate) fn moment(&self) -> Result<Moment<'_>, EngineError> {
-        let guard = self.stores.moment();
+    pub(crate) fn moment<T>(
+        &self,
+        pin: impl Fn(&Stores) -> T,
+    ) -> Result<(Arc<Catalog>, Option<T>), EngineError> {
+        let _guard = self.stores.moment();
         loop {
             let catalog = self.catalog()?;
             // Of stores that another process writes, a commit is visible later than the generation of which
-            // it is a part, but not to a reader that looks then.
+            // it is a part, but not to a reader that looks then. Other sessions look, too, so that what is
+            // pinned may be newer than what was found here: not if the generation is still the same.
             let is_reader = self.stores.renew()?;
+            let pinned = self.stores.if_open().as_ref().map(&pin);
             if !is_reader || self.pool.snapshot()?.generation() == catalog.version().0 {
-                return Ok(Moment {
-                    catalog,
-                    stores: self.stores.if_open(),
-                    _guard: guard,
-                });
+                return Ok((catalog, pinned));
             }
         }
     }
@@ -92,12 +86,6 @@ impl EngineContext {
     /// Returns the DRAM budget for the copies of all placed indexes; none if there is no limit.
     pub(crate) fn dram_budget(&self) -> Option<u64> {
         Some(self.placements.budget().limit()).filter(|limit| *limit < u64::MAX)
-    }
-
-    /// Returns the budget that applies unless a session changes it.
-    pub(crate) fn default_dram_budget(&self) -> Option<u64> {
-        let half = self.options.memory.map(|bytes| bytes as u64 / 2);
-        self.options.dram_budget.or(half)
     }
 
     /// Sets this budget and places the placed indexes anew within it. Volatile indexes that are dropped are

@@ -84,7 +84,7 @@ impl Database {
     /// # Errors
     /// The file exists, or cannot be made.
     pub fn create(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
-        let pool = Pool::create(path, &pool_options(options))?;
+        let pool = Pool::create(path, &pool_options(options)?)?;
         if options.medium.is_some() {
             drop(pool);
             return Self::open(path, options);
@@ -98,7 +98,7 @@ impl Database {
     /// No such file, not a pool, a newer format, damage.
     pub fn open(path: &Path, options: &DatabaseOptions) -> Result<Self, EngineError> {
         match device(options)? {
-            None => Ok(Self::over(Pool::open(path, &pool_options(options))?, options)),
+            None => Ok(Self::over(Pool::open(path, &pool_options(options)?)?, options)),
             Some(device) => Self::open_emulated(path, options, &device),
         }
     }
@@ -113,7 +113,7 @@ impl Database {
         options: &DatabaseOptions,
         device: &Arc<Device>,
     ) -> Result<Self, EngineError> {
-        let pool = Pool::open_wrapped(path, &pool_options(options), |medium| device.emulate(medium))?;
+        let pool = Pool::open_wrapped(path, &pool_options(options)?, |medium| device.emulate(medium))?;
         let options = DatabaseOptions {
             medium: Some(device.spec().clone()),
             ..options.clone()
@@ -171,6 +171,7 @@ impl Database {
     /// # Errors
     /// The medium is too small.
     pub fn create_on(medium: impl Into<Medium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
+        check_memory(options)?;
         Ok(Self::over(Pool::create_on(medium)?, options))
     }
 
@@ -179,6 +180,7 @@ impl Database {
     /// # Errors
     /// Not a pool, a newer format, damage.
     pub fn open_on(medium: impl Into<Medium>, options: &DatabaseOptions) -> Result<Self, EngineError> {
+        check_memory(options)?;
         Ok(Self::over(Pool::open_on(medium)?, options))
     }
 
@@ -187,15 +189,17 @@ impl Database {
     }
 
     pub(crate) fn with_tuning(pool: Pool, options: &DatabaseOptions, tuning: Tuning) -> Self {
-        if let Some(bytes) = options.memory.filter(|bytes| *bytes < SMALL_MEMORY) {
-            keep_little_heap((bytes / KEPT).max(1 << 20));
+        let options = &with_defaults(options);
+        let budget = MemoryBudget::new(options.memory);
+        if budget.bytes() < SMALL_MEMORY {
+            keep_little_heap((budget.bytes() / KEPT).max(1 << 20));
         }
         let medium = medium_of(pool.kind(), options.medium.as_ref());
         let memory = PoolMemory::of(&pool, options);
-        let placements = Placements::new(memory, u64::MAX, medium, index_options(options));
+        let copies = options.dram_budget.unwrap_or(u64::MAX);
+        let placements = Placements::new(memory, copies, medium, index_options(options));
         let placements = Arc::new(placements);
         let stores = Arc::new(OpenStores::new(&pool));
-        let budget = MemoryBudget::new(options.memory);
         let query_memory = Arc::new(QueryMemory::new(budget.of_queries()));
         let spill_files = Arc::new(SpillFiles::new(options.temp_directory.clone(), &pool));
         let engine = EngineContext {
@@ -215,8 +219,6 @@ impl Database {
             stores,
             threads: Arc::default(),
         };
-        let dram_budget = engine.default_dram_budget();
-        engine.placements.set_limit(dram_budget.unwrap_or(u64::MAX));
         let engine = Arc::new(engine);
         Self {
             session: Arc::new(DatabaseSession::new(&engine)),
@@ -589,9 +591,29 @@ fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError>
     Ok(device.map_err(PoolError::from)?)
 }
 
-fn pool_options(options: &DatabaseOptions) -> PoolOptions {
-    PoolOptions::default()
+/// Returns the options with the amounts of DRAM that follow from the machine's. The pool is mapped by then, so
+/// that what a limit of the address space leaves is what the mapping leaves.
+fn with_defaults(options: &DatabaseOptions) -> DatabaseOptions {
+    let copies = || MemoryBudget::of_copies(options.memory);
+    DatabaseOptions {
+        memory: Some(MemoryBudget::new(options.memory).bytes()),
+        dram_budget: options.dram_budget.or_else(|| Some(copies())),
+        ..options.clone()
+    }
+}
+
+fn check_memory(options: &DatabaseOptions) -> Result<(), EngineError> {
+    let checked = options.memory.map(|bytes| MemoryBudget::check(bytes as u64));
+    let wrong = |reason| EngineError::Query(format!("--memory (`DatabaseOptions::memory`): {reason}"));
+    checked.transpose().map(|_| ()).map_err(wrong)
+}
+
+/// Returns the options for opening the file, after those of the database are checked.
+fn pool_options(options: &DatabaseOptions) -> Result<PoolOptions, EngineError> {
+    check_memory(options)?;
+    let pool = PoolOptions::default()
         .with_read_only(options.read_only)
         .with_strict(options.strict)
-        .with_assume_dax(options.assume_dax)
+        .with_assume_dax(options.assume_dax);
+    Ok(pool)
 }

@@ -219,6 +219,14 @@ pub enum EngineError {
         /// The statement.
         what: &'static str,
     },
+    /// A statement that writes all tables anew has left damaged ones as they are.
+    #[error("damaged tables were left as they are: {skipped}. What was done: {done}. Run `halocline check`")]
+    LeftDamaged {
+        /// What was done for the other tables.
+        done: String,
+        /// The damaged tables, each with its damage.
+        skipped: String,
+    },
     /// Another writer has published between the first read of a transaction and its first write.
     #[error(
         "another writer has changed the pool since the open transaction began to read, so that it can no longer write; \

@@ -14,6 +14,7 @@ use crate::EngineError;
 use crate::catalog::{Catalog, LOG_OBJECT, OpenIndex};
 use crate::context::EngineContext;
 use crate::import::sql_name;
+use crate::keyed::{KeyedTableInfo, keyed_infos};
 use crate::size;
 
 /// The contents of a database.
@@ -21,8 +22,10 @@ use crate::size;
 pub struct DatabaseInfo {
     /// The file.
     pub pool: PoolFileInfo,
-    /// Tables by name.
+    /// Tables without a primary key, by name.
     pub tables: Vec<TableInfo>,
+    /// Tables with a primary key, by name.
+    pub keyed_tables: Vec<KeyedTableInfo>,
     /// Indexes by name.
     pub indexes: Vec<IndexInfo>,
     /// Tables, indexes and the log of small changes, if they cannot be read; the others are above.
@@ -35,8 +38,8 @@ pub struct DatabaseInfo {
     pub placed_bytes: u64,
     /// Budget for these copies in bytes; none if there is no limit.
     pub dram_budget: Option<u64>,
-    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`),
-    /// as sentences.
+    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`), and
+    /// why tables with a primary key cannot be read, as sentences.
     pub damage: Vec<String>,
 }
 
@@ -239,6 +242,11 @@ pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> 
             Err(error) => damaged.push(damaged_table(&catalog, &name, error.to_string())),
         }
     }
+    let mut damage = engine.damage.all();
+    let keyed_tables = keyed_infos(engine).unwrap_or_else(|error| {
+        damage.push(format!("tables with a primary key: {error}"));
+        Vec::new()
+    });
     let mut indexes = Vec::new();
     for index in catalog.indexes() {
         match index_info(&catalog, &index.name) {
@@ -264,12 +272,13 @@ pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> 
             format_version: pool.version,
         },
         tables,
+        keyed_tables,
         indexes,
         damaged,
         dram_bytes: dram_bytes(&catalog),
         placed_bytes: engine.placements.budget().used(),
         dram_budget: engine.dram_budget(),
-        damage: engine.damage.all(),
+        damage,
     })
 }
 

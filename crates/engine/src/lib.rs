@@ -93,6 +93,7 @@ pub use info::{
     ColumnInfo, DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo,
     IndexInfo, PoolFileInfo, TableInfo,
 };
+pub use keyed::{KeyedColumnInfo, KeyedTableInfo};
 pub use options::{DatabaseOptions, IndexSpec};
 pub use prepared::PreparedStatement;
 pub use result::{BatchStream, QueryResult};

@@ -5,8 +5,8 @@
 //! it through DataFusion's memory pool; what stores the rows of one takes its part from there. Mapped bytes
 //! of a pool are not DRAM in this sense: the system may drop them at any time.
 //!
-//! The budget is a quarter of the machine's or container's DRAM by default, of which 24 MiB, at most a
-//! quarter, are set aside. An import uses a quarter of the rest for rows between file and table. A query has
+//! The budget is a quarter of the machine's or container's DRAM by default, at least [`LEAST_MEMORY`], of which
+//! 24 MiB, at most a quarter, are set aside. An import uses a quarter of the rest for rows between file and table. A query has
 //! a thread for each 16 MiB at most, and below 512 MiB smaller batches and buffers. Below 1 GiB, threads
 //! share one heap of the allocator. Not counted: window functions over strings, a batch of an Arrow file
 //! while it is decoded, pages of a Parquet file while they are decoded, and what opened tables and indexes
@@ -22,6 +22,7 @@ use halocline_columns::TableOptions;
 use halocline_media::ram_bytes;
 
 use crate::query_memory::QueryMemory;
+use crate::size;
 use crate::spill_files::SpillFiles;
 
 /// Bytes set aside for the process itself, but at most a quarter of the budget.
@@ -34,8 +35,8 @@ const LARGE: usize = 512 << 20;
 const MOST_ROWS: usize = 8192;
 /// Least rows of a batch between operators.
 const LEAST_ROWS: usize = 1024;
-/// Least memory of all queries together in bytes.
-const LEAST_POOL: usize = 32 << 20;
+/// The least budget in bytes: below it, a query of few operators does not get the buffers with which it spills.
+pub(crate) const LEAST_MEMORY: usize = 32 << 20;
 
 /// Rows of a build side that one thread collects into a hash table for all, if there were one thread.
 const COLLECTED_ROWS: usize = 32 << 20;
@@ -57,9 +58,31 @@ fn collected_rows(threads: usize) -> usize {
 pub(crate) struct MemoryBudget(usize);
 
 impl MemoryBudget {
-    /// Returns a budget of `bytes`; by default a quarter of the machine's DRAM.
+    /// Returns a budget of `bytes`; by default a quarter of the machine's DRAM, and [`LEAST_MEMORY`] at least.
     pub(crate) fn new(bytes: Option<usize>) -> Self {
-        Self(bytes.unwrap_or_else(|| usize::try_from(ram_bytes() / 4).unwrap_or(usize::MAX)))
+        let quarter = || usize::try_from(ram_bytes() / 4).unwrap_or(usize::MAX);
+        Self(bytes.unwrap_or_else(|| quarter().max(LEAST_MEMORY)))
+    }
+
+    /// Checks a budget that a user gives.
+    ///
+    /// # Errors
+    /// It is less than [`LEAST_MEMORY`]; the text says so, without the name of the setting.
+    pub(crate) fn check(bytes: u64) -> Result<(), String> {
+        if bytes >= LEAST_MEMORY as u64 {
+            return Ok(());
+        }
+        let given = size::exact(bytes);
+        let least = size::exact(LEAST_MEMORY as u64);
+        Err(format!(
+            "{given} is too little to work with; give {least} or more"
+        ))
+    }
+
+    /// Returns the DRAM for copies of indexes beside a budget: half of one that was given. By default a quarter
+    /// of the machine's DRAM, as much as for everything else.
+    pub(crate) fn of_copies(given: Option<usize>) -> u64 {
+        given.map_or_else(|| ram_bytes() / 4, |bytes| bytes as u64 / 2)
     }
 
     /// Returns all bytes.
@@ -90,7 +113,7 @@ impl MemoryBudget {
     /// Sets the sizes that DataFusion does not take from the memory there is: buffers of each thread, rows of
     /// a batch, rows that a hash join collects. `threads` is the most that a query may have.
     pub(crate) fn configure(self, config: SessionConfig, threads: usize) -> SessionConfig {
-        let work = self.work().max(LEAST_POOL);
+        let work = self.work();
         let threads = threads.min(work / OF_A_THREAD).max(1);
         let rows = MOST_ROWS.min((work / (LARGE / MOST_ROWS)).next_power_of_two());
         let mut config = config
@@ -110,7 +133,7 @@ impl MemoryBudget {
 
     /// Returns the part of all queries together.
     pub(crate) fn of_queries(self) -> usize {
-        self.work().max(LEAST_POOL)
+        self.work()
     }
 
     /// Returns a runtime for queries, with their memory and their temporary files.

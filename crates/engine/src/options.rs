@@ -25,7 +25,8 @@ pub struct DatabaseOptions {
     /// Threads a query may use, 1,024 at most, and one for each 16 MiB of `memory`; by default all.
     pub threads: Option<usize>,
     /// DRAM to use for imports, index builds, compaction and queries together, in bytes; by default a
-    /// quarter of the machine's. What does not fit is spilled: by queries to temporary files, by all
+    /// quarter of the machine's, where control groups (containers) and `ulimit -v` may leave less than it has.
+    /// At least 32 MiB. What does not fit is spilled: by queries to temporary files, by all
     /// else to the pool. A query that cannot spill fails. Less than 1 GiB makes the C library's
     /// allocator keep little of what is freed, in the whole process.
     ///
@@ -42,8 +43,8 @@ pub struct DatabaseOptions {
     /// threads unasked. `SET halocline.compaction` changes it.
     pub compaction: Compaction,
     /// DRAM for the copies of all placed indexes together, in bytes, beside `memory`; `Some(0)` puts nothing
-    /// in DRAM. By default half of `memory` where that is given, else as much as the indexes' placements ask
-    /// for. `SET halocline.dram_budget` changes it.
+    /// in DRAM. By default half of `memory` where that is given, else a quarter of the machine's DRAM.
+    /// `SET halocline.dram_budget` changes it.
     pub dram_budget: Option<u64>,
     /// Treat the pool as if it lay on this emulated medium: what is read and written is charged to it. For
     /// experiments; not for [`Database::create_on`](crate::Database::create_on) and

@@ -42,6 +42,11 @@ impl OpenStores {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the pool.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// Returns a guard under which versions of tables with and without a primary key are of one moment.
     pub(crate) fn moment(&self) -> RwLockReadGuard<'_, ()> {
         self.moment.read().unwrap_or_else(PoisonError::into_inner)
@@ -99,6 +104,14 @@ impl OpenStores {
         stores.refresh()?;
         opened.tables = None;
         Ok(true)
+    }
+
+    /// Opens the stores if the pool has some and they can be read: what cannot be read is an error of whoever
+    /// reads it.
+    pub(crate) fn open_existing(&self) {
+        if let Err(error) = self.existing_tables() {
+            tracing::debug!(%error, "the stores cannot be opened");
+        }
     }
 
     /// Returns the tables with a primary key; none if the pool has no stores.

@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use halocline_media::Medium;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::PoolError;
 use crate::locks::{LockFile, PinKind};
@@ -28,6 +30,14 @@ pub(crate) struct Access {
     path: Arc<Path>,
     /// The absolute path, independent of later changes of the working directory.
     absolute: PathBuf,
+    /// Time on the clock of the handle at which the path was last seen to lead to the open file, in ns.
+    seen: AtomicU64,
+}
+
+/// Returns the time of a clock that is never set back, in ns since some time before the process began.
+fn coarse_now() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 impl Access {
@@ -64,6 +74,7 @@ impl Access {
             locks,
             absolute: std::path::absolute(&path).unwrap_or_else(|_| path.to_path_buf()),
             path,
+            seen: AtomicU64::new(0),
         }
     }
 
@@ -153,6 +164,22 @@ impl Access {
             }),
             Err(error) => Err(PoolError::io("look at", &self.path, error)),
         }
+    }
+
+    /// Does the same as [`check_place`](Self::check_place), unless the path was seen to lead to the file less
+    /// than `within` ago. That costs a few nanoseconds: the clock is as coarse as the timer of the system.
+    ///
+    /// # Errors
+    /// [`PoolError::FileGone`].
+    pub(crate) fn check_place_within(&self, within: Duration) -> Result<(), PoolError> {
+        let now = coarse_now();
+        let age = now.saturating_sub(self.seen.load(Ordering::Relaxed));
+        if u128::from(age) < within.as_nanos() {
+            return Ok(());
+        }
+        self.check_place()?;
+        self.seen.store(now, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Takes the writer's lock.

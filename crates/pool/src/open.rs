@@ -60,7 +60,8 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Opens a pool's file. The duration depends on the size of the directory, not on that of the data.
+    /// Opens a pool's file: for reading only if the process may not write it, or its file system is read-only.
+    /// The duration depends on the size of the directory, not on that of the data.
     ///
     /// # Errors
     /// [`PoolError::NotFound`], [`PoolError::NotAPool`], [`PoolError::Truncated`],
@@ -81,13 +82,21 @@ impl Pool {
         wrap: impl FnOnce(Medium) -> Medium,
     ) -> Result<Pool, PoolError> {
         let path = path.as_ref();
-        let (medium, locks) = open_file(path, options)?;
+        let mut read_only = options.read_only;
+        let (medium, locks) = match open_file(path, options) {
+            Err(error) if !read_only && must_not_write(&error) => {
+                tracing::debug!(%error, "opened for reading");
+                read_only = true;
+                open_file(path, &options.clone().with_read_only(true))?
+            }
+            opened => opened?,
+        };
         let access = Access::of_file(locks, path.into());
         finish_open(PoolInner::new(
             wrap(medium),
             path.into(),
             access,
-            options.read_only,
+            read_only,
             PoolGeometry::default(),
         ))
     }
@@ -133,6 +142,17 @@ impl Pool {
         let mut inner = PoolInner::new(medium, path, access, false, geometry);
         inner.boot_id = boot_id;
         finish_open(inner)
+    }
+}
+
+/// Returns true for the errors of a file that exists but may not be written.
+fn must_not_write(error: &PoolError) -> bool {
+    match error {
+        PoolError::Io { source, .. } => matches!(
+            source.kind(),
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+        ),
+        _ => false,
     }
 }
 

@@ -238,6 +238,15 @@ impl Pool {
         self.inner.sync()
     }
 
+    /// Checks that the path still leads to the open file, unless that was seen less than `within` ago: for owners
+    /// of slabs, whose changes no publish checks. A handle without a path has nothing to check.
+    ///
+    /// # Errors
+    /// [`PoolError::FileGone`]: what is written now would be lost.
+    pub fn check_place(&self, within: Duration) -> Result<(), PoolError> {
+        self.inner.access.check_place_within(within)
+    }
+
     /// Syncs what this handle has published, and closes it. Snapshots stay usable.
     ///
     /// # Errors

@@ -22,6 +22,9 @@ use crate::stores::Stores;
 /// How often a check that waits for a checkpoint asks whether it is cancelled.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Times that a reader looks again at a copy of the checkpoint that seems to be damaged.
+const LOOKS: usize = 50;
+
 /// The progress of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoresCheckProgress {
@@ -120,17 +123,22 @@ impl Stores {
     /// check by [`ControlFlow::Break`]. It is also called every 10 ms while the check waits for a checkpoint
     /// in progress before it begins.
     ///
-    /// Versions that only a snapshot sees, and the heads of frames in the log, are not verified. O(bytes).
+    /// Versions that only a snapshot sees, and the heads of frames in the log, are not verified. Stores that are
+    /// [open for reading](Self::open_reader) are verified beside their writer, if they have one: counters that
+    /// differ are not compared then. O(bytes).
     ///
     /// # Errors
     /// [`StoreError::Poisoned`](crate::StoreError::Poisoned): after a failed write the pool has to be opened
-    /// again first. [`StoreError::ReadOnly`](crate::StoreError::ReadOnly). Damage is part of the report.
+    /// again first. For a reader [`StoreError::Stale`](crate::StoreError::Stale) and
+    /// [`StoreError::Overtaken`](crate::StoreError::Overtaken). Damage is part of the report.
     pub fn check(
         &self,
         progress: &mut dyn FnMut(StoresCheckProgress) -> ControlFlow<()>,
     ) -> Result<StoresCheckReport> {
         let state = &*self.handle.state;
-        state.writable()?;
+        if !self.is_reader() {
+            state.writable()?;
+        }
         let mut report = StoresCheckReport::default();
         let waiting = StoresCheckProgress { keys: 0, total: 0 };
         if state
@@ -149,7 +157,10 @@ impl Stores {
             .sum();
         for store in stores {
             report.stores += 1;
-            if state.check_store(&store, total, &mut report, progress).is_break() {
+            if state
+                .check_store(&store, total, &mut report, progress)?
+                .is_break()
+            {
                 report.cancelled = true;
                 break;
             }
@@ -183,21 +194,40 @@ impl StoresState {
         };
         let mut newest: Option<Checkpoint> = None;
         for offset in [self.slab.root(), self.slab.root() + CHECKPOINT_COPY] {
-            let mut copy = Checkpoint::default();
-            self.medium().load(offset, copy.as_mut_bytes());
-            if copy.magic != MAGIC || copy.checksum.get() != checkpoint_sum(&copy) {
+            let mut copy = self.load_copy(offset);
+            // A writer elsewhere may be storing it.
+            let looks = if self.observer.is_some() { LOOKS } else { 0 };
+            for _ in 0..looks {
+                if copy.is_some() {
+                    break;
+                }
+                waiting()?;
+                std::thread::sleep(PAUSE);
+                copy = self.load_copy(offset);
+            }
+            let Some(copy) = copy else {
                 report.problems.push(StoresProblem::Checkpoint { offset });
-            } else if newest.is_none_or(|newest| newest.number.get() < copy.number.get()) {
+                continue;
+            };
+            if newest.is_none_or(|newest| newest.number.get() < copy.number.get()) {
                 newest = Some(copy);
             }
         }
-        if let Some(checkpoint) = newest
+        // The catalog of an older checkpoint may be overwritten by a writer elsewhere; a reader has read its own.
+        if let Some(checkpoint) = newest.filter(|_| self.observer.is_none())
             && let Err(damage) = load_catalog(&self.slab, &checkpoint, self.opening)
         {
             let offset = damage.offset;
             report.problems.push(StoresProblem::Catalog { offset });
         }
         ControlFlow::Continue(())
+    }
+
+    /// Returns a copy of the checkpoint if it is intact.
+    fn load_copy(&self, offset: u64) -> Option<Checkpoint> {
+        let mut copy = Checkpoint::default();
+        self.medium().load(offset, copy.as_mut_bytes());
+        (copy.magic == MAGIC && copy.checksum.get() == checkpoint_sum(&copy)).then_some(copy)
     }
 
     /// Returns the newest commit, and the counters of a store as of it.
@@ -216,18 +246,20 @@ impl StoresState {
         total: u64,
         report: &mut StoresCheckReport,
         progress: &mut dyn FnMut(StoresCheckProgress) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    ) -> Result<ControlFlow<()>> {
         let before = self.counters(store);
         let problems = report.problems.len();
         let (mut found, mut path, mut at) = ((0, 0), Vec::new(), Some(Vec::new()));
         while let Some(from) = at {
-            let step = {
+            // A reader reads a step again if its writer has used space again meanwhile.
+            let step = self.reading(self.visible.load(Ordering::Acquire), || {
                 let trees = store.read();
                 // The pages of a dropped store may be in use for others.
-                if store.dropped.load(Ordering::Acquire) {
-                    return ControlFlow::Continue(());
-                }
-                trees.check_step(self, store.id, &from, &path)
+                let is_there = !store.dropped.load(Ordering::Acquire);
+                Ok(is_there.then(|| trees.check_step(self, store.id, &from, &path)))
+            })?;
+            let Some(step) = step else {
+                return Ok(ControlFlow::Continue(()));
             };
             let CheckedStep {
                 branches,
@@ -250,13 +282,17 @@ impl StoresState {
             };
             report.problems.extend(problems.into_iter().map(named));
             (path, at) = (visited, next);
-            progress(StoresCheckProgress {
+            let stopped = progress(StoresCheckProgress {
                 keys: report.keys,
                 total,
-            })?;
+            });
+            if stopped.is_break() {
+                return Ok(stopped);
+            }
         }
-        // Without a commit in between, the counters can only have changed by keys that expired.
-        if report.problems.len() > problems || self.counters(store) != before {
+        // A writer elsewhere changes leaves in place. Without a commit in between, the counters can only have changed by keys that expired.
+        let is_beside = self.observer.is_some() && found != before.1;
+        if report.problems.len() > problems || self.counters(store) != before || is_beside {
             report.uncounted.push(store.name.clone());
         } else if found != before.1 {
             report.problems.push(StoresProblem::Counters {
@@ -265,6 +301,6 @@ impl StoresState {
                 found,
             });
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 }

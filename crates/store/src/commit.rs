@@ -45,6 +45,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Time after which a commit that waits looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// Time for which a single commit trusts that the path still led to the file. A commit of several, which share
+/// the cost, always looks.
+const PLACE_TRUSTED: Duration = Duration::from_millis(50);
+
 /// An operation of a batch.
 #[derive(Clone)]
 pub(crate) enum BatchOp {
@@ -246,11 +250,16 @@ impl StoresState {
                     .iter()
                     .any(|condition| matches!(condition, CommitCondition::Value { .. }))
         });
+        let trusted = match group.len() {
+            0 | 1 => PLACE_TRUSTED,
+            _ => Duration::ZERO,
+        };
         let is_deferred = !self.options.durable_commits;
         committer.log.set_deferring(is_deferred);
         let (mut overlay, mut staged, mut durable) = (Overlay::new(), Vec::new(), Vec::new());
         for pending in group {
             let outcome = self.writable().and_then(|()| {
+                self.slab.pool().check_place(trusted)?;
                 let mark = committer.log.mark();
                 let before = staged.len();
                 committer

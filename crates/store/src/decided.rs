@@ -12,7 +12,7 @@ use halocline_pool::{ExtentBytes, Object, ObjectKind, PoolError, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::append::{Appender, Overlay};
-use crate::commit::{BatchOp, CommitCondition, Outcome};
+use crate::commit::{BatchOp, CommitCondition, Committer, Outcome};
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{DECIDED, DecidedHead, DecidedOp, NO_VALUE, VERSION};
@@ -105,12 +105,12 @@ impl StoresState {
             committer.log.end(self.medium());
         }
         let decided = appended.map_err(E::from).and_then(|()| decide(&batch));
-        if let Err(error) = decided {
+        // A generation whose commit is not acknowledged, because its file has gone, is published all the same:
+        // what it decides is committed, or the other half of the transaction would be there alone.
+        let is_published = decided.is_ok() || self.has_published(&committer, commit);
+        if !begun || !is_published {
             committer.log.take_back(mark);
-            return Err(error);
-        }
-        if !begun {
-            return Ok(Outcome::Committed);
+            return decided.map(|()| Outcome::Committed);
         }
         committer.log.end(self.medium());
         committer.commit = commit;
@@ -120,7 +120,18 @@ impl StoresState {
         if self.is_checkpoint_due(&committer) {
             self.work.notify_all();
         }
-        Ok(Outcome::Committed)
+        decided.map(|()| Outcome::Committed)
+    }
+
+    /// Returns true if the newest generation decides a commit.
+    fn has_published(&self, committer: &Committer, commit: u64) -> bool {
+        let newest = self.slab.pool().snapshot();
+        let object = newest.and_then(|newest| newest.object(DECIDED));
+        let Ok(bytes) = object.and_then(|object| object.extent_verified(0)) else {
+            return false;
+        };
+        let head = DecidedHead::read_from_prefix(&bytes);
+        head.is_ok_and(|(head, _)| head.commit.get() == commit && head.secret.get() == committer.log.secret())
     }
 
     /// Commits the batch that was decided before a crash and is not in the log, if there is one.

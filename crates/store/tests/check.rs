@@ -6,7 +6,8 @@ mod common;
 use std::ops::ControlFlow;
 
 use common::{Keys, dram_pool};
-use halocline_store::{Store, Stores, StoresCheckReport, StoresOptions};
+use halocline_pool::{Pool, PoolOptions};
+use halocline_store::{Store, StoreError, Stores, StoresCheckReport, StoresOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -85,4 +86,33 @@ fn a_check_can_be_cancelled() {
         "{} keys in {calls} steps",
         report.keys
     );
+}
+
+#[test]
+fn a_reader_checks_beside_its_writer() {
+    let seed: u64 = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    println!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.pool");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    let stores = Stores::open_with(&pool, options()).unwrap();
+    let store = stores.store("s").unwrap();
+    fill(&store, &mut rng, Keys::ALL[0], 4000);
+    let reading = PoolOptions::default().with_read_only(true);
+    let reader = Stores::open_reader(&Pool::open(&path, &reading).unwrap()).unwrap();
+    let report = check(&reader);
+    assert_eq!((report.problems.as_slice(), report.keys), (&[][..], store.len()));
+    assert!(report.uncounted.is_empty() && report.leaves > 0);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| fill(&store, &mut rng, Keys::ALL[0], 20_000));
+        while !writing.is_finished() {
+            reader.refresh().unwrap();
+            match reader.check(&mut |_| ControlFlow::Continue(())) {
+                Ok(report) => assert_eq!(report.problems, []),
+                // The writer may use space again faster than a page is read.
+                Err(error) => assert!(matches!(error, StoreError::Overtaken { .. }), "{error}"),
+            }
+        }
+    });
 }

@@ -15,7 +15,18 @@ pub(crate) fn compact(args: &CompactArgs) -> Result<(), CliError> {
     let options = CompactOptions::default()
         .with_bandwidth(args.bandwidth)
         .with_full(args.full);
-    print(&run(&database, args.table.as_deref(), &options)?)
+    let report = run(&database, args.table.as_deref(), &options)?;
+    print(&report)?;
+    match report.skipped.len() {
+        skipped if args.full && skipped > 0 => Err(CliError::with_hint(
+            format!(
+                "{} left as they are, which are damaged",
+                counted(skipped as u64, "table")
+            ),
+            format!("`halocline check {}` shows the damage", args.pool.display()),
+        )),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn vacuum(args: &VacuumArgs) -> Result<(), CliError> {

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use halocline_engine::{DatabaseInfo, DatabaseOptions, TableInfo};
+use halocline_engine::{DatabaseInfo, DatabaseOptions, KeyedTableInfo, TableInfo};
 use halocline_media::{Profile, ProfileError};
 use serde_json::{Value, json};
 
@@ -45,7 +45,11 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
             Ok(stores) => print_stores(stores, &mut out)?,
             Err(error) => writeln!(out, "\nstores: not opened ({error})")?,
         }
-        if info.tables.is_empty() && trees.is_empty() && stores.is_ok_and(|stores| stores.is_empty()) {
+        if info.tables.is_empty()
+            && info.keyed_tables.is_empty()
+            && trees.is_empty()
+            && stores.is_ok_and(|stores| stores.is_empty())
+        {
             writeln!(
                 out,
                 "\nno tables; `halocline import POOL TABLE FILE…` makes one, `halocline kv POOL create` a tree or store"
@@ -122,6 +126,16 @@ fn print(info: &DatabaseInfo, profile: &str, out: &mut impl Write) -> Result<(),
         }
         writeln!(out, "{columns}")?;
     }
+    for table in &info.keyed_tables {
+        writeln!(
+            out,
+            "\ntable {} with a primary key: {}, {} of keys and rows",
+            table.name,
+            counted(table.rows, "row"),
+            display(table.bytes)
+        )?;
+        write_keyed_columns(table, out)?;
+    }
     for index in &info.indexes {
         writeln!(
             out,
@@ -136,6 +150,24 @@ fn print(info: &DatabaseInfo, profile: &str, out: &mut impl Write) -> Result<(),
         writeln!(out, "placement   {}", index.placement_text())?;
     }
     Ok(())
+}
+
+/// Writes the columns of a table with a primary key, and its key.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write_keyed_columns(table: &KeyedTableInfo, out: &mut impl Write) -> io::Result<()> {
+    let mut columns = plain_table(3);
+    columns.set_header(["column", "type", "null"]);
+    for column in &table.columns {
+        columns.add_row([
+            column.name.clone(),
+            column.r#type.clone(),
+            if column.nullable { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    writeln!(out, "{columns}")?;
+    writeln!(out, "primary key ({})", table.primary_key.join(", "))
 }
 
 /// Names the measured profile that holds for the pool.

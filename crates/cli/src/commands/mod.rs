@@ -17,6 +17,8 @@ use std::io::{self, Write};
 use clap::CommandFactory;
 use halocline_engine::{IndexSpec, Layout, Order};
 
+pub(crate) use info::write_keyed_columns;
+
 use crate::args::{Cli, ColumnOrder, Command, CompletionsArgs, DropArgs, IndexArgs, IndexLayout};
 use crate::error::CliError;
 use crate::size::{display, grouped};

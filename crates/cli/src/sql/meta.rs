@@ -6,6 +6,7 @@ use clap::ValueEnum;
 
 use super::run::Session;
 use crate::args::OutputFormat;
+use crate::commands::write_keyed_columns;
 use crate::error::CliError;
 use crate::output::plain_table;
 use crate::size::{display, grouped};
@@ -91,6 +92,16 @@ fn describe_pool(session: &Session) -> Result<(), CliError> {
             columns.join(", "),
         ]);
     }
+    for t in &info.keyed_tables {
+        let columns: Vec<&str> = t.columns.iter().map(|column| column.name.as_str()).collect();
+        table.add_row([
+            t.name.clone(),
+            "table with a primary key".to_owned(),
+            grouped(t.rows),
+            display(t.bytes),
+            columns.join(", "),
+        ]);
+    }
     for i in &info.indexes {
         table.add_row([
             i.name.clone(),
@@ -119,6 +130,9 @@ fn describe_table(session: &Session, name: &str) -> Result<(), CliError> {
             "{} {name} is damaged: {}",
             damaged.kind, damaged.reason
         )));
+    }
+    if let Some(keyed) = info.keyed_tables.iter().find(|table| table.name == name) {
+        return Ok(write_keyed_columns(keyed, &mut io::stdout())?);
     }
     let Some(found) = info.tables.iter().find(|table| table.name == name) else {
         return Err(CliError::with_hint(

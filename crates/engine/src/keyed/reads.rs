@@ -53,12 +53,14 @@ impl KeyedReads {
         let Some(table) = tables.table(name) else {
             return Ok(None);
         };
-        let view = self
-            .view
-            .get_or_init(|| match self.slot.keyed_transaction(tables.stores()) {
-                Some(transaction) => KeyedView::Transaction(transaction),
-                None => KeyedView::Snapshot(tables.stores().snapshot()),
-            });
+        if let Some(view) = self.view.get() {
+            return Ok(Some((table, view.clone())));
+        }
+        let transaction = self.slot.keyed_transaction(tables.stores(), self.stores.pool())?;
+        let view = self.view.get_or_init(|| match transaction {
+            Some(transaction) => KeyedView::Transaction(transaction),
+            None => KeyedView::Snapshot(tables.stores().snapshot()),
+        });
         Ok(Some((table, view.clone())))
     }
 

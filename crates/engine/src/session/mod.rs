@@ -161,22 +161,24 @@ impl DatabaseSession {
         }
     }
 
-    /// Returns the version of both kinds of tables that the next query of the session sees. That of tables
-    /// with a primary key is `None` if the transaction or the first read of one determines it.
+    /// Returns the version of both kinds of tables that the next query of the session sees, which is
+    /// `statement` unless it was planned before. That of tables with a primary key is `None` if the transaction
+    /// determines it, or the query reads none.
     ///
     /// # Errors
     /// Those of [`catalog`](Self::catalog).
     pub(crate) fn versions(
         &self,
         engine: &EngineContext,
+        statement: Option<&Parsed>,
     ) -> Result<(Arc<Catalog>, Option<KeyedView>), EngineError> {
+        if let Some(statement) = statement {
+            self.open_named_stores(engine, statement);
+        }
         if let Some(catalog) = self.slot.catalog(engine)? {
             return Ok((catalog, None));
         }
-        let moment = engine.moment()?;
-        let stores = moment.stores.as_ref();
-        let view = stores.map(|stores| KeyedView::Snapshot(stores.snapshot()));
-        Ok((Arc::clone(&moment.catalog), view))
+        engine.moment(|stores| KeyedView::Snapshot(stores.snapshot()))
     }
 
     /// Returns the same as [`catalog`](Self::catalog), for names that a writing statement looks up again
@@ -296,7 +298,7 @@ impl DatabaseSession {
         if engine.options.read_only && !engine.options.allow_writing_files {
             return Err(EngineError::MayNotWriteFiles { what: "COPY … TO" });
         }
-        let (catalog, view) = self.versions(engine)?;
+        let (catalog, view) = self.versions(engine, Some(&statement))?;
         let planner = self.planner_with(&catalog, view);
         let logical = planner.plan(statement).await?;
         let files = OutputFiles::new(engine.pool.path());

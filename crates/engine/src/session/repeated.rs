@@ -76,7 +76,7 @@ impl DatabaseSession {
         times: &mut StatementTimes,
     ) -> Result<SendableRecordBatchStream, EngineError> {
         let is_alone = self.slot().must_be_idle("").is_ok();
-        let (catalog, view) = self.versions(engine)?;
+        let (catalog, view) = self.versions(engine, Some(&parsed))?;
         let planner = self.planner_with(&catalog, view);
         let plan = planner.plan(parsed).await?;
         times.planned();

@@ -48,7 +48,7 @@ impl DatabaseSession {
         if engine.pool.verify_mode() == VerifyMode::Always {
             engine.pool.forget_verified();
         }
-        let (catalog, view) = self.versions(engine)?;
+        let (catalog, view) = self.versions(engine, None)?;
         let tables = self.tables(&catalog, view);
         // Whatever fails here is planned again, which reports the error.
         let Ok(Some(bound)) = template.bind(&tables, values, &states).await else {

@@ -208,7 +208,7 @@ fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
         "verify" => VerifySetting::default().to_string(),
         "scrub" => "off".into(),
         "memory" => exact(MemoryBudget::new(engine.options.memory).bytes() as u64),
-        "dram_budget" => write_limit(engine.default_dram_budget()),
+        "dram_budget" => write_limit(engine.options.dram_budget),
         "index" | "spilling_join" | "array_join" => FeatureMode::default().to_string(),
         "lock_wait" => LockWait(engine.lock_wait()).to_string(),
         // `disabled_rules` has none.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::resolve::resolve_table_references;
 use halocline_keyed::KeyedView;
 
 use super::{DatabaseSession, StatementPlanner};
@@ -39,6 +41,22 @@ impl DatabaseSession {
     /// Returns the tables of a version of the database as a statement looks them up.
     pub(crate) fn tables(&self, catalog: &Arc<Catalog>, view: Option<KeyedView>) -> PoolCatalogList {
         self.tables_with(catalog, self.reads(view), MissingTables::default())
+    }
+
+    /// Opens the stores of the pool if a statement names what may be a table in them, so that the versions of
+    /// both kinds of tables are those of one moment. Stores that cannot be opened are an error of whoever reads
+    /// from them.
+    pub(super) fn open_named_stores(&self, engine: &EngineContext, statement: &Parsed) {
+        if self.stores.if_open().is_some() {
+            return;
+        }
+        let (Ok((names, _)), Ok(catalog)) = (resolve_table_references(statement, true), engine.catalog())
+        else {
+            return;
+        };
+        if names.iter().any(|name| !catalog.has_table(name.table())) {
+            self.stores.open_existing();
+        }
     }
 
     fn tables_with(

@@ -14,6 +14,7 @@ use super::space::vacuum_file;
 use crate::EngineError;
 use crate::catalog::OpenTable;
 use crate::context::EngineContext;
+use crate::keyed::is_keyed;
 use crate::memory::MemoryBudget;
 use crate::transaction::Transaction;
 use crate::tuning::EngineFault;
@@ -99,6 +100,14 @@ pub(crate) fn compact(
     wait: Duration,
     cancel: &AtomicBool,
 ) -> Result<CompactReport, EngineError> {
+    if let Some(name) = table
+        && !engine.catalog()?.has_table(name)
+        && is_keyed(engine, name)
+    {
+        // Its rows are in the log of the stores, which empties segments with much garbage.
+        engine.stores.stores()?.reclaim()?;
+        return Ok(CompactReport::default());
+    }
     let tables = match table {
         Some(table) => vec![table.to_string()],
         None => engine.catalog()?.table_names(),
@@ -328,8 +337,19 @@ pub(crate) fn vacuum(
         true => "; the file keeps its length, as another process or handle has it open",
         false => "",
     };
-    Ok(format!(
+    let mut done = format!(
         "merged {} segments into {}, dropped {} deleted rows, gave {} bytes back to the file system{length}",
         report.merged, report.segments, report.dropped, space.punched
-    ))
+    );
+    match report.skipped.as_slice() {
+        [] => {}
+        skipped if full => {
+            return Err(EngineError::LeftDamaged {
+                done,
+                skipped: skipped.join("; "),
+            });
+        }
+        skipped => done.push_str(&format!("; left as they are: {}", skipped.join("; "))),
+    }
+    Ok(done)
 }

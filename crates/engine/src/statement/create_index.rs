@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use halocline_elf::{IndexOptions, define_index, index_table, rebuild_index};
 
+use crate::keyed::is_keyed;
 use crate::transaction::Transaction;
 use crate::{EngineError, IndexSpec};
 
@@ -29,6 +30,15 @@ pub(crate) fn build_index(
             kind: "index",
             name: spec.name.clone(),
             instead,
+        });
+    }
+    if !catalog.has_table(&spec.table) && is_keyed(transaction.engine(), &spec.table) {
+        return Err(EngineError::Unsupported {
+            what: format!("an index on {}, which has a primary key,", spec.table),
+            instead:
+                "its rows are found by the columns of the key, from the first on; keep a copy without a \
+                      primary key (CREATE TABLE … AS) for conditions on others"
+                    .into(),
         });
     }
     // An index covers segments, so the delta of the table is folded into segments first.

@@ -47,7 +47,7 @@ impl StatementRun<'_> {
             Some(_) if !spec.or_replace => return Err(spec.exists()),
             _ => {}
         }
-        let (catalog, view) = self.session.versions(self.engine)?;
+        let (catalog, view) = self.session.versions(self.engine, None)?;
         let query = Parsed::Statement(Box::new(ast::Statement::Query(query)));
         let mut rows = self.session.rows(&catalog, view, query).await?;
         let schema = columns_of(&spec, &columns, &stored_schema(rows.schema()))?;

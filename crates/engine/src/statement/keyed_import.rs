@@ -118,7 +118,7 @@ fn change<T>(
     let statement = format!("{what} into {}", table.name());
     // The open transaction sees tables of both kinds as of one moment, which may be this one.
     session.catalog(engine)?;
-    let open = session.slot().keyed_transaction(tables.stores());
+    let open = session.slot().keyed_transaction(tables.stores(), &engine.pool)?;
     for _ in 0..ATTEMPTS {
         let transaction = match &open {
             Some(open) => Arc::clone(open),

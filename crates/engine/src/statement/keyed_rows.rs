@@ -11,7 +11,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use halocline_keyed::{KeyedTable, KeyedTables, KeyedView};
-use halocline_store::{StoreError, StoreTransaction};
+use halocline_store::{StoreError, StoreTransaction, Stores};
 
 use super::defaults::spelled_out;
 use super::insert::{literal_rows, query_fitter};
@@ -110,18 +110,20 @@ impl StatementRun<'_> {
     ) -> Result<u64, EngineError> {
         // The open transaction sees tables of both kinds as of one moment, which may be this one.
         let catalog = self.session.catalog(self.engine)?;
-        if let Some(transaction) = self.session.slot().keyed_transaction(tables.stores()) {
+        if let Some(transaction) = self
+            .session
+            .slot()
+            .keyed_transaction(tables.stores(), &self.engine.pool)?
+        {
             let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
             self.session.slot().write_keyed(&transaction)?;
             changes.apply(table, &transaction)?;
             return Ok(rows);
         }
         for _ in 0..ATTEMPTS {
-            let (catalog, transaction) = {
-                let moment = self.engine.moment()?;
-                let transaction = Arc::new(Mutex::new(tables.stores().begin()));
-                (Arc::clone(&moment.catalog), transaction)
-            };
+            let (catalog, transaction) = self.engine.moment(Stores::begin)?;
+            let transaction = transaction.unwrap_or_else(|| tables.stores().begin());
+            let transaction = Arc::new(Mutex::new(transaction));
             let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
             changes.apply(table, &transaction)?;
             let stores = tables.stores().clone();

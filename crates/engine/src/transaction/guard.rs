@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use halocline_pool::Pool;
 use halocline_store::{StoreTransaction, Stores};
 
 use super::{Savepoint, Transaction};
@@ -60,13 +61,30 @@ impl TransactionSlot {
 
     /// Returns the open transaction's part in tables with a primary key, which begins now if there is none;
     /// none if no transaction is open.
-    pub(crate) fn keyed_transaction(&self, stores: &Stores) -> Option<Arc<Mutex<StoreTransaction>>> {
-        if matches!(&*self.state(), SlotState::Idle) {
-            return None;
+    ///
+    /// # Errors
+    /// The stores were not open when the transaction began to read other tables, and the pool has changed since:
+    /// it could see both kinds of tables as of two moments. The pool cannot be read.
+    pub(crate) fn keyed_transaction(
+        &self,
+        stores: &Stores,
+        pool: &Pool,
+    ) -> Result<Option<Arc<Mutex<StoreTransaction>>>, EngineError> {
+        let state = self.state();
+        if matches!(&*state, SlotState::Idle) {
+            return Ok(None);
         }
         let mut keyed = self.keyed();
-        let part = keyed.get_or_insert_with(|| KeyedPart::begin(stores));
-        Some(Arc::clone(&part.transaction))
+        if let Some(part) = &*keyed {
+            return Ok(Some(Arc::clone(&part.transaction)));
+        }
+        let part = KeyedPart::begin(stores);
+        if let SlotState::Reading(read) = &*state
+            && pool.snapshot()?.generation() != read.version().0
+        {
+            return Err(EngineError::ChangedSinceRead);
+        }
+        Ok(Some(Arc::clone(&keyed.insert(part).transaction)))
     }
 
     /// Returns true if the open transaction has a part in tables with a primary key.
@@ -121,11 +139,9 @@ impl TransactionSlot {
             SlotState::Idle => Ok(None),
             SlotState::Begun => {
                 // Tables of both kinds are seen as of one moment.
-                let moment = engine.moment()?;
-                let first = Arc::clone(&moment.catalog);
-                if let Some(stores) = &moment.stores {
-                    self.keyed().get_or_insert_with(|| KeyedPart::begin(stores));
-                }
+                let (first, part) = engine.moment(KeyedPart::begin)?;
+                let mut keyed = self.keyed();
+                *keyed = keyed.take().or(part);
                 *state = SlotState::Reading(Arc::clone(&first));
                 Ok(Some(first))
             }

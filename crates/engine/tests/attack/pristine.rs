@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use crate::{tables, trees};
 
 /// Memory with which strings get no dictionary.
-const LITTLE: usize = 8 << 20;
+const LITTLE: usize = 32 << 20;
 
 /// Where the pool is.
 pub(crate) fn path(directory: &Path) -> PathBuf {

@@ -24,7 +24,7 @@ pub(crate) const MAKE: &[&str] = &[
 /// Statements that make `texts`, by a database of so little memory that its strings get no dictionary.
 pub(crate) const MAKE_TEXTS: &[&str] = &[
     "CREATE TABLE texts (id bigint NOT NULL, note varchar)",
-    "INSERT INTO texts SELECT i, 'text number ' || (i * 7919 % 100003) || ' of many that differ' || i
+    "INSERT INTO texts SELECT i, 'text number ' || (i * 7919 % 100003) || ' of many that differ' || i || repeat('.', 220)
      FROM generate_series(1, 12000) AS s(i)",
 ];
 

@@ -217,7 +217,7 @@ async fn what_a_table_cannot_hold_is_told_with_its_column() {
 async fn imports_are_sorted_and_stored_as_asked() {
     let (dir, db) = new_pool();
     let file = orders(dir.path()).swap_remove(0);
-    let small = DatabaseOptions::default().with_memory(Some(1 << 20));
+    let small = DatabaseOptions::default().with_memory(Some(32 << 20));
     let little = Database::create(&dir.path().join("little.pool"), &small).unwrap();
     let options = ImportOptions::default()
         .with_cluster(vec!["o_orderdate".into(), "o_orderkey".into()])

@@ -37,6 +37,7 @@ mod keyed_create_as;
 mod keyed_drops;
 mod keyed_errors;
 mod keyed_imports;
+mod keyed_moments;
 mod keyed_prefixes;
 mod keyed_random;
 mod keyed_transactions;

@@ -253,7 +253,11 @@ async fn the_memory_is_a_setting_of_the_database() {
     assert!(query(&db.session(), "SHOW halocline.memory").await[0].contains("1GiB"));
     run(&other, "RESET halocline.memory").await;
     assert_eq!(query(&other, "SHOW halocline.memory").await, before);
-    for (value, expected) in [("much", "is not a size"), ("-1", "is not a size")] {
+    for (value, expected) in [
+        ("much", "is not a size"),
+        ("-1", "is not a size"),
+        ("10", "10 is too little to work with; give 32MiB or more"),
+    ] {
         let failed = error(&db, &format!("SET halocline.memory = '{value}'")).await;
         assert!(
             failed.contains("halocline.memory") && failed.contains(expected),

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use datafusion::execution::SessionStateBuilder;
+use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use halocline_engine::{Database, DatabaseOptions, ImportOptions, ImportReport};
@@ -23,14 +24,18 @@ pub(crate) fn new_pool() -> (TempDir, Database) {
     (dir, db)
 }
 
-/// Plain DataFusion with two partitions, without the rule that moves filters of physical plans: it finds
-/// columns by name, so that a condition on one side of an outer join may be moved to the other side.
+/// Plain DataFusion with two partitions, without two rules. The one that moves filters of physical plans finds
+/// columns by name, so that a condition on one side of an outer join may be moved to the other side. The one that
+/// simplifies expressions takes `a IN (1) AND a IN (2)` for false where `a` is NULL.
 pub(crate) fn plain_datafusion() -> SessionContext {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| rule.name() != "FilterPushdown");
+    let mut logical = Optimizer::new().rules;
+    logical.retain(|rule| rule.name() != "simplify_expressions");
     let state = SessionStateBuilder::new()
         .with_config(SessionConfig::new().with_target_partitions(2))
         .with_default_features()
+        .with_optimizer_rules(logical)
         .with_physical_optimizer_rules(rules)
         .build();
     SessionContext::new_with_state(state)

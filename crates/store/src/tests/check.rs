@@ -118,6 +118,26 @@ fn damage_of_every_kind_is_reported() {
 }
 
 #[test]
+fn a_reader_finds_damage() {
+    let medium = Arc::new(Dram::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    let store = stores.store("s").unwrap();
+    for number in 0..400_u32 {
+        store.put(number.to_be_bytes(), b"the value").unwrap();
+    }
+    stores.checkpoint().unwrap();
+    let Pages { leaves, records, .. } = pages(&stores, &store);
+    let root = stores.handle.state.slab.root();
+    let reader = Stores::open_reader(&Pool::open_on(Arc::clone(&medium)).unwrap()).unwrap();
+    assert_eq!(problems(&reader), []);
+    for at in [leaves[1], records[7] + 12, root + 24, root + CHECKPOINT_COPY + 24] {
+        assert_eq!(with_flip(&reader, &medium, at).len(), 1, "byte {at}");
+    }
+    assert_eq!(problems(&reader), []);
+}
+
+#[test]
 fn a_check_that_waits_for_a_checkpoint_is_cancelled() {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();

@@ -156,7 +156,12 @@ pub(in crate::commands) fn check_stores(
         return Ok(());
     };
     let report = pool.and_then(|pool| {
-        let stores = patiently(|| Stores::open(&pool))?;
+        let stores = match patiently(|| Stores::open(&pool)) {
+            Err(StoreError::Pool(PoolError::ReadOnly { .. } | PoolError::SlabInUse { .. })) => {
+                Stores::open_reader(&pool)?
+            }
+            opened => opened?,
+        };
         stores.check(&mut |state| {
             progress(state.keys, state.total);
             match cancel.load(Ordering::Relaxed) {

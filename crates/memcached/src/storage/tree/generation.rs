@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
 
 use halocline_ordered::OrderedIndex;
 
@@ -19,6 +20,10 @@ use crate::error::Result;
 
 /// Entries of the tree that are read at a time.
 pub(super) const STEP: usize = 256;
+
+/// Time for which a single change trusts that the path still led to the file. Changes that arrive together always
+/// look.
+const PLACE_TRUSTED: Duration = Duration::from_millis(50);
 
 /// A generation of items.
 pub(crate) struct TreeGeneration {
@@ -146,6 +151,13 @@ impl ItemGeneration for TreeGeneration {
     }
 
     fn write_in_order(&self, changes: &[ItemChange<'_>]) -> (usize, Result<()>) {
+        let trusted = match changes.len() {
+            0 | 1 => PLACE_TRUSTED,
+            _ => Duration::ZERO,
+        };
+        if let Err(gone) = self.shared.pool.check_place(trusted) {
+            return (0, Err(gone.into()));
+        }
         let mut made = 0;
         while made < changes.len() {
             let (more, result) = self.write_group(&changes[made..]);
