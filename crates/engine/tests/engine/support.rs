@@ -24,19 +24,23 @@ pub(crate) fn new_pool() -> (TempDir, Database) {
     (dir, db)
 }
 
-/// Plain DataFusion with two partitions, without two rules. The one that moves filters of physical plans finds
-/// columns by name, so that a condition on one side of an outer join may be moved to the other side. The one that
-/// simplifies expressions takes `a IN (1) AND a IN (2)` for false where `a` is NULL.
+/// Plain DataFusion with two partitions, without the rule that moves filters of physical plans: it finds
+/// columns by name, so that a condition on one side of an outer join may be moved to the other side.
 pub(crate) fn plain_datafusion() -> SessionContext {
-    let mut rules = PhysicalOptimizer::new().rules;
-    rules.retain(|rule| rule.name() != "FilterPushdown");
+    plain_datafusion_without(&[])
+}
+
+/// The same without some rules for logical plans.
+pub(crate) fn plain_datafusion_without(rules: &[&str]) -> SessionContext {
+    let mut physical = PhysicalOptimizer::new().rules;
+    physical.retain(|rule| rule.name() != "FilterPushdown");
     let mut logical = Optimizer::new().rules;
-    logical.retain(|rule| rule.name() != "simplify_expressions");
+    logical.retain(|rule| !rules.contains(&rule.name()));
     let state = SessionStateBuilder::new()
         .with_config(SessionConfig::new().with_target_partitions(2))
         .with_default_features()
         .with_optimizer_rules(logical)
-        .with_physical_optimizer_rules(rules)
+        .with_physical_optimizer_rules(physical)
         .build();
     SessionContext::new_with_state(state)
 }
