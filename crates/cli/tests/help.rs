@@ -78,7 +78,7 @@ fn the_version_is_shown() {
 #[test]
 fn a_memory_limit_that_cannot_work_is_refused() {
     let home = Home::new();
-    let text = stderr(&home.fails(1, &["sql", "p", "SELECT 1", "--memory", "10"]));
+    let text = stderr(&home.fails(1, &["sql", "p", "--create", "SELECT 1", "--memory", "10"]));
     assert!(
         text.contains("--memory") && text.contains("give 32MiB or more"),
         "{text}"

@@ -204,6 +204,14 @@ fn recover(
     Ok(state)
 }
 
+/// Returns the number of the newest checkpoint, if there is one.
+///
+/// # Errors
+/// [`StoreError::NewerFormat`], [`StoreError::Damaged`].
+pub(crate) fn newest_number(slab: &Slab) -> Result<Option<u64>> {
+    Ok(newest_checkpoint(slab)?.map(|found| found.checkpoint.number.get()))
+}
+
 /// Reads the stores without a change of anything, beside a writer or without one.
 ///
 /// # Errors
