@@ -88,17 +88,19 @@ fn an_interrupted_commit_is_ended_by_the_next_opening() {
     let mut transaction = stores.begin();
     transaction.put(&store, "k", "new").unwrap();
     transaction.delete(&store, "gone").unwrap();
-    let killed = transaction.commit_with(|batch| {
+    let killed = directory.path().join("killed");
+    let committed: Result<(), StoreError> = transaction.commit_with(|batch| {
         let txn = pool.begin()?;
         batch.put_into(&txn)?;
         set(&txn, 1)?;
         txn.commit()?;
-        Err(StoreError::Poisoned {
-            reason: "killed".to_owned(),
-        })
+        // The file as a process leaves it that is killed now.
+        std::fs::copy(&path, &killed).unwrap();
+        Ok(())
     });
-    assert!(matches!(killed, Err(StoreError::Poisoned { .. })), "{killed:?}");
+    committed.unwrap();
     drop((store, stores, pool));
+    let path = killed;
     let read_only = PoolOptions::default().with_read_only(true);
     let open = || Pool::open(&path, &read_only).unwrap();
     let reader = Stores::open_reader(&open());
@@ -115,4 +117,35 @@ fn an_interrupted_commit_is_ended_by_the_next_opening() {
         assert_eq!((store.get("gone").unwrap(), store.len()), (None, 1));
     }
     assert_eq!(object(&pool), Some(1));
+}
+
+#[test]
+fn what_was_published_is_committed_although_it_is_not_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).unwrap();
+    let stores = Stores::open(&pool).unwrap();
+    let store = stores.store("s").unwrap();
+    for published in [true, false] {
+        let key = if published { "published" } else { "not" };
+        let mut transaction = stores.begin();
+        transaction.put(&store, key, "new").unwrap();
+        let failed = transaction.commit_with(|batch| {
+            let txn = pool.begin()?;
+            batch.put_into(&txn)?;
+            set(&txn, 2)?;
+            if published {
+                txn.commit()?;
+            }
+            Err(StoreError::Poisoned {
+                reason: "the file has gone".to_owned(),
+            })
+        });
+        assert!(matches!(failed, Err(StoreError::Poisoned { .. })), "{failed:?}");
+        assert_eq!(store.get(key).unwrap().is_some(), published);
+    }
+    store.put("later", "x").unwrap();
+    drop((store, stores));
+    let stores = Stores::open(&pool).unwrap();
+    let store = stores.existing("s").unwrap();
+    assert_eq!((store.get("not").unwrap(), store.len()), (None, 2));
 }
