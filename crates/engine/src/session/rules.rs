@@ -1,8 +1,8 @@
-//! Lists of optimizer rules for plans of one table: those of DataFusion that can change such a plan, and all
-//! rules of the engine.
+//! Lists of optimizer rules for plans of one table: those of DataFusion and of the engine that can change such a
+//! plan.
 //!
-//! A rule of DataFusion is left out by its name. One that a new version adds, or that the engine adds, is
-//! kept until it is listed here, so that a list is never too short.
+//! A rule is left out by its name. One that a new version of DataFusion adds, or that the engine adds, is kept
+//! until it is listed here, so that a list is never too short.
 
 use std::sync::Arc;
 
@@ -83,6 +83,24 @@ const FOR_SELECTIONS: &[&str] = &[
     "optimize_projections",
 ];
 
+/// Rules of the engine for logical plans about joins.
+const OWN_OF_JOINS: &[&str] = &["reduce_outer_joins", "reduce_partners", "join_order"];
+
+/// Rules of the engine for logical plans about grouping.
+const OWN_OF_GROUPS: &[&str] = &["count_all_rows", "star_join"];
+
+/// Rules of the engine for physical plans about joins and subqueries.
+const OWN_OF_JOINS_PHYSICAL: &[&str] = &["spilling_join", "coded_joins", "share_materialized"];
+
+/// Rules of the engine for physical plans about sorting, grouping and windows.
+const OWN_OF_GROUPS_PHYSICAL: &[&str] = &[
+    "pool_first_of_groups",
+    "pool_first_rows",
+    "pool_late_materialization",
+    "pool_dynamic_filters",
+    "large_limits",
+];
+
 const PUSH_DOWN_LIMIT: &str = "push_down_limit";
 const PUSH_DOWN_FILTER: &str = "push_down_filter";
 /// The rule that computes repeated expressions once.
@@ -94,9 +112,10 @@ pub(crate) fn logical_rules(all: &[LogicalRule], shape: PlanShape) -> Vec<Logica
     for rule in all {
         let left_out = match shape {
             PlanShape::General => false,
-            PlanShape::SingleTable => NOT_FOR_ONE_TABLE.contains(&rule.name()),
+            PlanShape::SingleTable => is_in(rule.name(), &[NOT_FOR_ONE_TABLE, OWN_OF_JOINS]),
             PlanShape::Selection => {
-                NOT_FOR_ONE_TABLE.contains(&rule.name()) || NOT_FOR_SELECTIONS.contains(&rule.name())
+                let joins = [NOT_FOR_ONE_TABLE, OWN_OF_JOINS];
+                is_in(rule.name(), &joins) || is_in(rule.name(), &[NOT_FOR_SELECTIONS, OWN_OF_GROUPS])
             }
         };
         if left_out {
@@ -111,35 +130,39 @@ pub(crate) fn logical_rules(all: &[LogicalRule], shape: PlanShape) -> Vec<Logica
     rules
 }
 
-/// Returns the logical rules of the engine.
+/// Returns the logical rules of the engine that can change a plan of one table.
 pub(crate) fn own_logical_rules(all: &[LogicalRule]) -> Vec<LogicalRule> {
-    let known = [NOT_FOR_ONE_TABLE, NOT_FOR_SELECTIONS, FOR_SELECTIONS];
-    let own = |rule: &&LogicalRule| !known.iter().any(|names| names.contains(&rule.name()));
+    let others = [
+        NOT_FOR_ONE_TABLE,
+        NOT_FOR_SELECTIONS,
+        FOR_SELECTIONS,
+        OWN_OF_JOINS,
+    ];
+    let own = |rule: &&LogicalRule| !is_in(rule.name(), &others);
     all.iter().filter(own).cloned().collect()
 }
 
 /// Returns the physical rules for plans of a shape, out of all of a session.
 pub(crate) fn physical_rules(all: &[PhysicalRule], shape: PlanShape) -> Vec<PhysicalRule> {
+    let joins = [NOT_FOR_ONE_TABLE_PHYSICAL, OWN_OF_JOINS_PHYSICAL];
+    let groups = [NOT_FOR_SELECTIONS_PHYSICAL, OWN_OF_GROUPS_PHYSICAL];
     let kept = |rule: &&PhysicalRule| match shape {
         PlanShape::General => true,
-        PlanShape::SingleTable => !NOT_FOR_ONE_TABLE_PHYSICAL.contains(&rule.name()),
-        PlanShape::Selection => {
-            !NOT_FOR_ONE_TABLE_PHYSICAL.contains(&rule.name())
-                && !NOT_FOR_SELECTIONS_PHYSICAL.contains(&rule.name())
-        }
+        PlanShape::SingleTable => !is_in(rule.name(), &joins),
+        PlanShape::Selection => !is_in(rule.name(), &joins) && !is_in(rule.name(), &groups),
     };
     all.iter().filter(kept).cloned().collect()
 }
 
-/// Returns the physical rules of the engine.
+/// Returns the physical rules of the engine that can change a scan below a projection.
 pub(crate) fn own_physical_rules(all: &[PhysicalRule]) -> Vec<PhysicalRule> {
-    let known = [
-        NOT_FOR_ONE_TABLE_PHYSICAL,
-        NOT_FOR_SELECTIONS_PHYSICAL,
-        FOR_SELECTIONS_PHYSICAL,
-    ];
-    let own = |rule: &&PhysicalRule| !known.iter().any(|names| names.contains(&rule.name()));
-    all.iter().filter(own).cloned().collect()
+    let mut rules = physical_rules(all, PlanShape::Selection);
+    rules.retain(|rule| !FOR_SELECTIONS_PHYSICAL.contains(&rule.name()));
+    rules
+}
+
+fn is_in(name: &str, lists: &[&[&str]]) -> bool {
+    lists.iter().any(|names| names.contains(&name))
 }
 
 #[cfg(test)]
@@ -147,6 +170,7 @@ mod tests {
     use datafusion::execution::SessionStateBuilder;
 
     use super::*;
+    use crate::{Database, DatabaseOptions};
 
     #[test]
     fn every_rule_of_this_version_of_datafusion_is_listed() {
@@ -168,6 +192,22 @@ mod tests {
             NOT_FOR_SELECTIONS_PHYSICAL,
             FOR_SELECTIONS_PHYSICAL,
         ];
+        for name in physical.into_iter().flatten() {
+            let mut rules = state.physical_optimizers().iter();
+            assert!(rules.any(|rule| rule.name() == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_listed_rule_of_the_engine_is_in_a_session() {
+        let db = Database::in_memory(&DatabaseOptions::default()).unwrap();
+        let lease = db.session.states().lease();
+        let state = lease.state();
+        for name in [OWN_OF_JOINS, OWN_OF_GROUPS].into_iter().flatten() {
+            let mut rules = state.optimizers().iter();
+            assert!(rules.any(|rule| rule.name() == *name), "{name}");
+        }
+        let physical = [OWN_OF_JOINS_PHYSICAL, OWN_OF_GROUPS_PHYSICAL];
         for name in physical.into_iter().flatten() {
             let mut rules = state.physical_optimizers().iter();
             assert!(rules.any(|rule| rule.name() == *name), "{name}");

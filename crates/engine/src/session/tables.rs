@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::resolve::resolve_table_references;
 use halocline_keyed::KeyedView;
+use halocline_store::Stores;
 
 use super::{DatabaseSession, StatementPlanner};
 use crate::EngineError;
@@ -47,7 +48,8 @@ impl DatabaseSession {
     /// both kinds of tables are those of one moment. Stores that cannot be opened are an error of whoever reads
     /// from them.
     pub(super) fn open_named_stores(&self, engine: &EngineContext, statement: &Parsed) {
-        if self.stores.if_open().is_some() {
+        // Most pools have no stores, which takes less time to see than what is named.
+        if self.stores.if_open().is_some() || !matches!(Stores::exist_in(&engine.pool), Ok(true)) {
             return;
         }
         let (Ok((names, _)), Ok(catalog)) = (resolve_table_references(statement, true), engine.catalog())
