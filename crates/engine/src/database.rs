@@ -27,7 +27,7 @@ use crate::placements::Placements;
 use crate::prepared::Sighting;
 use crate::query_memory::QueryMemory;
 use crate::scrub::{DamageLog, Scrub};
-use crate::session::{CacheUse, DatabaseSession, StatementTimes, run_until_settled};
+use crate::session::{CacheUse, DatabaseSession, StatementTimes, run_until_current, run_until_settled};
 use crate::spill_files::SpillFiles;
 use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
@@ -287,7 +287,8 @@ impl Database {
     }
 
     async fn run(&self, text: &str, values: &[ScalarValue]) -> Result<QueryResult, EngineError> {
-        run_until_settled(&self.session, || self.run_once(text, values)).await
+        let run = || run_until_current(&self.session, || self.run_once(text, values));
+        run_until_settled(&self.session, run).await
     }
 
     async fn run_once(&self, text: &str, values: &[ScalarValue]) -> Result<QueryResult, EngineError> {
@@ -354,7 +355,7 @@ impl Database {
         progress: &mut dyn FnMut(&ImportProgress),
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
-        if let Some(found) = find_keyed(&self.session, &self.engine, table)? {
+        if let Some(found) = find_keyed(&self.session, &self.engine, table, cancel)? {
             return import_keyed(
                 &self.session,
                 &self.engine,
@@ -378,7 +379,7 @@ impl Database {
     /// # Errors
     /// No such table or column; a value does not fit; the pool cannot be written.
     pub fn insert(&self, table: &str, batch: &RecordBatch) -> Result<u64, EngineError> {
-        if let Some(found) = find_keyed(&self.session, &self.engine, table)? {
+        if let Some(found) = find_keyed(&self.session, &self.engine, table, &NEVER)? {
             return insert_keyed_batch(&self.session, &self.engine, &found, batch);
         }
         let zone = self.session.time_zone();
@@ -480,7 +481,8 @@ impl Database {
     /// # Errors
     /// There is no such table; the pool cannot be written.
     pub fn drop_table(&self, name: &str) -> Result<String, EngineError> {
-        self.session.drop_tables(&self.engine, &[name.to_owned()], false)
+        self.session
+            .drop_tables(&self.engine, &[name.to_owned()], false, &NEVER)
     }
 
     /// Drops an index. Returns a message.

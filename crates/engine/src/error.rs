@@ -303,6 +303,24 @@ impl EngineError {
 }
 
 impl EngineError {
+    /// Returns true if the disk is full.
+    pub(crate) fn is_full(&self) -> bool {
+        let pool = |error: &PoolError| matches!(error, PoolError::DiskFull { .. });
+        match self {
+            Self::Pool(error)
+            | Self::Columns(ColumnsError::Pool(error))
+            | Self::Elf(ElfError::Pool(error) | ElfError::Columns(ColumnsError::Pool(error)))
+            | Self::Store(StoreError::Pool(error)) => pool(error),
+            Self::Elf(ElfError::Write(source)) => {
+                let column = source.downcast_ref::<ColumnsError>();
+                let of_column =
+                    column.is_some_and(|error| matches!(error, ColumnsError::Pool(error) if pool(error)));
+                of_column || source.downcast_ref::<PoolError>().is_some_and(pool)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true if bytes of one object of the pool are damaged, so that others can be used all the same.
     pub(crate) fn is_damage(&self) -> bool {
         let pool = |error: &PoolError| {
@@ -350,7 +368,13 @@ fn column_text(column: Option<&str>) -> String {
 
 impl From<KeyedError> for EngineError {
     fn from(error: KeyedError) -> Self {
-        Self::Keyed(Box::new(error))
+        match error {
+            KeyedError::Store {
+                source: StoreError::Cancelled,
+                ..
+            } => Self::Cancelled,
+            other => Self::Keyed(Box::new(other)),
+        }
     }
 }
 

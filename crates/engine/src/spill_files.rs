@@ -59,9 +59,18 @@ impl SpillFiles {
         })
     }
 
+    /// Creates a file.
+    ///
+    /// # Errors
+    /// That of the system, with the name of the directory.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        let directory = self.directory();
+        tempfile::tempfile_in(directory).map_err(|error| spill_error(directory, &error))
+    }
+
     fn create(&self) -> Result<Arc<TempFile>> {
         let directory = self.directory();
-        let file = tempfile::tempfile_in(directory).map_err(|error| failed(directory, &error))?;
+        let file = self.file().map_err(DataFusionError::IoError)?;
         Ok(Arc::new(TempFile {
             file,
             len: AtomicU64::new(0),

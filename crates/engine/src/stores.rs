@@ -3,15 +3,23 @@
 //!
 //! They are opened for writing if that is possible, else for reading: the pool is opened read-only, or
 //! another process writes them. What was opened for reading moves on to the newest commit with each
-//! statement, and is opened for writing when a statement wants to write.
+//! statement, and is opened for writing when a statement wants to write, which waits for the process that has
+//! the stores open as it waits for another writer of the pool.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use halocline_keyed::KeyedTables;
 use halocline_pool::{Pool, PoolError};
 use halocline_store::{Store, StoreError, Stores};
 
+use crate::cancel::NEVER;
 use crate::{Database, EngineError};
+
+/// Interval at which a statement that waits for another process tries again, and polls its cancellation flag.
+const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 /// The stores of the pool, opened when they are first needed.
 #[derive(Debug)]
@@ -62,34 +70,55 @@ impl OpenStores {
         self.opened().stores.clone()
     }
 
-    /// Returns the stores, which are created if the pool has none.
+    /// Returns the stores, which are created if the pool has none. Waits up to `wait` for another process that
+    /// has them open, or until `cancel` is set; other sessions read meanwhile. Blocks.
     ///
     /// # Errors
-    /// They are damaged or open elsewhere; the pool cannot be written.
-    pub(crate) fn stores(&self) -> Result<Stores, EngineError> {
-        Ok(self.opened().writable(&self.pool)?.clone())
+    /// They are damaged or open elsewhere; the pool cannot be written; the caller wants the end.
+    pub(crate) fn stores(&self, wait: Duration, cancel: &AtomicBool) -> Result<Stores, EngineError> {
+        let begun = Instant::now();
+        loop {
+            match self.opened().writable(&self.pool) {
+                Err(error) if is_contention(&error) && begun.elapsed() < wait => {}
+                opened => return Ok(opened?.clone()),
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(EngineError::Cancelled);
+            }
+            thread::sleep(TRY_AGAIN.min(wait.saturating_sub(begun.elapsed())));
+        }
     }
 
-    /// Returns the tables with a primary key, for creating one.
+    /// Returns the tables with a primary key, for creating or changing one. Waits as [`stores`](Self::stores)
+    /// does. Blocks.
     ///
     /// # Errors
     /// Those of [`stores`](Self::stores); the list of tables is damaged.
-    pub(crate) fn tables(&self) -> Result<Arc<KeyedTables>, EngineError> {
-        let mut opened = self.opened();
-        opened.writable(&self.pool)?;
-        opened.tables(&self.pool)
+    pub(crate) fn tables(
+        &self,
+        wait: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Arc<KeyedTables>, EngineError> {
+        self.stores(wait, cancel)?;
+        self.opened().tables(&self.pool)
     }
 
-    /// Opens the stores for writing if they are open for reading.
-    ///
-    /// # Errors
-    /// Those of [`stores`](Self::stores).
-    pub(crate) fn want_to_write(&self) -> Result<(), EngineError> {
+    /// Opens the stores for reading if another process has them open for writing, and so may change them and
+    /// other tables together. Stores that cannot be opened are an error of whoever reads from them.
+    pub(crate) fn open_beside_writer(&self) {
         let mut opened = self.opened();
-        if opened.stores.as_ref().is_some_and(Stores::is_reader) {
-            opened.writable(&self.pool)?;
+        if opened.stores.is_some() || !Stores::are_in_use(&self.pool).unwrap_or(false) {
+            return;
         }
-        Ok(())
+        match Stores::open_reader(&self.pool) {
+            Ok(stores) => opened.stores = Some(stores),
+            Err(error) => tracing::debug!(%error, "the stores cannot be read"),
+        }
+    }
+
+    /// Returns true if the stores are open for reading, beside a process that may write them.
+    pub(crate) fn is_reader(&self) -> bool {
+        self.opened().stores.as_ref().is_some_and(Stores::is_reader)
     }
 
     /// Moves on to the newest commit if the stores are open for reading. Returns true if they are.
@@ -101,7 +130,11 @@ impl OpenStores {
         let Some(stores) = opened.stores.clone().filter(Stores::is_reader) else {
             return Ok(false);
         };
-        stores.refresh()?;
+        match stores.refresh() {
+            // There is a commit that only a new reader can show.
+            Err(StoreError::Interrupted { .. }) => opened.stores = Some(Stores::open_reader(&self.pool)?),
+            refreshed => refreshed?,
+        }
         opened.tables = None;
         Ok(true)
     }
@@ -112,6 +145,27 @@ impl OpenStores {
         if let Err(error) = self.existing_tables() {
             tracing::debug!(%error, "the stores cannot be opened");
         }
+    }
+
+    /// Gives unused space of the stores back to the pool, for `VACUUM`. Waits up to `wait` for another writer
+    /// of the pool. Does nothing if the pool has no stores, or if another process writes them, which gives
+    /// back much of it itself.
+    ///
+    /// # Errors
+    /// The stores are damaged; the pool cannot be written.
+    pub(crate) fn give_back(&self, wait: Duration) -> Result<(), EngineError> {
+        let stores = {
+            let mut opened = self.opened();
+            if opened.stores.is_none() && !Stores::exist_in(&self.pool)? {
+                return Ok(());
+            }
+            match opened.writable(&self.pool) {
+                Err(EngineError::Store(StoreError::Pool(PoolError::SlabInUse { .. }))) => return Ok(()),
+                stores => stores?.clone(),
+            }
+        };
+        stores.give_back(wait)?;
+        Ok(())
     }
 
     /// Returns the tables with a primary key; none if the pool has no stores.
@@ -172,14 +226,21 @@ impl Opened {
     }
 }
 
+/// Returns true if an error may go away when another process closes the stores or ends a transaction.
+fn is_contention(error: &EngineError) -> bool {
+    let of_pool = |error: &PoolError| matches!(error, PoolError::SlabInUse { .. } | PoolError::Locked { .. });
+    matches!(error, EngineError::Store(StoreError::Pool(error)) if of_pool(error))
+}
+
 impl Database {
     /// Opens the key-value stores of the pool through this handle; later calls return the same. While they
-    /// are open, no other handle can open them.
+    /// are open, no other handle can open them for writing: the call waits for that up to
+    /// [`DatabaseOptions::lock_wait`](crate::DatabaseOptions::lock_wait).
     ///
     /// # Errors
     /// The stores are damaged or open elsewhere; the pool cannot be written.
     pub fn stores(&self) -> Result<Stores, EngineError> {
-        self.engine.stores.stores()
+        self.engine.stores.stores(self.engine.lock_wait(), &NEVER)
     }
 
     /// Opens a key-value store of the pool, which is created durably if there is none of this name.

@@ -34,6 +34,10 @@ pub(crate) enum EngineFault {
     AcknowledgeEarly,
     /// A compaction loses the changes of the table in the log.
     CompactWithoutLog,
+    /// The process ends when a transaction over both kinds of tables is published, before the stores have it.
+    DieDecided,
+    /// The process ends when the stores have it, before it is acknowledged.
+    DieCommitted,
 }
 
 /// Thresholds of a database, and the injected fault.
@@ -67,6 +71,14 @@ impl Tuning {
     #[inline(always)]
     pub(crate) fn injected(&self, _fault: EngineFault) -> bool {
         false
+    }
+
+    /// Ends the process at once if the running test has injected this fault.
+    #[inline(always)]
+    pub(crate) fn die_if(&self, fault: EngineFault) {
+        if self.injected(fault) {
+            std::process::abort();
+        }
     }
 
     #[cfg(test)]

@@ -110,6 +110,12 @@ pub enum KeyedError {
         /// The table.
         table: String,
     },
+    /// A table without rows that was to be loaded was changed meanwhile.
+    #[error("table {table} was changed while its rows were loaded; run the statement again")]
+    Changed {
+        /// The table.
+        table: String,
+    },
     /// The name is taken.
     #[error("table '{name}' exists already; drop it first, or choose another name")]
     Exists {

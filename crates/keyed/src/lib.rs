@@ -34,6 +34,7 @@ mod definition;
 mod error;
 mod key;
 mod kind;
+mod load;
 mod ranges;
 mod row;
 mod scan;
@@ -44,6 +45,7 @@ mod view;
 
 pub use definition::TableDefinition;
 pub use error::{KeyedError, Result};
+pub use load::KeyedLoad;
 pub use ranges::{KeyBounds, KeyCondition, KeyRanges};
 pub use scan::KeyedScan;
 pub use table::{KeyedRow, KeyedTable};

@@ -83,6 +83,23 @@ impl KeyedTable {
     /// # Errors
     /// [`KeyedError::NullKey`], [`KeyedError::KeyTooLong`], [`KeyedError::RowTooLong`].
     pub fn encode(&self, batch: &RecordBatch) -> Result<Vec<KeyedRow>> {
+        let mut rows = Vec::with_capacity(batch.num_rows());
+        self.for_each_row(batch, |key, value| {
+            rows.push(KeyedRow {
+                key: key.to_vec(),
+                value: value.to_vec(),
+            });
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Calls `each` with the encoded key and value of each row of a batch with the columns of the table.
+    pub(crate) fn for_each_row(
+        &self,
+        batch: &RecordBatch,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let columns: Option<Vec<ColumnValues>> = self
             .kinds
             .iter()
@@ -91,9 +108,12 @@ impl KeyedTable {
             .collect();
         let columns = columns.filter(|columns| columns.len() == self.kinds.len());
         let columns = columns.ok_or_else(|| self.damaged("a batch with other columns"))?;
-        (0..batch.num_rows())
-            .map(|row| self.encode_row(&columns, row))
-            .collect()
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for row in 0..batch.num_rows() {
+            self.encode_row(&columns, row, &mut key, &mut value)?;
+            each(&key, &value)?;
+        }
+        Ok(())
     }
 
     /// Returns the values of the key columns of an encoded key, as arrays of one value, in the order of the
@@ -110,16 +130,24 @@ impl KeyedTable {
         key.is_empty().then_some(values)
     }
 
-    fn encode_row(&self, columns: &[ColumnValues], row: usize) -> Result<KeyedRow> {
+    /// Encodes a row in place of what the buffers have.
+    fn encode_row(
+        &self,
+        columns: &[ColumnValues],
+        row: usize,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
         let number = row as u64 + 1;
-        let (mut key, mut value) = (Vec::new(), Vec::new());
+        key.clear();
+        value.clear();
         for &at in &self.definition.key {
             let of_column = columns[at].value(row).ok_or_else(|| KeyedError::NullKey {
                 table: self.name().to_owned(),
                 row: number,
                 column: self.schema().field(at).name().clone(),
             })?;
-            key::encode(self.kinds[at], of_column, &mut key);
+            key::encode(self.kinds[at], of_column, key);
         }
         if key.len() > MAX_KEY {
             return Err(KeyedError::KeyTooLong {
@@ -133,7 +161,7 @@ impl KeyedTable {
             .others
             .iter()
             .map(|at| (self.kinds[*at], columns[*at].value(row)));
-        row::encode(others, &mut value);
+        row::encode(others, value);
         if value.len() > MAX_VALUE {
             return Err(KeyedError::RowTooLong {
                 table: self.name().to_owned(),
@@ -142,7 +170,7 @@ impl KeyedTable {
                 most: MAX_VALUE,
             });
         }
-        Ok(KeyedRow { key, value })
+        Ok(())
     }
 
     /// Returns the ranges of keys that can satisfy all of some conditions on key columns, which are given by

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use halocline_store::{DecidedBatch, Store, StoreError, Stores, WriteBatch};
+use halocline_store::{DecidedBatch, LoadOptions, Store, StoreError, StoreTransaction, Stores, WriteBatch};
 
 use crate::definition::{DEFINITIONS, ROWS, TableDefinition, store_name};
 use crate::error::{KeyedError, Result};
+use crate::load::KeyedLoad;
 use crate::table::KeyedTable;
 use crate::unpublished::UnpublishedTable;
 
@@ -19,6 +20,15 @@ pub struct KeyedTables {
     tables: Mutex<BTreeMap<String, Arc<KeyedTable>>>,
     /// The greatest number that has been given to a table since the tables were opened.
     last_uid: Mutex<u64>,
+    /// Tables without rows whose place others have taken. Statements may be reading them.
+    replaced: Mutex<Vec<Arc<KeyedTable>>>,
+}
+
+impl Drop for KeyedTables {
+    fn drop(&mut self) {
+        let replaced = std::mem::take(self.replaced.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.drop_stores(&replaced);
+    }
 }
 
 impl KeyedTables {
@@ -36,6 +46,7 @@ impl KeyedTables {
                     definitions: OnceLock::new(),
                     tables: Mutex::default(),
                     last_uid: Mutex::default(),
+                    replaced: Mutex::default(),
                 });
             }
             Err(error) => return Err(KeyedError::List(error)),
@@ -61,7 +72,11 @@ impl KeyedTables {
         // writer is creating.
         for left in stores.names() {
             if left.starts_with(ROWS) && !used.contains(&left) && !stores.is_reader() {
-                stores.drop_store(&left).map_err(KeyedError::List)?;
+                match stores.drop_store(&left) {
+                    // It is dropped when the tables are opened again.
+                    Err(error) if error.is_full() => {}
+                    dropped => dropped.map_err(KeyedError::List)?,
+                }
             }
         }
         Ok(Self {
@@ -69,6 +84,7 @@ impl KeyedTables {
             definitions: OnceLock::from(definitions),
             tables: Mutex::new(tables),
             last_uid: Mutex::default(),
+            replaced: Mutex::default(),
         })
     }
 
@@ -119,21 +135,36 @@ impl KeyedTables {
     /// # Errors
     /// [`KeyedError::Store`].
     pub fn prepare(&self, mut definition: TableDefinition) -> Result<UnpublishedTable> {
+        let store_name = self.new_store(&mut definition)?;
+        let store = self.stores.store(&store_name);
+        let store = store.map_err(|source| of_table(&definition, source))?;
+        let table = Arc::new(KeyedTable::new(definition, store));
+        Ok(UnpublishedTable::new(&self.stores, table))
+    }
+
+    /// Begins to load a new table, whose rows may come in any order. That is several times faster than to
+    /// fill one that was [prepared](Self::prepare), and takes no more memory than the options say.
+    ///
+    /// # Errors
+    /// [`KeyedError::Store`].
+    pub fn load(&self, mut definition: TableDefinition, options: LoadOptions) -> Result<KeyedLoad> {
+        let store_name = self.new_store(&mut definition)?;
+        let loader = self.stores.load(&store_name, options);
+        let loader = loader.map_err(|source| of_table(&definition, source))?;
+        Ok(KeyedLoad::new(&self.stores, definition, loader))
+    }
+
+    /// Gives a definition a number, and returns the name of its store, which is not there yet.
+    fn new_store(&self, definition: &mut TableDefinition) -> Result<String> {
+        self.drop_replaced();
         definition.uid = self.next_uid();
-        let failed = |source| KeyedError::Store {
-            table: definition.name.clone(),
-            source,
-        };
         let store_name = store_name(definition.uid);
         if self.stores.existing(&store_name).is_ok() {
             // The rest of a table whose drop failed half-way.
-            self.stores.drop_store(&store_name).map_err(failed)?;
+            let dropped = self.stores.drop_store(&store_name);
+            dropped.map_err(|source| of_table(definition, source))?;
         }
-        let store = self.stores.store(&store_name).map_err(failed)?;
-        Ok(UnpublishedTable::new(
-            &self.stores,
-            KeyedTable::new(definition, store),
-        ))
+        Ok(store_name)
     }
 
     /// Returns a number that no table has, and none that is being created.
@@ -157,12 +188,77 @@ impl KeyedTables {
                 name: table.name().to_owned(),
             });
         }
-        self.write(&table.definition)?;
+        let mut batch = WriteBatch::new();
+        if replace && tables.contains_key(table.name()) {
+            // The rows of the replaced table will be freed.
+            batch.use_reserve();
+        }
+        let written = batch
+            .put(self.definitions()?, table.name(), table.definition.to_bytes())
+            .and_then(|()| self.stores.write(batch));
+        written.map_err(KeyedError::List)?;
         unpublished.keep();
         let replaced = tables.insert(table.name().to_owned(), Arc::clone(&table));
         drop(tables);
         self.drop_stores(replaced.as_slice());
         Ok(table)
+    }
+
+    /// Makes a table one of the pool, durably, in place of one of its name without rows, and commits a
+    /// transaction with it, which must not have written to that one. Statements that write to that one fail
+    /// from the same moment on; those that read it still see no rows, and so does an older version of the
+    /// stores in the new table.
+    ///
+    /// # Errors
+    /// [`KeyedError::Changed`]: the table is not that one any more, or has rows, or what the transaction has
+    /// read was changed. [`KeyedError::List`]. The new table is gone then.
+    pub fn publish_in_place_of(
+        &self,
+        mut unpublished: UnpublishedTable,
+        empty: &Arc<KeyedTable>,
+        mut transaction: StoreTransaction,
+    ) -> Result<Arc<KeyedTable>> {
+        let table = Arc::clone(unpublished.table());
+        let mut tables = self.tables();
+        let changed = || KeyedError::Changed {
+            table: table.name().to_owned(),
+        };
+        if !tables
+            .get(empty.name())
+            .is_some_and(|found| Arc::ptr_eq(found, empty))
+        {
+            return Err(changed());
+        }
+        let first = transaction.scan::<&[u8]>(&empty.store, ..).next();
+        if first.transpose().map_err(KeyedError::List)?.is_some() {
+            return Err(changed());
+        }
+        let bytes = table.definition.to_bytes();
+        transaction
+            .put(self.definitions()?, table.name(), bytes)
+            .map_err(KeyedError::List)?;
+        match transaction.commit_and_replace(&empty.store, &table.store) {
+            Err(StoreError::Conflict { .. }) => return Err(changed()),
+            committed => committed.map_err(KeyedError::List)?,
+        }
+        unpublished.keep();
+        let replaced = tables.insert(table.name().to_owned(), Arc::clone(&table));
+        drop(tables);
+        self.replaced().extend(replaced);
+        Ok(table)
+    }
+
+    fn replaced(&self) -> MutexGuard<'_, Vec<Arc<KeyedTable>>> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops the stores of replaced tables that no statement reads any more.
+    fn drop_replaced(&self) {
+        let unread: Vec<_> = self
+            .replaced()
+            .extract_if(.., |table| Arc::strong_count(table) == 1)
+            .collect();
+        self.drop_stores(&unread);
     }
 
     fn write(&self, definition: &TableDefinition) -> Result<()> {
@@ -245,6 +341,25 @@ impl KeyedTables {
         Ok(())
     }
 
+    /// Takes all rows of a table away. Statements that are reading it fail if there is no room to delete its rows
+    /// one by one: then an empty table takes its place.
+    ///
+    /// # Errors
+    /// [`KeyedError::NoTable`], [`KeyedError::Store`], [`KeyedError::List`].
+    pub fn truncate(&self, name: &str) -> Result<()> {
+        let table = self.table(name).ok_or_else(|| no_table(name))?;
+        match table.store().delete_range::<Vec<u8>>(..) {
+            Err(error) if error.is_full() => {
+                let empty = self.prepare(table.definition.clone())?;
+                self.publish(empty, true).map(drop)
+            }
+            deleted => deleted.map_err(|source| KeyedError::Store {
+                table: name.to_owned(),
+                source,
+            }),
+        }
+    }
+
     /// Renames a table.
     ///
     /// # Errors
@@ -268,6 +383,13 @@ impl KeyedTables {
         let table = KeyedTable::new(definition, table.store.clone());
         tables.insert(to.to_owned(), Arc::new(table));
         Ok(())
+    }
+}
+
+fn of_table(definition: &TableDefinition, source: StoreError) -> KeyedError {
+    KeyedError::Store {
+        table: definition.name.clone(),
+        source,
     }
 }
 

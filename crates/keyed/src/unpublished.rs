@@ -17,10 +17,10 @@ pub struct UnpublishedTable {
 }
 
 impl UnpublishedTable {
-    pub(crate) fn new(stores: &Stores, table: KeyedTable) -> Self {
+    pub(crate) fn new(stores: &Stores, table: Arc<KeyedTable>) -> Self {
         Self {
             stores: stores.clone(),
-            table: Arc::new(table),
+            table,
             is_published: false,
         }
     }

@@ -19,6 +19,7 @@ compile_error!(
 );
 
 mod ahead;
+mod annexed;
 mod arena;
 mod backend;
 mod blocks;
@@ -52,6 +53,7 @@ mod trim;
 mod words;
 
 pub use ahead::{read_ahead, read_ranges_ahead};
+pub use annexed::Annexed;
 pub use arena::HugeArena;
 pub use backend::{MediumAccess, MediumBackend};
 pub use boot::boot_id;

@@ -3,6 +3,8 @@
 //! Loads and stores work on plain memory, as on any medium. While recording, each call is also appended to a
 //! trace, from which the [`explore::Explorer`](crate::explore::Explorer) derives what a crash may leave.
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::trace::{Trace, TraceEvent, lines_of};
@@ -13,6 +15,8 @@ use crate::{Dram, MediaError, MediumAccess, MediumBackend, MediumKind};
 pub struct Tracked {
     memory: Dram,
     notes: Mutex<Recording>,
+    /// The length beyond which it does not grow.
+    limit: AtomicU64,
 }
 
 /// The active recording.
@@ -34,6 +38,7 @@ impl Tracked {
         Ok(Tracked {
             memory: Dram::new(len)?,
             notes: Mutex::default(),
+            limit: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -45,6 +50,11 @@ impl Tracked {
         let tracked = Tracked::new(image.len() as u64)?;
         tracked.memory.store(0, image);
         Ok(tracked)
+    }
+
+    /// Lets it grow to `len` bytes at most, as on a disk of that size.
+    pub fn limit(&self, len: u64) {
+        self.limit.store(len, Ordering::Relaxed);
     }
 
     /// Returns a copy of the visible contents.
@@ -173,6 +183,12 @@ impl MediumBackend for Tracked {
     }
 
     fn grow(&self, new_len: u64) -> Result<(), MediaError> {
+        if new_len > self.limit.load(Ordering::Relaxed) {
+            return Err(MediaError::DiskFull {
+                path: PathBuf::from("tracked memory"),
+                wanted: new_len.saturating_sub(self.len()),
+            });
+        }
         let mut notes = self.lock();
         let old_len = self.len();
         self.memory.grow(new_len)?;

@@ -5,6 +5,9 @@
 //!
 //! No client can hold the server: handshakes end in time, and a client that does not read its replies is
 //! closed after the idle timeout, and soon after the server begins to stop.
+//!
+//! Buffers that have grown are given back as soon as what is in them fits into less, and the rest of them when
+//! the connection has waited for a moment.
 
 use std::os::unix;
 use std::sync::Arc;
@@ -32,6 +35,13 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time without progress after which replies are given up when the server stops.
 const LAST_REPLIES: Duration = Duration::from_millis(500);
+/// Time for the end of a line that is longer than those of clients.
+const LONG_LINE: Duration = Duration::from_secs(1);
+/// Time without requests after which buffers are given back.
+const REST: Duration = Duration::from_secs(1);
+/// Time and bytes that a client may go on sending after the last reply of a connection that the server ends.
+const LINGER: Duration = Duration::from_secs(1);
+const MOST_LINGER: usize = 1 << 20;
 
 /// A connection that was accepted, and does not belong to a thread yet.
 pub(crate) enum Connection {
@@ -66,6 +76,11 @@ pub(crate) async fn accept(
             },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
+                let counters = &shared.items.counters;
+                counters.listen_disabled_num.add(1);
+                counters
+                    .time_in_listen_disabled_us
+                    .add(BACK_OFF.as_micros() as u64);
                 sleep(BACK_OFF).await;
             }
         }
@@ -169,6 +184,38 @@ async fn write<T>(
     }
 }
 
+/// Ends a connection after its last reply. Closing a socket with bytes that nobody has read resets the
+/// connection, and the client may lose the reply: so what it still sends is read, for a while.
+async fn end(
+    shared: &Shared,
+    stop: &mut watch::Receiver<bool>,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+) -> io::Result<()> {
+    write(shared, stop, stream.shutdown()).await?;
+    let rest = async {
+        let (mut buffer, mut read) = ([0; 4096], 0);
+        while read < MOST_LINGER {
+            match stream.read(&mut buffer).await {
+                Ok(bytes) if bytes > 0 => read += bytes,
+                // It has ended the connection, too.
+                _ => return,
+            }
+        }
+    };
+    tokio::select! {
+        _ = timeout(LINGER, rest) => {}
+        _ = stop.wait_for(|stops| *stops) => {}
+    }
+    Ok(())
+}
+
+/// Gives memory of a buffer back if what it holds, or is to hold, fits into less.
+fn shrink(buffer: &mut Vec<u8>, most: usize) {
+    if buffer.capacity() > most {
+        buffer.shrink_to(most);
+    }
+}
+
 async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let mut session = Session::new(Arc::clone(shared));
     let mut stop = shared.stop.subscribe();
@@ -179,14 +226,13 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             consumed,
             next,
             needs,
+            is_impatient,
         } = match shared.blocks {
             true => tokio::task::block_in_place(|| session.serve(&received, &mut replies)),
             false => session.serve(&received, &mut replies),
         };
         received.drain(..consumed);
-        if received.is_empty() {
-            received.shrink_to(FREE);
-        }
+        shrink(&mut received, needs.unwrap_or(0).max(FREE));
         if !replies.is_empty() {
             let mut written = 0;
             while written < replies.len() {
@@ -198,14 +244,14 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             write(shared, &mut stop, stream.flush()).await?;
             shared.items.counters.bytes_written.add(replies.len() as u64);
             replies.clear();
-            replies.shrink_to(FREE);
+            shrink(&mut replies, FREE);
         }
         match next {
             Next::Continue => {}
-            Next::Quit => return write(shared, &mut stop, stream.shutdown()).await,
+            Next::Quit => return end(shared, &mut stop, stream).await,
             Next::Shutdown => {
                 shared.stop.send_replace(true);
-                return write(shared, &mut stop, stream.shutdown()).await;
+                return end(shared, &mut stop, stream).await;
             }
         }
         let Some(needs) = needs else {
@@ -215,12 +261,15 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
         };
         received.reserve_exact(needs.saturating_sub(received.len()).max(READ));
         let read = tokio::select! {
-            read = within(shared.settings.idle_timeout, stream.read_buf(&mut received)) => read,
+            read = receive(shared, is_impatient, &mut stream, &mut received, &mut replies) => read,
             _ = stop.wait_for(|stops| *stops) => return Ok(()),
         };
         match read {
-            Ok(0) => return Ok(()),
+            // The replies to what has arrived were sent. A client that has ended its side alone gets an end.
+            Ok(0) => return write(shared, &mut stop, stream.shutdown()).await,
             Ok(bytes) => shared.items.counters.bytes_read.add(bytes as u64),
+            // As in memcached, such a line is no request that would be answered.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && is_impatient => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 shared.items.counters.idle_kicks.add(1);
                 return Ok(());
@@ -228,4 +277,34 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Reads what has arrived, unless the client takes too long. If nothing is there for a while, the buffers are
+/// given back as far as they are not needed.
+async fn receive(
+    shared: &Shared,
+    is_impatient: bool,
+    stream: &mut (impl AsyncRead + Unpin),
+    received: &mut Vec<u8>,
+    replies: &mut Vec<u8>,
+) -> io::Result<usize> {
+    let idle = shared.settings.idle_timeout;
+    if is_impatient {
+        let longest = if idle.is_zero() {
+            LONG_LINE
+        } else {
+            idle.min(LONG_LINE)
+        };
+        return within(longest, stream.read_buf(received)).await;
+    }
+    let is_large = received.is_empty() && (received.capacity() > READ || replies.capacity() > READ);
+    if is_large && (idle.is_zero() || idle > REST) {
+        if let Ok(read) = timeout(REST, stream.read_buf(received)).await {
+            return read;
+        }
+        shrink(received, READ);
+        shrink(replies, READ);
+        return within(idle.saturating_sub(REST), stream.read_buf(received)).await;
+    }
+    within(idle, stream.read_buf(received)).await
 }

@@ -96,11 +96,11 @@ impl From<TreeError> for MemcachedError {
 impl MemcachedError {
     /// Returns true if the disk is full. Nothing was changed then.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(
-            self,
-            MemcachedError::Store(StoreError::Pool(PoolError::DiskFull { .. }))
-                | MemcachedError::Pool(PoolError::DiskFull { .. })
-        )
+        match self {
+            MemcachedError::Store(error) => error.is_full(),
+            MemcachedError::Pool(error) => matches!(error, PoolError::DiskFull { .. }),
+            _ => false,
+        }
     }
 }
 

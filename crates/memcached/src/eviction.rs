@@ -30,13 +30,34 @@ pub(crate) struct Evictor {
 struct State {
     policy: Box<dyn Policy>,
     slots: HashMap<Box<[u8]>, u32>,
+    /// The slots that were used so far: they take memory as there are items.
     items: Vec<Slot>,
+    /// Most slots.
+    most: usize,
+    /// Slots that are used no more.
     free: Vec<u32>,
     /// Times of expiry with slots.
     expiring: BTreeSet<(u64, u32)>,
     bytes: u64,
     /// Keys of items that were to leave in a commit that has failed.
     late: HashSet<Box<[u8]>>,
+}
+
+/// An item that leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeavingItem {
+    pub(crate) key: Box<[u8]>,
+    /// It had expired, so nobody misses it.
+    pub(crate) has_expired: bool,
+}
+
+impl LeavingItem {
+    fn new(key: Box<[u8]>) -> LeavingItem {
+        LeavingItem {
+            key,
+            has_expired: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -60,8 +81,9 @@ impl State {
         State {
             policy: kind.build(capacity),
             slots: HashMap::new(),
-            items: vec![Slot::default(); capacity.items as usize + 1],
-            free: (0..=capacity.items).rev().collect(),
+            items: Vec::new(),
+            most: capacity.items as usize + 1,
+            free: Vec::new(),
             expiring: BTreeSet::new(),
             bytes: 0,
             late: HashSet::new(),
@@ -69,7 +91,7 @@ impl State {
     }
 
     /// Takes keys of items that are late. Those that are known again stay.
-    fn take_late(&mut self) -> Vec<Box<[u8]>> {
+    fn take_late(&mut self) -> Vec<LeavingItem> {
         if self.late.is_empty() {
             return Vec::new();
         }
@@ -80,7 +102,19 @@ impl State {
             taken += 1;
             taken <= AT_ONCE
         });
-        few.collect()
+        few.map(LeavingItem::new).collect()
+    }
+
+    /// Takes a slot that is not used.
+    fn take_slot(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        let next = self.items.len();
+        (next < self.most).then(|| {
+            self.items.push(Slot::default());
+            next as u32
+        })
     }
 
     /// Forgets the item in a slot, and returns its key.
@@ -96,13 +130,16 @@ impl State {
     }
 
     /// Lets items that have expired leave.
-    fn expire(&mut self, now: u64, evicted: &mut Vec<Box<[u8]>>) {
+    fn expire(&mut self, now: u64, evicted: &mut Vec<LeavingItem>) {
         for _ in 0..AT_ONCE {
             let Some(&(_, slot)) = self.expiring.first().filter(|(expires, _)| *expires <= now) else {
                 return;
             };
             self.policy.remove(slot);
-            evicted.push(self.release(slot));
+            evicted.push(LeavingItem {
+                key: self.release(slot),
+                has_expired: true,
+            });
         }
     }
 }
@@ -149,8 +186,8 @@ impl Evictor {
         }
     }
 
-    /// Notes that an item was stored. Returns the keys of the items that leave for it, which may be its own.
-    pub(crate) fn stored(&self, key: &[u8], bytes: u64, expires: Option<u64>, now: u64) -> Vec<Box<[u8]>> {
+    /// Notes that an item was stored. Returns the items that leave for it, of which it may be one.
+    pub(crate) fn stored(&self, key: &[u8], bytes: u64, expires: Option<u64>, now: u64) -> Vec<LeavingItem> {
         let mut state = self.state();
         let mut evicted = Vec::new();
         if let Some(&slot) = state.slots.get(key) {
@@ -160,7 +197,7 @@ impl Evictor {
         state.late.remove(key);
         evicted.append(&mut state.take_late());
         state.expire(now, &mut evicted);
-        let Some(slot) = state.free.pop() else {
+        let Some(slot) = state.take_slot() else {
             return evicted;
         };
         let item = CacheItem {
@@ -172,7 +209,7 @@ impl Evictor {
         let mut leaving = Vec::new();
         if !state.policy.admit(item, &mut leaving) {
             state.free.push(slot);
-            evicted.push(key.into());
+            evicted.push(LeavingItem::new(key.into()));
             return evicted;
         }
         state.slots.insert(key.into(), slot);
@@ -185,7 +222,11 @@ impl Evictor {
         if let Some(expires) = expires {
             state.expiring.insert((expires, slot));
         }
-        evicted.extend(leaving.into_iter().map(|slot| state.release(slot)));
+        evicted.extend(
+            leaving
+                .into_iter()
+                .map(|slot| LeavingItem::new(state.release(slot))),
+        );
         evicted
     }
 
@@ -206,7 +247,7 @@ impl Evictor {
 
     /// Notes that items which the policy has let leave are still there. They leave with an item that is
     /// stored later, unless they are known again by then.
-    pub(crate) fn leaves_later(&self, keys: Vec<Box<[u8]>>) {
+    pub(crate) fn leave_later(&self, keys: impl IntoIterator<Item = Box<[u8]>>) {
         let mut state = self.state();
         for key in keys {
             if !state.slots.contains_key(&key) {
@@ -215,8 +256,8 @@ impl Evictor {
         }
     }
 
-    /// Takes the keys of some of the items that were to leave before.
-    pub(crate) fn late(&self) -> Vec<Box<[u8]>> {
+    /// Takes some of the items that were to leave before.
+    pub(crate) fn late(&self) -> Vec<LeavingItem> {
         self.state().take_late()
     }
 
@@ -247,7 +288,7 @@ mod tests {
             let key = number.to_string().into_bytes();
             present.insert(key.clone());
             for gone in evictor.stored(&key, 1000, None, 0) {
-                assert!(present.remove(&gone[..]), "only an item that is there leaves");
+                assert!(present.remove(&gone.key[..]), "only an item that is there leaves");
             }
             assert!(present.len() <= 100, "{} items", present.len());
         }
@@ -263,7 +304,11 @@ mod tests {
             assert!(evictor.stored(&[number], 1000, expires, 0).is_empty());
         }
         let gone = evictor.stored(&[9], 1000, None, 100);
-        assert_eq!(gone, [Box::from(&[4][..])]);
+        let expired = LeavingItem {
+            key: Box::from(&[4][..]),
+            has_expired: true,
+        };
+        assert_eq!(gone, [expired]);
         assert!(evictor.stored(&[10], 1000, None, 100).is_empty());
     }
 
@@ -271,13 +316,13 @@ mod tests {
     fn items_that_could_not_leave_do_so_later() {
         let evictor = evictor(15_000);
         let key = |number: u8| Box::from(&[number][..]);
-        evictor.leaves_later(vec![key(1), key(2), key(3), key(4)]);
+        evictor.leave_later([key(1), key(2), key(3), key(4)]);
         // It is known again, and so is the next one before it is asked for.
         assert_eq!(evictor.stored(&[1], 100, None, 0).len(), 3);
-        evictor.leaves_later(vec![key(1), key(2), key(3)]);
+        evictor.leave_later([key(1), key(2), key(3)]);
         evictor.stored(&[2], 100, None, 0);
         assert!(!evictor.has_late());
-        evictor.leaves_later((100..=u8::MAX).map(key).collect());
+        evictor.leave_later((100..=u8::MAX).map(key));
         assert_eq!(evictor.late().len(), AT_ONCE);
         assert!(evictor.has_late());
         evictor.clear();

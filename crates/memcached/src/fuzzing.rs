@@ -43,9 +43,13 @@ pub(crate) fn shared_on(medium: impl Into<Medium>) -> Arc<Shared> {
 
 /// Returns the state of a server that listens nowhere, over a storage. Copies of hot items are always used.
 pub(crate) fn shared_over(storage: Arc<dyn ItemStorage>) -> Arc<Shared> {
-    let items = HotItems::new(HOT_ITEMS)
-        .map_err(Into::into)
-        .and_then(|hot| Items::open(storage, clock(), None, None, Some(hot.always_on())));
+    let hot = HotItems::new(HOT_ITEMS).unwrap_or_else(|error| panic!("{error}"));
+    shared_with(storage, clock(), Some(hot.always_on()))
+}
+
+/// Returns the state of a server that listens nowhere, over a storage, with a clock.
+pub(crate) fn shared_with(storage: Arc<dyn ItemStorage>, clock: Clock, hot: Option<HotItems>) -> Arc<Shared> {
+    let items = Items::open(storage, clock, None, None, hot);
     let items = items.unwrap_or_else(|error: MemcachedError| panic!("{error}"));
     let (settings, workers) = (ServerSettings::new("pool"), Workers::default());
     Arc::new(Shared::new(items, settings, None, workers, false))
@@ -72,6 +76,7 @@ pub fn converse(bytes: &[u8], ends: &[usize]) -> Vec<u8> {
                 consumed,
                 next,
                 needs,
+                ..
             } = session.serve(received, &mut reply);
             assert!(
                 received.len() >= needed || consumed == 0,

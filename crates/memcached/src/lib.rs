@@ -31,6 +31,8 @@ mod protocol;
 mod random;
 mod receiving;
 mod replies;
+#[cfg(test)]
+mod reply_tests;
 mod server;
 mod session;
 #[cfg(test)]
@@ -46,5 +48,6 @@ pub use error::MemcachedError;
 pub use server::{Server, Stopper};
 pub use settings::{Durability, GROUP, MOST_ITEM, ServerSettings, TlsFiles};
 pub use storage::{
-    ItemChange, ItemGeneration, ItemStorage, ItemStorageStats, ScannedItem, StorageNumber, StoredItem,
+    ItemChange, ItemGeneration, ItemProblem, ItemStorage, ItemStorageStats, ItemsCheckReport, ScannedItem,
+    StorageNumber, StoredItem, check_items,
 };

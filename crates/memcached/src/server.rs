@@ -250,7 +250,8 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 async fn listen(shared: &Arc<Shared>, acceptor: Option<tls::Acceptor>) -> Result<Vec<SocketAddr>> {
-    let limit = Arc::new(Semaphore::new(shared.settings.max_connections));
+    let connections = shared.settings.max_connections.min(Semaphore::MAX_PERMITS);
+    let limit = Arc::new(Semaphore::new(connections));
     let mut addresses = Vec::new();
     if let Some(path) = &shared.settings.socket {
         let failed = |source| MemcachedError::Listen {

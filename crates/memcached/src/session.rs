@@ -10,17 +10,20 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use crate::auth::Users;
-use crate::protocol::{BadCommand, Command, DataBlock, StoreMode, parse};
+use crate::protocol::{BadCommand, Command, DataBlock, Retrieval, StoreMode, parse};
 use crate::receiving::FREE;
-use crate::replies::{ChangeRequest, Next, execute, execute_changes};
+use crate::replies::{ChangeRequest, Next, execute, execute_changes, execute_get};
 use crate::server::Shared;
 
 const TOO_LONG: &[u8] = b"CLIENT_ERROR line too long\r\n";
 const NO_MEMORY_TO_READ: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
 const NO_MEMORY_TO_STORE: &str = "SERVER_ERROR out of memory storing object";
 
-/// Longest line that is no retrieval of many keys, as in memcached.
-const MOST_LINE: usize = 2048;
+/// Longest line that is no retrieval of many keys.
+const MOST_LINE: usize = 16 << 10;
+/// Longest beginning of such a line whose end a client may take its time to send. memcached ends connections
+/// that send more without an end, and executes or refuses what has arrived as a whole.
+const PATIENT_LINE: usize = 2048;
 /// Longest line at all.
 const MOST_KEYS_LINE: usize = 1 << 18;
 /// First byte of a request in the binary protocol.
@@ -35,6 +38,8 @@ const MOST_TOGETHER: usize = 128;
 const BYTES_TOGETHER: usize = 256 << 10;
 /// Bytes that count for a value that is returned, whose size is not known yet.
 const VALUE: usize = 16 << 10;
+/// Most keys of a retrieval that changes items which are looked up together.
+const MOST_TOUCHED: usize = BYTES_TOGETHER / VALUE;
 
 /// The result of executing what has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +50,8 @@ pub(crate) struct Served {
     /// Bytes that are needed to go on, with those that are not done with. `None` if it stopped to send
     /// replies.
     pub(crate) needs: Option<usize>,
+    /// The connection ends unless they arrive soon.
+    pub(crate) is_impatient: bool,
 }
 
 /// The result of a step.
@@ -52,6 +59,8 @@ pub(crate) struct Served {
 enum Step {
     /// So many bytes are done with.
     Done { consumed: usize, next: Next },
+    /// The replies so far are sent before the rest of the request is executed.
+    Unfinished,
     /// So many bytes at least are needed.
     Needs(usize),
 }
@@ -95,6 +104,9 @@ pub(crate) struct Session {
     skip: u64,
     /// Bytes taken for a request that has not arrived completely.
     taken: u64,
+    /// Keys of the retrieval at the beginning of the input whose values were sent.
+    retrieved: usize,
+    is_impatient: bool,
     is_authenticated: bool,
 }
 
@@ -111,6 +123,8 @@ impl Session {
             shared,
             skip: 0,
             taken: 0,
+            retrieved: 0,
+            is_impatient: false,
             is_authenticated,
         }
     }
@@ -119,12 +133,14 @@ impl Session {
     pub(crate) fn serve(&mut self, input: &[u8], reply: &mut Vec<u8>) -> Served {
         let mut changes = WaitingChanges::default();
         let mut consumed = 0;
+        self.is_impatient = false;
         let (next, needs) = loop {
             if reply.len() >= REPLIES {
                 break (Next::Continue, None);
             }
             match self.step(&input[consumed..], &mut changes, reply) {
                 Step::Needs(bytes) => break (Next::Continue, Some(bytes)),
+                Step::Unfinished => {}
                 Step::Done { consumed: more, next } => {
                     consumed += more;
                     self.give_back();
@@ -142,6 +158,7 @@ impl Session {
             consumed,
             next,
             needs,
+            is_impatient: self.is_impatient,
         }
     }
 
@@ -188,7 +205,10 @@ impl Session {
         let Some(end) = memchr(b'\n', &input[..input.len().min(most + 1)]) else {
             let refused = match () {
                 () if input.len() > most => TOO_LONG,
-                () if self.take(input.len()) => return Step::Needs(input.len() + 1),
+                () if self.take(input.len()) => {
+                    self.is_impatient = input.len() > PATIENT_LINE && most == MOST_LINE;
+                    return Step::Needs(input.len() + 1);
+                }
                 () => {
                     self.shared.items.counters.read_buf_oom.add(1);
                     NO_MEMORY_TO_READ
@@ -230,6 +250,12 @@ impl Session {
         reply: &mut Vec<u8>,
     ) -> Step {
         let Some(block) = command.block() else {
+            if let Command::Get(retrieval) = &command
+                && (retrieval.exptime.is_none() || retrieval.keys.len() > MOST_TOUCHED)
+            {
+                changes.execute(&self.shared, reply);
+                return self.retrieve(retrieval, consumed, reply);
+            }
             if command.changes_items() {
                 changes.push(ChangeRequest { command, data: b"" });
                 return done(consumed);
@@ -255,12 +281,33 @@ impl Session {
         let (data, end) = data.split_at(len);
         match end {
             b"\r\n" => changes.push(ChangeRequest { command, data }),
+            _ if block.noreply => {}
             _ => {
                 changes.execute(&self.shared, reply);
                 reply.extend_from_slice(b"CLIENT_ERROR bad data chunk\r\n");
             }
         }
         done(consumed + len + 2)
+    }
+
+    /// Executes a retrieval, of which many values are returned in parts: their replies are sent before the
+    /// next part is read, so that they do not take memory all at once.
+    fn retrieve(&mut self, retrieval: &Retrieval<'_>, consumed: usize, reply: &mut Vec<u8>) -> Step {
+        let keys = retrieval.keys.len();
+        if retrieval.exptime.is_none() {
+            self.retrieved = execute_get(&self.shared, retrieval, self.retrieved, REPLIES, reply);
+        }
+        while self.retrieved < keys && reply.len() < REPLIES {
+            let end = keys.min(self.retrieved + MOST_TOUCHED);
+            let command = Command::Get(retrieval.part(self.retrieved..end));
+            let all_found_out = execute_changes(&self.shared, &[ChangeRequest { command, data: b"" }], reply);
+            self.retrieved = if all_found_out { end } else { keys };
+        }
+        if self.retrieved < keys {
+            return Step::Unfinished;
+        }
+        self.retrieved = 0;
+        done(consumed)
     }
 
     /// Answers a command whose block is not read but skipped.

@@ -14,7 +14,7 @@ use crate::settings::Durability;
 use crate::storage::{ItemStorage, StoreStorage, TreeStorage, TreeStorageOptions};
 
 /// Returns a session, and the medium that counts its fences.
-fn session() -> (Session, Arc<Counting>) {
+pub(crate) fn session() -> (Session, Arc<Counting>) {
     let medium = Arc::new(Counting::new(Dram::new(0).unwrap()));
     let mut session = Session::new(shared_on(&medium));
     // The first write reserves cas values and grows the log.
@@ -48,7 +48,7 @@ fn tree_of(kind: TreeKind) -> impl FnOnce(&Pool) -> Arc<dyn ItemStorage> {
 const TREES: [TreeKind; 4] = [TreeKind::Lb, TreeKind::Fp, TreeKind::Wb, TreeKind::FastFair];
 
 /// Returns the replies to bytes, and the number of fences that they took.
-fn talk(session: &mut Session, medium: &Counting, bytes: &[u8]) -> (String, u64) {
+pub(crate) fn talk(session: &mut Session, medium: &Counting, bytes: &[u8]) -> (String, u64) {
     let before = medium.counts();
     let mut reply = Vec::new();
     let served = session.serve(bytes, &mut reply);
@@ -295,86 +295,18 @@ fn replies_are_the_same_in_pieces() {
         compare_pieces(bytes, &[end]);
     }
     // A line that is too long ends the connection, also if its end arrives with it.
-    for len in [2047, 2048, 2049, 3000] {
+    for len in [2047, 2048, 2049, 3000, 16_383, 16_384, 16_385, 20_000] {
         let line = [&vec![b'x'; len][..], b"\r\nmn\r\n"].concat();
-        compare_pieces(&line, &[2048, 2049, 2050]);
+        compare_pieces(&line, &[2048, 2049, 2050, 16_384, 16_385, 16_386]);
     }
-}
-
-/// Returns the replies to lines, without their ends.
-fn lines(session: &mut Session, medium: &Counting, text: &str) -> Vec<String> {
-    let (replies, _) = talk(session, medium, text.replace('\n', "\r\n").as_bytes());
-    replies.lines().map(str::to_owned).collect()
-}
-
-#[test]
-fn flags_of_times_see_what_those_before_them_have_set() {
-    let (mut session, medium) = session();
-    let text = "ms k 1 T100\nx\nmg k t T200\nmg k t\nmg k T300 t\nmg k R250 T200 t\nmg k R250 T300 t\nmg k T400 R500\n";
-    let expected = [
-        "HD",
-        "HD t100",
-        "HD t200",
-        "HD t300",
-        "HD t200",
-        "HD t300 W",
-        "HD Z",
-    ];
-    assert_eq!(lines(&mut session, &medium, text), expected);
-    let text = "mg a t N30\nmg a t\nmg b N30 t\nmg c N30 T90 t\nmg d T90 N30 t\n";
-    let expected = ["HD t-1 W", "HD t30 Z", "HD t30 W", "HD t90 W", "HD t30 W"];
-    assert_eq!(lines(&mut session, &medium, text), expected);
-    let text = "ma n N30 t\nma n t T60\nma n T90 t\nma m t N30\nma o N30 T90 t\n";
-    let expected = ["HD t30", "HD t30", "HD t90", "HD t-1", "HD t90"];
-    assert_eq!(lines(&mut session, &medium, text), expected);
-}
-
-#[test]
-fn removing_a_value_makes_a_new_item() {
-    let (mut session, medium) = session();
-    let text =
-        "ms k 1 T100 F7\nx\nmd k I T50\nmg k t f s\nmd k x\nmg k t f s\nmd k x I T20\nmg k t s\nmd k C1\n";
-    let expected = [
-        "HD",
-        "HD",
-        "HD t50 f7 s1 X W",
-        "HD",
-        "HD t-1 f0 s0",
-        "HD",
-        "HD t20 s0 X W",
-        "EX",
-    ];
-    assert_eq!(lines(&mut session, &medium, text), expected);
-    let stats = lines(&mut session, &medium, "stats\n").join(" ");
-    assert!(
-        stats.contains("STAT delete_hits 1 STAT delete_misses 1"),
-        "{stats}"
+    let value = [b"set k 0 0 150000\r\n", &vec![b'v'; 150_000][..], b"\r\n"].concat();
+    let many = format!(
+        "get{}\r\ngats 0{}\r\nmn\r\n",
+        " k".repeat(20),
+        " k none".repeat(20)
     );
-}
-
-#[test]
-fn lines_that_are_too_long_are_answered() {
-    let (mut session, medium) = session();
-    let long = format!("set {} 0 0 1", "k".repeat(3000));
-    assert_eq!(
-        lines(&mut session, &medium, &long),
-        ["CLIENT_ERROR line too long"]
-    );
-}
-
-#[test]
-fn statistics_have_the_names_of_memcached() {
-    let (mut session, medium) = session();
-    let stats = lines(&mut session, &medium, "stats\n").join(" ");
-    for name in [
-        "get_expired 0",
-        "get_flushed 0",
-        "limit_maxbytes 0",
-        "read_buf_bytes 0",
-        "time_in_listen_disabled_us 0",
-    ] {
-        assert!(stats.contains(&format!("STAT {name} ")), "{name}: {stats}");
-    }
+    let bytes = [&value, many.as_bytes()].concat();
+    compare_pieces(&bytes, &[value.len(), value.len() + 3, bytes.len() - 7]);
 }
 
 #[test]

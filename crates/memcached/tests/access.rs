@@ -128,5 +128,5 @@ fn flush_all_can_be_forbidden() {
         "set k 0 0 1\r\nx\r\nflush_all\r\n",
         "STORED\r\nCLIENT_ERROR flush_all not allowed\r\n",
     );
-    client.talk("get k\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
+    client.talk("flush_all noreply\r\nget k\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
 }

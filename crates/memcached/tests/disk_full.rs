@@ -125,6 +125,16 @@ fn reads_go_on_and_nothing_acknowledged_is_lost() {
                 > 10
         );
         server.client.talk("get k5000\r\n", "END\r\n");
+        // Whoever wants no reply gets none.
+        let value = data(ITEM);
+        let silent = [
+            format!("set k5000 0 0 {ITEM} noreply\r\n").as_bytes(),
+            &value,
+            b"\r\nmn\r\n",
+        ]
+        .concat();
+        server.client.send(&silent);
+        server.client.expect(b"MN\r\n");
         server.kill();
         server.read(0);
         server.client.talk("get k5000\r\n", "END\r\n");

@@ -67,7 +67,7 @@ fn flags_of_meta_set() {
             ("mg key v", "VA 2\r\nhi\r\n"),
             ("ms key 2 F3 T60 O9 s E6\r\nho", "HD O9 s2\r\n"),
             ("mg key f t c", "HD f3 t60 c6\r\n"),
-            ("ms key 1 C5 c\r\nx", "EX c0\r\n"),
+            ("ms key 1 C5 c s\r\nx", "EX c0 s1\r\n"),
             ("ms key 1 C6 E10\r\nx", "HD\r\n"),
             ("ms none 1 C6\r\nx", "NF\r\n"),
             ("ms key 1 I C9\r\ny", "HD\r\n"),
@@ -87,7 +87,7 @@ fn flags_of_meta_set() {
             ("ms key 1 Ppath Lpath\r\nx", "HD\r\n"),
             ("ms key 1 MX\r\nx", "CLIENT_ERROR invalid mode for ms M token\r\n"),
             (
-                "ms key 1 Fx\r\nx",
+                "ms key 1 Tx\r\nx",
                 "CLIENT_ERROR bad token in command line format\r\n",
             ),
         ],

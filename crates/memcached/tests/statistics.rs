@@ -37,6 +37,17 @@ fn each_variant_is_answered() {
         ],
         ["1"; 3]
     );
+    // An exporter of Prometheus needs all of them.
+    for command in [
+        "delete_hits",
+        "incr_hits",
+        "decr_hits",
+        "cas_hits",
+        "cas_badval",
+        "touch_hits",
+    ] {
+        assert_eq!(slabs[&format!("1:{command}")], "0");
+    }
     assert_eq!(slabs["active_slabs"], "1");
 }
 
@@ -48,11 +59,18 @@ fn settings_are_those_of_the_start() {
         settings.max_item = 2048;
         settings.allows_flush = false;
     });
+    assert_eq!(server.connect().stats("stats\r\n")["limit_maxbytes"], "67108864");
     let stats = server.connect().stats("stats settings\r\n");
+    assert_eq!(stats["inter"], "127.0.0.1:0");
     for (name, value) in [
         ("maxbytes", "67108864"),
         ("maxconns", "7"),
         ("udpport", "0"),
+        ("tcp_backlog", "1024"),
+        ("maxconns_fast", "yes"),
+        ("read_buf_mem_limit", "67108864"),
+        ("umask", "700"),
+        ("client_flags_size", "4"),
         ("domain_socket", "NULL"),
         ("item_size_max", "2048"),
         ("evictions", "on"),

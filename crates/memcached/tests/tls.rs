@@ -64,6 +64,51 @@ fn commands_and_large_values_pass_through_tls() {
 }
 
 #[test]
+fn values_that_have_not_arrived_take_no_more_than_the_setting() {
+    const BYTES: usize = 700_000;
+    let directory = tempfile::tempdir().unwrap();
+    let (files, certificate) = certificate(directory.path());
+    let server = TestServer::start_with(|settings| {
+        settings.tls = Some(files);
+        settings.receive_memory = 2 << 20;
+    });
+    let mut first = connect(&server, &certificate);
+    let mut receiving = || {
+        first.stats("stats\r\n")["read_buf_bytes"]
+            .parse::<usize>()
+            .unwrap()
+    };
+    let begun = [format!("set k 0 0 {BYTES}\r\n").as_bytes(), &data(BYTES)[1000..]].concat();
+    let mut clients = Vec::new();
+    for number in 0..6 {
+        let mut client = connect(&server, &certificate);
+        client.send(&begun);
+        match number < 2 {
+            // The memory is taken before the next client begins.
+            true => while receiving() < (number + 1) * BYTES {},
+            false => client.expect(b"SERVER_ERROR out of memory storing object\r\n"),
+        }
+        clients.push(client);
+    }
+    drop(clients);
+    while receiving() > 0 {}
+}
+
+#[test]
+fn a_client_that_ends_its_side_gets_its_replies() {
+    let directory = tempfile::tempdir().unwrap();
+    let (files, certificate) = certificate(directory.path());
+    let server = TestServer::start_with(|settings| settings.tls = Some(files));
+    let mut client = connect(&server, &certificate);
+    client.send(b"set k 0 0 1\r\nx\r\nget k\r\n");
+    client.stream.conn.send_close_notify();
+    client.stream.flush().unwrap();
+    client.expect(b"STORED\r\nVALUE k 0 1\r\nx\r\nEND\r\n");
+    // A side that is not ended in order is an error.
+    assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
 fn another_certificate_is_not_trusted() {
     let directory = tempfile::tempdir().unwrap();
     let (files, trusted) = certificate(directory.path());

@@ -255,6 +255,24 @@ impl Access {
         Ok(Some(SlabLock { access, head }))
     }
 
+    /// Returns true if the lock of the slab whose head is at this offset is held, here or elsewhere.
+    pub(crate) fn is_slab_locked(&self, head: u64) -> Result<bool, PoolError> {
+        if self.slabs().contains_key(&head) {
+            return Ok(true);
+        }
+        let elsewhere = self.locks.as_ref().map(|locks| locks.is_slab_locked(head));
+        elsewhere.unwrap_or(Ok(false)).map_err(|error| self.failed(error))
+    }
+
+    /// Returns the error for a slab that another handle has open.
+    pub(crate) fn slab_in_use(&self, head: u64, name: &str) -> PoolError {
+        PoolError::SlabInUse {
+            path: self.path.to_path_buf(),
+            name: name.to_owned(),
+            pid: self.locks.as_ref().and_then(|locks| locks.slab_pid(head)),
+        }
+    }
+
     fn slabs(&self) -> MutexGuard<'_, BTreeMap<u64, SlabUse>> {
         self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
     }

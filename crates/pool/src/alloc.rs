@@ -4,7 +4,8 @@
 //! When the free space is used up, limbo is reclaimed, if necessary by a sync, before the file grows. It
 //! grows by the required size, rounded up to 4 MiB. Small extents take the best fit, large ones start at a
 //! multiple of 2 MiB if possible. So the file stays below twice the size of what the newest and the pinned
-//! generations name.
+//! generations name. Nothing is allocated before the [reserve](crate::reserve) is complete, except by changes
+//! that free space.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,6 +18,7 @@ use crate::fault::{PoolFault, injected};
 use crate::layout::{DATA_START, Superblock, VACUUMS, blocks};
 use crate::pins::PinnedRanges;
 use crate::pool::{PoolInner, WriterState};
+use crate::reserve::ReserveUse;
 use crate::space::Space;
 use crate::superblock::SuperblockCopies;
 
@@ -35,7 +37,7 @@ impl PoolInner {
             && space.is_of(generation, vacuums)
         {
             space.extend(len);
-            return Ok(());
+            return self.try_fill_reserve(space);
         }
         if self.medium.fence_is_durable() {
             if superblock.is_synced() {
@@ -66,16 +68,16 @@ impl PoolInner {
         {
             space.keep_unpublished(before);
         }
-        writer.space = Some(space);
+        space.want_reserve(self.reserve_for(directory));
         if let Some(list) = &directory.limbo {
             // The writer of the list had verified this generation to be synced.
             self.known_synced.fetch_max(list.synced, Ordering::AcqRel);
         }
-        Ok(())
+        self.try_fill_reserve(writer.space.insert(space))
     }
 
-    /// Allocates `len` bytes (not 0) with blocks.
-    pub(crate) fn allocate(&self, len: u64) -> Result<u64, PoolError> {
+    /// Allocates `len` bytes (not 0) with blocks, from the reserve only for a change that frees space.
+    pub(crate) fn allocate(&self, len: u64, purpose: Option<ReserveUse>) -> Result<u64, PoolError> {
         let mut writer = self.writer();
         let WriterState {
             space: Some(space), ..
@@ -86,6 +88,14 @@ impl PoolInner {
                 pid: None,
             });
         };
+        if let Some(purpose) = purpose {
+            return self.allocate_freeing(space, len, purpose);
+        }
+        if injected(PoolFault::SpendReserve) {
+            space.release_reserve();
+        } else {
+            self.fill_reserve(space)?;
+        }
         let offset = self.find(space, len)?;
         self.give_blocks(space, offset..offset + blocks(len))?;
         Ok(offset)
@@ -106,14 +116,16 @@ impl PoolInner {
     }
 
     /// Allocates the blocks of a range that was just taken, or releases the range.
-    fn give_blocks(&self, space: &mut Space, range: Range<u64>) -> Result<(), PoolError> {
-        if space.is_loose(&range) && !injected(PoolFault::TrustBlocks) {
+    pub(crate) fn give_blocks(&self, space: &mut Space, range: Range<u64>) -> Result<(), PoolError> {
+        self.back(space, &range).inspect_err(|_| space.release(range))
+    }
+
+    /// Allocates the blocks of a range that may lack them.
+    pub(crate) fn back(&self, space: &mut Space, range: &Range<u64>) -> Result<(), PoolError> {
+        if space.is_loose(range) && !injected(PoolFault::TrustBlocks) {
             let end = range.end.next_multiple_of(HOLE).min(space.len());
             let pieces = range.start / HOLE * HOLE..end;
-            if let Err(error) = self.medium.reserve(pieces.start, end - pieces.start) {
-                space.release(range);
-                return Err(error.into());
-            }
+            self.medium.reserve(pieces.start, end - pieces.start)?;
             space.fasten(pieces);
         }
         Ok(())
@@ -122,7 +134,7 @@ impl PoolInner {
     /// Finds space: free space first, then space that readers and superblocks have released since, then by
     /// growing the file. Reclaiming may need a sync, which is preferred to growing while a good part of
     /// the file waits for one.
-    fn find(&self, space: &mut Space, len: u64) -> Result<u64, PoolError> {
+    pub(crate) fn find(&self, space: &mut Space, len: u64) -> Result<u64, PoolError> {
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
         }

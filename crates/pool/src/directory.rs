@@ -181,6 +181,9 @@ impl Directory {
         for (aged, _) in limbo.iter().flat_map(LimboList::freed) {
             claims.add_limbo(aged.range.clone());
         }
+        for range in limbo.iter().flat_map(|list| &list.reserve) {
+            claims.add_limbo(range.clone());
+        }
         claims.check(|number| objects[number].0.to_string())?;
         Ok(Directory {
             generation,
@@ -224,7 +227,7 @@ pub(crate) fn encode(generation: u64, objects: &ObjectMap, limbo: Option<&LimboL
         .iter()
         .map(|(name, record)| name.len() + record.meta.len())
         .sum();
-    let list_len = limbo.map_or(0, |list| LimboList::encoded_len(list.ranges.len()));
+    let list_len = limbo.map_or(0, |list| LimboList::encoded_len(list.len()));
     let mut bytes = Vec::with_capacity(encoded_len(objects) + list_len);
     let header = DirectoryHeader {
         magic: DIRECTORY_MAGIC,
@@ -232,7 +235,7 @@ pub(crate) fn encode(generation: u64, objects: &ObjectMap, limbo: Option<&LimboL
         object_count: U64::new(objects.len() as u64),
         extent_count: U64::new(extent_count as u64),
         heap_len: U64::new(heap_len as u64),
-        limbo_count: U64::new(limbo.map_or(0, |list| list.ranges.len() as u64)),
+        limbo_count: U64::new(limbo.map_or(0, |list| list.len() as u64)),
         reserved: [0; 16],
     };
     bytes.extend_from_slice(header.as_bytes());

@@ -354,12 +354,16 @@ pub enum PoolError {
         expected: String,
     },
     /// A slab that is in use cannot be opened, replaced or removed.
-    #[error("'{name}' of {} is open here or in another process; close it there first", path.display())]
+    #[error(
+        "'{name}' of {} is open in {}; wait until it is closed there, or end that", path.display(), holder(*pid)
+    )]
     SlabInUse {
         /// The file.
         path: PathBuf,
         /// The object's name.
         name: String,
+        /// The process id of who has it open, or `None` if it is unknown or in this process.
+        pid: Option<u32>,
     },
     /// The machine went down while a slab was being written without durable fences.
     #[error(

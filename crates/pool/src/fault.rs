@@ -76,10 +76,22 @@ halocline_faults::faults! {
         RemoveOpenSlab,
         /// A slab uses a chunk that no generation names.
         UnpublishedChunk,
+        /// A slab gives back chunks with nodes in use.
+        GiveBackInUse,
+        /// The space of a chunk is free before a generation without it is published.
+        GiveBackUnpublished,
         /// Nodes behind the durable frontier of a slab are handed out.
         FrontierNotStored,
         /// A slab grows while nodes are in doubt, and does not record it.
         GrowthNotRecorded,
+        /// The reserve is completed with space that older generations name.
+        ReserveFromLimbo,
+        /// A generation lists the reserve as it was before its own directory took a part of it.
+        ReserveListedEarly,
+        /// Any transaction allocates from the reserve.
+        SpendReserve,
+        /// A vacuum removes the blocks of the reserve.
+        VacuumReserve,
         /// A sync overlooks that its generation has been appended to since the last one.
         SkipLogSync,
     }

@@ -10,6 +10,13 @@ pub(crate) struct FreeMap {
 }
 
 impl FreeMap {
+    /// Returns the set of these ranges, which are disjoint.
+    pub(crate) fn of(ranges: impl IntoIterator<Item = Range<u64>>) -> FreeMap {
+        let mut map = FreeMap::default();
+        ranges.into_iter().for_each(|range| map.add(range));
+        map
+    }
+
     /// Adds a range that is not in the map and merges it with its neighbours.
     pub(crate) fn add(&mut self, range: Range<u64>) {
         let (mut start, mut end) = (range.start, range.end);

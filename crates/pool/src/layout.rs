@@ -51,6 +51,9 @@ pub(crate) const SUMS_PER_PAGE: u64 = 511;
 /// Value of [`ExtentEntry::sums`] for an extent that is followed by checksums of its blocks.
 pub(crate) const SUMS_FOLLOW: u64 = 1;
 
+/// Bytes of the reserve of a pool, beside those for its directory and its logs.
+pub(crate) const RESERVE: u64 = 512 << 10;
+
 /// Bytes of a new pool.
 pub(crate) const INITIAL_LEN: u64 = 2 << 20;
 
@@ -125,6 +128,10 @@ pub(crate) const LOCK_WRITER_PID: u64 = LOCK_BASE + 2;
 
 /// A lock that each open handle shares, and that is exclusive while the file is shortened.
 pub(crate) const LOCK_OPEN: u64 = LOCK_BASE + 3;
+
+/// Base of the classic locks held beside those of slabs, from which others learn the process that has a slab
+/// open.
+pub(crate) const LOCK_SLAB_PIDS: u64 = 3 << 61;
 
 /// The lock of the readers of generation 0; that of generation g is g bytes further.
 pub(crate) const LOCK_READERS: u64 = LOCK_BASE + 4096;

@@ -58,6 +58,7 @@ mod pool;
 mod probe;
 mod relocate;
 mod repair;
+mod reserve;
 mod slab;
 mod snapshot;
 mod space;
@@ -80,6 +81,7 @@ pub use object::{ExtentRef, ObjectKind};
 pub use pool::{Pool, PoolInfo, PoolOptions};
 pub use probe::is_pool_file;
 pub use repair::{RepairPlan, RepairReport, saved_state_path};
+pub use reserve::ReserveUse;
 pub use slab::{
     ConfirmedNode, NodeAtRest, NodeSet, NodeSums, Slab, SlabOptions, SlabPin, SlabRecovery, SlabStats,
 };

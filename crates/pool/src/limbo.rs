@@ -1,5 +1,6 @@
-//! The limbo list of a directory: space that its generation does not name but older ones do, and the age of
-//! space that it names. From it a handle that takes over writing determines what is free.
+//! The limbo list of a directory: space that its generation does not name but older ones do, the age of space
+//! that it names, and the [reserve](crate::reserve). From it a handle that takes over writing determines what is
+//! free.
 //!
 //! Invariant: space that a generation's directory neither names nor lists is named by no generation that was
 //! pinned when it was published, nor by one that a superblock that may still be needed leads to.
@@ -30,11 +31,13 @@ pub(crate) struct LimboList {
     pub(crate) synced: u64,
     /// Disjoint ranges in ascending order.
     pub(crate) ranges: Vec<AgedRange>,
+    /// The reserve: free ranges in ascending order, disjoint from the others.
+    pub(crate) reserve: Vec<Range<u64>>,
 }
 
 impl LimboList {
     /// Sorts the ranges and merges neighbours of the same age.
-    pub(crate) fn new(synced: u64, mut ranges: Vec<AgedRange>) -> LimboList {
+    pub(crate) fn new(synced: u64, mut ranges: Vec<AgedRange>, reserve: Vec<Range<u64>>) -> LimboList {
         ranges.sort_unstable_by_key(|aged| aged.range.start);
         let mut joined: Vec<AgedRange> = Vec::with_capacity(ranges.len());
         for aged in ranges {
@@ -51,12 +54,23 @@ impl LimboList {
         LimboList {
             synced,
             ranges: joined,
+            reserve,
         }
     }
 
-    /// Returns the encoded length of a list of `ranges` ranges.
-    pub(crate) fn encoded_len(ranges: usize) -> usize {
-        size_of::<LimboHeader>() + ranges * size_of::<LimboEntry>()
+    /// Returns the number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len() + self.reserve.len()
+    }
+
+    /// Returns the bytes of the reserve.
+    pub(crate) fn reserve_bytes(&self) -> u64 {
+        self.reserve.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Returns the encoded length of a list of `entries` entries.
+    pub(crate) fn encoded_len(entries: usize) -> usize {
+        size_of::<LimboHeader>() + entries * size_of::<LimboEntry>()
     }
 
     /// Appends the encoded list.
@@ -66,15 +80,22 @@ impl LimboList {
             reserved: U64::new(0),
         };
         bytes.extend_from_slice(header.as_bytes());
+        let entry = |range: &Range<u64>, born: u64, freed: Option<u64>| LimboEntry {
+            offset: U64::new(range.start),
+            len: U64::new(range.end - range.start),
+            born: U64::new(born),
+            freed: U64::new(freed.unwrap_or(0)),
+        };
+        let mut reserve = self.reserve.iter().peekable();
+        // Neither named nor freed by any generation: free space that is set aside.
+        let set_aside = |range: &Range<u64>| entry(range, 0, None);
         for aged in &self.ranges {
-            let entry = LimboEntry {
-                offset: U64::new(aged.range.start),
-                len: U64::new(aged.range.end - aged.range.start),
-                born: U64::new(aged.born),
-                freed: U64::new(aged.freed.unwrap_or(0)),
-            };
-            bytes.extend_from_slice(entry.as_bytes());
+            while let Some(range) = reserve.next_if(|range| range.start < aged.range.start) {
+                bytes.extend_from_slice(set_aside(range).as_bytes());
+            }
+            bytes.extend_from_slice(entry(&aged.range, aged.born, aged.freed).as_bytes());
         }
+        reserve.for_each(|range| bytes.extend_from_slice(set_aside(range).as_bytes()));
     }
 
     /// Decodes the list of a generation's directory, which is everything behind its heap. Its ranges may lie
@@ -93,7 +114,7 @@ impl LimboList {
             return Err("its limbo list is of a later generation");
         }
         let mut end = DATA_START;
-        let mut ranges = Vec::with_capacity(entries.len());
+        let (mut ranges, mut reserve) = (Vec::with_capacity(entries.len()), Vec::new());
         for entry in entries {
             let (offset, len) = (entry.offset.get(), entry.len.get());
             let blocks = offset.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK) && len > 0;
@@ -107,6 +128,10 @@ impl LimboList {
             if born > generation || freed > generation || freed != 0 && born >= freed {
                 return Err("its limbo list is of a later generation");
             }
+            if (born, freed) == (0, 0) {
+                reserve.push(offset..end);
+                continue;
+            }
             ranges.push(AgedRange {
                 range: offset..end,
                 born,
@@ -116,6 +141,7 @@ impl LimboList {
         Ok(LimboList {
             synced: header.synced.get(),
             ranges,
+            reserve,
         })
     }
 

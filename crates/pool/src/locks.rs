@@ -1,9 +1,9 @@
 //! Locks between processes: byte ranges of the pool's file, far beyond its data.
 //!
 //! They belong to the open file description (`F_OFD_SETLK`): two handles in one process conflict like two
-//! processes, and a lock dies with its process, so that none is ever stale. Only the hint of the writer's
-//! process id is a classic lock of the process. It may vanish early, when the process closes any descriptor
-//! of the file, and nothing depends on it.
+//! processes, and a lock dies with its process, so that none is ever stale. Only the hints of the process ids
+//! of the writer and of those that have slabs open are classic locks of the process. They may vanish early, when
+//! the process closes any descriptor of the file, and nothing depends on them.
 #![allow(
     unsafe_code,
     reason = "fcntl with a lock structure; rustix has no open-file-description locks"
@@ -17,7 +17,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::layout::{
-    BLOCK, LOCK_OPEN, LOCK_READERS, LOCK_SLAB_PINS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID,
+    BLOCK, LOCK_OPEN, LOCK_READERS, LOCK_SLAB_PIDS, LOCK_SLAB_PINS, LOCK_SLABS, LOCK_SYNC, LOCK_WRITER,
+    LOCK_WRITER_PID,
 };
 
 /// The whole file as a lock range: a length of 0 extends to the end of any file.
@@ -89,9 +90,16 @@ impl LockFile {
 
     /// Returns the process that holds the writer's lock, if it is known.
     pub(crate) fn writer_pid(&self) -> Option<u32> {
-        let found = self
-            .get(libc::F_GETLK, LOCK_WRITER_PID..LOCK_WRITER_PID + 1)
-            .ok()??;
+        self.hinted_pid(LOCK_WRITER_PID)
+    }
+
+    /// Returns another process that holds the lock of a slab, if it is known.
+    pub(crate) fn slab_pid(&self, head: u64) -> Option<u32> {
+        self.hinted_pid(LOCK_SLAB_PIDS + head / BLOCK)
+    }
+
+    fn hinted_pid(&self, byte: u64) -> Option<u32> {
+        let found = self.get(libc::F_GETLK, byte..byte + 1).ok()??;
         u32::try_from(found.l_pid).ok().filter(|pid| *pid != 0)
     }
 
@@ -117,10 +125,23 @@ impl LockFile {
     /// Takes the lock of a slab, shared or exclusive, or returns false if a conflicting lock is held.
     pub(crate) fn try_slab(&self, head: u64, shared: bool) -> io::Result<bool> {
         let kind = if shared { libc::F_RDLCK } else { libc::F_WRLCK };
-        self.set(libc::F_OFD_SETLK, kind, LOCK_SLABS + head / BLOCK)
+        let taken = self.set(libc::F_OFD_SETLK, kind, LOCK_SLABS + head / BLOCK)?;
+        if taken {
+            // A hint only, as the writer's.
+            let _ = self.set(libc::F_SETLK, kind, LOCK_SLAB_PIDS + head / BLOCK);
+        }
+        Ok(taken)
+    }
+
+    /// Returns true if another handle holds the lock of a slab.
+    pub(crate) fn is_slab_locked(&self, head: u64) -> io::Result<bool> {
+        let byte = LOCK_SLABS + head / BLOCK;
+        Ok(self.get(libc::F_OFD_GETLK, byte..byte + 1)?.is_some())
     }
 
     pub(crate) fn release_slab(&self, head: u64) {
+        let hint = self.set(libc::F_SETLK, libc::F_UNLCK, LOCK_SLAB_PIDS + head / BLOCK);
+        debug_assert!(hint.is_ok(), "unlocking an open file: {hint:?}");
         let byte = LOCK_SLABS + head / BLOCK;
         self.unlock(byte..byte + 1);
     }

@@ -20,7 +20,8 @@ use crate::access::{Access, WriterLock};
 use crate::directory::Directory;
 use crate::fault::{PoolFault, injected};
 use crate::features::Features;
-use crate::layout::{DATA_START, INITIAL_LEN, Superblock, checksum};
+use crate::layout::{DATA_START, INITIAL_LEN, RESERVE, Superblock, checksum};
+use crate::limbo::LimboList;
 use crate::log::PinnedLog;
 use crate::log_count::RecordCount;
 use crate::snapshot::{PinnedGeneration, Snapshot};
@@ -76,8 +77,10 @@ pub struct PoolInfo {
     pub allocated: u64,
     /// Bytes in use by the newest generation, including superblocks and directory.
     pub used: u64,
-    /// All other bytes, including those that only older snapshots use.
+    /// All other bytes, including those that only older snapshots use, and the reserve.
     pub free: u64,
+    /// Bytes set aside so that objects can be dropped on a full disk.
+    pub reserve: u64,
     /// The newest published generation.
     pub generation: u64,
     /// The newest generation that survives power loss.
@@ -99,6 +102,8 @@ pub(crate) struct PoolGeometry {
     pub(crate) growth: u64,
     /// Minimum space that justifies a sync to release it, where a sync is slow.
     pub(crate) worth: u64,
+    /// Bytes of the reserve beside those for a directory and logs, or 0 for none.
+    pub(crate) reserve: u64,
 }
 
 impl Default for PoolGeometry {
@@ -107,6 +112,7 @@ impl Default for PoolGeometry {
             initial_len: INITIAL_LEN,
             growth: 4 << 20,
             worth: 1 << 20,
+            reserve: RESERVE,
         }
     }
 }
@@ -278,6 +284,7 @@ impl Pool {
             allocated: inner.medium.allocated()?,
             used,
             free: len.saturating_sub(used),
+            reserve: directory.limbo.as_ref().map_or(0, LimboList::reserve_bytes),
             generation: directory.generation,
             synced_generation: SuperblockCopies::read(&inner.medium).synced_generation(),
             objects: directory.objects.len(),

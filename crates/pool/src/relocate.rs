@@ -14,6 +14,7 @@ use crate::PoolError;
 use crate::directory::ObjectRecord;
 use crate::layout::{SUMMED_FROM, blocks};
 use crate::object::{ExtentRef, ObjectKind};
+use crate::space::Space;
 use crate::txn::Txn;
 use crate::writer::ExtentWriter;
 
@@ -39,14 +40,16 @@ impl Txn {
         let fixed = base.mutable().filter(|extent| !logs.contains(extent));
         let mut fixed: BTreeSet<u64> = fixed.chain(old).map(|extent| extent.offset).collect();
         let (moves, before, len) = {
-            let writer = self.inner.writer();
-            let Some(space) = &writer.space else {
+            let mut writer = self.inner.writer();
+            let Some(space) = &mut writer.space else {
                 return Ok(false);
             };
-            let (moves, end) = space.moves_down(&fixed);
             let before = space.used_end();
+            let reserve = space.lower_reserve();
+            let (moves, end) = space.moves_down(&fixed);
             let worth = self.inner.geometry.growth.max(space.len() / WORTH);
-            if before.saturating_sub(end) < worth {
+            if before.saturating_sub(end) < worth || !self.has_blocks_of_reserve(space)? {
+                space.restore_reserve(&reserve);
                 return Ok(false);
             }
             (moves, before, space.len())
@@ -72,6 +75,17 @@ impl Txn {
         let mut state = self.state();
         state.keeps_logs = logs.is_empty();
         state.republishes = true;
+        Ok(true)
+    }
+
+    /// Allocates the blocks of the reserve, or returns false if the disk is full.
+    fn has_blocks_of_reserve(&self, space: &mut Space) -> Result<bool, PoolError> {
+        for range in space.reserve() {
+            match self.inner.back(space, &range) {
+                Err(PoolError::DiskFull { .. }) => return Ok(false),
+                other => other?,
+            }
+        }
         Ok(true)
     }
 

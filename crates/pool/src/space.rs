@@ -6,6 +6,7 @@
 //! names it), *free* (nobody can see it, so it may be written immediately) and *limbo* (the newest generation
 //! does not name it, but an older one does that a reader may have pinned or that a superblock which is still
 //! needed refers to). [`Space::reclaim`] frees limbo once no reader pins any of the generations that name it.
+//! A part of the free space is set aside as the [reserve](crate::reserve).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -17,6 +18,7 @@ use crate::layout::{BLOCK, DATA_START, HUGE, blocks};
 use crate::limbo::AgedRange;
 use crate::object::ExtentRef;
 use crate::pins::PinnedRanges;
+use crate::reserve::RESERVE_RANGES;
 
 /// Extents of at least this length start at a multiple of [`HUGE`] even if the file must grow for it: the gap
 /// is small in comparison.
@@ -61,6 +63,12 @@ pub(crate) struct Space {
     limbo: Vec<LimboRange>,
     /// Space that may lack blocks, so that a store to it could meet a full disk.
     loose: FreeMap,
+    /// Free space that is set aside, and not in `free`.
+    reserve: FreeMap,
+    /// The number of bytes that should be set aside.
+    wanted_reserve: u64,
+    /// The generation for which the reserve was to be completed when a transaction began, or 0.
+    filled_for: u64,
     /// Number of vacuums that this state reflects.
     vacuums: u64,
     /// True if a publish has failed half-way, so that the newest generation must be looked up again.
@@ -80,6 +88,9 @@ impl Space {
             free: FreeMap::default(),
             limbo: Vec::new(),
             loose: FreeMap::default(),
+            reserve: FreeMap::default(),
+            wanted_reserve: 0,
+            filled_for: 0,
             vacuums,
             spoiled: false,
         };
@@ -107,6 +118,12 @@ impl Space {
                         });
                     }
                 }
+                // It may lie behind the end of a file that was shortened.
+                let pieces = list.reserve.iter().flat_map(|range| space.free.within(range));
+                for range in pieces.take(RESERVE_RANGES).collect::<Vec<_>>() {
+                    space.free.remove(range.clone());
+                    space.reserve.add(range);
+                }
             }
             None => {
                 let unknown = space.free.drain().map(|range| LimboRange {
@@ -124,8 +141,11 @@ impl Space {
     /// writer's lock must have been held without interruption.
     pub(crate) fn keep_unpublished(&mut self, before: &Space) {
         for limbo in before.limbo.iter().filter(|limbo| limbo.synced == 0) {
-            for range in self.free.within(&limbo.range) {
+            let free = self.free.within(&limbo.range).into_iter();
+            // The durable place of the reserve may be another one than that of `before`.
+            for range in free.chain(self.reserve.within(&limbo.range)) {
                 self.free.remove(range.clone());
+                self.reserve.remove(range.clone());
                 self.limbo.push(LimboRange {
                     range,
                     ..limbo.clone()
@@ -181,6 +201,98 @@ impl Space {
             self.loose.add(range.clone());
         }
         free
+    }
+
+    /// Sets the number of bytes that should be set aside.
+    pub(crate) fn want_reserve(&mut self, bytes: u64) {
+        self.wanted_reserve = bytes;
+    }
+
+    /// Returns the number of bytes that should be set aside.
+    pub(crate) fn wanted_reserve(&self) -> u64 {
+        self.wanted_reserve
+    }
+
+    /// Returns the number of bytes that are set aside.
+    pub(crate) fn reserve_bytes(&self) -> u64 {
+        self.reserve.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Returns the number of bytes by which the reserve is smaller than it should be.
+    pub(crate) fn missing_reserve(&self) -> u64 {
+        match self.wanted_reserve {
+            0 => 0,
+            wanted => wanted.saturating_sub(self.reserve_bytes()),
+        }
+    }
+
+    /// Returns the number of ranges that are set aside.
+    pub(crate) fn reserve_pieces(&self) -> usize {
+        self.reserve.iter().count()
+    }
+
+    /// Returns the ranges that are set aside.
+    pub(crate) fn reserve(&self) -> Vec<Range<u64>> {
+        self.reserve.iter().collect()
+    }
+
+    /// Returns the ranges of the reserve of which a part may lack blocks.
+    pub(crate) fn loose_reserve(&self) -> Vec<Range<u64>> {
+        let ranges = self.reserve.iter();
+        ranges.filter(|range| self.loose.overlaps(range)).collect()
+    }
+
+    /// Returns true, once for each generation, if the reserve is not complete.
+    pub(crate) fn begin_filling(&mut self) -> bool {
+        let is_new = self.filled_for != self.generation;
+        self.filled_for = self.generation;
+        is_new && self.missing_reserve() > 0
+    }
+
+    /// Makes the reserve free space like any other.
+    pub(crate) fn release_reserve(&mut self) {
+        for range in self.reserve.drain() {
+            self.free.add(range);
+        }
+    }
+
+    /// Sets a range aside that was allocated.
+    pub(crate) fn set_aside(&mut self, range: Range<u64>) {
+        self.reserve.add(range);
+    }
+
+    /// Allocates `len` bytes of the reserve.
+    pub(crate) fn take_reserved(&mut self, len: u64) -> Option<u64> {
+        self.reserve.take_best(blocks(len))
+    }
+
+    /// Returns the free ranges, the longest first.
+    pub(crate) fn longest_free(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = self.free.iter().collect();
+        ranges.sort_by_key(|range| std::cmp::Reverse(range.end - range.start));
+        ranges
+    }
+
+    /// Sets aside the first free space that is long enough instead of the present reserve, of which it returns
+    /// the ranges.
+    pub(crate) fn lower_reserve(&mut self) -> Vec<Range<u64>> {
+        let before = self.reserve();
+        let bytes = self.reserve_bytes();
+        self.release_reserve();
+        match self.free.take_aligned(bytes, BLOCK) {
+            Some(offset) if bytes > 0 => self.reserve.add(offset..offset + bytes),
+            _ => self.restore_reserve(&before),
+        }
+        before
+    }
+
+    /// Sets these ranges aside, which are free or set aside, and nothing else.
+    pub(crate) fn restore_reserve(&mut self, ranges: &[Range<u64>]) {
+        self.release_reserve();
+        for range in ranges {
+            self.free.remove(range.clone());
+            self.reserve.add(range.clone());
+        }
     }
 
     /// Returns the length up to which space is known.
@@ -248,8 +360,9 @@ impl Space {
     pub(crate) fn moves_down(&self, fixed: &BTreeSet<u64>) -> (Vec<(ExtentRef, u64)>, u64) {
         let mut extents: Vec<ExtentRef> = self.live.values().map(|live| live.extent).collect();
         extents.sort_unstable_by_key(|extent| extent.offset);
-        let limbo = self.limbo.iter().map(|limbo| limbo.range.end).max();
-        let mut end = limbo.unwrap_or(DATA_START);
+        let limbo = self.limbo.iter().map(|limbo| limbo.range.end);
+        let stays = limbo.chain(self.reserve.iter().map(|range| range.end)).max();
+        let mut end = stays.unwrap_or(DATA_START);
         let (mut free, mut moves) = (self.free.clone(), Vec::new());
         while let Some(extent) = extents.last().copied() {
             let space = extent.space();
@@ -327,6 +440,9 @@ impl Space {
             free: self.free.clone(),
             limbo: self.limbo.clone(),
             loose: FreeMap::default(),
+            reserve: FreeMap::default(),
+            wanted_reserve: 0,
+            filled_for: 0,
             vacuums: self.vacuums,
             spoiled: self.spoiled,
         };

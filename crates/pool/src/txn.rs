@@ -31,7 +31,9 @@ use crate::layout::{DATA_START, FORMAT_VERSION, MAX_META, MAX_NAME, Superblock, 
 use crate::limbo::{AgedRange, LimboList};
 use crate::object::{ExtentRef, ObjectKind};
 use crate::pool::PoolInner;
+use crate::reserve::{RESERVE_RANGES, ReserveUse};
 use crate::snapshot::{Object, PinnedGeneration};
+use crate::space::Space;
 use crate::sums;
 use crate::superblock::SuperblockCopies;
 use crate::turn::WriteTurn;
@@ -75,6 +77,8 @@ pub(crate) struct TxnState {
     pub(crate) keeps_logs: bool,
     /// True if a generation is published even if no object has changed.
     pub(crate) republishes: bool,
+    /// Set if allocations may take the reserve.
+    pub(crate) reserve_use: Option<ReserveUse>,
 }
 
 /// The objects that a publish changes.
@@ -140,6 +144,7 @@ impl Txn {
             first_records: BTreeMap::new(),
             keeps_logs: false,
             republishes: false,
+            reserve_use: None,
         };
         Ok(Txn {
             inner: Arc::clone(inner),
@@ -314,11 +319,17 @@ impl Txn {
         let oldest = inner.tidy()?.oldest().unwrap_or(self.base_generation());
         // Allocating the directory may free some of the limbo but adds nothing to it, so this is an upper
         // bound.
-        let most = LimboList::encoded_len(self.aged_ranges(&changes, generation, oldest).len());
-        let offset = self.reserve((len + most) as u64)?;
+        let most = self.aged_ranges(&changes, generation, oldest).len() + RESERVE_RANGES;
+        let early = self.reserved_ranges();
+        let offset = self.reserve((len + LimboList::encoded_len(most)) as u64)?;
+        let reserve = match injected(PoolFault::ReserveListedEarly) {
+            true => early,
+            false => self.reserved_ranges(),
+        };
         let limbo = LimboList::new(
             inner.reusable_up_to().min(self.base_generation()),
             self.aged_ranges(&changes, generation, oldest),
+            reserve,
         );
         let bytes = encode(generation, &self.state().objects, Some(&limbo));
         self.trim(offset, bytes.len() as u64);
@@ -372,6 +383,12 @@ impl Txn {
         space.aged_ranges(generation, changes.named(), dropped, oldest)
     }
 
+    /// Returns the ranges of the reserve.
+    fn reserved_ranges(&self) -> Vec<Range<u64>> {
+        let writer = self.inner.writer();
+        writer.space.as_ref().map_or_else(Vec::new, Space::reserve)
+    }
+
     /// Stores the new superblock over the older copy and makes it durable, which publishes the generation.
     fn publish(&self, features: Features, generation: u64, directory: &ExtentRef) -> Result<(), PoolError> {
         let inner = &*self.inner;
@@ -419,13 +436,17 @@ impl Txn {
             state.reserved.retain(|offset, _| !space.is_named(*offset));
         }
         let objects = std::mem::take(&mut state.objects);
-        self.inner.set_current(Directory {
+        let directory = Directory {
             generation,
             objects,
             extent: directory,
             limbo: Some(limbo),
             features,
-        });
+        };
+        if let Some(space) = &mut self.inner.writer().space {
+            space.want_reserve(self.inner.reserve_for(&directory));
+        }
+        self.inner.set_current(directory);
     }
 
     /// Allocates space for this transaction. Empty extents need none.
@@ -433,7 +454,8 @@ impl Txn {
         if len == 0 {
             return Ok(DATA_START);
         }
-        let offset = self.inner.allocate(len)?;
+        let purpose = self.state().reserve_use;
+        let offset = self.inner.allocate(len, purpose)?;
         self.state().reserved.insert(offset, blocks(len));
         Ok(offset)
     }
@@ -510,15 +532,10 @@ impl Txn {
         if record.kind != ObjectKind::SLAB || injected(PoolFault::RemoveOpenSlab) {
             return Ok(());
         }
-        match self.inner.access.lock_slab(record.extents[0].offset, false)? {
-            Some(lock) => state.slabs.push(lock),
-            None => {
-                return Err(PoolError::SlabInUse {
-                    path: self.inner.path.to_path_buf(),
-                    name: name.to_owned(),
-                });
-            }
-        }
+        let head = record.extents[0].offset;
+        let lock = self.inner.access.lock_slab(head, false)?;
+        let lock = lock.ok_or_else(|| self.inner.access.slab_in_use(head, name))?;
+        state.slabs.push(lock);
         Ok(())
     }
 

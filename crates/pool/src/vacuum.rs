@@ -2,18 +2,22 @@
 //!
 //! Invariants: only space that a writer could use immediately is taken, so no reader and no superblock that
 //! may be needed refers to it. The file is shortened only while no other handle has it open, because that
-//! could have its end mapped, and after its superblocks contain the shorter length. The next holder of the
+//! could have its end mapped, and after its superblocks contain the shorter length. The blocks of the reserve
+//! stay, where it is and where the newest generation says that it is. The next holder of the
 //! writer's lock allocates blocks before it stores to space that may lack them, so that a full disk is an
 //! error and never kills the process.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::PoolError;
 use crate::fault::{PoolFault, injected};
+use crate::free_map::FreeMap;
 use crate::layout::{HUGE, Superblock, VACUUMS};
 use crate::pins::PinnedRanges;
 use crate::pool::{Pool, PoolInner};
+use crate::reserve::ReserveUse;
 use crate::superblock::{SuperblockCopies, read_newest};
 use crate::txn::Txn;
 
@@ -61,7 +65,14 @@ impl Pool {
         let before = (inner.medium.allocated()?, inner.medium.len());
         inner.reclaim_all(txn.base_generation())?;
         let mut moved = None;
-        let txn = if inner.access.try_alone()?.is_some() && txn.relocate(cancel)? {
+        txn.use_reserve(ReserveUse::Dropping);
+        let relocates = inner.access.try_alone()?.is_some()
+            && match txn.relocate(cancel) {
+                // What cannot be moved stays.
+                Err(PoolError::DiskFull { .. }) => false,
+                other => other?,
+            };
+        let txn = if relocates {
             let from = txn.base_generation();
             moved = Some((from, txn.commit()?));
             self.begin_wait(timeout)?
@@ -118,12 +129,21 @@ impl PoolInner {
     fn give_back(&self, txn: &Txn, before: (u64, u64)) -> Result<VacuumReport, PoolError> {
         self.reclaim_all(txn.base_generation())?;
         let medium = &self.medium;
-        let shared = !self.shorten()?;
+        let listed = txn.base().directory().limbo.as_ref();
+        let listed = listed.map_or(&[][..], |list| &list.reserve);
+        let shared = !self.shorten(listed)?;
         if let Some(space) = &mut self.writer().space {
             // Other handles must learn of the vacuum before the first block is gone.
             let vacuums = medium.load_u64(VACUUMS).wrapping_add(1);
             medium.store_u64(VACUUMS, vacuums);
-            for range in space.loosen(vacuums) {
+            if injected(PoolFault::VacuumReserve) {
+                space.release_reserve();
+            }
+            let mut gone = FreeMap::of(space.loosen(vacuums));
+            if !injected(PoolFault::VacuumReserve) {
+                listed.iter().for_each(|range| gone.remove(range.clone()));
+            }
+            for range in gone.iter() {
                 medium.discard(range.start, range.end - range.start)?;
             }
         }
@@ -139,8 +159,8 @@ impl PoolInner {
     }
 
     /// Shortens the file as far as its end is free; returns false if another handle has it open. The newest
-    /// generation must be synced.
-    fn shorten(&self) -> Result<bool, PoolError> {
+    /// generation must be synced. Keeps the reserve that it lists.
+    fn shorten(&self, listed: &[Range<u64>]) -> Result<bool, PoolError> {
         let Some(_alone) = self.access.try_alone()? else {
             return Ok(false);
         };
@@ -148,8 +168,10 @@ impl PoolInner {
         let Some(space) = &mut writer.space else {
             return Ok(true);
         };
+        let listed = listed.iter().map(|range| range.end).max().unwrap_or(0);
         let end = space
             .used_end()
+            .max(listed)
             .next_multiple_of(HUGE.min(self.geometry.growth))
             .max(self.geometry.initial_len);
         if end >= space.len() {

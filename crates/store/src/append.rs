@@ -49,7 +49,7 @@ impl StoresState {
                 return Ok(Current::Staged(staged.clone()));
             }
         }
-        let located = store.read().locate(self.medium(), key);
+        let located = store.read().locate(&self.pages(), key);
         Ok(match located.map_err(|damage| self.damaged(damage))? {
             Some(located) => Current::Found(located),
             None => Current::Absent,
@@ -68,6 +68,41 @@ impl StoresState {
             Current::Found(located) => self.value_of(&located.record),
         }
     }
+}
+
+/// Writes a version by `push`, after the chunks of its value if that is long. Returns its offset.
+///
+/// # Errors
+/// Those of `push`.
+pub(crate) fn push_version<E>(
+    version: NewRecord<'_>,
+    value: Option<&[u8]>,
+    mut push: impl FnMut(&NewRecord<'_>) -> Result<u64, E>,
+) -> Result<u64, E> {
+    let Some(value) = value else {
+        return push(&NewRecord {
+            flags: RECORD_DELETED,
+            ..version
+        });
+    };
+    if value.len() <= CHUNK {
+        return push(&NewRecord { value, ..version });
+    }
+    let mut offsets = Vec::new();
+    for chunk in chunks_of(value) {
+        offsets.push(push(&NewRecord {
+            flags: RECORD_CHUNK,
+            expires: None,
+            prev: 0,
+            value: chunk,
+            ..version
+        })?);
+    }
+    push(&NewRecord {
+        flags: RECORD_CHUNKED,
+        value: &chunk_list(value.len(), &offsets),
+        ..version
+    })
 }
 
 /// Appends the records of one batch.
@@ -126,7 +161,7 @@ impl Appender<'_> {
         value: Option<&Vec<u8>>,
         expires: Option<u64>,
     ) -> Result<()> {
-        store.is_one_of(self.state)?;
+        store.takes_commits(self.state)?;
         let current = self.state.current(&[&self.batch, self.group], store, key)?;
         let (prev, located, after_staged, is_absent) = match &current {
             Current::Absent => (0, None, false, true),
@@ -147,35 +182,19 @@ impl Appender<'_> {
         }
         let mut segments = self.state.segments();
         let slab = &self.state.slab;
-        let mut record = NewRecord {
+        let version = NewRecord {
             store: store.id,
             commit: self.commit,
             flags: 0,
-            expires: None,
-            prev: 0,
+            expires,
+            prev,
             key,
             value: &[],
         };
-        let mut push = |record: &NewRecord<'_>| self.committer.log.push(slab, &mut segments, record);
-        let list;
-        match value {
-            None => record.flags = RECORD_DELETED,
-            Some(value) if value.len() <= CHUNK => record.value = value,
-            Some(value) => {
-                let mut offsets = Vec::new();
-                for chunk in chunks_of(value) {
-                    offsets.push(push(&NewRecord {
-                        flags: RECORD_CHUNK,
-                        value: chunk,
-                        ..record
-                    })?);
-                }
-                list = chunk_list(value.len(), &offsets);
-                (record.flags, record.value) = (RECORD_CHUNKED, &list);
-            }
-        }
-        (record.prev, record.expires) = (prev, expires);
-        let offset = push(&record)?;
+        let log = &mut self.committer.log;
+        let offset = push_version(version, value.map(Vec::as_slice), |record| {
+            log.push(slab, &mut segments, record)
+        })?;
         drop(segments);
         let overlaid = Overlaid {
             record: offset,

@@ -31,12 +31,19 @@ use crate::store::Store;
 #[derive(Default, Clone)]
 pub struct WriteBatch {
     pub(crate) ops: Vec<BatchOp>,
+    pub(crate) uses_reserve: bool,
 }
 
 impl WriteBatch {
     /// Creates an empty batch.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Lets the batch take the segments that are kept for deletions and checkpoints when the disk is full: for
+    /// the few bytes without which an application cannot start, or cannot delete anything.
+    pub fn use_reserve(&mut self) {
+        self.uses_reserve = true;
     }
 
     /// Returns the number of operations.

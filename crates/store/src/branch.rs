@@ -5,7 +5,8 @@
 //! (Chen et al., PVLDB 18(6), 2025); a durable branch is a page that is read when it is first needed. So
 //! opening a tree reads nothing.
 //!
-//! Invariant: child `i` has the keys from separator `i - 1` on and below separator `i`.
+//! Invariants: child `i` has the keys from separator `i - 1` on and below separator `i`. A page counts only if
+//! it is what the branch above it [expects](ExpectedBranch), so that no offset leads in a circle.
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +15,18 @@ use std::sync::{Arc, OnceLock};
 use halocline_media::Medium;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::layout::BRANCH;
+use crate::fault::{StoreFault, injected};
+use crate::layout::{BRANCH, MAX_KEY};
 use crate::leaf::{common_prefix, slice_of};
+use crate::page_source::PageSource;
+use crate::segments::SegmentKind;
+use crate::tree::Damage;
 
 /// Bytes before the prefix of a page: checksum, level, number of children, lengths of prefix and separators.
 const HEAD: usize = 16;
+
+/// Levels of a tree, at most: a new one has at least two branches below.
+const MOST_LEVELS: u16 = 40;
 
 /// A branch, in DRAM or not.
 #[derive(Debug)]
@@ -73,26 +81,105 @@ impl BranchRef {
         })
     }
 
-    /// Returns the branch, which is read from its page if necessary. `None` if the page is damaged.
+    /// Returns the branch if it is in DRAM.
     #[inline]
-    pub(crate) fn get(&self, medium: &Medium) -> Option<&TreeBranch> {
+    pub(crate) fn loaded(&self) -> Option<&TreeBranch> {
+        self.branch.get()
+    }
+
+    /// Returns the branch, which is read from its page if necessary.
+    ///
+    /// # Errors
+    /// The page is damaged, or not what the branch above expects.
+    pub(crate) fn get(
+        &self,
+        pages: &PageSource<'_>,
+        expected: &ExpectedBranch<'_>,
+    ) -> Result<&TreeBranch, Damage> {
         match self.branch.get() {
-            Some(branch) => Some(branch),
+            Some(branch) => Ok(branch),
             None => {
-                let branch = TreeBranch::read(medium, self.page)?;
-                Some(self.branch.get_or_init(|| branch))
+                pages.check(self.page, SegmentKind::Branches)?;
+                let branch =
+                    TreeBranch::read(pages.medium(), self.page).ok_or_else(|| Damage::branch(self.page))?;
+                expected.verify(self.page, &branch)?;
+                Ok(self.branch.get_or_init(|| branch))
             }
         }
     }
 
-    /// Returns true if the page on the medium is intact, and the same as the branch in DRAM.
-    pub(crate) fn is_stored(&self, medium: &Medium) -> bool {
-        self.get(medium).is_some_and(|branch| {
-            let page = branch.page(self.page);
-            let mut stored = vec![0; page.len()];
-            medium.load(self.page, &mut stored);
-            stored == page
-        })
+    /// Returns true if the page on the medium is the same as a branch in DRAM.
+    pub(crate) fn is_stored(&self, medium: &Medium, branch: &TreeBranch) -> bool {
+        let page = branch.page(self.page);
+        let mut stored = vec![0; page.len()];
+        medium.load(self.page, &mut stored);
+        stored == page
+    }
+}
+
+/// What the branches above a branch say of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExpectedBranch<'a> {
+    /// Its level. That of a root may be unknown.
+    level: Option<u16>,
+    /// Its keys are not below this separator.
+    pub(crate) from: Option<(&'a BranchSeparators, usize)>,
+    /// Its keys are below this separator.
+    pub(crate) to: Option<(&'a BranchSeparators, usize)>,
+}
+
+impl<'a> ExpectedBranch<'a> {
+    /// Returns what is known of a root.
+    #[inline]
+    pub(crate) fn root(level: Option<u16>) -> Self {
+        Self {
+            level,
+            from: None,
+            to: None,
+        }
+    }
+
+    /// Returns what a branch says of a child. That of a parent of leaves has bounds only.
+    #[inline]
+    pub(crate) fn child(&self, branch: &'a TreeBranch, child: usize) -> Self {
+        Self {
+            level: branch.level.checked_sub(1),
+            from: match child.checked_sub(1) {
+                Some(before) => Some((&branch.separators, before)),
+                None => self.from,
+            },
+            to: match child < branch.separators.len() {
+                true => Some((&branch.separators, child)),
+                false => self.to,
+            },
+        }
+    }
+
+    fn verify(&self, page: u64, branch: &TreeBranch) -> Result<(), Damage> {
+        let damage = |what| Err(Damage { offset: page, what });
+        if injected(StoreFault::IgnoreBounds) {
+            return Ok(());
+        }
+        if branch.level > MOST_LEVELS || self.level.is_some_and(|level| level != branch.level) {
+            return damage("a branch is on a wrong level");
+        }
+        let Some(last) = branch.separators.len().checked_sub(1) else {
+            return Ok(());
+        };
+        let key = |(separators, at): (&BranchSeparators, usize)| separators.get(at);
+        let is_below = self
+            .from
+            .map(key)
+            .is_some_and(|from| branch.separators.get(0) < from);
+        if is_below
+            || self
+                .to
+                .map(key)
+                .is_some_and(|to| branch.separators.get(last) > to)
+        {
+            return damage("a branch has separators outside of its range");
+        }
+        Ok(())
     }
 }
 
@@ -125,6 +212,13 @@ impl TreeBranch {
 
     pub(crate) fn level(&self) -> u16 {
         self.level
+    }
+
+    /// Returns all separators.
+    pub(crate) fn separators(&self) -> Vec<Vec<u8>> {
+        (0..self.separators.len())
+            .map(|at| self.separators.get(at))
+            .collect()
     }
 
     /// Returns the bytes of a page with these separators.
@@ -204,7 +298,8 @@ impl TreeBranch {
             separators.push([prefix, suffix].concat());
             rest = &after[len..];
         }
-        if separators.len() + 1 != children || !separators.is_sorted() {
+        let are_keys = separators.iter().all(|separator| separator.len() <= MAX_KEY);
+        if separators.len() + 1 != children || !separators.is_sorted_by(|a, b| a < b) || !are_keys {
             return None;
         }
         let pages = page[children_at..end].chunks_exact(8).map(|word| {
@@ -340,8 +435,7 @@ mod tests {
         assert_eq!(page.len(), TreeBranch::page_len(&separators));
         dram.store(4096, &page);
         let medium = Medium::from(Arc::clone(&dram));
-        let again = BranchRef::at(4096);
-        let again = again.get(&medium).unwrap();
+        let again = TreeBranch::read(&medium, 4096).unwrap();
         for key in [
             &b""[..],
             b"t",
@@ -366,6 +460,6 @@ mod tests {
         }
         assert_eq!(again.separators.get(2), b"tenant/1");
         dram.store(4096 + 20, &[0xFF]);
-        assert!(BranchRef::at(4096).get(&medium).is_none());
+        assert!(TreeBranch::read(&medium, 4096).is_none());
     }
 }

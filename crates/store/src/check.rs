@@ -12,10 +12,9 @@ use std::time::Duration;
 use zerocopy::IntoBytes;
 
 use crate::check_step::{CheckedStep, StepProblem};
-use crate::checkpoint::checkpoint_sum;
 use crate::error::Result;
-use crate::layout::{CHECKPOINT_COPY, Checkpoint, MAGIC};
-use crate::recover::load_catalog;
+use crate::layout::{CHECKPOINT_COPY, Checkpoint};
+use crate::recover::{is_valid, load_catalog};
 use crate::state::{StoreState, StoresState};
 use crate::stores::Stores;
 
@@ -227,7 +226,7 @@ impl StoresState {
     fn load_copy(&self, offset: u64) -> Option<Checkpoint> {
         let mut copy = Checkpoint::default();
         self.medium().load(offset, copy.as_mut_bytes());
-        (copy.magic == MAGIC && copy.checksum.get() == checkpoint_sum(&copy)).then_some(copy)
+        is_valid(&copy).then_some(copy)
     }
 
     /// Returns the newest commit, and the counters of a store as of it.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::branch::Children;
+use crate::branch::{BranchSeparators, Children};
 use crate::key_range::KeyRange;
-use crate::leaf::{fingerprint, slice_of};
 use crate::memtable::{MemEntry, MemTable};
 use crate::record::{RecordContents, RecordRef};
 use crate::scan::STEP_ENTRIES;
+use crate::segments::SegmentKind;
 use crate::state::{StoreTrees, StoresState};
-use crate::tree::{Damage, load_leaf};
+use crate::tree::{Damage, LeafRange, load_leaf};
 
 /// Bytes of keys and values after which a step ends, so that a check can be cancelled soon.
 const STEP_BYTES: u64 = 8 << 20;
@@ -50,14 +50,6 @@ impl CheckedStep {
     }
 }
 
-/// A leaf and the bounds of its keys.
-#[derive(Default)]
-struct LeafBounds {
-    leaf: Option<u64>,
-    from: Vec<u8>,
-    to: Option<Vec<u8>>,
-}
-
 /// The newest records of a range: `None` for a key that has none any more, the defect if it is damaged.
 type NewestRecords = BTreeMap<Vec<u8>, Result<Option<(RecordRef, RecordContents)>, StepProblem>>;
 
@@ -73,19 +65,19 @@ impl StoreTrees {
         path: &[u64],
     ) -> CheckedStep {
         let mut step = CheckedStep::default();
-        let bounds = self.check_branches(state, from, path, &mut step);
+        let (range, to) = self.check_branches(state, from, path, &mut step);
         let mut newest = NewestRecords::new();
-        if let Some(leaf) = bounds.leaf {
-            let is_new = path.get(step.path.len()) != Some(&leaf);
-            step.path.push(leaf);
+        if let Some(range) = range {
+            let is_new = path.get(step.path.len()) != Some(&range.leaf);
+            step.path.push(range.leaf);
             step.leaves += u64::from(is_new);
             let before = step.problems.len();
-            check_leaf(state, store, leaf, &bounds, &mut step, &mut newest);
+            check_leaf(state, store, &range, &mut step, &mut newest);
             if !is_new {
                 step.problems.truncate(before);
             }
         }
-        step.next = self.cut(from, bounds.to);
+        step.next = self.cut(from, to);
         let here = KeyRange {
             from: Bound::Included(from.to_vec()),
             to: step.next.clone().map_or(Bound::Unbounded, Bound::Excluded),
@@ -131,58 +123,53 @@ impl StoreTrees {
         step
     }
 
-    /// Checks the branches that lead to a key.
+    /// Checks the branches that lead to a key. Returns the leaf, if they lead to one, and the end of the range
+    /// that they tell.
     fn check_branches(
         &self,
         state: &StoresState,
         key: &[u8],
         path: &[u64],
         step: &mut CheckedStep,
-    ) -> LeafBounds {
-        let mut bounds = LeafBounds::default();
-        let mut level = None;
+    ) -> (Option<LeafRange>, Option<Vec<u8>>) {
+        let pages = state.pages();
+        let bound = |(separators, at): (&BranchSeparators, usize)| separators.get(at);
+        let mut expected = self.tree.expected_root();
         let mut at = self.tree.root.as_deref();
         while let Some(branch_ref) = at {
             let page = branch_ref.page;
             let is_new = path.get(step.path.len()) != Some(&page);
             step.path.push(page);
             step.branches += u64::from(is_new);
-            if is_new && !branch_ref.is_stored(state.medium()) {
+            let branch = match branch_ref.get(&pages, &expected) {
+                Ok(branch) => branch,
+                Err(damage) => {
+                    if is_new {
+                        step.problems.push(damage.into());
+                    }
+                    break;
+                }
+            };
+            // A branch that DRAM has leads on though its page is damaged.
+            if is_new && !branch_ref.is_stored(state.medium(), branch) {
                 step.problems.push(Damage::branch(page).into());
             }
-            // A branch that DRAM has leads on though its page is damaged.
-            let Some(branch) = branch_ref.get(state.medium()) else {
-                return bounds;
-            };
-            if level.is_some_and(|above| branch.level() + 1 != above) {
-                step.problem(page, "a branch is on a wrong level");
-                return bounds;
-            }
-            level = Some(branch.level());
-            let separators = &branch.separators;
-            if let Some(last) = separators.len().checked_sub(1)
-                && is_new
-                && (separators.get(0) < bounds.from
-                    || bounds.to.as_ref().is_some_and(|to| separators.get(last) > *to))
-            {
-                step.problem(page, "a branch has separators outside of its range");
-            }
-            let child = separators.child_of(key);
-            if let Some(before) = child.checked_sub(1) {
-                bounds.from = separators.get(before);
-            }
-            if child < separators.len() {
-                bounds.to = Some(separators.get(child));
-            }
+            let child = branch.separators.child_of(key);
+            expected = expected.child(branch, child);
             at = match &branch.children {
                 Children::Branches(branches) => Some(&branches[child]),
                 Children::Leaves(leaves) => {
-                    bounds.leaf = Some(leaves[child]);
-                    None
+                    let range = LeafRange {
+                        leaf: leaves[child],
+                        from: expected.from.map(bound),
+                        to: expected.to.map(bound),
+                    };
+                    let to = range.to.clone();
+                    return (Some(range), to);
                 }
             };
         }
-        bounds
+        (None, expected.to.map(bound))
     }
 
     /// Returns the end of a step: that of the leaf, or before if the memtables have many entries.
@@ -204,19 +191,19 @@ impl StoreTrees {
 fn check_leaf(
     state: &StoresState,
     store: u32,
-    offset: u64,
-    bounds: &LeafBounds,
+    range: &LeafRange,
     step: &mut CheckedStep,
     newest: &mut NewestRecords,
 ) {
-    let medium = state.medium();
-    let leaf = match load_leaf(medium, offset) {
+    let (medium, pages, offset) = (state.medium(), state.pages(), range.leaf);
+    let loaded = pages.check(offset, SegmentKind::Leaves);
+    let leaf = match loaded.and_then(|()| load_leaf(medium, range.place(store))) {
         Ok(leaf) => leaf,
         Err(damage) => return step.problems.push(damage.into()),
     };
     leaf.entries()
         .for_each(|(_, _, record)| medium.prefetch_lines(record, 2));
-    for (slot, slice, record) in leaf.entries() {
+    for (slot, _, record) in leaf.entries() {
         let (head, contents) = match check_record(state, store, record) {
             Ok(found) => found,
             Err(problem) => {
@@ -225,14 +212,12 @@ fn check_leaf(
             }
         };
         let key = contents.key();
-        let is_in_range = key >= &bounds.from && bounds.to.as_deref().is_none_or(|to| key < to);
-        let is_of_entry = leaf.matches(fingerprint(key)).any(|found| found.0 == slot)
-            && key.starts_with(leaf.prefix())
-            && slice_of(key, leaf.prefix().len()) == slice;
-        if !is_of_entry {
-            step.problem(offset, "an entry of a leaf leads to a record of another key");
-        } else if !is_in_range {
-            step.problem(offset, "a leaf has a key outside of its range");
+        if !leaf.is_entry_of(slot, key) {
+            step.problems.push(Damage::entry(offset).into());
+        } else if !range.contains(key) {
+            if !pages.is_newer(head.commit()) {
+                step.problems.push(Damage::bounds(offset).into());
+            }
         } else if newest.insert(key.to_vec(), Ok(Some((head, contents)))).is_some() {
             step.problem(offset, "a leaf has a key twice");
         }
@@ -249,8 +234,13 @@ fn check_record(
     let contents = record
         .contents(state.medium())
         .ok_or_else(|| Damage::record(offset))?;
+    let segments = state.segments();
+    let is_in_log = segments.has_record(offset);
+    drop(segments);
     let what = match () {
-        () if record.head.store.get() != store => "a record is of another store",
+        // A writer beside a reader adds segments.
+        () if !is_in_log && state.observer.is_none() => "a record is in no segment of the log",
+        () if record.head.store.get() != store => return Err(Damage::store(offset).into()),
         () if record.is_chunk() => "a record is only a part of a value",
         () => return Ok((record, contents)),
     };

@@ -70,6 +70,7 @@ impl StoresState {
         let frozen = self.freeze()?;
         let mut pages = Freed::default();
         let mut freed = frozen.freed;
+        let freed_before = freed.pages.len();
         let made = self.make(
             &frozen.stores,
             &frozen.dirty,
@@ -112,6 +113,8 @@ impl StoresState {
                 if let MergeError::Media(error) = &error {
                     self.poison(error);
                 }
+                // The pages that the merge has freed are still needed.
+                freed.pages.truncate(freed_before);
                 self.thaw(frozen.stores, frozen.dirty, freed, frozen.old_catalog, &pages);
                 self.progress.notify_all();
                 Err(match error {
@@ -187,7 +190,7 @@ impl StoresState {
             }
             let mut trees = store.write();
             let located = trees
-                .locate(self.medium(), &key)
+                .locate(&self.pages(), &key)
                 .map_err(|damage| self.damaged(damage))?;
             // The key may have been set, and deleted again, since.
             let is_it = |located: &Located| located.record.is_deleted() && located.record.commit() == commit;
@@ -241,10 +244,15 @@ impl StoresState {
         let medium = self.medium();
         let end_step = || self.end_turn();
         let mut merge = Merge::new(&self.slab, self.segments_lock(), freed, pages, &end_step);
+        let leaving = self.segments().leaving().clone();
         let mut trees = Vec::with_capacity(stores.len());
         for store in stores {
-            trees.push(match merge.apply(&store.tree, &store.table)? {
-                MergedTree::Unchanged => store.tree.clone(),
+            let tree = match leaving.is_empty() {
+                true => store.tree.clone(),
+                false => merge.leave(&store.tree, &leaving)?,
+            };
+            trees.push(match merge.apply(&tree, &store.table)? {
+                MergedTree::Unchanged => tree,
                 MergedTree::Changed(tree) => tree,
             });
         }
@@ -281,7 +289,7 @@ impl StoresState {
                 used: U64::new(segment.used),
                 expires: U64::new(segment.expires),
                 kind: U32::new(segment.kind.number()),
-                reserved: U32::ZERO,
+                store: U32::new(segment.store.number()),
             };
             bytes.extend_from_slice(entry.as_bytes());
         }
@@ -289,7 +297,7 @@ impl StoresState {
             let entry = StoreEntry {
                 id: U32::new(frozen.store.id),
                 name_len: U16::new(frozen.store.name.len() as u16),
-                reserved: U16::ZERO,
+                levels: U16::new(tree.root_level().map_or(0, |level| level + 1)),
                 root: U64::new(tree.root.as_ref().map_or(0, |root| root.page)),
                 keys: U64::new(frozen.keys),
                 bytes: U64::new(frozen.bytes),
@@ -384,7 +392,7 @@ impl StoresState {
         committer.merging = false;
         committer.catalog = catalog;
         committer.dirty.extend(dirty);
-        committer.freed.segments.extend(freed.segments);
+        committer.freed.append(freed);
         self.segments().release(&self.slab, pages);
     }
 }

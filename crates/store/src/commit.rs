@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use halocline_media::MediaError;
+use halocline_pool::PoolError;
 
 use crate::append::{Appender, Current, Overlay, Staged};
 use crate::error::{Result, StoreError};
@@ -20,9 +21,10 @@ use crate::leaf::EntrySlot;
 use crate::log::LogWriter;
 use crate::memtable::MemEntry;
 use crate::record::RecordRef;
+use crate::room::SegmentClaim;
 use crate::segments::Freed;
 use crate::snapshots::{KeptVersion, Snapshots};
-use crate::state::{StoreState, StoreTrees, StoresState};
+use crate::state::{Located, StoreState, StoreTrees, StoresState};
 use crate::tree::Damage;
 
 /// Multiple of the limits of a checkpoint at which commits wait for it.
@@ -34,10 +36,6 @@ const APPENDED: u64 = 32;
 
 /// Least number of appended bytes at which a checkpoint is due, unless the options say less.
 const LEAST_APPENDED: u64 = 1 << 20;
-
-/// Free segments that batches with values leave, so that keys can be deleted and checkpoints be made when the
-/// disk is full.
-const KEPT: u64 = 6;
 
 /// Longest time that a commit waits for space to be used again: a medium may be too slow for more.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -109,15 +107,11 @@ pub(crate) enum Outcome {
 pub(crate) struct PendingCommit {
     ops: Vec<BatchOp>,
     conditions: Vec<CommitCondition>,
+    claim: SegmentClaim,
     outcome: Mutex<Option<Result<Outcome>>>,
 }
 
 impl PendingCommit {
-    fn has_values(&self) -> bool {
-        let is_value = |op: &BatchOp| matches!(op, BatchOp::Put { .. } | BatchOp::Merge { .. });
-        self.ops.iter().any(is_value)
-    }
-
     fn set(&self, outcome: Result<Outcome>) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
@@ -165,17 +159,33 @@ impl StoresState {
         self: &Arc<Self>,
         ops: Vec<BatchOp>,
         conditions: Vec<CommitCondition>,
+        claim: SegmentClaim,
     ) -> Result<Outcome> {
         self.writable()?;
         let pending = Arc::new(PendingCommit {
             ops,
             conditions,
+            claim,
             outcome: Mutex::default(),
         });
+        let mut attempts = 0;
+        loop {
+            match self.commit_queued(&pending) {
+                Err(StoreError::Pool(PoolError::DiskFull { path, .. })) => {
+                    let wanted = self.bytes_of(&pending.ops);
+                    self.after_full(PoolError::DiskFull { path, wanted }.into(), claim, &mut attempts)?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Queues a commit, and commits it with all others of the queue unless another thread does.
+    fn commit_queued(self: &Arc<Self>, pending: &Arc<PendingCommit>) -> Result<Outcome> {
         self.queue
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&pending));
+            .push(Arc::clone(pending));
         let mut committer = self.committer();
         if let Some(outcome) = pending.take() {
             return outcome;
@@ -262,12 +272,11 @@ impl StoresState {
                 self.slab.pool().check_place(trusted)?;
                 let mark = committer.log.mark();
                 let before = staged.len();
-                committer
-                    .log
-                    .keep_free(if pending.has_values() { KEPT } else { 0 });
+                let kept = self.kept_beside(committer, pending.claim, &pending.ops)?;
+                committer.log.keep_free(kept);
                 let appended = self.append(committer, &mut overlay, &mut staged, pending, needs_values);
                 if !matches!(appended, Ok(Outcome::Committed)) {
-                    committer.log.take_back(mark);
+                    committer.log.take_back(self.medium(), mark);
                     staged.truncate(before);
                 }
                 appended
@@ -401,6 +410,9 @@ impl StoresState {
         match condition {
             CommitCondition::Unchanged { store, key, since } => {
                 store.is_one_of(self)?;
+                if !store.is_seen_at(*since) {
+                    return Ok(false);
+                }
                 let commit = match self.current(&[overlay], store, key)? {
                     Current::Absent => 0,
                     Current::Staged(staged) => staged.commit,
@@ -410,6 +422,9 @@ impl StoresState {
             }
             CommitCondition::RangeUnchanged { store, range, since } => {
                 store.is_one_of(self)?;
+                if !store.is_seen_at(*since) {
+                    return Ok(false);
+                }
                 if injected(StoreFault::SkipRanges) {
                     return Ok(true);
                 }
@@ -443,10 +458,13 @@ impl StoresState {
     ) -> Result<Option<T>> {
         self.reading(commit, || {
             store.is_one_of(self)?;
+            if !store.is_seen_at(commit) {
+                return Ok(None);
+            }
             let trees = store.read();
-            let located = trees.locate(self.medium(), key);
+            let located = trees.locate(&self.pages(), key);
             let version = located.and_then(|located| match located {
-                Some(located) => self.version_at(located.record, commit),
+                Some(located) => self.version_of(store, key, &located, commit),
                 None => Ok(None),
             });
             match version.map_err(|damage| self.damaged(damage))? {
@@ -454,6 +472,30 @@ impl StoresState {
                 None => Ok(None),
             }
         })
+    }
+
+    /// Returns the version of a key that a snapshot of a commit sees.
+    #[inline]
+    fn version_of(
+        &self,
+        store: &StoreState,
+        key: &[u8],
+        newest: &Located,
+        commit: u64,
+    ) -> Result<Option<RecordRef>, Damage> {
+        let Some(version) = self.version_at(newest.record, commit)? else {
+            return Ok(None);
+        };
+        // The key of a record that an entry of a leaf leads to was compared when the entry was found.
+        let is_compared = newest.slot.is_some() && version.offset == newest.record.offset;
+        if is_compared || version.head.store.get() == store.id && version.is_of(self.medium(), key) {
+            return Ok(Some(version));
+        }
+        // The checksum tells a damaged record from that of another key.
+        match version.contents(self.medium()) {
+            Some(_) => Err(Damage::version(version.offset)),
+            None => Err(Damage::record(version.offset)),
+        }
     }
 
     /// Returns the value of a record, if it is not a deletion and has not expired.
@@ -476,7 +518,7 @@ impl StoresState {
         let store = &staged.store;
         let mut trees = store.write();
         let located = match staged.after_staged {
-            true => trees.locate(medium, &staged.key)?,
+            true => trees.locate(&self.pages(), &staged.key)?,
             false => staged.located,
         };
         if let Some(old) = &located {

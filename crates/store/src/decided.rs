@@ -3,19 +3,23 @@
 //! The generation that the pool's transaction publishes is the commit record of both: it has an object with
 //! the batch for the stores, [`DecidedBatch`]. The committer stays locked from the comparison of the
 //! conditions to the end, so the batch becomes the commit whose number is in the object. Invariant: at most
-//! one batch is decided and not in the log, and opening the stores commits it before anything else.
+//! one batch is decided and not in the log, and opening the stores commits it before anything else. Readers
+//! beside the writer see it as well, see [`crate::observer`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_pool::{ExtentBytes, Object, ObjectKind, PoolError, Txn};
+use halocline_pool::{ExtentBytes, Object, ObjectKind, Pool, PoolError, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::append::{Appender, Overlay};
 use crate::commit::{BatchOp, CommitCondition, Committer, Outcome};
 use crate::error::{Result, StoreError};
-use crate::fault::{StoreFault, injected};
-use crate::layout::{DECIDED, DecidedHead, DecidedOp, NO_VALUE, VERSION};
+use crate::fault::{StoreFault, die_if, injected};
+use crate::layout::{
+    DECIDED, DECIDED_VERSION, DecidedHead, DecidedOp, MAX_KEY, MAX_NUMBER, MAX_VALUE, NO_VALUE,
+};
+use crate::room::SegmentClaim;
 use crate::state::StoresState;
 
 /// The changes to stores that a transaction of the pool commits with its own.
@@ -42,11 +46,44 @@ impl DecidedBatch {
     }
 }
 
-/// A batch that was decided and is not in the log.
-struct PendingBatch {
+/// A batch that was decided, and may not be in the log.
+pub(crate) struct DecidedObject {
     object: Object,
     bytes: ExtentBytes,
     head: DecidedHead,
+}
+
+impl DecidedObject {
+    /// Returns the batch that the newest generation decides, which may be in the log.
+    ///
+    /// # Errors
+    /// The object is damaged; the pool cannot be read.
+    pub(crate) fn newest(pool: &Pool) -> Result<Option<Self>> {
+        let object = match pool.snapshot()?.object(DECIDED) {
+            Ok(object) => object,
+            Err(PoolError::NoSuchObject { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let bytes = object.extent_verified(0)?;
+        let head = DecidedHead::read_from_prefix(&bytes).map_err(|_| damaged(pool, &object))?;
+        let head = head.0;
+        if head.version.get() > DECIDED_VERSION {
+            return Err(StoreError::NewerFormat {
+                path: pool.path().to_path_buf(),
+                found: head.version.get(),
+                supported: DECIDED_VERSION,
+            });
+        }
+        if head.commit.get() >= MAX_NUMBER {
+            return Err(damaged(pool, &object));
+        }
+        Ok(Some(Self { object, bytes, head }))
+    }
+
+    /// Returns the number of the commit that the batch is.
+    pub(crate) fn commit(&self) -> u64 {
+        self.head.commit.get()
+    }
 }
 
 impl StoresState {
@@ -62,39 +99,59 @@ impl StoresState {
         conditions: &[CommitCondition],
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
     ) -> Result<Outcome, E> {
-        let mut committer = self.committer();
-        while self.is_overdue(&committer) {
-            let _waits = self.turns.wait();
-            self.work.notify_all();
-            committer = self
-                .progress
-                .wait(committer)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        self.writable()?;
+        let claim = SegmentClaim::of(ops);
+        let mut attempts = 0;
         let overlay = Overlay::new();
-        for (at, condition) in conditions.iter().enumerate() {
-            if !self.holds(&overlay, condition)? {
-                return Ok(Outcome::Failed(at));
+        let (mut committer, mark, written, commit, staged, begun) = loop {
+            let mut committer = self.committer();
+            while self.is_overdue(&committer) {
+                let _waits = self.turns.wait();
+                self.work.notify_all();
+                committer = self
+                    .progress
+                    .wait(committer)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
             }
-        }
-        let (mark, written) = (committer.log.mark(), committer.log.written());
-        let commit = committer.commit + 1;
-        let mut staged = Vec::new();
-        let mut appender = Appender {
-            state: self,
-            committer: &mut committer,
-            group: &overlay,
-            batch: Overlay::new(),
-            staged: &mut staged,
-            commit,
-            needs_values: false,
-            begun: false,
+            self.writable()?;
+            for (at, condition) in conditions.iter().enumerate() {
+                if !self.holds(&overlay, condition)? {
+                    return Ok(Outcome::Failed(at));
+                }
+            }
+            let (mark, written) = (committer.log.mark(), committer.log.written());
+            let commit = committer.commit + 1;
+            let mut staged = Vec::new();
+            // The caller has the writer's lock of the pool, so the slab cannot grow now.
+            let kept = if self.is_pressed() {
+                self.kept_by(&committer, claim)
+            } else {
+                0
+            };
+            committer.log.keep_free(kept);
+            let mut appender = Appender {
+                state: self,
+                committer: &mut committer,
+                group: &overlay,
+                batch: Overlay::new(),
+                staged: &mut staged,
+                commit,
+                needs_values: false,
+                begun: false,
+            };
+            // All space is allocated before the decision. What is in the log does not count before its last
+            // frame.
+            let appended = ops.iter().try_for_each(|op| appender.append(op));
+            let begun = appender.begun;
+            committer.log.keep_free(0);
+            match appended {
+                Ok(()) => break (committer, mark, written, commit, staged, begun),
+                Err(error) => {
+                    committer.log.take_back(self.medium(), mark);
+                    drop(committer);
+                    self.after_full(error, claim, &mut attempts)?;
+                }
+            }
         };
-        // All space is allocated before the decision. What is in the log does not count before its last
-        // frame.
-        let appended = ops.iter().try_for_each(|op| appender.append(op));
-        let begun = appender.begun;
         let batch = DecidedBatch {
             bytes: match begun {
                 true => encode(committer.log.secret(), commit, ops),
@@ -104,18 +161,21 @@ impl StoresState {
         if injected(StoreFault::EndEarly) {
             committer.log.end(self.medium());
         }
-        let decided = appended.map_err(E::from).and_then(|()| decide(&batch));
+        let decided = decide(&batch);
         // A generation whose commit is not acknowledged, because its file has gone, is published all the same:
         // what it decides is committed, or the other half of the transaction would be there alone.
         let is_published = decided.is_ok() || self.has_published(&committer, commit);
         if !begun || !is_published {
-            committer.log.take_back(mark);
+            committer.log.take_back(self.medium(), mark);
             return decided.map(|()| Outcome::Committed);
         }
+        die_if(StoreFault::DieDecided);
         committer.log.end(self.medium());
         committer.commit = commit;
+        die_if(StoreFault::DieLogged);
         committer.pending_bytes += committer.log.written() - written;
         self.fence_log(&mut committer).map_err(StoreError::from)?;
+        die_if(StoreFault::DieFenced);
         self.publish(&mut committer, staged);
         if self.is_checkpoint_due(&committer) {
             self.work.notify_all();
@@ -144,54 +204,40 @@ impl StoresState {
         };
         {
             let mut committer = self.committer();
-            committer.commit = pending.head.commit.get() - 1;
+            committer.commit = pending.commit() - 1;
             self.visible.store(committer.commit, Ordering::Release);
         }
-        let rest = &pending.bytes[size_of::<DecidedHead>()..];
-        let ops = self.decode(rest, pending.head.ops.get());
-        let ops = ops.ok_or_else(|| self.damaged_batch(&pending.object))?;
-        self.commit(ops, Vec::new()).map(drop)
+        let ops = self.ops_of(&pending)?;
+        self.commit(ops, Vec::new(), SegmentClaim::All).map(drop)
     }
 
-    /// Returns true if a batch was decided that is not in the log.
+    /// Returns the operations of a batch.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub(crate) fn ops_of(&self, pending: &DecidedObject) -> Result<Vec<BatchOp>> {
+        let rest = &pending.bytes[size_of::<DecidedHead>()..];
+        let ops = self.decode(rest, pending.head.ops.get());
+        ops.ok_or_else(|| damaged(self.slab.pool(), &pending.object))
+    }
+
+    /// Returns the batch that was decided and is not in the log, if there is one.
     ///
     /// # Errors
     /// The object is damaged.
-    pub(crate) fn has_pending_batch(&self) -> Result<bool> {
-        Ok(self.pending_batch()?.is_some())
+    fn pending_batch(&self) -> Result<Option<DecidedObject>> {
+        let decided = DecidedObject::newest(self.slab.pool())?;
+        Ok(decided.filter(|batch| self.lacks(batch)))
     }
 
-    fn pending_batch(&self) -> Result<Option<PendingBatch>> {
-        let pool = self.slab.pool();
-        let object = match pool.snapshot()?.object(DECIDED) {
-            Ok(object) => object,
-            Err(PoolError::NoSuchObject { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let bytes = object.extent_verified(0)?;
-        let head = DecidedHead::read_from_prefix(&bytes).map_err(|_| self.damaged_batch(&object))?;
-        let head = head.0;
-        if head.version.get() > VERSION {
-            return Err(StoreError::NewerFormat {
-                path: pool.path().to_path_buf(),
-                found: head.version.get(),
-                supported: VERSION,
-            });
-        }
+    /// Returns true unless the log has the batch.
+    pub(crate) fn lacks(&self, batch: &DecidedObject) -> bool {
         let committer = self.committer();
-        let is_in_log = committer.commit >= head.commit.get();
+        let is_in_log = committer.commit >= batch.commit();
         // Stores that were made anew since have another secret.
-        let is_pending = !is_in_log && head.secret.get() == committer.log.secret();
-        let is_pending = is_pending && !injected(StoreFault::ForgetDecided);
-        Ok(is_pending.then_some(PendingBatch { object, bytes, head }))
-    }
-
-    fn damaged_batch(&self, object: &Object) -> StoreError {
-        StoreError::Damaged {
-            path: self.slab.pool().path().to_path_buf(),
-            offset: object.extent_ref(0).offset,
-            what: "the batch of a transaction is not what was written",
-        }
+        !is_in_log
+            && batch.head.secret.get() == committer.log.secret()
+            && !injected(StoreFault::ForgetDecided)
     }
 
     fn decode(&self, mut rest: &[u8], count: u64) -> Option<Vec<BatchOp>> {
@@ -200,12 +246,14 @@ impl StoresState {
         for _ in 0..count {
             let (op, after) = DecidedOp::read_from_prefix(rest).ok()?;
             let store = stores.iter().find(|store| store.id == op.store.get())?.clone();
-            let (key, after) = after.split_at_checked(op.key_len.get() as usize)?;
+            let key_len = Some(op.key_len.get() as usize).filter(|len| *len <= MAX_KEY)?;
+            let (key, after) = after.split_at_checked(key_len)?;
             let key = key.to_vec();
             let (value, after) = match op.value_len.get() {
                 NO_VALUE => (None, after),
                 len => {
-                    let (value, after) = after.split_at_checked(len as usize)?;
+                    let len = Some(len as usize).filter(|len| *len <= MAX_VALUE)?;
+                    let (value, after) = after.split_at_checked(len)?;
                     (Some(value.to_vec()), after)
                 }
             };
@@ -221,6 +269,14 @@ impl StoresState {
             rest = after;
         }
         rest.is_empty().then_some(ops)
+    }
+}
+
+fn damaged(pool: &Pool, object: &Object) -> StoreError {
+    StoreError::Damaged {
+        path: pool.path().to_path_buf(),
+        offset: object.extent_ref(0).offset,
+        what: "the batch of a transaction is not what was written",
     }
 }
 
@@ -247,7 +303,7 @@ fn encode(secret: u64, commit: u64, ops: &[BatchOp]) -> Vec<u8> {
         count += 1;
     }
     let head = DecidedHead {
-        version: VERSION.into(),
+        version: DECIDED_VERSION.into(),
         reserved: 0.into(),
         secret: secret.into(),
         commit: commit.into(),

@@ -47,6 +47,37 @@ pub enum StoreError {
         /// The name.
         name: String,
     },
+    /// There is a store of the name of one that is loaded.
+    #[error("there is a store '{name}' already; drop it first, or choose another name")]
+    StoreExists {
+        /// The name.
+        name: String,
+    },
+    /// A pair that is loaded has the key of another one.
+    #[error("pair {pair} for store '{store}' has the key of an earlier one; give one pair for each key")]
+    DuplicateKey {
+        /// The store.
+        store: String,
+        /// The key.
+        key: Vec<u8>,
+        /// The number of the later pair among those given, from 1.
+        pair: u64,
+    },
+    /// A temporary file of a load could not be written or read.
+    #[error("a load could not sort its pairs in a temporary file: {source}")]
+    Spill {
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// A pair that is loaded has a smaller key than the one before.
+    #[error("the pairs for store '{store}' are not in the order of their keys; sort them first")]
+    NotAscending {
+        /// The store.
+        store: String,
+    },
+    /// A load was cancelled.
+    #[error("the load was cancelled; nothing was written")]
+    Cancelled,
     /// The store was dropped while this handle to it existed.
     #[error("store '{name}' was dropped; open it again")]
     Dropped {
@@ -68,7 +99,7 @@ pub enum StoreError {
         what: String,
     },
     /// The store has no merge operator.
-    #[error("store '{store}' has no merge operator; open it with `StoreOptions::with_merge`")]
+    #[error("store '{store}' has no merge operator, which merging values needs; give it one first")]
     NoMergeOperator {
         /// The store.
         store: String,
@@ -100,7 +131,7 @@ pub enum StoreError {
         supported: u32,
     },
     /// The stores are open for reading only.
-    #[error("the stores in {} are open for reading; open them with `Stores::open` to write", path.display())]
+    #[error("the stores in {} are open for reading; open them for writing to change them", path.display())]
     ReadOnly {
         /// The pool.
         path: PathBuf,
@@ -113,8 +144,8 @@ pub enum StoreError {
     },
     /// The state that a reader beside the writer sees is gone.
     #[error(
-        "the stores in {} were opened for writing again, which ended the state that this reader sees; call \
-         `Stores::refresh` for a newer one", path.display()
+        "the stores in {} were opened for writing again, which ended the state that was read here; read again, from a \
+         newer state on", path.display()
     )]
     Stale {
         /// The pool.
@@ -122,7 +153,8 @@ pub enum StoreError {
     },
     /// A writer uses space again faster than a reader beside it can read.
     #[error(
-        "the writer of the stores in {} used space again {attempts} times while it was read; read again when it writes          less, or let it leave more unused with a greater `StoresOptions::pending_bytes`", path.display()
+        "the process that writes the stores in {} used space again {attempts} times while it was read here; read again \
+         when it writes less, or read fewer keys at once", path.display()
     )]
     Overtaken {
         /// The pool.
@@ -132,8 +164,8 @@ pub enum StoreError {
     },
     /// A transaction that changed tables and stores was interrupted behind its commit.
     #[error(
-        "a process was killed while it committed to the stores in {}; open the pool for writing once, which ends the commit",
-        path.display()
+        "a process was killed while it committed to the stores in {}, and who has had them open for reading since then cannot \
+         see the commit; open them again, for reading or for writing", path.display()
     )]
     Interrupted {
         /// The pool.
@@ -159,4 +191,11 @@ pub enum StoreError {
     /// The medium refused an operation.
     #[error(transparent)]
     Media(#[from] MediaError),
+}
+
+impl StoreError {
+    /// Returns true if the disk is full. Nothing has changed then.
+    pub fn is_full(&self) -> bool {
+        matches!(self, StoreError::Pool(PoolError::DiskFull { .. }))
+    }
 }

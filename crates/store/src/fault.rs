@@ -3,6 +3,10 @@
 halocline_faults::faults! {
     /// Rules of the stores that a test can break.
     pub(crate) enum StoreFault {
+        /// The segments of a loaded store are not durable before the checkpoint that names them.
+        LoadUnfenced,
+        /// An older snapshot sees a store that has taken the place of another one.
+        SeeReplacements,
         /// A commit is acknowledged before its frames are durable.
         AcknowledgeEarly,
         /// The trees show a commit before its frames are durable.
@@ -59,13 +63,47 @@ halocline_faults::faults! {
         DropChunks,
         /// The unused ends of segments count as gain when these are emptied.
         IgnoreTails,
+        /// An expired key is removed though a snapshot still sees it if the clock goes back.
+        PurgeSeen,
+        /// Segments are given back before a checkpoint no longer needs them.
+        GiveBackEarly,
         /// The copy of an expired record counts as expired though a snapshot needs it.
         ExpireCopies,
         /// A transaction of the pool is committed without the batch of the stores.
         Undecided,
         /// The batch is whole in the log before the transaction of the pool is committed.
         EndEarly,
+        /// Batches with values leave no segments for deletions and checkpoints.
+        KeepNothing,
         /// Opening does not look for a batch that was decided.
         ForgetDecided,
+        /// Leaves are written as by programs of format 1: their checksum does not cover their place.
+        UnplacedLeaves,
+        /// A leaf of format 1 gets the checksum with its place where it is.
+        PlaceInPlace,
+        /// The stores keep format 1 although they have leaves of format 2.
+        KeepVersion,
+        /// Keys of a leaf are not compared with its bounds.
+        IgnoreBounds,
+        /// The record of an entry is not compared with the entry and the store.
+        TrustEntries,
+        /// Frames of a batch that failed stay where they are.
+        KeepTakenBack,
+        /// Offsets are followed without a look at what is there.
+        TrustOffsets,
+        /// The process ends behind the decision of a batch, before the end of the batch is in the log.
+        DieDecided,
+        /// The process ends when the batch is in the log, before a fence has made it durable.
+        DieLogged,
+        /// The process ends when the batch is durable, before anyone here sees it.
+        DieFenced,
+    }
+}
+
+/// Ends the process at once if a test has injected this fault.
+#[inline(always)]
+pub(crate) fn die_if(fault: StoreFault) {
+    if injected(fault) {
+        std::process::abort();
     }
 }

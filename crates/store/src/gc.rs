@@ -9,12 +9,15 @@
 
 use crate::error::Result;
 use crate::layout::SEGMENT;
-use crate::log::tail_of;
+use crate::log::{expiries_of, tail_of};
 use crate::moves::{CopiedRecords, FENCED_BYTES};
 use crate::state::StoresState;
 
 /// Segments that are emptied with one fence, at most. Those that nobody needs cost no copies.
-const CHOSEN_AT_ONCE: usize = 256;
+pub(crate) const CHOSEN_AT_ONCE: usize = 256;
+
+/// Segments whose times of expiry are read at a time, after an opening.
+const READ_AT_ONCE: usize = 64;
 
 /// Times that segments whose ends are unknown are measured in a search for those to empty, at most.
 const MEASURING_ROUNDS: usize = 4;
@@ -33,20 +36,43 @@ impl StoresState {
             let bytes = most.saturating_sub(written()).min(FENCED_BYTES);
             let segments = match bytes {
                 0 => Vec::new(),
-                bytes => self.segments_to_empty(bytes),
+                // On a full disk, segments of which nothing is needed can be emptied without room for copies.
+                bytes => self.segments_to_empty(bytes.min(self.room_for_copies())),
             };
             if segments.is_empty() {
                 break;
             }
-            moved += self.empty_segments(&segments)?;
             any = true;
+            match self.empty_segments(&segments) {
+                Ok(records) => moved += records,
+                // What was copied so far is gained with the next checkpoint.
+                Err(error) if error.is_full() => {
+                    if let Err(error) = self.slab.make_room(FENCED_BYTES / SEGMENT) {
+                        self.note_full(&error);
+                        break;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(any)
     }
 
+    /// Reads when the records of some segments expire of which only the latest expiry is known, because they
+    /// were filled before the opening. Returns true if there may be more.
+    pub(crate) fn read_expiries(&self) -> bool {
+        let unknown = self.segments().with_unknown_expiries(READ_AT_ONCE);
+        for segment in &unknown {
+            let records = expiries_of(self.medium(), *segment);
+            self.segments().set_expiries(*segment, &records);
+            self.end_turn();
+        }
+        unknown.len() == READ_AT_ONCE
+    }
+
     /// Moves what is needed of segments, which become free with the next checkpoint. Returns the number of
     /// records that were moved.
-    fn empty_segments(&self, segments: &[u64]) -> Result<usize> {
+    pub(crate) fn empty_segments(&self, segments: &[u64]) -> Result<usize> {
         let mut copied = CopiedRecords::default();
         let result = self.copy_needed(segments, &mut copied);
         self.pace.spend(copied.bytes);
@@ -77,34 +103,31 @@ impl StoresState {
         Vec::new()
     }
 
-    /// Chooses the segments whose records have expired, and those with the least occupied bytes, as far as
-    /// they are known.
+    /// Chooses the segments with the least occupied bytes, as far as they are known.
     fn choose(&self, bytes: u64) -> Vec<u64> {
         // Locked until the segments are chosen: nothing counts as needed in the segments that a commit in
         // progress fills, but they must not be emptied. Later commits and copies do not change any but the
         // current one.
         let committer = self.committer();
         let current = committer.log.position().segment;
-        let segments = self.segments();
-        let expired = segments.by_use().expired(self.now(), current);
-        let mut chosen: Vec<u64> = expired.take(CHOSEN_AT_ONCE).collect();
-        let expired = chosen.len();
+        let mut segments = self.segments();
+        segments.expire(self.now());
+        let mut chosen = Vec::new();
         let (all, live) = segments.log_bytes();
         let mut all = all.saturating_sub(segments.emptied_bytes() + segments.tail_bytes());
         let mut needed = 0;
         for segment in segments.by_use().emptiest(current) {
             let occupied = segments.occupied_bytes(segment);
             let garbage = all.saturating_sub(live + SEGMENT);
-            let is_full = garbage * 100 > all * u64::from(self.options.garbage_percent);
+            let is_full = garbage * 100 > all * u64::from(self.options.garbage_percent) || self.is_pressed();
             let has_to_be_emptied = occupied == 0 || is_full && occupied < SEGMENT * 9 / 10;
-            if !has_to_be_emptied || needed >= bytes || chosen.len() >= CHOSEN_AT_ONCE {
+            let has_room = occupied == 0 || needed < bytes;
+            if !has_to_be_emptied || !has_room || chosen.len() >= CHOSEN_AT_ONCE {
                 break;
             }
-            if !chosen[..expired].contains(&segment) {
-                chosen.push(segment);
-                needed += occupied;
-                all = all.saturating_sub(SEGMENT - occupied.min(SEGMENT));
-            }
+            chosen.push(segment);
+            needed += occupied;
+            all = all.saturating_sub(SEGMENT - occupied.min(SEGMENT));
         }
         chosen
     }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::commit::{BatchOp, CommitCondition, Outcome};
 use crate::error::Result;
+use crate::room::SegmentClaim;
 use crate::state::StoresState;
 
 /// The open stores, which close when this is dropped.
@@ -46,6 +47,7 @@ impl StoresHandle {
 
     /// Commits a batch, see [`StoresState::commit`].
     pub(crate) fn commit(&self, ops: Vec<BatchOp>, conditions: Vec<CommitCondition>) -> Result<Outcome> {
-        self.state.commit(ops, conditions)
+        let claim = SegmentClaim::of(&ops);
+        self.state.commit(ops, conditions, claim)
     }
 }

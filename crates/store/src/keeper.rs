@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::layout::SEGMENT;
+use crate::room::SegmentClaim;
 use crate::state::StoresState;
 
 /// How often the keeper looks for work that nobody announced, such as records that expire.
@@ -18,12 +19,12 @@ const WAITING: u64 = 32;
 
 /// Segments that are kept free, at least and as a part of all, as its inverse: so commits need not wait for
 /// another writer of the pool, such as an import.
-const RESERVE: u64 = 8;
+pub(crate) const RESERVE: u64 = 8;
 const RESERVED_PART: u64 = 32;
 
 impl StoresState {
     /// Returns the number of segments that should be free.
-    fn reserve(&self) -> u64 {
+    pub(crate) fn reserve(&self) -> u64 {
         RESERVE.max(self.slab.stats().capacity / RESERVED_PART)
     }
 
@@ -37,29 +38,48 @@ impl StoresState {
     /// a chunk must not keep commits waiting.
     pub(crate) fn fill_reserve(&self) {
         // Whoever needs the space fails if there is none.
-        if let Err(error) = self.slab.reserve(self.reserve()) {
-            tracing::debug!(%error, "the stores cannot grow ahead");
+        match self.slab.reserve(self.reserve()) {
+            Ok(()) if !self.is_reserve_low() => {
+                self.pressed.store(false, Ordering::Release);
+                self.beside_writer.store(false, Ordering::Release);
+            }
+            Ok(()) => {}
+            Err(error) => {
+                self.note_full(&error);
+                tracing::debug!(%error, "the stores cannot grow ahead");
+            }
         }
     }
 
     /// Makes a checkpoint if one is due, and empties segments if there is too much garbage. Returns true if
-    /// segments were emptied, so that there may be more.
+    /// segments were emptied, so that there may be more. Otherwise gives space back of which there is much.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
     pub(crate) fn maintain(&self) -> Result<bool> {
         self.writable()?;
         self.fill_reserve();
-        let _one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
         self.settle()?;
+        self.read_expiries();
         let emptied = self.collect_garbage()?;
         let is_due = {
             let committer = self.committer();
             let waiting = committer.freed.segments.len() as u64 * SEGMENT;
-            self.is_checkpoint_due(&committer) || waiting * WAITING > self.segments().log_bytes().0
+            let wants_space = self.is_pressed()
+                && (waiting > 0
+                    || !committer.deletions.is_empty()
+                    || committer.pending_records > 0 && self.lacks_room(&committer, SegmentClaim::Values));
+            self.is_checkpoint_due(&committer)
+                || wants_space
+                || waiting * WAITING > self.segments().log_bytes().0
         };
         if is_due {
             self.checkpoint()?;
+        }
+        drop(one_at_a_time);
+        if !emptied {
+            self.give_back_if_due();
         }
         Ok(emptied)
     }

@@ -4,7 +4,7 @@
 //! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are
 //! zero, and durable bytes contain offsets from the start of the pool, never addresses.
 
-use std::mem::size_of;
+use std::mem::{offset_of, size_of};
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -40,8 +40,15 @@ pub(crate) const CHUNK: usize = 15 << 10;
 /// The first bytes of each checkpoint.
 pub(crate) const MAGIC: [u8; 8] = *b"HLSTORES";
 
-/// The version of this format.
-pub(crate) const VERSION: u32 = 1;
+/// The version of this format. Version 2 added leaves whose checksum covers their place, and records with
+/// [`RECORD_FIRST`]; it is durable before the first of them is stored.
+pub(crate) const VERSION: u32 = 2;
+
+/// The version of the format of a [`DecidedHead`].
+pub(crate) const DECIDED_VERSION: u32 = 1;
+
+/// Numbers of commits, frames and checkpoints are less than this: greater ones are damage.
+pub(crate) const MAX_NUMBER: u64 = 1 << 56;
 
 /// Distance between the two copies of the checkpoint in the root of the slab. The second one is stored when
 /// the first one is durable, so that a crash leaves one of them whole: if both are invalid, they are damaged.
@@ -119,6 +126,9 @@ pub(crate) const KIND_LOG: u32 = 1;
 pub(crate) const KIND_LEAVES: u32 = 2;
 pub(crate) const KIND_BRANCHES: u32 = 3;
 
+/// The `store` of a segment in which no record has ever counted as needed.
+pub(crate) const NO_STORE: u32 = u32::MAX;
+
 /// A segment in use.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -130,7 +140,9 @@ pub(crate) struct SegmentEntry {
     pub expires: U64,
     /// One of the `KIND_` constants.
     pub kind: U32,
-    pub reserved: U32,
+    /// Of a log segment, the store whose records only have ever counted as needed in it: its number plus one,
+    /// [`NO_STORE`] if none have. 0 if unknown or several stores.
+    pub store: U32,
 }
 
 /// A store, followed by its name.
@@ -139,7 +151,8 @@ pub(crate) struct SegmentEntry {
 pub(crate) struct StoreEntry {
     pub id: U32,
     pub name_len: U16,
-    pub reserved: U16,
+    /// One more than the level of the root; 0 if there is none, or if it is not known, as in format 1.
+    pub levels: U16,
     /// Offset of the root branch, 0 if the tree is empty.
     pub root: U64,
     /// Number of keys.
@@ -195,7 +208,8 @@ pub(crate) struct RecordHead {
     pub store: U32,
     /// The commit that wrote it.
     pub commit: U64,
-    /// Offset of the version before, or 0. Valid only for readers of an older snapshot.
+    /// Offset of the version before, or 0. Valid only for readers of an older snapshot. A record with
+    /// [`RECORD_FIRST`] does not have this field.
     pub prev: U64,
 }
 
@@ -207,6 +221,8 @@ pub(crate) const RECORD_EXPIRES: u16 = 2;
 pub(crate) const RECORD_CHUNKED: u16 = 4;
 /// The record is a chunk of the value of its key.
 pub(crate) const RECORD_CHUNK: u16 = 8;
+/// The record is the first version of its key ever, or a chunk of it: its head ends before `prev`.
+pub(crate) const RECORD_FIRST: u16 = 16;
 
 /// The name of the object with the batch of the newest transaction that has changed tables and stores.
 pub(crate) const DECIDED: &str = "stores/decided";
@@ -215,7 +231,7 @@ pub(crate) const DECIDED: &str = "stores/decided";
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct DecidedHead {
-    /// Format of the stores.
+    /// [`DECIDED_VERSION`].
     pub version: U32,
     pub reserved: U32,
     /// The secret of the log, by which stores are told from others that a pool had before.
@@ -246,6 +262,9 @@ pub(crate) const FRAME_HEAD: u64 = size_of::<FrameHead>() as u64;
 /// Bytes of the head of a record.
 pub(crate) const RECORD_HEAD: u64 = size_of::<RecordHead>() as u64;
 
+/// Bytes of the head of a record with [`RECORD_FIRST`].
+pub(crate) const FIRST_HEAD: u64 = offset_of!(RecordHead, prev) as u64;
+
 const _: () = {
     assert!(size_of::<Checkpoint>() == 104);
     assert!(size_of::<CatalogSegment>() == 16);
@@ -255,5 +274,5 @@ const _: () = {
     assert!(size_of::<DecidedHead>() == 32);
     assert!(size_of::<DecidedOp>() == 12);
     assert!(size_of::<ReaderEpoch>() == 16);
-    assert!(FRAME_HEAD == 40 && RECORD_HEAD == 32);
+    assert!(FRAME_HEAD == 40 && RECORD_HEAD == 32 && FIRST_HEAD == 24);
 };

@@ -5,7 +5,8 @@
 //! |---|---|---|
 //! | 0 | 8 | word: bits 0 to 47 entries in use, bits 48 to 63 checksum |
 //! | 8 | 48 | fingerprint of each entry: the low byte of the xxh3-64 of its key |
-//! | 56 | 2 | length of the prefix that all keys have in common |
+//! | 56 | 1 | length of the prefix that all keys have in common |
+//! | 57 | 1 | which checksum the leaf has: 0 without, 1 with its place and its store |
 //! | 58 | 198 | that prefix |
 //! | 256 | 384 | slice of each entry: eight bytes of the key after the prefix, big-endian, padded with zeros |
 //! | 640 | 384 | offset of the record of each entry |
@@ -17,14 +18,17 @@
 //! prefix.
 //!
 //! Invariants: slots that the durable bitmap uses are not stored to, except that the offset of a record may
-//! be replaced. The checksum covers the bitmap, the prefix, and fingerprints and slices of the entries in
-//! use.
+//! be replaced. The checksum covers the bitmap, the prefix, fingerprints and slices of the entries in use,
+//! and the [place](LeafPlace), so that a leaf counts nowhere else. Leaves of format 1 have a checksum without
+//! the place. They are never changed to the other kind where they are, because a crash could leave the one
+//! kind with the checksum of the other: whoever changes their entries writes new leaves.
 
 use std::ops::{Bound, RangeInclusive};
 
 use halocline_media::Medium;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::fault::{StoreFault, injected};
 use crate::key_range::KeyBounds;
 use crate::layout::LEAF;
 
@@ -37,10 +41,28 @@ pub(crate) const MAX_PREFIX: usize = 198;
 const BITMAP: u64 = (1 << ENTRIES) - 1;
 const FINGERPRINTS: usize = 8;
 const PREFIX_LEN: usize = 56;
+const KIND: usize = 57;
 const PREFIX: usize = 58;
 const SLICES: usize = 256;
 const OFFSETS: usize = 640;
 const LINE: usize = 64;
+/// Bytes of a place under the checksum.
+const PLACE_LEN: usize = 12;
+
+/// The kind of a leaf whose checksum does not cover its place: that of format 1.
+const UNPLACED: u8 = 0;
+
+/// The kind of a leaf whose checksum covers its place.
+const PLACED: u8 = 1;
+
+/// Where a leaf belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeafPlace {
+    /// The number of the store.
+    pub(crate) store: u32,
+    /// Offset of the leaf.
+    pub(crate) offset: u64,
+}
 
 /// Returns the fingerprint of a key.
 #[inline]
@@ -95,8 +117,7 @@ impl LeafLine {
 
     /// Returns the slice that the entry of a key has.
     pub(crate) fn slice(&self, key: &[u8]) -> u64 {
-        let prefix = u16::from_le_bytes([self.line[PREFIX_LEN], self.line[PREFIX_LEN + 1]]);
-        slice_of(key, prefix.into())
+        slice_of(key, self.line[PREFIX_LEN].into())
     }
 }
 
@@ -131,6 +152,7 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
 /// A copy of a leaf.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
+    place: LeafPlace,
     bytes: [u8; LEAF as usize],
 }
 
@@ -142,25 +164,30 @@ pub(crate) struct NewEntry {
 }
 
 impl Leaf {
-    /// Loads a leaf.
-    pub(crate) fn load(medium: &Medium, leaf: u64) -> Self {
+    /// Loads the leaf of a place.
+    pub(crate) fn load(medium: &Medium, place: LeafPlace) -> Self {
         let mut bytes = [0; LEAF as usize];
-        medium.load(leaf, &mut bytes);
-        Self { bytes }
+        medium.load(place.offset, &mut bytes);
+        Self { place, bytes }
     }
 
     /// Creates a leaf of entries with ascending keys.
     ///
     /// # Panics
     /// If there are too many.
-    pub(crate) fn new(entries: &[NewEntry]) -> Self {
+    pub(crate) fn new(place: LeafPlace, entries: &[NewEntry]) -> Self {
         assert!(entries.len() <= ENTRIES, "{} entries in a leaf", entries.len());
         let mut leaf = Self {
+            place,
             bytes: [0; LEAF as usize],
+        };
+        leaf.bytes[KIND] = match injected(StoreFault::UnplacedLeaves) {
+            true => UNPLACED,
+            false => PLACED,
         };
         if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
             let common = common_prefix(&first.key, &last.key).min(MAX_PREFIX);
-            leaf.bytes[PREFIX_LEN..PREFIX].copy_from_slice(&(common as u16).to_le_bytes());
+            leaf.bytes[PREFIX_LEN] = common as u8;
             leaf.bytes[PREFIX..PREFIX + common].copy_from_slice(&first.key[..common]);
         }
         for (slot, entry) in entries.iter().enumerate() {
@@ -186,14 +213,34 @@ impl Leaf {
 
     /// Returns true if the checksum matches.
     pub(crate) fn is_intact(&self) -> bool {
-        self.checksum(self.bitmap()) == self.word() >> ENTRIES && self.prefix_len() <= MAX_PREFIX
+        self.checksum(self.bitmap()) == self.word() >> ENTRIES
+            && self.prefix_len() <= MAX_PREFIX
+            && self.bytes[KIND] <= PLACED
+    }
+
+    /// Returns true if the checksum covers the place.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.bytes[KIND] == PLACED
+    }
+
+    /// Gives the leaf the checksum of its place, with the next [bitmap](Self::set_bitmap).
+    pub(crate) fn set_placed(&mut self) {
+        self.bytes[KIND] = PLACED;
+    }
+
+    pub(crate) fn place(&self) -> LeafPlace {
+        self.place
+    }
+
+    /// Returns the leaf at another place. Its checksum covers that if it covered the place before.
+    pub(crate) fn moved_to(mut self, place: LeafPlace) -> Self {
+        self.place = place;
+        self.set_bitmap(self.bitmap());
+        self
     }
 
     fn prefix_len(&self) -> usize {
-        usize::from(u16::from_le_bytes([
-            self.bytes[PREFIX_LEN],
-            self.bytes[PREFIX_LEN + 1],
-        ]))
+        self.bytes[PREFIX_LEN].into()
     }
 
     /// Returns the prefix that all keys have in common.
@@ -233,6 +280,21 @@ impl Leaf {
             .map(|(slot, _, record)| (slot, record))
     }
 
+    /// Returns the fingerprint of a slot.
+    pub(crate) fn fingerprint(&self, slot: usize) -> u8 {
+        self.bytes[FINGERPRINTS + slot]
+    }
+
+    /// Returns true if the entry of a slot is one of this key, as far as the leaf can tell: all keys of up to
+    /// eight bytes after the prefix, and of longer ones all but one in 256.
+    #[inline]
+    pub(crate) fn is_entry_of(&self, slot: usize, key: &[u8]) -> bool {
+        let prefix = self.prefix();
+        key.starts_with(prefix)
+            && slice_of(key, prefix.len()) == word_at(&self.bytes, SLICES + 8 * slot)
+            && fingerprint(key) == self.bytes[FINGERPRINTS + slot]
+    }
+
     /// Stores an entry in a slot; [`set_bitmap`](Self::set_bitmap) makes it valid.
     pub(crate) fn set(&mut self, slot: usize, entry: &NewEntry) {
         let prefix = self.prefix_len();
@@ -258,7 +320,7 @@ impl Leaf {
     }
 
     fn checksum(&self, bitmap: u64) -> u64 {
-        let mut covered = [0; MAX_PREFIX + 9 * ENTRIES];
+        let mut covered = [0; MAX_PREFIX + 9 * ENTRIES + PLACE_LEN];
         let prefix = self.prefix().len();
         covered[..prefix].copy_from_slice(&self.bytes[PREFIX..PREFIX + prefix]);
         let mut len = prefix;
@@ -267,8 +329,13 @@ impl Leaf {
             covered[len + 1..len + 9].copy_from_slice(&self.bytes[SLICES + 8 * slot..SLICES + 8 * slot + 8]);
             len += 9;
         }
-        let sum = xxh3_64_with_seed(&covered[..len], bitmap ^ (self.prefix_len() as u64) << ENTRIES);
-        sum >> ENTRIES
+        if self.is_placed() {
+            covered[len..len + 8].copy_from_slice(&self.place.offset.to_le_bytes());
+            covered[len + 8..len + PLACE_LEN].copy_from_slice(&self.place.store.to_le_bytes());
+            len += PLACE_LEN;
+        }
+        let lens = u64::from(u16::from_le_bytes([self.bytes[PREFIX_LEN], self.bytes[KIND]]));
+        xxh3_64_with_seed(&covered[..len], bitmap ^ lens << ENTRIES) >> ENTRIES
     }
 }
 
@@ -285,6 +352,12 @@ pub(crate) fn slot_of(leaf: u64, slot: usize) -> EntrySlot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault;
+
+    const HERE: LeafPlace = LeafPlace {
+        store: 7,
+        offset: 8 << 10,
+    };
 
     fn entries(keys: &[&[u8]]) -> Vec<NewEntry> {
         let entry = |(at, key): (usize, &&[u8])| NewEntry {
@@ -296,7 +369,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_and_flips_are_noticed() {
-        let leaf = Leaf::new(&entries(&[b"tenant/1/a", b"tenant/1/b", b"tenant/22"]));
+        let leaf = Leaf::new(HERE, &entries(&[b"tenant/1/a", b"tenant/1/b", b"tenant/22"]));
         assert_eq!(leaf.prefix(), b"tenant/");
         assert!(leaf.is_intact());
         assert_eq!(leaf.bitmap(), 7);
@@ -307,7 +380,7 @@ mod tests {
         let slices: Vec<u64> = leaf.entries().map(|(_, slice, _)| slice).collect();
         assert!(slices.is_sorted());
         for byte in (0..58 + 7).chain(SLICES..SLICES + 24) {
-            // Fingerprints of unused slots and spare bits are not covered.
+            // Fingerprints of unused slots are not covered.
             if (11..56).contains(&byte) {
                 continue;
             }
@@ -315,8 +388,54 @@ mod tests {
             damaged.bytes[byte] ^= 4;
             assert!(!damaged.is_intact(), "byte {byte}");
         }
-        assert!(Leaf::new(&[]).is_intact());
-        assert_eq!(Leaf::new(&[]).bitmap(), 0);
+        assert!(Leaf::new(HERE, &[]).is_intact());
+        assert_eq!(Leaf::new(HERE, &[]).bitmap(), 0);
+    }
+
+    #[test]
+    fn a_leaf_counts_at_its_place_only() {
+        let entries = entries(&[b"tenant/1/a", b"tenant/1/b", b"tenant/22"]);
+        let others = [
+            LeafPlace {
+                offset: 9 << 10,
+                ..HERE
+            },
+            LeafPlace { store: 8, ..HERE },
+        ];
+        let moved = |leaf: &Leaf, place: LeafPlace| Leaf {
+            place,
+            ..leaf.clone()
+        };
+        let leaf = Leaf::new(HERE, &entries);
+        assert!(leaf.is_placed() && leaf.is_intact());
+        assert!(others.iter().all(|other| !moved(&leaf, *other).is_intact()));
+        let old = fault::with(StoreFault::UnplacedLeaves, || Leaf::new(HERE, &entries));
+        assert!(!old.is_placed() && old.is_intact());
+        assert!(others.iter().all(|other| moved(&old, *other).is_intact()));
+        // Neither kind is taken for the other, and there is no third one.
+        for leaf in [leaf, old] {
+            for kind in (0..=u8::MAX).filter(|kind| *kind != leaf.bytes[KIND]) {
+                let mut other = leaf.clone();
+                other.bytes[KIND] = kind;
+                assert!(!other.is_intact(), "kind {kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn entries_tell_keys_apart() {
+        let leaf = Leaf::new(HERE, &entries(&[b"tenant/1/a", b"tenant/22"]));
+        assert!(leaf.is_entry_of(0, b"tenant/1/a") && leaf.is_entry_of(1, b"tenant/22"));
+        for other in [
+            &b"tenant/22"[..],
+            b"tenant/1/b",
+            b"tenanz/1/a",
+            b"tenant/1/a\0",
+            b"te",
+            b"",
+        ] {
+            assert!(!leaf.is_entry_of(0, other), "{}", other.escape_ascii());
+        }
     }
 
     #[test]

@@ -30,6 +30,9 @@
 //! branches. After a crash the log behind the last checkpoint is read, which is bounded, whatever the stores
 //! hold.
 //!
+//! A new store can be [loaded](Stores::load_sorted) from sorted pairs: its tree is built from the leaves
+//! upwards, and one checkpoint makes it durable.
+//!
 //! Segments of the log with many superseded records are emptied and used again. Versions that a
 //! [`StoreSnapshot`] sees are kept until it is dropped: at most one for each key that is written meanwhile
 //! and each snapshot.
@@ -39,6 +42,7 @@
 //! - Readers wait for no commit's fence and no checkpoint.
 //! - A record or page that is read is what was written, or the read fails with [`StoreError::Damaged`].
 
+mod annexed;
 mod append;
 mod batch;
 mod branch;
@@ -46,17 +50,29 @@ mod check;
 mod check_step;
 mod checkpoint;
 mod commit;
+mod commit_times;
 pub mod cookbook;
 mod decided;
+mod drop_store;
 mod error;
+mod expiring;
+mod expiry;
 mod fault;
+mod follow;
 mod gc;
+mod give_back;
 mod handle;
 mod keeper;
 mod key_range;
 mod layout;
 mod leaf;
+mod leaf_bounds;
 mod limits;
+mod load_log;
+mod load_segments;
+mod load_tree;
+mod loaded_pairs;
+mod loader;
 mod log;
 mod log_segments;
 mod memtable;
@@ -65,13 +81,19 @@ mod moves;
 mod observer;
 mod options;
 mod pace;
+mod page_source;
 mod pair;
+mod pair_merge;
+mod pair_runs;
+mod pair_window;
 mod pointers;
 mod readers;
 mod record;
 mod record_arena;
 mod recover;
+mod relocate;
 mod replay;
+mod room;
 mod scan;
 mod scan_cursors;
 mod scan_iterator;
@@ -80,6 +102,7 @@ mod segments;
 mod settle;
 mod snapshot;
 mod snapshots;
+mod sorting_loader;
 mod state;
 mod store;
 mod stores;
@@ -95,10 +118,14 @@ pub use check::{StoresCheckProgress, StoresCheckReport, StoresProblem};
 pub use decided::DecidedBatch;
 pub use error::{Result, StoreError};
 pub use layout::{MAX_KEY, MAX_VALUE};
+pub use loaded_pairs::LoadedPairs;
+pub use loader::StoreLoader;
 pub use options::{Clock, MergeOperator, StoresOptions};
-pub use pair::{PairScan, StorePair};
+pub use pair::{PairScan, StoreLookup, StorePair};
+pub use pair_runs::SpillFactory;
 pub use scan_iterator::Scan;
 pub use snapshot::StoreSnapshot;
+pub use sorting_loader::{LoadOptions, SortingLoader};
 pub use store::Store;
 pub use stores::{Stores, StoresStats};
 pub use transaction::{Isolation, StoreTransaction, TransactionScan};

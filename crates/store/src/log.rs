@@ -101,6 +101,11 @@ impl LogWriter {
         self.position
     }
 
+    /// Continues at another position. For readers, which write nothing.
+    pub(crate) fn move_to(&mut self, position: LogPosition) {
+        self.position = position;
+    }
+
     pub(crate) fn secret(&self) -> u64 {
         self.secret
     }
@@ -113,8 +118,13 @@ impl LogWriter {
         }
     }
 
-    /// Takes back all frames since a mark.
-    pub(crate) fn take_back(&mut self, mark: LogMark) {
+    /// Takes back all frames since a mark. The first one is erased: it may be the link to a segment that is free
+    /// then, or that a checkpoint names. That is durable with the next fence, so before the next checkpoint.
+    pub(crate) fn take_back(&mut self, medium: &Medium, mark: LogMark) {
+        if self.position.number != mark.position.number && !injected(StoreFault::KeepTakenBack) {
+            medium.store(mark.position.offset, FrameHead::default().as_bytes());
+            medium.flush(mark.position.offset, FRAME_HEAD);
+        }
         (self.position, self.fenced) = (mark.position, mark.fenced);
         self.frame = OpenFrame::default();
     }
@@ -130,7 +140,7 @@ impl LogWriter {
     /// Adds a record to the batch. Returns its offset.
     ///
     /// # Errors
-    /// As [`Slab::alloc`].
+    /// [`PoolError::DiskFull`] if no segment is free, also where the slab could grow.
     pub(crate) fn push(
         &mut self,
         slab: &Slab,
@@ -240,7 +250,7 @@ impl LogWriter {
             commit: U64::new(commit),
             checksum: U64::ZERO,
         };
-        head.checksum = U64::new(checksum(self.secret, self.position.offset, &head, sums));
+        head.checksum = U64::new(frame_checksum(self.secret, self.position.offset, &head, sums));
         medium.store_unread(self.position.offset, head.as_bytes());
         medium.store_unread(self.position.offset + FRAME_HEAD, records);
         match self.deferring {
@@ -254,12 +264,30 @@ impl LogWriter {
         self.fenced = false;
     }
 
-    /// Continues the log in a new segment.
-    fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
-        if self.kept > 0 {
-            slab.reserve(self.kept + 1)?;
+    /// Continues the log in a new segment if one is free, so that the current one can be emptied. The link is
+    /// durable with the next fence; it does not matter before.
+    pub(crate) fn leave_segment(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
+        // Between two batches, which do not grow the slab here.
+        match slab.stats() {
+            stats if stats.used < stats.capacity => self.link(slab, segments),
+            _ => Ok(()),
         }
-        let next = slab.alloc()?;
+    }
+
+    /// Continues the log in a new segment. The slab does not grow, because locks are held that all commits take.
+    ///
+    /// # Errors
+    /// [`PoolError::DiskFull`] if there is no segment now.
+    fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
+        let stats = slab.stats();
+        let next = match stats.capacity - stats.used > self.kept {
+            true => slab.alloc_present()?,
+            false => None,
+        };
+        let next = next.ok_or_else(|| PoolError::DiskFull {
+            path: slab.pool().path().to_path_buf(),
+            wanted: SEGMENT,
+        })?;
         segments.insert(next, SegmentUse::NEW_LOG);
         let tail = self.position.segment + SEGMENT - self.position.offset - FRAME_HEAD;
         segments.set_tail(self.position.segment, tail);
@@ -296,7 +324,8 @@ impl SealedFrames {
     }
 }
 
-fn checksum(secret: u64, offset: u64, head: &FrameHead, sums: &[u8]) -> u64 {
+/// Returns the checksum of a frame at an offset whose records have these checksums.
+pub(crate) fn frame_checksum(secret: u64, offset: u64, head: &FrameHead, sums: &[u8]) -> u64 {
     let head = FrameHead {
         checksum: U64::ZERO,
         ..*head
@@ -365,6 +394,42 @@ impl<'a> LogReader<'a> {
         self.unfenced
     }
 
+    /// Returns false if the frames of the segment show that the position is not the one behind the frame whose
+    /// number and checksum it has. Frames that are damaged, or in another segment, show nothing.
+    pub(crate) fn is_position(&self) -> bool {
+        let LogPosition {
+            offset: position,
+            segment,
+            number,
+            chain,
+        } = self.position;
+        let mut at = segment;
+        while at + FRAME_HEAD <= segment + SEGMENT {
+            let mut head = FrameHead::default();
+            self.medium.load(at, head.as_mut_bytes());
+            let end = at + u64::from(head.len.get());
+            if end < at + FRAME_HEAD || end > segment + SEGMENT {
+                break;
+            }
+            let is_before = (head.number.get().wrapping_add(1), head.checksum.get()) == (number, chain);
+            let is_next = (head.number.get(), head.chain.get()) == (number, chain);
+            // The frame before the position ends there, and the next one begins there.
+            let contradicts = is_before != (end == position) || is_next && at != position;
+            if contradicts && self.frame_at(at).is_some() {
+                return false;
+            }
+            at = end;
+        }
+        true
+    }
+
+    /// Returns true if there is no frame at the position.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.frame_at(self.position.offset).is_none_or(|(head, _)| {
+            (head.number.get(), head.chain.get()) != (self.position.number, self.position.chain)
+        })
+    }
+
     /// Reads the next frame.
     pub(crate) fn step(&mut self) -> LogStep {
         let Some((head, records)) = self.frame_at(self.position.offset) else {
@@ -419,7 +484,7 @@ impl<'a> LogReader<'a> {
         }
         let trusted = injected(StoreFault::TrustFrames);
         if !trusted {
-            if checksum(self.secret, offset, &head, &sums) != head.checksum.get() {
+            if frame_checksum(self.secret, offset, &head, &sums) != head.checksum.get() {
                 return None;
             }
             let mut arena = RecordArena::default();
@@ -465,6 +530,33 @@ pub(crate) fn tail_of(medium: &Medium, segment: u64) -> u64 {
         offset += u64::from(head.len.get());
     }
     0
+}
+
+/// Returns time of expiry, if there is one, and length of the records of a segment, needed or not, as far as
+/// they are not damaged. Chunks do not have the time of their value: they may expire at any. Reads heads of frames and records.
+pub(crate) fn expiries_of(medium: &Medium, segment: u64) -> Vec<(Option<u64>, u64)> {
+    let (mut found, mut offset) = (Vec::new(), segment);
+    while offset + FRAME_HEAD <= segment + SEGMENT {
+        let mut head = FrameHead::default();
+        medium.load(offset, head.as_mut_bytes());
+        let end = offset + u64::from(head.len.get());
+        let is_frame = end >= offset + FRAME_HEAD && end <= segment + SEGMENT;
+        if head.flags.get() & FRAME_LINK != 0 || !is_frame {
+            break;
+        }
+        let mut at = offset + FRAME_HEAD;
+        for _ in 0..head.records.get() {
+            let record = RecordRef::load(medium, at).filter(|record| at + record.len() <= end);
+            let Some(record) = record else {
+                return found;
+            };
+            let expires = record.is_chunk().then_some(u64::MAX);
+            found.push((expires.or_else(|| record.expires(medium)), record.len()));
+            at += record.len();
+        }
+        offset = end;
+    }
+    found
 }
 
 /// Returns the verified records of all frames of a segment, from its start on, and whether the link to the

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use halocline_media::{MediaError, Medium};
 use halocline_pool::{PoolError, Slab};
 
-use crate::branch::{BranchRef, Children, TreeBranch};
+use crate::branch::{BranchRef, Children, ExpectedBranch, TreeBranch};
 use crate::fault::{StoreFault, injected};
 use crate::layout::LEAF;
-use crate::leaf::{ENTRIES, Leaf, NewEntry, common_prefix, fingerprint, slot_of};
+use crate::leaf::{ENTRIES, Leaf, LeafPlace, NewEntry, common_prefix, fingerprint, slot_of};
 use crate::memtable::{MemEntry, MemTable};
+use crate::page_source::PageSource;
 use crate::record::RecordRef;
 use crate::segments::{Freed, SegmentKind, Segments};
 use crate::tree::{Damage, Tree, load_leaf};
@@ -23,7 +24,7 @@ use crate::tree::{Damage, Tree, load_leaf};
 const SPLIT_ENTRIES: usize = 32;
 
 /// Children of a branch from which on it is split, at most. The bytes of a page limit it further.
-const MOST_CHILDREN: usize = 256;
+pub(crate) const MOST_CHILDREN: usize = 256;
 
 /// A merge in progress.
 pub(crate) struct Merge<'a> {
@@ -32,6 +33,8 @@ pub(crate) struct Merge<'a> {
     freed: &'a mut Freed,
     /// The pages that were allocated.
     pages: &'a mut Freed,
+    /// The store whose tree is merged.
+    pub(crate) store: u32,
     /// Leaves with new entries and the words that make them valid.
     words: Vec<(u64, u64)>,
     /// Called after each leaf.
@@ -66,24 +69,46 @@ impl<'a> Merge<'a> {
             segments,
             freed,
             pages,
+            store: 0,
             words: Vec::new(),
             end_step,
         }
     }
 
-    fn medium(&self) -> &'a Medium {
+    pub(crate) fn medium(&self) -> &'a Medium {
         self.slab.medium()
     }
 
-    fn alloc(&mut self, kind: SegmentKind) -> Result<u64> {
-        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        let page = segments.alloc_page(self.slab, kind)?;
-        self.pages.pages.push((page, kind));
-        Ok(page)
+    pub(crate) fn source(&self) -> PageSource<'a> {
+        PageSource::of_writer(self.slab, self.segments)
+    }
+
+    pub(crate) fn place(&self, offset: u64) -> LeafPlace {
+        LeafPlace {
+            store: self.store,
+            offset,
+        }
+    }
+
+    pub(crate) fn alloc(&mut self, kind: SegmentKind) -> Result<u64> {
+        loop {
+            let page = {
+                let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+                segments.alloc_page(self.slab, kind)?
+            };
+            match page {
+                Some(page) => {
+                    self.pages.pages.push((page, kind));
+                    return Ok(page);
+                }
+                // Without the lock, which commits take.
+                None => self.slab.make_room(1)?,
+            }
+        }
     }
 
     /// Frees a page as soon as no checkpoint needs it.
-    fn free(&mut self, page: u64, kind: SegmentKind) {
+    pub(crate) fn free(&mut self, page: u64, kind: SegmentKind) {
         if injected(StoreFault::FreeEarly) {
             let freed = Freed {
                 pages: vec![(page, kind)],
@@ -96,13 +121,19 @@ impl<'a> Merge<'a> {
         }
     }
 
+    /// Ends a step of the work.
+    pub(crate) fn end_step(&self) {
+        (self.end_step)();
+    }
+
     /// Merges the entries into the tree and returns the new one. Nothing is valid before
     /// [`publish_leaves`](Self::publish_leaves).
     pub(crate) fn apply(&mut self, tree: &Tree, table: &MemTable) -> Result<MergedTree> {
+        self.store = tree.store;
         let mut edits = Vec::new();
         let mut entries = table.iter().peekable();
         while let Some((first, _)) = entries.peek() {
-            let Some(range) = tree.leaf_of(self.medium(), Some(first))? else {
+            let Some(range) = tree.leaf_of(&self.source(), Some(first))? else {
                 break;
             };
             let mut of_leaf = Vec::new();
@@ -136,9 +167,9 @@ impl<'a> Merge<'a> {
         if edits.is_empty() {
             return Ok(MergedTree::Unchanged);
         }
-        let children = self.edit_branch(root, None, &edits)?;
+        let children = self.edit_branch(root, &tree.expected_root(), &edits)?;
         match children.len() {
-            0 => Ok(MergedTree::Changed(Tree::default())),
+            0 => Ok(MergedTree::Changed(Tree::new(self.store, None))),
             _ => self.new_root(
                 children
                     .into_iter()
@@ -156,12 +187,12 @@ impl<'a> Merge<'a> {
         entries: &[(&[u8], MemEntry)],
     ) -> Result<Option<NewLeaves>> {
         let medium = self.medium();
-        let mut leaf = load_leaf(medium, page)?;
+        let mut leaf = load_leaf(medium, self.place(page))?;
         let mut added = Vec::new();
         let old_bitmap = leaf.bitmap();
         let mut bitmap = old_bitmap;
         for &(key, entry) in entries {
-            match (find(medium, &leaf, key)?, entry) {
+            match (find(medium, self.store, &leaf, key)?, entry) {
                 (Some(slot), MemEntry::Record(record)) => {
                     leaf.set_record(slot, record);
                     let slot = slot_of(page, slot);
@@ -183,13 +214,18 @@ impl<'a> Merge<'a> {
         let fits = bitmap.count_ones() as usize + added.len() <= ENTRIES
             && (occupied.count_ones() as usize) + added.len() <= ENTRIES
             && added.iter().all(|entry| entry.key.starts_with(leaf.prefix()));
+        if injected(StoreFault::PlaceInPlace) {
+            leaf.set_placed();
+        }
+        // A leaf of format 1 is written anew, so that its checksum covers its place.
+        let stays = leaf.is_placed() || bitmap == old_bitmap && added.is_empty();
         if bitmap == 0 && added.is_empty() {
             return Ok(match old_bitmap {
                 0 => None,
                 _ => Some(Vec::new()),
             });
         }
-        if !fits || bitmap == 0 {
+        if !fits || bitmap == 0 || !stays {
             return self.split_leaf(&leaf, bitmap, added, is_last).map(Some);
         }
         let mut free = (0..ENTRIES).filter(|slot| occupied >> slot & 1 == 0);
@@ -223,12 +259,11 @@ impl<'a> Merge<'a> {
     ) -> Result<NewLeaves> {
         let medium = self.medium();
         let mut all = Vec::with_capacity(ENTRIES + added.len());
-        for (_, _, record) in leaf.entries().filter(|(slot, ..)| bitmap >> slot & 1 == 1) {
+        for (slot, _, record) in leaf.entries().filter(|(slot, ..)| bitmap >> slot & 1 == 1) {
             let found = RecordRef::load(medium, record).ok_or(Damage::record(record))?;
-            all.push(NewEntry {
-                key: found.key(medium),
-                record,
-            });
+            let key = found.key(medium);
+            self.verify_entry(leaf, slot, &found, &key)?;
+            all.push(NewEntry { key, record });
         }
         let last_old = all.iter().map(|entry| &entry.key).max().cloned();
         // Ascending keys leave full leaves behind.
@@ -240,6 +275,27 @@ impl<'a> Merge<'a> {
             false => SPLIT_ENTRIES,
         };
         self.write_leaves(&all, per_leaf)
+    }
+
+    /// Fails unless an entry is one of the key of its record, which is read and not verified: a key that is
+    /// damaged must not get an entry.
+    fn verify_entry(&self, leaf: &Leaf, slot: usize, record: &RecordRef, key: &[u8]) -> Result<(), Damage> {
+        if injected(StoreFault::TrustEntries) {
+            return Ok(());
+        }
+        // The entry has all bytes of a short key, but not whether zeros at its end are part of it.
+        let is_short = key.len() <= leaf.prefix().len() + 8 && key.last() != Some(&0);
+        let is_of_entry = leaf.is_entry_of(slot, key);
+        if (!is_short || !is_of_entry) && record.contents(self.medium()).is_none() {
+            return Err(Damage::record(record.offset));
+        }
+        if !is_of_entry {
+            return Err(Damage::entry(leaf.place().offset));
+        }
+        match record.head.store.get() == self.store {
+            true => Ok(()),
+            false => Err(Damage::store(record.offset)),
+        }
     }
 
     /// Writes leaves of so many entries each, or a few fewer. Returns their lower separators and offsets.
@@ -255,7 +311,7 @@ impl<'a> Merge<'a> {
         let mut before: Option<&NewEntry> = None;
         for entries in entries.chunks(size) {
             let page = self.alloc(SegmentKind::Leaves)?;
-            medium.store(page, Leaf::new(entries).as_bytes());
+            medium.store(page, Leaf::new(self.place(page), entries).as_bytes());
             medium.flush(page, LEAF);
             written.push((separator(before.map(|entry| &entry.key), &entries[0].key), page));
             before = entries.last();
@@ -268,14 +324,13 @@ impl<'a> Merge<'a> {
     fn edit_branch(
         &mut self,
         at: &BranchRef,
-        from: Option<&[u8]>,
+        expected: &ExpectedBranch<'_>,
         edits: &[LeafEdit],
     ) -> Result<NewBranches> {
-        let medium = self.medium();
-        let branch = at.get(medium).ok_or(Damage::branch(at.page))?;
-        let lower = |child: usize| match child.checked_sub(1) {
-            Some(before) => branch.separators.get(before),
-            None => from.unwrap_or_default().to_vec(),
+        let branch = at.get(&self.source(), expected)?;
+        let lower = |child: usize| {
+            let from = expected.child(branch, child).from;
+            from.map_or_else(Vec::new, |(separators, at)| separators.get(at))
         };
         let mut children = Vec::new();
         let mut edits = edits.iter().peekable();
@@ -310,8 +365,8 @@ impl<'a> Merge<'a> {
                 }
                 Children::Branches(branches) => {
                     let of_child: Vec<LeafEdit> = of_child.into_iter().map(LeafEdit::share).collect();
-                    let lower = lower(child);
-                    let new = self.edit_branch(&branches[child], Some(&lower), &of_child)?;
+                    let new =
+                        self.edit_branch(&branches[child], &expected.child(branch, child), &of_child)?;
                     children.extend(
                         new.into_iter()
                             .map(|(from, branch)| (from, Child::TreeBranch(branch))),
@@ -332,13 +387,12 @@ impl<'a> Merge<'a> {
             let level = match &children[0].1 {
                 Child::Leaf(_) => 0,
                 Child::TreeBranch(branch) if children.len() == 1 => {
-                    return Ok(MergedTree::Changed(Tree {
-                        root: Some(Arc::clone(branch)),
-                    }));
+                    let root = Some(Arc::clone(branch));
+                    return Ok(MergedTree::Changed(Tree::new(self.store, root)));
                 }
                 Child::TreeBranch(branch) => {
-                    let medium = self.medium();
-                    let branch = branch.get(medium).ok_or(Damage::branch(branch.page))?;
+                    // It was written just now, and is in DRAM.
+                    let branch = branch.get(&self.source(), &ExpectedBranch::root(None))?;
                     branch.level() + 1
                 }
             };
@@ -468,21 +522,27 @@ fn new_entry(key: &[u8], entry: MemEntry) -> Option<NewEntry> {
 }
 
 /// Finds the slot of a key.
-fn find(medium: &Medium, leaf: &Leaf, key: &[u8]) -> Result<Option<usize>, Damage> {
+fn find(medium: &Medium, store: u32, leaf: &Leaf, key: &[u8]) -> Result<Option<usize>, Damage> {
+    let trusted = injected(StoreFault::TrustEntries);
     for (slot, record) in leaf.matches(fingerprint(key)) {
         let found = RecordRef::load(medium, record).ok_or(Damage::record(record))?;
-        if found.is_of(medium, key) {
+        let is_of_store = found.head.store.get() == store || trusted;
+        if found.is_of(medium, key) && is_of_store {
             return Ok(Some(slot));
         }
-        if found.contents(medium).is_none() {
-            return Err(Damage::record(record));
+        let contents = found.contents(medium).ok_or(Damage::record(record))?;
+        if !is_of_store {
+            return Err(Damage::store(record));
+        }
+        if !leaf.is_entry_of(slot, contents.key()) && !trusted {
+            return Err(Damage::entry(leaf.place().offset));
         }
     }
     Ok(None)
 }
 
 /// Returns the shortest key that is above `before` and not above `first`.
-fn separator(before: Option<&Vec<u8>>, first: &[u8]) -> Vec<u8> {
+pub(crate) fn separator(before: Option<&Vec<u8>>, first: &[u8]) -> Vec<u8> {
     match before {
         Some(before) => first[..(common_prefix(before, first) + 1).min(first.len())].to_vec(),
         None => Vec::new(),

@@ -96,7 +96,11 @@ impl StoresState {
             let next = (done + self.moved_at_once()).min(records.len());
             let mut committer = self.committer();
             self.writable()?;
-            self.copy_records(&mut committer, &records[done..next], copied)?;
+            let kept = self.kept_by_copies(&committer);
+            committer.log.keep_free(kept);
+            let result = self.copy_records(&mut committer, &records[done..next], copied);
+            committer.log.keep_free(0);
+            result?;
             drop(committer);
             self.end_turn();
             done = next;
@@ -159,7 +163,7 @@ impl StoresState {
                         copy,
                     }),
                     Err(error) => {
-                        committer.log.take_back(mark);
+                        committer.log.take_back(self.medium(), mark);
                         copied.copies.truncate(before);
                         return Err(error);
                     }
@@ -247,7 +251,7 @@ impl StoresState {
         let new = RecordRef::load(self.medium(), *copy).ok_or(Damage::record(*copy))?;
         let pointer = match self.pointer_of(snapshots, store, key, original)? {
             Some((pointer, _)) => pointer,
-            None if injected(StoreFault::MoveSuperseded) => match store.read().locate(self.medium(), key)? {
+            None if injected(StoreFault::MoveSuperseded) => match store.read().locate(&self.pages(), key)? {
                 Some(newer) => Pointer::Entry(newer),
                 None => return Ok(()),
             },
@@ -310,9 +314,14 @@ impl StoresState {
     /// Returns true if the newest version of a key is a deletion or has expired, and no snapshot needs it.
     fn is_over(&self, snapshots: &Snapshots, newest: &RecordRef) -> bool {
         let is_old = snapshots.oldest().is_none_or(|oldest| oldest >= newest.commit());
+        // Whoever reads as of a moment before the key expired still sees it, as the clock may go back.
+        let is_seen = |expires: u64| {
+            let was_read = snapshots.read_since().is_some_and(|since| since < expires);
+            was_read && !injected(StoreFault::PurgeSeen)
+        };
         let has_expired = newest
             .expires(self.medium())
-            .is_some_and(|expires| expires <= self.now());
+            .is_some_and(|expires| expires <= self.now() && !is_seen(expires));
         is_old && (newest.is_deleted() || has_expired)
     }
 
@@ -353,7 +362,7 @@ impl StoresState {
                 let chunk = RecordRef::load(medium, offset).ok_or_else(|| damaged(offset))?;
                 let chunk = chunk.contents(medium).ok_or_else(|| damaged(offset))?;
                 copies.push(push(&NewRecord {
-                    flags: RECORD_CHUNK,
+                    flags: RECORD_CHUNK | version.first_flag(),
                     value: &copied(chunk.value()),
                     ..base
                 })?);
@@ -364,7 +373,7 @@ impl StoresState {
             (deleted, copied(contents.value()).into_owned())
         };
         Ok(push(&NewRecord {
-            flags,
+            flags: flags | version.first_flag(),
             expires: contents.expires(),
             prev: version.head.prev.get(),
             value: &value,

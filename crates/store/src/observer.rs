@@ -6,27 +6,35 @@
 //! before it lead to the one of the commit that the reader has pinned. See [`crate::readers`] for what the
 //! writer does.
 //!
+//! A batch that was decided and is not in the log is committed all the same. Its writer is about to store it,
+//! for which a reader waits a moment. If the writer was killed, a reader that can ends the commit in its place,
+//! by opening the stores for writing, and another one [annexes](crate::annexed) the batch.
+//!
 //! Invariants: nothing is stored. What is read counts only if the epoch afterwards is the one in which the
 //! trees were read. If only the space changed, the trees are read again, and the pinned commit stays. If
 //! another writer has opened the stores, what was pinned is gone.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use halocline_pool::{Pool, PoolError, Slab, SlabPin};
 
+use crate::annexed::AnnexedBatch;
+use crate::decided::DecidedObject;
 use crate::error::{Result, StoreError};
+use crate::handle::StoresHandle;
 use crate::layout::{OBJECT, OWNER, ReaderEpoch};
 use crate::options::StoresOptions;
 use crate::readers::{EpochWords, OPENING, pin_of};
 use crate::recover;
 use crate::state::{Opening, StoresState};
 
-/// Time that a reader waits for the batch of a transaction that was committed with tables.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Time that a reader waits for the batch of a transaction that was committed with tables. Tests explore many
+/// crashes behind which it does not come.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 2 } else { 200 });
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Times that something is read before a reader gives up because its writer uses space again. The writer does
@@ -48,13 +56,39 @@ pub(crate) struct Observer {
     pins: Mutex<BTreeMap<u64, SlabPin>>,
     /// Commits before this one were seen of an earlier writer.
     oldest: AtomicU64,
+    /// The batch that is annexed to the medium.
+    annexed: Option<AnnexedBatch>,
+    /// True while memtables lead to its records.
+    shows_annexed: AtomicBool,
+    /// True if the trees are newer than the visible commit, of which the counters and the place in the log are.
+    is_ahead: AtomicBool,
+}
+
+/// What a reader does about a decided batch that the log lacks.
+#[derive(Debug, Clone, Copy)]
+enum Undecided {
+    /// It reads as of an earlier commit.
+    Ignore,
+    /// It sees the batch. It does not wait for the writer if it has annexed this one.
+    See(Option<AnnexedBatch>),
+}
+
+/// The stores as a reader has found them.
+struct Loaded {
+    state: StoresState,
+    epoch: ReaderEpoch,
+    annexed: Option<AnnexedBatch>,
 }
 
 /// Opens the stores of a pool for reading.
 pub(crate) fn open(pool: &Pool, options: &StoresOptions) -> Result<Arc<StoresState>> {
     let slab = slab_of(pool)?;
     let opening = slab.pin(OPENING)?;
-    let (mut state, epoch) = load(pool, options, Opening::new())?;
+    let Loaded {
+        mut state,
+        epoch,
+        annexed,
+    } = load(pool, options, Opening::new(), Undecided::See(None))?;
     let commit = state.visible.load(Ordering::Acquire);
     let pin = slab.pin(pin_of(commit))?;
     // Only now, so that the writer sees one of the pins at any time.
@@ -65,6 +99,9 @@ pub(crate) fn open(pool: &Pool, options: &StoresOptions) -> Result<Arc<StoresSta
         reloading: Mutex::default(),
         pins: Mutex::new(BTreeMap::from([(commit, pin)])),
         oldest: AtomicU64::new(commit),
+        annexed,
+        shows_annexed: AtomicBool::new(annexed.is_some()),
+        is_ahead: AtomicBool::new(false),
     });
     Ok(Arc::new(state))
 }
@@ -80,10 +117,15 @@ fn slab_of(pool: &Pool) -> Result<Slab> {
 }
 
 /// Reads checkpoint and log until both are of one epoch, which is returned with them.
-fn load(pool: &Pool, options: &StoresOptions, opening: Opening) -> Result<(StoresState, ReaderEpoch)> {
+fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undecided) -> Result<Loaded> {
     let started = Instant::now();
     let (mut overtaken, mut outdated) = (0, 0);
     loop {
+        // Before the log, which has the batch of any generation published so far, or is about to.
+        let decided = match undecided {
+            Undecided::Ignore => None,
+            Undecided::See(_) => DecidedObject::newest(pool)?,
+        };
         let slab = slab_of(pool)?;
         slab.medium().refresh()?;
         let words = EpochWords::of(&slab);
@@ -96,7 +138,7 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening) -> Result<(Store
             }
             continue;
         }
-        let state = state?;
+        let mut state = state?;
         // Once there is a newer checkpoint, records no longer lead to the versions of this one, which the
         // counters need.
         let newest = recover::newest_number(&state.slab)?;
@@ -104,16 +146,40 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening) -> Result<(Store
             outdated += 1;
             continue;
         }
-        if !state.has_pending_batch()? {
-            return Ok((state, epoch));
+        let mut annexed = None;
+        if let Undecided::See(known) = undecided
+            && let Some(pending) = decided.filter(|decided| state.lacks(decided))
+        {
+            let is_known = known.is_some_and(|known| known.commit == pending.commit());
+            if !is_known && started.elapsed() < PATIENCE {
+                if !end_commit(pool, options) {
+                    thread::sleep(PAUSE);
+                }
+                continue;
+            }
+            annexed = Some(state.annex(&pending)?);
         }
-        // Its writer is about to store it, or was killed.
-        if started.elapsed() >= PATIENCE {
-            return Err(StoreError::Interrupted {
-                path: pool.path().to_path_buf(),
-            });
+        return Ok(Loaded {
+            state,
+            epoch,
+            annexed,
+        });
+    }
+}
+
+/// Ends the commit of a writer that was killed, by opening the stores for writing. Returns false if the writer
+/// lives, or this handle cannot write.
+fn end_commit(pool: &Pool, options: &StoresOptions) -> bool {
+    let opened = recover::open(pool, options.clone().with_background(false));
+    match opened {
+        Ok(state) => {
+            drop(StoresHandle::new(state, None));
+            true
         }
-        thread::sleep(PAUSE);
+        Err(error) => {
+            tracing::debug!(%error, "a commit that was decided is not ended here");
+            false
+        }
     }
 }
 
@@ -168,7 +234,7 @@ impl StoresState {
         observer.is_some_and(|observer| observer.words.load() != observer.epoch())
     }
 
-    fn stale(&self) -> StoreError {
+    pub(crate) fn stale(&self) -> StoreError {
         StoreError::Stale {
             path: self.slab.pool().path().to_path_buf(),
         }
@@ -180,11 +246,15 @@ impl StoresState {
         if observer.words.load() == observer.epoch() {
             return Ok(());
         }
-        let (fresh, epoch) = load(self.slab.pool(), &self.options, self.opening)?;
-        if epoch.openings != observer.epoch().openings {
+        if observer.shows_annexed.load(Ordering::Acquire) {
             return Err(self.stale());
         }
-        self.adopt(observer, &fresh, epoch);
+        let fresh = load(self.slab.pool(), &self.options, self.opening, Undecided::Ignore)?;
+        if fresh.epoch.openings != observer.epoch().openings {
+            return Err(self.stale());
+        }
+        self.adopt(observer, &fresh);
+        observer.is_ahead.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -195,21 +265,31 @@ impl StoresState {
         };
         let _one_at_a_time = observer.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let opening = self.slab.pin(OPENING)?;
-        let (fresh, epoch) = load(self.slab.pool(), &self.options, self.opening)?;
-        let commit = fresh.visible.load(Ordering::Acquire);
+        if self.follow(observer)? {
+            return Ok(());
+        }
+        let undecided = Undecided::See(observer.annexed);
+        let fresh = load(self.slab.pool(), &self.options, self.opening, undecided)?;
+        if fresh.annexed.is_some() && fresh.annexed != observer.annexed {
+            return Err(StoreError::Interrupted {
+                path: self.slab.pool().path().to_path_buf(),
+            });
+        }
+        let commit = fresh.state.visible.load(Ordering::Acquire);
         let pin = self.slab.pin(pin_of(commit))?;
         drop(opening);
-        let is_same_writer = epoch.openings == observer.epoch().openings;
-        self.adopt(observer, &fresh, epoch);
+        let is_same_writer = fresh.epoch.openings == observer.epoch().openings;
+        self.adopt(observer, &fresh);
+        observer.is_ahead.store(false, Ordering::Release);
         let mut stores = self.stores_mut();
-        for (name, fresh) in fresh.stores().iter() {
+        for (name, fresh) in fresh.state.stores().iter() {
             let store = stores.entry(name.clone()).or_insert_with(|| Arc::clone(fresh));
             for (old, new) in [(&store.keys, &fresh.keys), (&store.bytes, &fresh.bytes)] {
                 old.store(new.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
         drop(stores);
-        self.committer().commit = commit;
+        std::mem::swap(&mut *self.committer(), &mut *fresh.state.committer());
         let snapshots = self.snapshots();
         if !is_same_writer {
             observer.oldest.store(commit, Ordering::Release);
@@ -221,20 +301,66 @@ impl StoresState {
         Ok(())
     }
 
+    /// Lets a reader see what the log has behind what it has seen, unless that takes another checkpoint or a
+    /// batch that the log lacks. Returns false in that case. O(new commits).
+    pub(crate) fn follow(&self, observer: &Observer) -> Result<bool> {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        if observer.words.load() != observer.epoch()
+            || is_set(&observer.shows_annexed)
+            || is_set(&observer.is_ahead)
+        {
+            return Ok(false);
+        }
+        // Before the log, as in `load`.
+        let decided = DecidedObject::newest(self.slab.pool())?;
+        self.medium().refresh()?;
+        let Some(news) = self.log_news()? else {
+            return Ok(false);
+        };
+        let is_missing =
+            decided.is_some_and(|decided| news.commit < decided.commit() && self.lacks(&decided));
+        if is_missing || observer.words.load() != observer.epoch() {
+            return Ok(false);
+        }
+        let commit = news.commit;
+        let pin = self.slab.pin(pin_of(commit))?;
+        // Damage may be what a writer has put in the place of what was read.
+        if self.follow_log(news).is_err() || observer.words.load() != observer.epoch() {
+            return Ok(false);
+        }
+        let snapshots = self.snapshots();
+        observer.pins().entry(commit).or_insert(pin);
+        self.visible.store(commit, Ordering::Release);
+        drop(snapshots);
+        self.unpin_unseen();
+        Ok(true)
+    }
+
     /// Takes the trees of a state that was read later. Stores that it does not have are dropped.
-    fn adopt(&self, observer: &Observer, fresh: &StoresState, epoch: ReaderEpoch) {
+    fn adopt(&self, observer: &Observer, fresh: &Loaded) {
         let mut stores = self.stores_mut();
-        let newer = fresh.stores();
+        let newer = fresh.state.stores();
+        let mut kept = Vec::with_capacity(stores.len());
         stores.retain(|name, store| {
             let still = newer.get(name).filter(|newer| newer.id == store.id);
-            if let Some(newer) = still {
-                *store.write() = std::mem::take(&mut *newer.write());
-            } else {
-                store.dropped.store(true, Ordering::Release);
+            match still {
+                Some(newer) => kept.push((Arc::clone(store), newer)),
+                None => store.dropped.store(true, Ordering::Release),
             }
             still.is_some()
         });
-        *observer.epoch.lock().unwrap_or_else(PoisonError::into_inner) = epoch;
+        // Trees are read with the segments and the commit of their checkpoint, so nobody may read any of them
+        // meanwhile.
+        let mut trees: Vec<_> = kept.iter().map(|(store, newer)| (store.write(), newer)).collect();
+        for (trees, newer) in &mut trees {
+            **trees = std::mem::take(&mut *newer.write());
+        }
+        *self.segments() = std::mem::take(&mut *fresh.state.segments());
+        let checkpoint = fresh.state.frozen.load(Ordering::Acquire);
+        self.frozen.store(checkpoint, Ordering::Release);
+        *observer.epoch.lock().unwrap_or_else(PoisonError::into_inner) = fresh.epoch;
+        let shows_annexed = fresh.annexed.is_some();
+        observer.shows_annexed.store(shows_annexed, Ordering::Release);
     }
 
     /// Drops the pins of commits that no snapshot sees any more.

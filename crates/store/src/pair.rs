@@ -1,4 +1,4 @@
-//! Pairs with their times of expiry: [`StorePair`], [`PairScan`].
+//! Pairs with their times of expiry: [`StorePair`], [`StoreLookup`], [`PairScan`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +15,18 @@ pub struct StorePair {
     pub value: Vec<u8>,
     /// The time at which the key expires, if it does, in whole milliseconds since 1970.
     pub expires: Option<SystemTime>,
+}
+
+/// The result of [`Store::look_up`](crate::Store::look_up).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreLookup {
+    /// The key has this value.
+    Found(StorePair),
+    /// The key had a value that has expired. Its space may be reclaimed at any time, and the key is
+    /// [`Missing`](Self::Missing) then.
+    Expired,
+    /// The key has no value.
+    Missing,
 }
 
 /// An iterator like [`Scan`] that also returns times of expiry.

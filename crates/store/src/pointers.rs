@@ -36,14 +36,14 @@ impl StoresState {
     ) -> Result<Option<(Pointer, RecordRef)>, Damage> {
         let medium = self.medium();
         if !record.is_chunk() {
-            let newest = store.read().locate_newest(medium, key, record)?;
+            let newest = store.read().locate_newest(&self.pages(), key, record)?;
             match newest {
                 Some(located) => return Ok(Some((Pointer::Entry(located), *record))),
                 None if snapshots.oldest().is_none() => return Ok(None),
                 None => {}
             }
         }
-        let Some(located) = store.read().locate(medium, key)? else {
+        let Some(located) = store.read().locate(&self.pages(), key)? else {
             return Ok(None);
         };
         let is_it = |version: &RecordRef| -> Result<bool, Damage> {
@@ -93,7 +93,7 @@ impl StoresState {
         let medium = self.medium();
         for Unlink { store, key, version } in unlinks {
             let trees = store.write();
-            let mut newer = trees.locate(medium, &key)?.map(|located| located.record);
+            let mut newer = trees.locate(&self.pages(), &key)?.map(|located| located.record);
             while let Some(record) = newer.filter(|record| record.commit() > version.commit()) {
                 let prev = record.head.prev.get();
                 if prev == version.offset {

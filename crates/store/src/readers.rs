@@ -82,6 +82,8 @@ impl StoresState {
     /// Looks for readers beside the writer. Everything that makes versions or pages unneeded which the caller
     /// then lets go must be stored before.
     pub(crate) fn look_for_readers(&self, committer: &mut Committer, snapshots: &mut Snapshots) {
+        // Before the look: a reader that is not noticed yet pins a later commit, or has pinned at this time.
+        snapshots.note_time(committer.commit, self.now());
         let readers = self.pins(committer, snapshots.readers()).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for readers of the stores, and keeps everything");
             ReaderPins {

@@ -11,8 +11,8 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::layout::{
-    ALIGN, CHUNK, MAX_KEY, MAX_VALUE, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, RECORD_EXPIRES,
-    RECORD_HEAD, RecordHead,
+    ALIGN, CHUNK, FIRST_HEAD, MAX_KEY, MAX_VALUE, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED,
+    RECORD_EXPIRES, RECORD_FIRST, RECORD_HEAD, RecordHead,
 };
 
 /// A record to be written.
@@ -33,7 +33,8 @@ pub(crate) struct NewRecord<'a> {
 impl NewRecord<'_> {
     /// Returns the bytes that the record occupies.
     pub(crate) fn len(&self) -> u64 {
-        record_len(self.expires.is_some(), self.key.len(), self.value.len())
+        let expires = 8 * usize::from(self.expires.is_some());
+        padded(head_len(self.flags) + expires + self.key.len() + self.value.len())
     }
 
     /// Appends the record to `bytes`. Returns its checksum.
@@ -48,7 +49,8 @@ impl NewRecord<'_> {
             commit: U64::new(self.commit),
             prev: U64::ZERO,
         };
-        bytes.extend_from_slice(head.as_bytes());
+        let head_len = head_len(self.flags);
+        bytes.extend_from_slice(&head.as_bytes()[..head_len]);
         if let Some(expires) = self.expires {
             bytes.extend_from_slice(&expires.to_le_bytes());
         }
@@ -57,16 +59,28 @@ impl NewRecord<'_> {
         let sum = xxh3_64(&bytes[start..]) as u32;
         head.checksum = U32::new(sum);
         head.prev = U64::new(self.prev);
-        bytes[start..start + RECORD_HEAD as usize].copy_from_slice(head.as_bytes());
+        bytes[start..start + head_len].copy_from_slice(&head.as_bytes()[..head_len]);
         bytes.resize(start + self.len() as usize, 0);
         sum
     }
 }
 
-/// Returns the bytes that a record occupies.
+/// Returns the bytes that a record occupies at most.
 pub(crate) fn record_len(expires: bool, key: usize, value: usize) -> u64 {
-    let len = RECORD_HEAD + 8 * u64::from(expires) + (key + value) as u64;
-    len.next_multiple_of(ALIGN)
+    padded(RECORD_HEAD as usize + 8 * usize::from(expires) + key + value)
+}
+
+fn padded(len: usize) -> u64 {
+    (len as u64).next_multiple_of(ALIGN)
+}
+
+/// Returns the bytes of the head of a record with these flags.
+#[inline]
+fn head_len(flags: u16) -> usize {
+    match flags & RECORD_FIRST {
+        0 => RECORD_HEAD as usize,
+        _ => FIRST_HEAD as usize,
+    }
 }
 
 /// The head of a record in the pool.
@@ -86,6 +100,10 @@ impl RecordRef {
         }
         let mut head = RecordHead::default();
         medium.load(offset, head.as_mut_bytes());
+        if head.flags.get() & RECORD_FIRST != 0 {
+            // The bytes of the key are here.
+            head.prev = U64::ZERO;
+        }
         let record = Self { offset, head };
         (record.key_len() <= MAX_KEY
             && record.value_len() <= CHUNK.max(8 + 8 * MAX_VALUE.div_ceil(CHUNK))
@@ -105,8 +123,12 @@ impl RecordRef {
         self.head.commit.get()
     }
 
-    /// Replaces the offset of the version before. Nothing after a crash depends on it.
+    /// Replaces the offset of the version before. Nothing after a crash depends on it. There is none before
+    /// the first version.
     pub(crate) fn set_prev(&self, medium: &Medium, prev: u64) {
+        if self.has(RECORD_FIRST) {
+            return;
+        }
         medium.store_u64(self.offset + offset_of!(RecordHead, prev) as u64, prev);
     }
 
@@ -126,9 +148,14 @@ impl RecordRef {
         self.has(RECORD_CHUNK)
     }
 
+    /// Returns [`RECORD_FIRST`] if the record has this flag, else 0.
+    pub(crate) fn first_flag(&self) -> u16 {
+        self.head.flags.get() & RECORD_FIRST
+    }
+
     /// Returns the bytes that the record occupies.
     pub(crate) fn len(&self) -> u64 {
-        record_len(self.has(RECORD_EXPIRES), self.key_len(), self.value_len())
+        padded(self.contents_len())
     }
 
     fn key_offset(&self) -> u64 {
@@ -165,7 +192,7 @@ impl RecordRef {
     pub(crate) fn expires(&self, medium: &Medium) -> Option<u64> {
         self.has(RECORD_EXPIRES).then(|| {
             let mut expires = [0; 8];
-            medium.load(self.offset + RECORD_HEAD, &mut expires);
+            medium.load(self.offset + self.head_len() as u64, &mut expires);
             u64::from_le_bytes(expires)
         })
     }
@@ -177,8 +204,13 @@ impl RecordRef {
     }
 
     #[inline]
+    fn head_len(&self) -> usize {
+        head_len(self.head.flags.get())
+    }
+
+    #[inline]
     fn key_at(&self) -> usize {
-        RECORD_HEAD as usize + 8 * usize::from(self.has(RECORD_EXPIRES))
+        self.head_len() + 8 * usize::from(self.has(RECORD_EXPIRES))
     }
 
     /// Loads the whole record into a buffer of [`contents_len`](Self::contents_len) bytes and verifies it.
@@ -190,14 +222,15 @@ impl RecordRef {
             prev: U64::ZERO,
             ..self.head
         };
-        let (head_bytes, rest) = into.split_at_mut(RECORD_HEAD as usize);
-        head_bytes.copy_from_slice(head.as_bytes());
-        medium.load(self.offset + RECORD_HEAD, rest);
+        let head_len = self.head_len();
+        let (head_bytes, rest) = into.split_at_mut(head_len);
+        head_bytes.copy_from_slice(&head.as_bytes()[..head_len]);
+        medium.load(self.offset + head_len as u64, rest);
         if xxh3_64(into) as u32 != self.head.checksum.get() {
             return None;
         }
         let key_at = self.key_at();
-        let expires = u64::read_from_prefix(&into[RECORD_HEAD as usize..key_at]).ok();
+        let expires = u64::read_from_prefix(&into[head_len..key_at]).ok();
         Some(RecordLayout {
             key_at,
             value_at: key_at + self.key_len(),
@@ -286,13 +319,12 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn records_come_back_and_flips_are_noticed() {
+    fn come_back(flags: u16) {
         let dram = Arc::new(Dram::new(1 << 16).unwrap());
         let record = NewRecord {
             store: 7,
             commit: 9,
-            flags: 0,
+            flags,
             expires: Some(77),
             prev: 4096,
             key: b"key",
@@ -304,6 +336,7 @@ mod tests {
         dram.store(800, &bytes);
         let medium = Medium::from(Arc::clone(&dram));
         let found = RecordRef::load(&medium, 800).unwrap();
+        assert_eq!(found.len(), record.len());
         let contents = found.contents(&medium).unwrap();
         assert_eq!(
             (contents.key(), contents.value(), contents.expires()),
@@ -311,10 +344,15 @@ mod tests {
         );
         assert!(found.is_of(&medium, b"key") && !found.is_of(&medium, b"kez"));
         assert_eq!(found.expires(&medium), Some(77));
-        for bit in 0..(RECORD_HEAD + 8 + 12) * 8 {
+        assert_eq!(found.key(&medium), b"key");
+        let has_prev = flags & RECORD_FIRST == 0;
+        assert_eq!(found.head.prev.get(), if has_prev { 4096 } else { 0 });
+        found.set_prev(&medium, 8192);
+        assert!(found.contents(&medium).is_some());
+        for bit in 0..(head_len(flags) as u64 + 8 + 12) * 8 {
             let at = 800 + bit / 8;
             // `prev` may change; the last bytes are padding.
-            if (824..832).contains(&at) {
+            if has_prev && (824..832).contains(&at) {
                 continue;
             }
             let mut byte = [0];
@@ -327,5 +365,11 @@ mod tests {
             );
             dram.store(at, &byte);
         }
+    }
+
+    #[test]
+    fn records_come_back_and_flips_are_noticed() {
+        come_back(0);
+        come_back(RECORD_FIRST);
     }
 }

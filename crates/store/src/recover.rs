@@ -4,7 +4,7 @@
 //! whatever the stores hold. Branches and leaves are read when they are first needed, also those that
 //! [settling](crate::settle) needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,21 +12,22 @@ use std::sync::atomic::Ordering;
 
 use halocline_pool::{Pool, PoolError, Slab, SlabOptions, SlabRecovery};
 use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::branch::BranchRef;
 use crate::checkpoint::{checkpoint_sum, store_copies};
 use crate::commit::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{
-    CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, OBJECT, OWNER, SEGMENT, SegmentEntry,
-    StoreEntry, VERSION,
+    ALIGN, CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, MAX_NUMBER, OBJECT, OWNER,
+    SEGMENT, SegmentEntry, StoreEntry, VERSION,
 };
 use crate::log::{FoundFrame, LogPosition, LogReader, LogStep, LogWriter};
 use crate::options::StoresOptions;
+use crate::page_source::is_segment;
 use crate::readers::EpochWords;
-use crate::segments::{Freed, SegmentKind, SegmentUse, Segments};
+use crate::segments::{Freed, RecordsOf, SegmentKind, SegmentUse, Segments};
 use crate::state::{Opening, StoreState, StoresState};
 use crate::tree::{Damage, Tree};
 
@@ -116,15 +117,17 @@ struct FoundCheckpoint {
     are_equal: bool,
 }
 
+/// Returns true if a copy of a checkpoint is one that was stored whole.
+pub(crate) fn is_valid(checkpoint: &Checkpoint) -> bool {
+    checkpoint.magic == MAGIC && checkpoint.checksum.get() == checkpoint_sum(checkpoint)
+}
+
 /// Returns the newest valid checkpoint, if there is one.
 fn newest_checkpoint(slab: &Slab) -> Result<Option<FoundCheckpoint>> {
     let load = |at: u64| {
         let mut checkpoint = Checkpoint::default();
         slab.medium().load(slab.root() + at, checkpoint.as_mut_bytes());
         checkpoint
-    };
-    let is_valid = |checkpoint: &Checkpoint| {
-        checkpoint.magic == MAGIC && checkpoint.checksum.get() == checkpoint_sum(checkpoint)
     };
     let copies = [load(0), load(CHECKPOINT_COPY)];
     let valid = copies.iter().filter(|copy| is_valid(copy));
@@ -134,6 +137,11 @@ fn newest_checkpoint(slab: &Slab) -> Result<Option<FoundCheckpoint>> {
             path: slab.pool().path().to_path_buf(),
             found: newest.version.get(),
             supported: VERSION,
+        }),
+        Some(newest) if !is_plausible(newest) || do_contradict(&copies) => Err(StoreError::Damaged {
+            path: slab.pool().path().to_path_buf(),
+            offset: slab.root(),
+            what: "the checkpoint contradicts itself",
         }),
         Some(newest) => Ok(Some(FoundCheckpoint {
             checkpoint: *newest,
@@ -149,8 +157,32 @@ fn newest_checkpoint(slab: &Slab) -> Result<Option<FoundCheckpoint>> {
     }
 }
 
+/// Returns true if both copies are valid and of one checkpoint, and tell different things. An opening that
+/// was interrupted may have changed the version of one.
+fn do_contradict(copies: &[Checkpoint; 2]) -> bool {
+    let told = copies.map(|copy| Checkpoint {
+        version: U32::ZERO,
+        checksum: U64::ZERO,
+        ..copy
+    });
+    let are_valid = copies.iter().all(is_valid);
+    are_valid && copies[0].number == copies[1].number && told[0] != told[1]
+}
+
+/// Returns true if the position in the log is one in its segment, and numbers have room to grow. The
+/// [catalog](load_catalog) tells whether there is the segment.
+fn is_plausible(checkpoint: &Checkpoint) -> bool {
+    let (log, segment) = (checkpoint.log.get(), checkpoint.log_segment.get());
+    let within = log.checked_sub(segment);
+    let numbers = [checkpoint.number, checkpoint.frame, checkpoint.commit];
+    let is_position = within.is_some_and(|within| within <= SEGMENT && within.is_multiple_of(ALIGN));
+    injected(StoreFault::TrustOffsets)
+        || is_position && numbers.iter().all(|number| number.get() < MAX_NUMBER)
+}
+
 /// A catalog in DRAM.
 pub(crate) struct LoadedCatalog {
+    /// All segments in use but those of the catalog.
     segments: Segments,
     stores: BTreeMap<String, Arc<StoreState>>,
     next_store: u32,
@@ -178,7 +210,7 @@ fn recover(
     for (offset, _) in catalog.segments.iter() {
         recovery.keep(offset)?;
     }
-    let tail = read_tail(recovery.slab(), checkpoint).map_err(damaged)?;
+    let tail = read_tail(recovery.slab(), checkpoint, &catalog).map_err(damaged)?;
     for segment in &tail.segments {
         recovery.keep(*segment)?;
     }
@@ -193,15 +225,27 @@ fn recover(
         }
         slab.medium().fence()?;
     }
-    if !checkpoints.are_equal {
-        // A crash left an older copy, which would count if the newer one were damaged.
-        store_copies(&slab, checkpoint)?;
+    let is_current = checkpoint.version.get() == VERSION || injected(StoreFault::KeepVersion);
+    if !checkpoints.are_equal || !is_current {
+        // A crash left an older copy, which would count if the newer one were damaged. A program that knows
+        // format 1 only must not see what is stored from now on.
+        store_copies(&slab, &current(checkpoint))?;
     }
     let state = with_tail(slab, options, checkpoint, opening, catalog, &tail);
     state.replay(&tail.batches).map_err(damaged)?;
     let state = Arc::new(state);
     state.commit_what_was_decided()?;
     Ok(state)
+}
+
+/// Returns a checkpoint with the version of this program.
+fn current(checkpoint: &Checkpoint) -> Checkpoint {
+    let mut current = *checkpoint;
+    if !injected(StoreFault::KeepVersion) {
+        current.version = VERSION.into();
+    }
+    current.checksum = checkpoint_sum(&current).into();
+    current
 }
 
 /// Returns the number of the newest checkpoint, if there is one.
@@ -227,10 +271,11 @@ pub(crate) fn observe(slab: Slab, options: StoresOptions, opening: Opening) -> R
         what: damage.what,
     };
     let catalog = load_catalog(&slab, &checkpoint, opening).map_err(damaged)?;
-    let tail = read_tail(&slab, &checkpoint).map_err(damaged)?;
+    let tail = read_tail(&slab, &checkpoint, &catalog).map_err(damaged)?;
     let state = with_tail(slab, options, &checkpoint, opening, catalog, &tail);
     state.replay(&tail.batches).map_err(damaged)?;
-    state.settle()?;
+    // What is damaged in a tree is met by whoever reads it.
+    state.settle_counters();
     Ok(state)
 }
 
@@ -262,13 +307,6 @@ fn with_tail(
     );
     state.frozen.store(checkpoint.commit.get(), Ordering::Release);
     state
-}
-
-/// Returns true if there can be a segment at this offset. Beside a writer it may be in a part of the slab
-/// that was added since.
-fn is_segment(slab: &Slab, offset: u64) -> bool {
-    let end = offset.checked_add(SEGMENT);
-    slab.is_node(offset) || slab.is_read_only() && end.is_some_and(|end| end <= slab.medium().len())
 }
 
 /// Loads and verifies the catalog that a checkpoint names.
@@ -308,16 +346,31 @@ pub(crate) fn load_catalog(
     let count = usize::try_from(head.segments.get()).map_err(|_| start)?;
     let (entries, after) = <[SegmentEntry]>::ref_from_prefix_with_elems(rest, count).map_err(|_| start)?;
     rest = after;
+    let mut before = 0;
     let segments = entries.iter().map(|entry| {
+        let offset = entry.offset.get();
         let segment = SegmentUse {
             kind: SegmentKind::from_number(entry.kind.get()).ok_or(start)?,
             used: entry.used.get(),
             expires: entry.expires.get(),
+            store: RecordsOf::from_number(entry.store.get()),
         };
-        Ok::<_, Damage>((entry.offset.get(), segment))
+        let is_in_order = std::mem::replace(&mut before, offset) < offset;
+        match is_in_order && is_segment(slab, offset) && segment.is_plausible() && !own.contains(&offset) {
+            true => Ok((offset, segment)),
+            false => Err(damage(offset)),
+        }
     });
     let segments = Segments::of_catalog(segments.collect::<Result<_, _>>()?);
-    let mut stores = BTreeMap::new();
+    let log = checkpoint.log_segment.get();
+    if segments
+        .get(log)
+        .is_none_or(|segment| segment.kind != SegmentKind::Log)
+    {
+        return Err(damage(log));
+    }
+    let next_store = head.next_store.get();
+    let (mut stores, mut ids) = (BTreeMap::new(), BTreeSet::new());
     for _ in 0..head.stores.get() {
         let (entry, after) = StoreEntry::read_from_prefix(rest).map_err(|_| start)?;
         let name_len = usize::from(entry.name_len.get());
@@ -326,25 +379,22 @@ pub(crate) fn load_catalog(
             .and_then(|name| std::str::from_utf8(name).ok());
         let name = name.ok_or(start)?;
         rest = &after[name_len..];
-        let root = Some(entry.root.get()).filter(|root| *root != 0);
-        let tree = Tree {
-            root: root.map(BranchRef::at),
+        if entry.id.get() >= next_store || !ids.insert(entry.id.get()) || stores.contains_key(name) {
+            return Err(start);
+        }
+        let id = entry.id.get();
+        let tree = match entry.root.get() {
+            0 => Tree::new(id, None),
+            root => Tree::of_page(id, root, entry.levels.get().checked_sub(1)),
         };
-        let store = StoreState::new(
-            opening,
-            entry.id.get(),
-            name,
-            tree,
-            entry.keys.get(),
-            entry.bytes.get(),
-        );
+        let store = StoreState::new(opening, id, name, tree, entry.keys.get(), entry.bytes.get());
         store.durable.store(true, Ordering::Release);
         stores.insert(name.to_owned(), store);
     }
     Ok(LoadedCatalog {
         segments,
         stores,
-        next_store: head.next_store.get(),
+        next_store,
         own,
     })
 }
@@ -364,7 +414,7 @@ struct Tail {
 /// Times that a missing frame is looked for: a writer may have stored it, and others, since the first look.
 const LOOKS: u32 = 4;
 
-fn read_tail(slab: &Slab, checkpoint: &Checkpoint) -> Result<Tail, Damage> {
+fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> Result<Tail, Damage> {
     let position = LogPosition {
         offset: checkpoint.log.get(),
         segment: checkpoint.log_segment.get(),
@@ -372,6 +422,12 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint) -> Result<Tail, Damage> {
         chain: checkpoint.chain.get(),
     };
     let mut reader = LogReader::new(slab.medium(), checkpoint.secret.get(), position);
+    if !reader.is_position() {
+        return Err(Damage {
+            offset: position.offset,
+            what: "the log does not go on where the checkpoint says",
+        });
+    }
     let mut looks = LOOKS;
     let mut tail = Tail {
         batches: Vec::new(),
@@ -382,6 +438,12 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint) -> Result<Tail, Damage> {
     let (mut batch, mut linked) = (Vec::new(), Vec::new());
     loop {
         match reader.step() {
+            LogStep::OpenFrame(frame) if frame.commit >= MAX_NUMBER => {
+                return Err(Damage {
+                    offset: reader.position().offset,
+                    what: "the number of a commit is out of range",
+                });
+            }
             LogStep::OpenFrame(frame) => {
                 looks = LOOKS;
                 let goes_on = frame.goes_on();
@@ -394,8 +456,9 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint) -> Result<Tail, Damage> {
             }
             LogStep::Link(segment) => {
                 let is_repeated = linked.contains(&segment) || tail.segments.contains(&segment);
-                if is_repeated || !is_segment(slab, segment) {
-                    return Err(Damage::record(segment));
+                let is_in_use = catalog.segments.get(segment).is_some() || catalog.own.contains(&segment);
+                if is_repeated || is_in_use || !is_segment(slab, segment) {
+                    return Err(Damage::offset(segment));
                 }
                 linked.push(segment);
             }

@@ -121,7 +121,7 @@ impl StoreTrees {
             (None, _) => range.bounds(),
         };
         let mut tables = TableCursors::new(&self.active, self.frozen.as_deref(), here, direction);
-        let leaf = leaf.as_ref().map(|leaf| leaf.leaf);
+        let leaf = leaf.as_ref().map(|leaf| leaf.place(self.tree.store));
         let mut leaf = LeafCursor::new(medium, leaf, here, direction, loaded)?;
         let mut last = None;
         for count in 0.. {
@@ -166,12 +166,12 @@ impl StoreTrees {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Option<LeafRange>, Damage> {
-        let medium = state.medium();
+        let pages = state.pages();
         match (direction, &range.to) {
-            (Direction::Forward, _) => self.tree.leaf_of(medium, range.first()),
-            (Direction::Backward, Bound::Included(to)) => self.tree.leaf_of(medium, Some(to)),
-            (Direction::Backward, Bound::Excluded(to)) => self.tree.leaf_below(medium, Some(to)),
-            (Direction::Backward, Bound::Unbounded) => self.tree.leaf_below(medium, None),
+            (Direction::Forward, _) => self.tree.leaf_of(&pages, range.first()),
+            (Direction::Backward, Bound::Included(to)) => self.tree.leaf_of(&pages, Some(to)),
+            (Direction::Backward, Bound::Excluded(to)) => self.tree.leaf_below(&pages, Some(to)),
+            (Direction::Backward, Bound::Unbounded) => self.tree.leaf_below(&pages, None),
         }
     }
 }

@@ -6,8 +6,9 @@ use std::iter::Peekable;
 
 use halocline_media::Medium;
 
+use crate::fault::{StoreFault, injected};
 use crate::key_range::{KeyBounds, contains};
-use crate::leaf::{ENTRIES, Leaf};
+use crate::leaf::{ENTRIES, Leaf, LeafPlace, MAX_PREFIX, fingerprint, slice_of};
 use crate::memtable::{MemEntry, MemTable};
 use crate::record::RecordRef;
 use crate::record_arena::{RecordArena, RecordSpan};
@@ -36,12 +37,23 @@ pub(crate) struct LoadedRecord {
     pub(crate) span: RecordSpan,
 }
 
+/// An entry of a leaf. Of those with the same slice the records decide the order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct CursorEntry {
+    slice: u64,
+    /// Offset of the record.
+    record: u64,
+    fingerprint: u8,
+}
+
 /// The records of a leaf between two bounds.
 pub(crate) struct LeafCursor<'a> {
     bounds: KeyBounds<'a>,
     direction: Direction,
-    /// Slices and offsets of records; of those with the same slice the records decide the order.
-    entries: [(u64, u64); ENTRIES],
+    /// The store and the leaf, and the prefix of its keys.
+    place: LeafPlace,
+    prefix: ([u8; MAX_PREFIX], usize),
+    entries: [CursorEntry; ENTRIES],
     at: usize,
     len: usize,
     /// The records of one slice, in order.
@@ -52,7 +64,7 @@ impl<'a> LeafCursor<'a> {
     /// Opens a cursor on a leaf, or on nothing. `loaded` is space to use.
     pub(crate) fn new(
         medium: &Medium,
-        leaf: Option<u64>,
+        leaf: Option<LeafPlace>,
         bounds: KeyBounds<'a>,
         direction: Direction,
         loaded: &'a mut VecDeque<LoadedRecord>,
@@ -61,7 +73,9 @@ impl<'a> LeafCursor<'a> {
         let mut cursor = Self {
             bounds,
             direction,
-            entries: [(0, 0); ENTRIES],
+            place: LeafPlace { store: 0, offset: 0 },
+            prefix: ([0; MAX_PREFIX], 0),
+            entries: [CursorEntry::default(); ENTRIES],
             at: 0,
             len: 0,
             loaded,
@@ -69,17 +83,25 @@ impl<'a> LeafCursor<'a> {
         if let Some(leaf) = leaf {
             cursor.fill(&load_leaf(medium, leaf)?);
         }
-        for (_, record) in &cursor.entries[..cursor.len.min(PREFETCH)] {
-            medium.prefetch_lines(*record, PREFETCH_LINES);
+        for entry in &cursor.entries[..cursor.len.min(PREFETCH)] {
+            medium.prefetch_lines(entry.record, PREFETCH_LINES);
         }
         Ok(cursor)
     }
 
     fn fill(&mut self, leaf: &Leaf) {
+        self.place = leaf.place();
+        let prefix = leaf.prefix();
+        self.prefix.0[..prefix.len()].copy_from_slice(prefix);
+        self.prefix.1 = prefix.len();
         let slices = leaf.slices(self.bounds);
-        for (_, slice, record) in leaf.entries() {
+        for (slot, slice, record) in leaf.entries() {
             if slices.contains(&slice) {
-                self.entries[self.len] = (slice, record);
+                self.entries[self.len] = CursorEntry {
+                    slice,
+                    record,
+                    fingerprint: leaf.fingerprint(slot),
+                };
                 self.len += 1;
             }
         }
@@ -114,17 +136,36 @@ impl<'a> LeafCursor<'a> {
         self.loaded.pop_front()
     }
 
+    /// Returns true if an entry is one of this key.
+    #[inline]
+    fn is_of(&self, entry: CursorEntry, key: &[u8]) -> bool {
+        let prefix = &self.prefix.0[..self.prefix.1];
+        key.starts_with(prefix)
+            && slice_of(key, prefix.len()) == entry.slice
+            && fingerprint(key) == entry.fingerprint
+    }
+
     fn load_slice(&mut self, medium: &Medium, arena: &mut RecordArena) -> Result<(), Damage> {
-        let (slice, _) = self.entries[self.at];
-        while self.at < self.len && self.entries[self.at].0 == slice {
-            let (_, offset) = self.entries[self.at];
-            if let Some((_, soon)) = self.entries[..self.len].get(self.at + PREFETCH) {
-                medium.prefetch_lines(*soon, PREFETCH_LINES);
+        let slice = self.entries[self.at].slice;
+        let mut before = None;
+        while self.at < self.len && self.entries[self.at].slice == slice {
+            let entry = self.entries[self.at];
+            let offset = entry.record;
+            if let Some(soon) = self.entries[..self.len].get(self.at + PREFETCH) {
+                medium.prefetch_lines(soon.record, PREFETCH_LINES);
             }
             self.at += 1;
             let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
             // A damaged key would be missing from its range.
             let span = arena.load(medium, &record).ok_or(Damage::record(offset))?;
+            if !injected(StoreFault::TrustEntries) {
+                if record.head.store.get() != self.place.store {
+                    return Err(Damage::store(offset));
+                }
+                if before.replace(offset) == Some(offset) || !self.is_of(entry, arena.get(&span.key)) {
+                    return Err(Damage::entry(self.place.offset));
+                }
+            }
             if contains(self.bounds, arena.get(&span.key)) {
                 self.loaded.push_back(LoadedRecord { record, span });
             }

@@ -57,6 +57,10 @@ impl StoresState {
     ) -> Result<StepEnd> {
         self.reading(commit, || {
             store.is_one_of(self)?;
+            if !store.is_seen_at(commit) {
+                found.pairs.clear();
+                return Ok(StepEnd::Range);
+            }
             let end = self.find_pairs(&store.read(), range, commit, direction, size, found);
             end.map_err(|damage| {
                 found.pairs.clear();
@@ -76,19 +80,21 @@ impl StoresState {
     ) -> Result<StepEnd, Damage> {
         let ScannedPairs { space, pairs } = found;
         pairs.clear();
+        let of = trees.tree.store;
         trees.step(self, range, direction, size, space, |arena, newest| {
-            if let Some(pair) = self.pair_at(newest, commit, arena)? {
+            if let Some(pair) = self.pair_at(of, newest, commit, arena)? {
                 pairs.push_back(pair);
             }
             Ok(())
         })
     }
 
-    /// Loads the version of a key that a snapshot of a commit sees, with its whole value. `None` if it is a
+    /// Loads the version of a key of a store that a snapshot of a commit sees, with its whole value. `None` if it is a
     /// deletion or has expired.
     #[inline]
     fn pair_at(
         &self,
+        store: u32,
         newest: NewestRecord<'_>,
         commit: u64,
         arena: &mut RecordArena,
@@ -100,8 +106,8 @@ impl StoresState {
                     return Ok(None);
                 };
                 let span = self.load_version(&version, arena)?;
-                if arena.get(&span.key) != arena.get(&newer.key) {
-                    return Err(Damage::record(version.offset));
+                if version.head.store.get() != store || arena.get(&span.key) != arena.get(&newer.key) {
+                    return Err(Damage::version(version.offset));
                 }
                 (version, span)
             }
@@ -110,8 +116,8 @@ impl StoresState {
                     return Ok(None);
                 };
                 let span = self.load_version(&version, arena)?;
-                if arena.get(&span.key) != key {
-                    return Err(Damage::record(version.offset));
+                if version.head.store.get() != store || arena.get(&span.key) != key {
+                    return Err(Damage::version(version.offset));
                 }
                 (version, span)
             }

@@ -3,13 +3,18 @@
 //! Invariant: a segment that the newest checkpoint needs is not used again before the next one is durable.
 //! Pages and segments that become free wait in `freed` until then.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use halocline_pool::{PoolError, Slab};
 
+use crate::expiring::ExpiringSegments;
 use crate::fault::{StoreFault, injected};
-use crate::layout::{BRANCH, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, LEAF, SEGMENT};
+use crate::layout::{BRANCH, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, LEAF, NO_STORE, SEGMENT};
 use crate::log_segments::LogSegments;
+
+/// Segments with few pages that are worth emptying, at least.
+const LEAST_SPARSE: usize = 4;
 
 /// The use of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +40,7 @@ impl SegmentKind {
     }
 
     /// Returns the bytes of a page.
-    fn page(self) -> u64 {
+    pub(crate) fn page(self) -> u64 {
         match self {
             Self::Log => SEGMENT,
             Self::Leaves => LEAF,
@@ -48,9 +53,51 @@ impl SegmentKind {
         1 << (offset / self.page())
     }
 
+    /// Returns the pages that the bits of a segment stand for, for [`Freed`].
+    pub(crate) fn pages(self, segment: u64, bits: u64) -> impl Iterator<Item = (u64, Self)> {
+        let set = (0..64).filter(move |page| bits >> page & 1 == 1);
+        set.map(move |page| (segment + page * self.page(), self))
+    }
+
     /// Returns a bit for each page.
-    fn all(self) -> u64 {
+    pub(crate) fn all(self) -> u64 {
         u64::MAX >> (64 - SEGMENT / self.page())
+    }
+}
+
+/// The stores of which records in a log segment have ever counted as needed. It only ever widens, so that a
+/// segment of one store certainly has nothing that another one needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordsOf {
+    None,
+    Store(u32),
+    /// Or it is not known.
+    Several,
+}
+
+impl RecordsOf {
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::None => NO_STORE,
+            Self::Store(id) if id < NO_STORE - 1 => id + 1,
+            Self::Store(_) | Self::Several => 0,
+        }
+    }
+
+    pub(crate) fn from_number(number: u32) -> Self {
+        match number {
+            NO_STORE => Self::None,
+            0 => Self::Several,
+            number => Self::Store(number - 1),
+        }
+    }
+
+    fn widen(&mut self, store: u32) {
+        *self = match *self {
+            Self::None => Self::Store(store),
+            Self::Store(same) if same == store => *self,
+            Self::Store(_) | Self::Several => Self::Several,
+        };
     }
 }
 
@@ -62,14 +109,25 @@ pub(crate) struct SegmentUse {
     pub(crate) used: u64,
     /// The latest time at which one of its records expires; 0 if none does.
     pub(crate) expires: u64,
+    /// Of log segments.
+    pub(crate) store: RecordsOf,
 }
 
 impl SegmentUse {
+    /// Returns true if a segment can be used so much.
+    pub(crate) fn is_plausible(&self) -> bool {
+        match self.kind {
+            SegmentKind::Log => self.used <= SEGMENT,
+            SegmentKind::Leaves | SegmentKind::Branches => self.used & !self.kind.all() == 0,
+        }
+    }
+
     /// A log segment without records.
     pub(crate) const NEW_LOG: SegmentUse = SegmentUse {
         kind: SegmentKind::Log,
         used: 0,
         expires: 0,
+        store: RecordsOf::None,
     };
 }
 
@@ -77,8 +135,10 @@ impl SegmentUse {
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     map: BTreeMap<u64, SegmentUse>,
-    /// Segments with leaves, and with branches, that may have free pages.
-    with_room: [Vec<u64>; 2],
+    /// Segments with leaves, and with branches, that have free pages, except for those to leave.
+    with_room: [BTreeSet<u64>; 2],
+    /// Segments whose pages are going to move: no page is allocated in them.
+    leaving: BTreeSet<u64>,
     /// Log segments that can be emptied.
     by_use: LogSegments,
     /// Log segments that were emptied and wait to be used again.
@@ -87,7 +147,9 @@ pub(crate) struct Segments {
     tails: HashMap<u64, u64>,
     /// The sum of `tails`.
     tail_bytes: u64,
-    /// Bytes of needed records in all log segments.
+    /// When records expire, of log segments with records that do.
+    expiring: ExpiringSegments,
+    /// Bytes of needed records in all log segments, except for those that have expired.
     live: u64,
     /// Number of log segments.
     logs: u64,
@@ -100,13 +162,14 @@ impl Segments {
         let map: BTreeMap<u64, SegmentUse> = entries.into_iter().collect();
         let is_log = |(_, segment): &(&u64, &SegmentUse)| segment.kind == SegmentKind::Log;
         let logs = map.iter().filter(is_log);
-        let by_use = logs
-            .clone()
-            .map(|(offset, segment)| (*offset, segment.used, segment.expires));
+        let by_use = logs.clone().map(|(offset, segment)| (*offset, segment.used));
         let mut segments = Self {
             by_use: LogSegments::of_all(by_use),
             live: logs.clone().map(|(_, segment)| segment.used).sum(),
-            logs: logs.count() as u64,
+            logs: logs.clone().count() as u64,
+            expiring: ExpiringSegments::of_catalog(
+                logs.map(|(offset, segment)| (*offset, segment.used, segment.expires)),
+            ),
             ..Self::default()
         };
         for (offset, segment) in map.iter().filter(|entry| !is_log(entry)) {
@@ -116,55 +179,91 @@ impl Segments {
         segments
     }
 
-    /// Adds a segment that is in use.
+    /// Adds a segment that is in use. No record of a log segment expires yet.
     pub(crate) fn insert(&mut self, offset: u64, segment: SegmentUse) {
         match segment.kind {
             SegmentKind::Log => {
-                self.live += segment.used;
                 self.logs += 1;
-                let occupied = self.occupied(offset, segment.used);
-                self.by_use.insert(offset, occupied, segment.expires);
+                self.live += segment.used;
+                self.by_use.insert(offset, segment.used);
             }
             SegmentKind::Leaves | SegmentKind::Branches => self.note_room(offset, segment),
         }
         self.map.insert(offset, segment);
     }
 
-    /// Notes a segment with pages if it has a free one.
+    /// Notes a segment with pages if it has a free one that can be allocated.
     fn note_room(&mut self, offset: u64, segment: SegmentUse) {
-        if segment.used != segment.kind.all() {
-            self.with_room[segment.kind as usize - 1].push(offset);
+        if segment.used != segment.kind.all() && !self.leaving.contains(&offset) {
+            self.with_room[segment.kind as usize - 1].insert(offset);
         }
     }
 
     /// Removes a segment, which is not in use any more.
     pub(crate) fn remove(&mut self, offset: u64) {
+        let (live, occupied) = self.effective(offset);
         if let Some(segment) = self.map.remove(&offset)
             && segment.kind == SegmentKind::Log
         {
-            self.live -= segment.used;
+            self.live -= live;
             self.logs -= 1;
-            let occupied = self.occupied(offset, segment.used);
-            self.by_use.remove(offset, occupied, segment.expires);
+            self.by_use.remove(offset, occupied);
             self.emptied.remove(&offset);
             self.tail_bytes -= self.tails.remove(&offset).unwrap_or(0);
+            self.expiring.remove(offset);
         }
     }
 
-    /// Returns the bytes of a log segment that emptying it would not gain: 0 if nothing of it is needed.
-    /// Bytes that no record could fill are among them, as the copies may leave as many unused.
-    fn occupied(&self, offset: u64, used: u64) -> u64 {
-        match used {
+    /// Returns the bytes of needed records of a log segment that have not expired, and those that emptying it
+    /// would not gain: 0 if nothing of it is needed. Bytes that no record could fill are among the latter, as
+    /// the copies may leave as many unused.
+    fn effective(&self, offset: u64) -> (u64, u64) {
+        let used = self.map.get(&offset).map_or(0, |segment| segment.used);
+        let live = used.saturating_sub(self.expiring.expired(offset));
+        let occupied = match live {
             0 => 0,
-            _ if injected(StoreFault::IgnoreTails) => used,
-            _ => used + self.tails.get(&offset).unwrap_or(&0),
+            _ if injected(StoreFault::IgnoreTails) => live,
+            _ => live + self.tails.get(&offset).unwrap_or(&0),
+        };
+        (live, occupied)
+    }
+
+    /// Files a log segment anew that has changed. `before` is what was [effective](Self::effective).
+    fn changed(&mut self, offset: u64, before: (u64, u64)) {
+        let after = self.effective(offset);
+        self.live = self.live - before.0 + after.0;
+        if !self.emptied.contains(&offset) {
+            self.by_use.change(offset, before.1, after.1);
         }
     }
 
     /// Returns the bytes of a log segment that emptying it would not gain, as far as they are known.
     pub(crate) fn occupied_bytes(&self, offset: u64) -> u64 {
-        let used = self.map.get(&offset).map_or(0, |segment| segment.used);
-        self.occupied(offset, used)
+        self.effective(offset).1
+    }
+
+    /// Lets records count as not needed that have expired at a time in ms since 1970. The clock may go back.
+    pub(crate) fn expire(&mut self, now: u64) {
+        for offset in self.expiring.due(now) {
+            let before = self.effective(offset);
+            self.expiring.set_time(offset);
+            self.changed(offset, before);
+        }
+    }
+
+    /// Returns log segments of which only the latest expiry is known, at most `most`.
+    pub(crate) fn with_unknown_expiries(&self, most: usize) -> Vec<u64> {
+        self.expiring.unknown(most)
+    }
+
+    /// Sets the times of expiry of the records in a segment of which only the latest was known, with their
+    /// lengths, needed or not.
+    pub(crate) fn set_expiries(&mut self, offset: u64, records: &[(Option<u64>, u64)]) {
+        if let Some(segment) = self.map.get(&offset).copied() {
+            let before = self.effective(offset);
+            self.expiring.set(offset, segment.used, segment.expires, records);
+            self.changed(offset, before);
+        }
     }
 
     /// Returns true if the end of a log segment was [measured](Self::set_tail), or does not matter.
@@ -174,27 +273,27 @@ impl Segments {
 
     /// Records how many bytes at the end of a log segment no record could fill.
     pub(crate) fn set_tail(&mut self, offset: u64, bytes: u64) {
-        let Some(segment) = self.map.get(&offset).copied() else {
-            return;
-        };
-        let before = self.occupied(offset, segment.used);
-        self.tail_bytes += bytes;
-        self.tail_bytes -= self.tails.insert(offset, bytes).unwrap_or(0);
-        if !self.emptied.contains(&offset) {
-            let after = self.occupied(offset, segment.used);
-            let expires = segment.expires;
-            self.by_use.change(offset, (before, expires), (after, expires));
+        if self.map.contains_key(&offset) {
+            let before = self.effective(offset);
+            self.tail_bytes += bytes;
+            self.tail_bytes -= self.tails.insert(offset, bytes).unwrap_or(0);
+            self.changed(offset, before);
         }
     }
 
     /// Records that nothing of a log segment is needed any more.
     pub(crate) fn set_emptied(&mut self, offset: u64) {
-        if let Some(segment) = self.map.get(&offset) {
-            let occupied = self.occupied(offset, segment.used);
-            self.by_use.remove(offset, occupied, segment.expires);
+        if self.map.contains_key(&offset) {
+            let (_, occupied) = self.effective(offset);
+            self.by_use.remove(offset, occupied);
             self.emptied.insert(offset);
             self.tail_bytes -= self.tails.remove(&offset).unwrap_or(0);
         }
+    }
+
+    /// Returns true if nothing of a log segment is needed any more, which waits to be used again.
+    pub(crate) fn is_emptied(&self, offset: u64) -> bool {
+        self.emptied.contains(&offset)
     }
 
     /// Returns the log segments that can be emptied.
@@ -209,6 +308,30 @@ impl Segments {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SegmentUse)> {
         self.map.iter().map(|(offset, segment)| (*offset, segment))
+    }
+
+    /// Returns true if a page of a kind is in use at this offset.
+    pub(crate) fn has_page(&self, offset: u64, kind: SegmentKind) -> bool {
+        let segment = self.map.range(..=offset).next_back();
+        segment.is_some_and(|(start, segment)| {
+            let within = offset - start;
+            segment.kind == kind
+                && within < SEGMENT
+                && within.is_multiple_of(kind.page())
+                && segment.used & kind.bit(within) != 0
+        })
+    }
+
+    /// Returns true if an offset is in a segment of the log.
+    pub(crate) fn has_record(&self, offset: u64) -> bool {
+        let segment = self.map.range(..=offset).next_back();
+        segment.is_some_and(|(start, segment)| segment.kind == SegmentKind::Log && offset - start < SEGMENT)
+    }
+
+    /// Returns the segments in a range of offsets.
+    pub(crate) fn range(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, &SegmentUse)> {
+        let found = self.map.range(range.clone());
+        found.map(|(offset, segment)| (*offset, segment))
     }
 
     pub(crate) fn get(&self, offset: u64) -> Option<&SegmentUse> {
@@ -226,68 +349,129 @@ impl Segments {
         self.tail_bytes
     }
 
-    /// Counts a record as needed. `expires` is the time of its expiry, or 0.
-    pub(crate) fn add_live(&mut self, record: u64, len: u64, expires: u64) {
-        self.change(record, |segment| {
-            segment.used += len;
-            segment.expires = segment.expires.max(expires);
-        });
-    }
-
-    /// Counts a record as not needed any more.
-    pub(crate) fn remove_live(&mut self, record: u64, len: u64) {
-        // After a crash the count may be too low by what the lost process had counted.
-        self.change(record, |segment| segment.used -= len.min(segment.used));
-    }
-
-    /// Changes the use of the log segment that contains an offset.
-    fn change(&mut self, offset: u64, change: impl FnOnce(&mut SegmentUse)) {
-        let Some((&start, segment)) = self.map.range_mut(..=offset).next_back() else {
-            return;
-        };
-        if offset - start >= SEGMENT || segment.kind != SegmentKind::Log {
-            return;
-        }
-        let old = (segment.used, segment.expires);
-        change(segment);
-        self.live = self.live - old.0 + segment.used;
-        let new = (segment.used, segment.expires);
-        if !self.emptied.contains(&start) {
-            let occupied = |(used, expires)| (self.occupied(start, used), expires);
-            let (old, new) = (occupied(old), occupied(new));
-            self.by_use.change(start, old, new);
+    /// Counts a record of a store as needed. `expires` is the time of its expiry, or 0.
+    pub(crate) fn add_live(&mut self, store: u32, record: u64, len: u64, expires: u64) {
+        if let Some(start) = self.log_of(record) {
+            let before = self.effective(start);
+            if let Some(segment) = self.map.get_mut(&start) {
+                segment.used += len;
+                segment.expires = segment.expires.max(expires);
+                segment.store.widen(store);
+            }
+            if expires > 0 {
+                self.expiring.add(start, expires, len);
+            }
+            self.changed(start, before);
         }
     }
 
-    /// Allocates a page for a leaf or a branch.
+    /// Counts a record as not needed any more. `expires` is the time of its expiry, or 0.
+    pub(crate) fn remove_live(&mut self, record: u64, len: u64, expires: u64) {
+        if let Some(start) = self.log_of(record) {
+            let before = self.effective(start);
+            if let Some(segment) = self.map.get_mut(&start) {
+                // After a crash the count may be too low by what the lost process had counted.
+                segment.used -= len.min(segment.used);
+            }
+            if expires > 0 {
+                self.expiring.subtract(start, expires, len);
+            }
+            self.changed(start, before);
+        }
+    }
+
+    /// Counts no record of a log segment as needed any more.
+    pub(crate) fn forget_all(&mut self, offset: u64) {
+        let before = self.effective(offset);
+        if let Some(segment) = self.map.get_mut(&offset) {
+            segment.used = 0;
+        }
+        self.changed(offset, before);
+    }
+
+    /// Returns the log segment that contains an offset.
+    fn log_of(&self, offset: u64) -> Option<u64> {
+        let (&start, segment) = self.map.range(..=offset).next_back()?;
+        (offset - start < SEGMENT && segment.kind == SegmentKind::Log).then_some(start)
+    }
+
+    /// Returns segments with pages whose pages fit the free ones of others, if these are a good part of all.
+    pub(crate) fn sparse(&self) -> BTreeSet<u64> {
+        let mut sparse = BTreeSet::new();
+        for kind in [SegmentKind::Leaves, SegmentKind::Branches] {
+            let of_kind = self.iter().filter(|(_, segment)| segment.kind == kind);
+            let mut by_use: Vec<(u32, u64)> = of_kind
+                .map(|(offset, segment)| (segment.used.count_ones(), offset))
+                .collect();
+            let pages: u64 = by_use.iter().map(|(used, _)| u64::from(*used)).sum();
+            // Some free pages are left for the next checkpoint.
+            let enough = (pages * kind.page() * 9 / 8).div_ceil(SEGMENT) as usize;
+            let surplus = by_use.len().saturating_sub(enough);
+            if surplus >= LEAST_SPARSE && surplus > by_use.len() / 8 {
+                by_use.sort_unstable();
+                sparse.extend(by_use[..surplus].iter().map(|(_, offset)| offset));
+            }
+        }
+        sparse
+    }
+
+    /// Sets the segments whose pages are going to move.
+    pub(crate) fn set_leaving(&mut self, leaving: BTreeSet<u64>) {
+        let before = std::mem::replace(&mut self.leaving, leaving);
+        for room in &mut self.with_room {
+            room.retain(|offset| !self.leaving.contains(offset));
+        }
+        for offset in before {
+            if let Some(segment) = self.map.get(&offset).copied()
+                && segment.kind != SegmentKind::Log
+            {
+                self.note_room(offset, segment);
+            }
+        }
+    }
+
+    /// Returns the segments whose pages are going to move.
+    pub(crate) fn leaving(&self) -> &BTreeSet<u64> {
+        &self.leaving
+    }
+
+    /// Allocates a page for a leaf or a branch. `None` if the slab has to grow for that.
     ///
     /// # Errors
-    /// As [`Slab::alloc`].
-    pub(crate) fn alloc_page(&mut self, slab: &Slab, kind: SegmentKind) -> Result<u64, PoolError> {
+    /// As [`Slab::alloc_present`].
+    pub(crate) fn alloc_page(&mut self, slab: &Slab, kind: SegmentKind) -> Result<Option<u64>, PoolError> {
         let room = &mut self.with_room[kind as usize - 1];
-        while let Some(&offset) = room.last() {
+        while let Some(&offset) = room.first() {
             let segment = self
                 .map
                 .get_mut(&offset)
                 .filter(|segment| segment.used != kind.all());
             let Some(segment) = segment else {
-                room.pop();
+                room.pop_first();
                 continue;
             };
             let page = segment.used.trailing_ones();
             segment.used |= 1 << page;
-            return Ok(offset + u64::from(page) * kind.page());
+            return Ok(Some(offset + u64::from(page) * kind.page()));
         }
-        let offset = slab.alloc()?;
+        let Some(offset) = slab.alloc_present()? else {
+            return Ok(None);
+        };
         self.insert(
             offset,
             SegmentUse {
                 kind,
                 used: 1,
                 expires: 0,
+                store: RecordsOf::None,
             },
         );
-        Ok(offset)
+        Ok(Some(offset))
+    }
+
+    /// Returns the number of segments with pages.
+    pub(crate) fn with_pages(&self) -> u64 {
+        self.map.len() as u64 - self.logs
     }
 
     /// Frees pages and segments that no checkpoint needs any more.
@@ -296,14 +480,14 @@ impl Segments {
             let Some((&offset, segment)) = self.map.range_mut(..=page).next_back() else {
                 continue;
             };
-            let had_all = segment.used == kind.all();
             segment.used &= !kind.bit(page - offset);
+            let segment = *segment;
             if segment.used == 0 {
                 self.map.remove(&offset);
-                self.with_room[kind as usize - 1].retain(|with_room| *with_room != offset);
+                self.with_room[kind as usize - 1].remove(&offset);
                 slab.free(offset);
-            } else if had_all {
-                self.with_room[kind as usize - 1].push(offset);
+            } else {
+                self.note_room(offset, segment);
             }
         }
         for &offset in &freed.segments {

@@ -62,7 +62,7 @@ impl StoresState {
     fn settle_key(&self, key: &UnsettledKey) -> Result<(), Damage> {
         // Nothing is locked while pages are read from the disk.
         let tree = key.store.read().tree.clone();
-        let entry = tree.find(self.medium(), &key.key)?.map(|(_, record)| record);
+        let entry = tree.find(&self.pages(), &key.key)?.map(|(_, record)| record);
         let Some(first) = &key.first else {
             return self.settle_copies(key);
         };
@@ -82,7 +82,7 @@ impl StoresState {
     fn settle_copies(&self, key: &UnsettledKey) -> Result<(), Damage> {
         // Locked so that no commit supersedes a version before it is compared.
         let trees = key.store.read();
-        let newest = trees.locate(self.medium(), &key.key)?;
+        let newest = trees.locate(&self.pages(), &key.key)?;
         let needed = self.at_opening(newest.map(|located| located.record))?;
         let is_needed = |copy: &RecordRef| needed.is_some_and(|needed| needed.offset == copy.offset);
         let mut unneeded = key.copies.iter().filter(|copy| !is_needed(copy));
@@ -93,7 +93,12 @@ impl StoresState {
     ///
     /// It is the leaf's entry of the checkpoint. If commits have replaced that entry since, `prev` leads
     /// there: the first version of a key behind a checkpoint keeps it.
-    fn at_checkpoint(&self, entry: Option<RecordRef>, first: &RecordRef, key: &[u8]) -> Option<RecordRef> {
+    pub(crate) fn at_checkpoint(
+        &self,
+        entry: Option<RecordRef>,
+        first: &RecordRef,
+        key: &[u8],
+    ) -> Option<RecordRef> {
         let checkpoint = self.frozen.load(Ordering::Acquire);
         let is_of_checkpoint = |found: &RecordRef| found.commit() <= checkpoint;
         let entry = entry.filter(is_of_checkpoint);
@@ -101,7 +106,7 @@ impl StoresState {
             0 => None,
             prev => {
                 let old = RecordRef::load(self.medium(), prev).filter(is_of_checkpoint);
-                old.filter(|old| old.is_of(self.medium(), key))
+                old.filter(|old| old.head.store == first.head.store && old.is_of(self.medium(), key))
             }
         })
     }

@@ -23,7 +23,7 @@ impl StoreSnapshot {
     pub(crate) fn new(stores: &Arc<StoresHandle>) -> Self {
         let mut snapshots = stores.state.snapshots();
         let commit = stores.state.visible.load(Ordering::Acquire);
-        snapshots.add(commit);
+        snapshots.add(commit, stores.state.now());
         drop(snapshots);
         Self {
             stores: Arc::clone(stores),
@@ -61,7 +61,8 @@ impl StoreSnapshot {
 
 impl Clone for StoreSnapshot {
     fn clone(&self) -> Self {
-        self.stores.state.snapshots().add(self.commit);
+        let state = &self.stores.state;
+        state.snapshots().add(self.commit, state.now());
         Self {
             stores: Arc::clone(&self.stores),
             commit: self.commit,

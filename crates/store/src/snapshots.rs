@@ -3,11 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use crate::commit_times::CommitTimes;
+
 /// The snapshots that exist, and the superseded versions that they see.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    /// Number of snapshots of each commit.
-    of_commit: BTreeMap<u64, u32>,
+    /// Number of snapshots of each commit, and the time in ms since 1970 of the first of them, or an earlier
+    /// one to which the clock has gone back since.
+    of_commit: BTreeMap<u64, (u32, u64)>,
+    /// The latest time since that was last noted.
+    latest: u64,
+    /// When commits were made.
+    times: CommitTimes,
     /// The readers beside the writer, as of the last look.
     readers: ReaderPins,
     /// Versions that were superseded while a snapshot saw them, by the offsets of their records.
@@ -46,14 +53,39 @@ impl ReaderPins {
 }
 
 impl Snapshots {
-    /// Adds a snapshot of a commit.
-    pub(crate) fn add(&mut self, commit: u64) {
-        *self.of_commit.entry(commit).or_default() += 1;
+    /// Adds a snapshot of a commit, taken at a time.
+    pub(crate) fn add(&mut self, commit: u64, now: u64) {
+        let (count, since) = self.of_commit.entry(commit).or_insert((0, now));
+        *count += 1;
+        *since = now.min(*since);
+        self.latest = now.max(self.latest);
+    }
+
+    /// Notes the time, when `newest` is the newest commit.
+    pub(crate) fn note_time(&mut self, newest: u64, now: u64) {
+        self.times.note(newest, now);
+        if now < self.latest {
+            // The clock has gone back.
+            for (_, since) in self.of_commit.values_mut() {
+                *since = now.min(*since);
+            }
+        }
+        self.latest = now;
+    }
+
+    /// Returns a time before which nothing was read that may still be read; `None` if nobody reads. A key that
+    /// had expired by then is one that nobody sees.
+    pub(crate) fn read_since(&self) -> Option<u64> {
+        let here = self.of_commit.values().map(|(_, since)| *since);
+        let pinned = self.readers.commits.iter().map(|pins| pins.start);
+        let elsewhere = pinned.chain(self.readers.opening_since);
+        here.chain(elsewhere.map(|commit| self.times.read_since(commit)))
+            .min()
     }
 
     /// Removes a snapshot. Returns the versions that no other one sees.
     pub(crate) fn remove(&mut self, commit: u64) -> Vec<KeptVersion> {
-        let Some(count) = self.of_commit.get_mut(&commit) else {
+        let Some((count, _)) = self.of_commit.get_mut(&commit) else {
             return Vec::new();
         };
         *count -= 1;
@@ -115,6 +147,15 @@ impl Snapshots {
         self.kept.keys().copied()
     }
 
+    /// Keeps no version for which `drops` returns true any more. Returns their records.
+    pub(crate) fn drop_kept(&mut self, drops: impl Fn(u64) -> bool) -> Vec<u64> {
+        let dropped: Vec<u64> = self.kept().filter(|record| drops(*record)).collect();
+        dropped.iter().for_each(|record| {
+            self.kept.remove(record);
+        });
+        dropped
+    }
+
     /// Replaces the record of a version that was moved. Returns false if none is kept there.
     pub(crate) fn moved(&mut self, from: u64, to: u64) -> bool {
         let Some(version) = self.kept.remove(&from) else {
@@ -129,7 +170,7 @@ impl Snapshots {
 
     /// Returns the number of snapshots, and of versions that are kept for them.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let snapshots = self.of_commit.values().map(|count| u64::from(*count)).sum();
+        let snapshots = self.of_commit.values().map(|(count, _)| u64::from(*count)).sum();
         (snapshots, self.kept.len() as u64)
     }
 }

@@ -15,12 +15,14 @@ use halocline_pool::Slab;
 use crate::commit::{Committer, PendingCommit};
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
+use crate::give_back::Surplus;
 use crate::layout::CHUNK;
 use crate::leaf::EntrySlot;
 use crate::memtable::{MemEntry, MemTable};
 use crate::observer::Observer;
 use crate::options::{MergeOperator, StoresOptions};
 use crate::pace::CommitPace;
+use crate::page_source::PageSource;
 use crate::pointers::Unlink;
 use crate::record::{RecordContents, RecordRef, parse_chunk_list, record_len};
 use crate::record_arena::RecordArena;
@@ -82,6 +84,14 @@ pub(crate) struct StoresState {
     pub(crate) pace: CommitPace,
     /// True if the keeper's last attempt has failed, so that nobody may wait for it.
     pub(crate) failing: AtomicBool,
+    /// True if the slab could not grow because the disk is full.
+    pub(crate) pressed: AtomicBool,
+    /// True while another writer of the pool does not let the slab grow.
+    pub(crate) beside_writer: AtomicBool,
+    /// The newest commit when segments were last emptied for values without room.
+    pub(crate) gained: AtomicU64,
+    /// What is known of space to give back.
+    pub(crate) surplus: Surplus,
     /// Number of finished checkpoints.
     pub(crate) checkpoints: AtomicU64,
     /// Held while frames of the log become durable without the committer.
@@ -104,6 +114,10 @@ pub(crate) struct StoreState {
     /// Bytes of their keys and values.
     pub(crate) bytes: AtomicU64,
     pub(crate) dropped: AtomicBool,
+    /// True if another store has taken its place: nothing can be committed to it any more.
+    pub(crate) retired: AtomicBool,
+    /// The first commit that sees its pairs, of one that was loaded and took the place of another one.
+    pub(crate) since: AtomicU64,
     /// True once a checkpoint names the store: before, its records would not be found after a crash.
     pub(crate) durable: AtomicBool,
     pub(crate) merge: Mutex<Option<MergeOperator>>,
@@ -139,6 +153,8 @@ impl StoreState {
             keys: AtomicU64::new(keys),
             bytes: AtomicU64::new(bytes),
             dropped: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            since: AtomicU64::new(0),
             durable: AtomicBool::new(false),
             merge: Mutex::new(None),
         })
@@ -150,6 +166,23 @@ impl StoreState {
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, StoreTrees> {
         self.trees.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if a snapshot of a commit sees pairs of the store.
+    #[inline]
+    pub(crate) fn is_seen_at(&self, commit: u64) -> bool {
+        self.since.load(Ordering::Acquire) <= commit || injected(StoreFault::SeeReplacements)
+    }
+
+    /// Fails if nothing can be committed to the store.
+    pub(crate) fn takes_commits(&self, stores: &StoresState) -> Result<()> {
+        self.is_one_of(stores)?;
+        match self.retired.load(Ordering::Acquire) {
+            true => Err(StoreError::Dropped {
+                name: self.name.clone(),
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Fails if the store was dropped, or is one of another pool.
@@ -171,16 +204,16 @@ impl StoreState {
 impl StoreTrees {
     /// Finds the newest record of a key.
     #[inline]
-    pub(crate) fn locate(&self, medium: &Medium, key: &[u8]) -> Result<Option<Located>, Damage> {
+    pub(crate) fn locate(&self, pages: &PageSource<'_>, key: &[u8]) -> Result<Option<Located>, Damage> {
         let in_memory = self.active.get(key).or_else(|| self.frozen.as_ref()?.get(key));
         match in_memory {
             Some(MemEntry::Purged) => Ok(None),
             Some(MemEntry::Record(offset)) => {
-                let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
+                let record = RecordRef::load(pages.medium(), offset).ok_or(Damage::record(offset))?;
                 Ok(Some(Located { record, slot: None }))
             }
             None => {
-                let found = self.tree.find(medium, key)?;
+                let found = self.tree.find(pages, key)?;
                 Ok(found.map(|(slot, record)| Located {
                     record,
                     slot: Some(slot),
@@ -194,7 +227,7 @@ impl StoreTrees {
     /// Returns a record with the place of its entry if it is the newest of a key. Reads no other record.
     pub(crate) fn locate_newest(
         &self,
-        medium: &Medium,
+        pages: &PageSource<'_>,
         key: &[u8],
         record: &RecordRef,
     ) -> Result<Option<Located>, Damage> {
@@ -204,7 +237,7 @@ impl StoreTrees {
             Some(MemEntry::Record(offset)) if offset == record.offset => Some(Located { record, slot: None }),
             Some(_) => None,
             None => {
-                let slot = self.tree.entry_of(medium, key, record.offset)?;
+                let slot = self.tree.entry_of(pages, key, record.offset)?;
                 slot.map(|slot| Located {
                     record,
                     slot: Some(slot),
@@ -224,6 +257,8 @@ impl StoresState {
         stores: BTreeMap<String, Arc<StoreState>>,
         visible: u64,
     ) -> Self {
+        let mut snapshots = Snapshots::default();
+        snapshots.note_time(visible, (options.clock)());
         Self {
             opening,
             slab,
@@ -232,7 +267,7 @@ impl StoresState {
             queue: Mutex::default(),
             flushing: Mutex::default(),
             segments: Mutex::new(segments),
-            snapshots: Mutex::default(),
+            snapshots: Mutex::new(snapshots),
             visible: AtomicU64::new(visible),
             first_commit: visible,
             frozen: AtomicU64::new(visible),
@@ -248,6 +283,10 @@ impl StoresState {
             reclaiming: AtomicBool::new(false),
             pace: CommitPace::default(),
             failing: AtomicBool::new(false),
+            pressed: AtomicBool::new(false),
+            beside_writer: AtomicBool::new(false),
+            gained: AtomicU64::new(u64::MAX),
+            surplus: Surplus::default(),
             checkpoints: AtomicU64::new(0),
             maintenance: Mutex::new(()),
             poisoned: Mutex::new(None),
@@ -257,6 +296,18 @@ impl StoresState {
     #[inline]
     pub(crate) fn medium(&self) -> &Medium {
         self.slab.medium()
+    }
+
+    /// Returns what the trees are read from.
+    #[inline]
+    pub(crate) fn pages(&self) -> PageSource<'_> {
+        match self.slab.is_read_only() {
+            false => PageSource::of_writer(&self.slab, &self.segments),
+            true => {
+                let checkpoint = self.frozen.load(Ordering::Acquire);
+                PageSource::of_reader(&self.slab, &self.segments, checkpoint)
+            }
+        }
     }
 
     pub(crate) fn committer(&self) -> MutexGuard<'_, Committer> {
@@ -398,7 +449,9 @@ impl StoresState {
             let chunk = chunk.ok_or(Damage::record(offset))?;
             let end = arena.used();
             let span = arena.load(self.medium(), &chunk).ok_or(Damage::record(offset))?;
-            if chunk.commit() != record.commit() || arena.get(&span.key) != key {
+            let is_of_version =
+                chunk.commit() == record.commit() && chunk.head.store.get() == record.head.store.get();
+            if !is_of_version || arena.get(&span.key) != key {
                 return Err(Damage::record(offset));
             }
             arena.keep_last(end, &span.value);
@@ -424,16 +477,17 @@ impl StoresState {
 
     /// Counts a version and its chunks as not needed any more.
     pub(crate) fn forget(&self, record: &RecordRef) -> Result<(), Damage> {
+        let expires = record.expires(self.medium()).unwrap_or(0);
         if !record.is_chunked() {
-            self.segments().remove_live(record.offset, record.len());
+            self.segments().remove_live(record.offset, record.len(), expires);
             return Ok(());
         }
         let (_, chunks) = self.extent_of(record)?;
         let mut segments = self.segments();
-        segments.remove_live(record.offset, record.len());
+        segments.remove_live(record.offset, record.len(), expires);
         for offset in chunks {
             let chunk = RecordRef::load(self.medium(), offset).ok_or(Damage::record(offset))?;
-            segments.remove_live(offset, chunk.len());
+            segments.remove_live(offset, chunk.len(), expires);
         }
         Ok(())
     }
@@ -446,11 +500,12 @@ impl StoresState {
     /// Counts a version and its chunks as needed until a time in ms since 1970, or 0.
     pub(crate) fn remember_until(&self, record: &RecordRef, expires: u64) -> Result<(), Damage> {
         let (_, chunks) = self.extent_of(record)?;
+        let store = record.head.store.get();
         let mut segments = self.segments();
-        segments.add_live(record.offset, record.len(), expires);
+        segments.add_live(store, record.offset, record.len(), expires);
         for offset in chunks {
             let chunk = RecordRef::load(self.medium(), offset).ok_or(Damage::record(offset))?;
-            segments.add_live(offset, chunk.len(), expires);
+            segments.add_live(store, offset, chunk.len(), expires);
         }
         Ok(())
     }

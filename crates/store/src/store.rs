@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::options::MergeOperator;
-use crate::pair::{StorePair, from_millis};
+use crate::pair::{StoreLookup, StorePair, from_millis};
 use crate::record::RecordRef;
 use crate::scan_iterator::Scan;
 use crate::snapshot::StoreSnapshot;
@@ -87,6 +87,28 @@ impl Store {
                 expires: record.expires(stores.medium()).map(from_millis),
             }))
         })
+    }
+
+    /// Looks a key up, and tells a key that has expired from one that is not there.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn look_up(&self, key: impl AsRef<[u8]>) -> Result<StoreLookup> {
+        let stores = &self.stores.state;
+        let found = self.find(key.as_ref(), |record| {
+            let expires = record.expires(stores.medium());
+            let value = stores.value_of(record)?;
+            Ok(match value {
+                Some(value) => Some(StoreLookup::Found(StorePair {
+                    key: key.as_ref().to_vec(),
+                    value,
+                    expires: expires.map(from_millis),
+                })),
+                None if record.is_deleted() => None,
+                None => Some(StoreLookup::Expired),
+            })
+        })?;
+        Ok(found.unwrap_or(StoreLookup::Missing))
     }
 
     /// Calls `read` with the newest record of a key that this handle sees, while the tree is locked.

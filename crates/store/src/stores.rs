@@ -1,23 +1,26 @@
 //! All stores of a pool: [`Stores`].
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use halocline_pool::{Pool, PoolError};
 
 use crate::batch::WriteBatch;
 use crate::error::{Result, StoreError};
+use crate::give_back::Occasion;
 use crate::handle::StoresHandle;
 use crate::keeper;
-use crate::key_range::KeyRange;
 use crate::layout::OBJECT;
 use crate::observer;
 use crate::options::StoresOptions;
 use crate::recover;
+use crate::room::SegmentClaim;
 use crate::snapshot::StoreSnapshot;
 use crate::state::{StoreState, StoresState};
 use crate::store::Store;
 use crate::transaction::{Isolation, StoreTransaction};
+use crate::tree::Tree;
 
 /// All key-value stores of a pool, open for reading and writing, or [for reading](Self::open_reader). Cheap
 /// to clone; threads may share it. One handle at a time, in one process, may have the stores of a pool open
@@ -43,7 +46,7 @@ pub struct StoresStats {
     pub pool_bytes: u64,
     /// Bytes of the segments of the log.
     pub log_bytes: u64,
-    /// Bytes of needed records in the log.
+    /// Bytes of needed records in the log, except for those that have expired.
     pub live_bytes: u64,
     /// Bytes appended to the log since the stores were opened, moved records included.
     pub appended_bytes: u64,
@@ -167,6 +170,17 @@ impl Stores {
         }
     }
 
+    /// Returns true if a pool has stores that some handle has open for writing, here or in another process. O(1).
+    ///
+    /// # Errors
+    /// Those of [`Pool::slab_is_in_use`].
+    pub fn are_in_use(pool: &Pool) -> Result<bool> {
+        match pool.slab_is_in_use(OBJECT) {
+            Err(PoolError::NoSuchObject { .. }) => Ok(false),
+            in_use => Ok(in_use?),
+        }
+    }
+
     fn state(&self) -> &Arc<StoresState> {
         &self.handle.state
     }
@@ -202,24 +216,14 @@ impl Stores {
 
     /// Adds a store, which is not durable yet.
     fn create_store(&self, name: &str) -> Result<Arc<StoreState>> {
-        if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
-            return Err(StoreError::InvalidName {
-                name: name.to_owned(),
-            });
-        }
+        check_name(name)?;
         self.state().writable()?;
         let mut committer = self.state().committer();
         let mut stores = self.state().stores_mut();
         let state = stores.entry(name.to_owned()).or_insert_with(|| {
             committer.next_store += 1;
-            StoreState::new(
-                self.state().opening,
-                committer.next_store - 1,
-                name,
-                Default::default(),
-                0,
-                0,
-            )
+            let id = committer.next_store - 1;
+            StoreState::new(self.state().opening, id, name, Tree::new(id, None), 0, 0)
         });
         Ok(Arc::clone(state))
     }
@@ -241,13 +245,35 @@ impl Stores {
         }
     }
 
-    /// Drops a store with all its keys. Other handles to it fail from then on. O(keys).
+    /// Drops a store with all its keys. Other handles to it fail from then on. Space that is free then is given
+    /// back to the pool if it is a good part, and nobody writes to the pool otherwise. O(bytes / 64 KiB), but
+    /// O(keys) for keys that were written in turn with those of other stores.
     ///
     /// # Errors
     /// [`StoreError::NoSuchStore`], [`StoreError::Damaged`], and those of [`checkpoint`](Self::checkpoint).
     pub fn drop_store(&self, name: &str) -> Result<()> {
         self.state().drop_store(name)?.ok_or_else(|| self.no_such(name))?;
-        self.state().checkpoint_now()
+        self.state().checkpoint_now()?;
+        self.state().note_drop();
+        // Otherwise the keeper does so later.
+        self.state().give_back_if_due();
+        Ok(())
+    }
+
+    /// Gives unused space back to the pool, for tables and other objects: records and pages in parts of the
+    /// stores that are nearly empty move elsewhere. Readers in other processes locate what they see anew.
+    /// Returns the number of bytes that were given back. Waits up to `wait` for another writer of the pool;
+    /// a thread that has a transaction of the pool must not wait.
+    ///
+    /// Much of the space is given back without this: what is free after a [drop](Self::drop_store) and is a
+    /// good part of all, and later whatever is more than half.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::Damaged`], [`Locked`](halocline_pool::PoolError::Locked),
+    /// [`DiskFull`](halocline_pool::PoolError::DiskFull): what has moved stays moved.
+    /// [`StoreError::Media`], [`StoreError::Poisoned`].
+    pub fn give_back(&self, wait: Duration) -> Result<u64> {
+        self.state().give_back(Occasion::Asked, wait)
     }
 
     /// Returns the names of the stores, in order.
@@ -262,7 +288,11 @@ impl Stores {
     /// [`DiskFull`](halocline_pool::PoolError::DiskFull): nothing has changed. [`StoreError::Media`],
     /// [`StoreError::Poisoned`]: it is unknown what is durable.
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
-        self.handle.commit(batch.ops, Vec::new()).map(|_| ())
+        match batch.uses_reserve {
+            true => self.state().commit(batch.ops, Vec::new(), SegmentClaim::All),
+            false => self.handle.commit(batch.ops, Vec::new()),
+        }
+        .map(|_| ())
     }
 
     /// Returns a snapshot of all stores: what it reads does not change.
@@ -313,48 +343,17 @@ impl Stores {
     }
 }
 
-impl StoresState {
-    /// Removes a store from the list, and its records and pages from what is in use. `None` if there is none.
-    fn drop_store(&self, name: &str) -> Result<Option<()>> {
-        use crate::segments::SegmentKind::{Branches, Leaves};
-        let _no_checkpoint = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
-        self.settle()?;
-        let mut committer = self.committer();
-        self.writable()?;
-        let Some(store) = self.stores().get(name).cloned() else {
-            return Ok(None);
-        };
-        let mut records = Vec::new();
-        self.for_each_newest(&store, &KeyRange::ALL, |_, record| records.push(record))?;
-        let damaged = |damage| self.damaged(damage);
-        records
-            .iter()
-            .try_for_each(|record| self.forget(record))
-            .map_err(damaged)?;
-        let (mut branches, mut leaves) = (Vec::new(), Vec::new());
-        let trees = store.write();
-        let walked = trees
-            .tree
-            .walk(self.medium(), &mut |branch| branches.push(branch), &mut |leaf| {
-                leaves.push(leaf);
-                Ok(())
-            });
-        walked.map_err(damaged)?;
-        store.dropped.store(true, Ordering::Release);
-        drop(trees);
-        committer
-            .freed
-            .pages
-            .extend(branches.into_iter().map(|page| (page, Branches)));
-        committer
-            .freed
-            .pages
-            .extend(leaves.into_iter().map(|page| (page, Leaves)));
-        committer.deletions.retain(|(of, ..)| of.id != store.id);
-        self.stores_mut().remove(name);
-        Ok(Some(()))
+/// Fails if a name cannot be one of a store.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    match name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
+        true => Err(StoreError::InvalidName {
+            name: name.to_owned(),
+        }),
+        false => Ok(()),
     }
+}
 
+impl StoresState {
     fn stats(&self) -> StoresStats {
         self.settle_counters();
         let (commit, pending_records, appended_bytes, log_fences) = {

@@ -6,9 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::ops::RangeBounds;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use std::vec::IntoIter;
 
+use crate::append::Overlay;
 use crate::commit::{BatchOp, CommitCondition, Outcome};
 use crate::decided::DecidedBatch;
 use crate::error::{Result, StoreError};
@@ -18,6 +21,7 @@ use crate::limits::{check_key, check_value};
 use crate::scan_iterator::Scan;
 use crate::snapshot::StoreSnapshot;
 use crate::store::Store;
+use crate::stores::Stores;
 
 /// The changes by others that a transaction must not miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -199,6 +203,74 @@ impl StoreTransaction {
             .state
             .commit_decided(&self.ops(), &conditions, decide)?;
         Ok(conclude(outcome, subjects)?)
+    }
+
+    /// Makes all writes durable as [`commit`](Self::commit) does, and lets a store that was loaded take the place
+    /// of another one, which the caller drops afterwards. No commit to that one comes behind this one: they fail
+    /// with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in the new store.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
+    pub fn commit_and_replace(self, old: &Store, new: &Store) -> Result<()> {
+        let state = Arc::clone(&self.stores.state);
+        self.commit_with(|_| {
+            state.slab.pool().check_place(Duration::ZERO)?;
+            // No other commit goes on meanwhile.
+            let commit = state.visible.load(Ordering::Acquire) + 1;
+            new.state.since.store(commit, Ordering::Release);
+            old.state.retired.store(true, Ordering::Release);
+            Ok(())
+        })
+    }
+
+    /// Fails if anything has changed since that the transaction has read: what [`commit`](Self::commit) compares,
+    /// for a transaction of a [reader](Stores::open_reader), which has nothing to commit here. Sees the
+    /// newest commit, as [`Stores::refresh`] does.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if something has; [`StoreError::Stale`] if that cannot be known, because the
+    /// stores were opened for writing meanwhile; those of [`Stores::refresh`].
+    pub fn compare(&self) -> Result<()> {
+        let Dependencies { conditions, subjects } = self.dependencies();
+        if conditions.is_empty() {
+            return Ok(());
+        }
+        let state = &self.stores.state;
+        state.refresh()?;
+        let nothing = Overlay::new();
+        let outcome = state.reading(self.snapshot.commit(), || {
+            for (at, condition) in conditions.iter().enumerate() {
+                if !state.holds(&nothing, condition)? {
+                    return Ok(Outcome::Failed(at));
+                }
+            }
+            Ok(Outcome::Committed)
+        });
+        conclude(outcome?, subjects)
+    }
+
+    /// Goes on with the stores of another handle, such as one that was opened for writing since: with all that was
+    /// read and written so far. Nothing may have been committed in between.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] if something was, [`StoreError::NoSuchStore`]; the transaction is unchanged.
+    pub fn continue_on(&mut self, stores: &Stores) -> Result<()> {
+        if Arc::ptr_eq(&self.stores, &stores.handle) {
+            return Ok(());
+        }
+        let snapshot = stores.snapshot();
+        if snapshot.commit() != self.snapshot.commit() {
+            return Err(self.stores.state.stale());
+        }
+        let mut same = Vec::with_capacity(self.of_store.len());
+        for of_store in self.of_store.values() {
+            same.push(stores.existing(of_store.store.name())?);
+        }
+        for (of_store, store) in self.of_store.values_mut().zip(same) {
+            of_store.store = store;
+        }
+        (self.stores, self.snapshot) = (Arc::clone(&stores.handle), snapshot);
+        Ok(())
     }
 
     fn writes_any(&self) -> bool {

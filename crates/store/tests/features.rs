@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use common::dram_pool;
 use halocline_pool::{Pool, PoolError};
-use halocline_store::{MAX_KEY, MAX_VALUE, StoreError, Stores, StoresOptions, WriteBatch};
+use halocline_store::{MAX_KEY, MAX_VALUE, StoreError, StoreLookup, Stores, StoresOptions, WriteBatch};
 
 #[test]
 fn expired_keys_are_gone_and_their_space_is_used_again() {
@@ -231,7 +231,16 @@ fn times_of_expiry_are_returned_with_the_pairs() {
     back.reverse();
     assert_eq!(back, found);
     for pair in found {
+        assert_eq!(
+            store.look_up(&pair.key).unwrap(),
+            StoreLookup::Found(pair.clone())
+        );
         assert_eq!(store.get_pair(&pair.key).unwrap(), Some(pair));
     }
     assert_eq!(store.get_pair("over").unwrap(), None);
+    assert_eq!(store.look_up("over").unwrap(), StoreLookup::Expired);
+    store.delete("over").unwrap();
+    for missing in ["over", "other"] {
+        assert_eq!(store.look_up(missing).unwrap(), StoreLookup::Missing);
+    }
 }

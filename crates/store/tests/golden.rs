@@ -1,7 +1,7 @@
-//! A frozen pool with stores of format version 1, which must open and hold its contents. It is never
-//! regenerated.
+//! Frozen pools with stores of each version of the format, which must open and hold their contents. They are
+//! never regenerated.
 //!
-//! It is the image of a pool on persistent memory whose process died: a checkpoint, and commits of all kinds
+//! Each is the image of a pool on persistent memory whose process died: a checkpoint, and commits of all kinds
 //! in the log behind it.
 
 use std::collections::BTreeMap;
@@ -21,8 +21,12 @@ const EXPIRY: u64 = 2_000_000;
 /// Key, value and time of expiry in ms of the pairs of a store.
 type Pairs = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
-fn file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores-1.pool.zst")
+/// The versions of the format of which there is a pool.
+const VERSIONS: [u32; 2] = [1, 2];
+
+fn file(version: u32) -> PathBuf {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    golden.join(format!("stores-{version}.pool.zst"))
 }
 
 fn options(now: u64) -> StoresOptions {
@@ -72,9 +76,9 @@ fn contents(store: &Store) -> Pairs {
         .collect()
 }
 
-fn unpacked(directory: &Path) -> PathBuf {
+fn unpacked(version: u32, directory: &Path) -> PathBuf {
     let path = directory.join("pool");
-    let packed = fs::read(file()).unwrap();
+    let packed = fs::read(file(version)).unwrap();
     fs::write(&path, zstd::decode_all(&*packed).unwrap()).unwrap();
     path
 }
@@ -85,9 +89,13 @@ fn of_both(stores: &Stores) -> [Store; 2] {
 }
 
 #[test]
-fn stores_of_an_earlier_program_hold_what_they_held() {
+fn stores_of_all_versions_hold_what_they_held() {
+    VERSIONS.into_iter().for_each(hold_what_they_held);
+}
+
+fn hold_what_they_held(version: u32) {
     let directory = tempfile::tempdir().unwrap();
-    let path = unpacked(directory.path());
+    let path = unpacked(version, directory.path());
     {
         let pool = Pool::open(&path, &PoolOptions::default().with_read_only(true)).unwrap();
         let stores = Stores::open_reader_with(&pool, &options(MADE)).unwrap();
@@ -121,7 +129,8 @@ fn stores_of_an_earlier_program_hold_what_they_held() {
 #[test]
 #[ignore = "golden pools are made once"]
 fn make() {
-    assert!(!file().exists(), "a golden pool is never made again");
+    let file = file(VERSIONS[VERSIONS.len() - 1]);
+    assert!(!file.exists(), "a golden pool is never made again");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
     // Other files are refused after a restart of the machine, if their stores were not closed.
@@ -163,6 +172,5 @@ fn make() {
         .unwrap();
     pool.sync().unwrap();
     let image = fs::read(&path).unwrap();
-    fs::create_dir_all(file().parent().unwrap()).unwrap();
-    fs::write(file(), zstd::encode_all(&*image, 19).unwrap()).unwrap();
+    fs::write(file, zstd::encode_all(&*image, 19).unwrap()).unwrap();
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::dram_pool;
+use halocline_pool::{Pool, PoolOptions};
 use halocline_store::{Isolation, Store, StoreError, Stores, StoresOptions, WriteBatch};
 
 fn stores() -> (Stores, Store) {
@@ -186,4 +187,84 @@ fn a_transaction_depends_on_what_its_scan_has_read() {
         write(&store);
         assert_eq!(is_conflict(transaction.commit()), refused, "write {number}");
     }
+}
+
+/// What a reader's transaction depends on is compared with what the writer has committed since.
+#[test]
+fn a_reader_compares_what_it_has_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    let stores = Stores::open(&pool).unwrap();
+    let store = stores.store("s").unwrap();
+    for key in ["a", "b", "d"] {
+        store.put(key, "1").unwrap();
+    }
+    let reading = Pool::open(&path, &PoolOptions::default().with_read_only(true)).unwrap();
+    let reader = Stores::open_reader(&reading).unwrap();
+    let read = reader.existing("s").unwrap();
+    let begin = || {
+        reader.refresh().unwrap();
+        let mut transaction = reader.begin();
+        transaction.get(&read, "a").unwrap();
+        assert!(transaction.scan(&read, "c".."e").count() > 0);
+        transaction
+    };
+    let changes: [(StoreChange, bool); 5] = [
+        (|store| store.put("b", "2").unwrap(), false),
+        (|store| store.put("a", "2").unwrap(), true),
+        (|store| store.put("cc", "2").unwrap(), true),
+        (|store| store.delete("cc").unwrap(), true),
+        (|store| store.put("e", "2").unwrap(), false),
+    ];
+    for (change, is_of_it) in changes {
+        let transaction = begin();
+        change(&store);
+        stores.checkpoint().unwrap();
+        assert_eq!(is_conflict(transaction.compare()), is_of_it);
+    }
+    // Nothing was committed since.
+    let transaction = begin();
+    drop((store, stores));
+    let stores = Stores::open(&pool).unwrap();
+    transaction.compare().unwrap();
+    // Whether something has changed is not known any more.
+    let transaction = begin();
+    drop(stores);
+    let stores = Stores::open(&pool).unwrap();
+    stores.existing("s").unwrap().put("b", "3").unwrap();
+    let stale = transaction.compare();
+    assert!(matches!(stale, Err(StoreError::Stale { .. })), "{stale:?}");
+    reader.begin().compare().unwrap();
+}
+
+#[test]
+fn a_transaction_of_a_reader_goes_on_when_the_stores_are_opened_for_writing() {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = Pool::create(directory.path().join("p"), &PoolOptions::default()).unwrap();
+    let stores = Stores::open(&pool).unwrap();
+    stores.store("s").unwrap().put("a", "1").unwrap();
+    let reader = Stores::open_reader(&pool).unwrap();
+    let read = reader.existing("s").unwrap();
+    let begin = || {
+        reader.refresh().unwrap();
+        let mut transaction = reader.begin();
+        assert_eq!(transaction.get(&read, "a").unwrap().as_deref(), Some(&b"1"[..]));
+        transaction
+    };
+    let (mut first, mut late) = (begin(), begin());
+    drop(stores);
+    let stores = Stores::open(&pool).unwrap();
+    let store = stores.existing("s").unwrap();
+    first.continue_on(&stores).unwrap();
+    first.put(&store, "b", "2").unwrap();
+    // It still depends on what it has read.
+    let mut dependent = begin();
+    dependent.continue_on(&stores).unwrap();
+    dependent.put(&store, "c", "3").unwrap();
+    first.commit().unwrap();
+    store.put("a", "2").unwrap();
+    assert!(is_conflict(dependent.commit()));
+    let stale = late.continue_on(&stores);
+    assert!(matches!(stale, Err(StoreError::Stale { .. })), "{stale:?}");
 }

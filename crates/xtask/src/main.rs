@@ -1,6 +1,7 @@
 //! The tasks of the workspace, with nothing but cargo: `cargo xtask help`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 
+mod budget;
 mod install;
 mod lines;
 mod oracles;
@@ -22,6 +23,7 @@ Usage: cargo xtask TASK [ARGUMENT...]
   record    Record the experiments of docs/results.md on this machine, or those named, and write the page
   report    Write docs/results.md from what is recorded
   lines     Count the lines of each crate, without tests
+  budget    Run statements in control groups with little memory, beside DuckDB; `budget --help`
   oracles   Compare answers to random queries with DuckDB, SQLite and other settings; `oracles --help`
   ci        Run fmt, check and test
 ";
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         "record" => record::record(&root(), &rest),
         "report" => record::report(),
         "lines" => lines::print(&root()),
+        "budget" => budget::measure(&root(), &rest),
         "oracles" => oracles::compare(&root(), &rest),
         "ci" => fmt(&[]).and_then(|()| check()).and_then(|()| test(&[])),
         "help" | "--help" | "-h" => {

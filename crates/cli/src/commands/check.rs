@@ -37,6 +37,8 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
         bar.set_position(done);
         bar.set_message("stores");
     })?;
+    bar.set_message("memcached items");
+    kv::check_memcached(&args.pool, guard.requested(), &mut trees)?;
     bar.finish_and_clear();
     report.problems.extend(trees.problems);
     let mut out = io::stdout();
@@ -46,8 +48,12 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
     for problem in &report.problems {
         writeln!(out, "damaged: {problem}")?;
     }
+    let items = match trees.items {
+        0 => String::new(),
+        items => format!(", {items} memcached items in trees"),
+    };
     let verified = format!(
-        "{} of checksums verified, {} tables, {} indexes, {} trees, {} stores",
+        "{} of checksums verified, {} tables, {} indexes, {} trees, {} stores{items}",
         display(report.bytes),
         report.tables,
         report.indexes,

@@ -22,7 +22,7 @@ pub(crate) use cache::CatalogCache;
 pub(crate) use csv_file::{FileTables, external_csv};
 pub(crate) use csv_format::CsvFiles;
 pub(crate) use csv_scan::{CsvTable, ScanState};
-pub(crate) use objects::CatalogObjects;
+pub(crate) use objects::{CatalogObjects, is_same_object};
 pub(crate) use open::{OpenIndex, OpenTable};
 pub(crate) use parquet_format::ParquetFiles;
 pub(crate) use provider::{CATALOG, Externals, MissingTables, PoolCatalogList, SCHEMA};

@@ -90,6 +90,23 @@ impl CatalogObjects {
         }
     }
 
+    /// Returns true if tables, indexes and the log are those of another snapshot: only slabs may have grown since.
+    pub(crate) fn are_those_of(&self, other: &Snapshot) -> bool {
+        let Some(own) = self.snapshot() else {
+            return false;
+        };
+        let of_tables = |object: &Object| object.kind() != ObjectKind::SLAB;
+        own.generation() == other.generation() || {
+            let (own, other) = (own.objects().filter(of_tables), other.objects().filter(of_tables));
+            let (own, other): (Vec<_>, Vec<_>) = (own.collect(), other.collect());
+            own.len() == other.len()
+                && own
+                    .iter()
+                    .zip(&other)
+                    .all(|(one, other)| is_same_object(one, other))
+        }
+    }
+
     /// Returns the sorted names of the tables.
     pub(crate) fn table_names(&self) -> Vec<String> {
         self.tables.keys().cloned().collect()
@@ -234,4 +251,13 @@ impl CatalogObjects {
             known: known_names("indexes", &self.index_names),
         }
     }
+}
+
+/// Returns true if two objects have the same name and contents.
+pub(crate) fn is_same_object(a: &Object, b: &Object) -> bool {
+    a.name() == b.name()
+        && a.kind() == b.kind()
+        && a.meta() == b.meta()
+        && a.extent_count() == b.extent_count()
+        && (0..a.extent_count()).all(|i| a.extent_ref(i) == b.extent_ref(i))
 }

@@ -2,7 +2,8 @@
 //!
 //! A transaction that has read may write only if nothing that it read has changed since. Compaction publishes
 //! a generation with the same rows, so the transaction continues on it. Only compactions of this process are
-//! known: one of another process counts as a change.
+//! known: one of another process counts as a change. The growth of a slab publishes a generation, too, and changes
+//! no table.
 
 use std::collections::VecDeque;
 
@@ -57,5 +58,10 @@ impl Rewrites {
             }
         }
         version == newer.version()
+            || older.position() == newer.position()
+                && newer
+                    .objects()
+                    .snapshot()
+                    .is_some_and(|newer| older.objects().are_those_of(newer))
     }
 }

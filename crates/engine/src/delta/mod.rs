@@ -68,6 +68,13 @@ impl Delta {
         Ok(())
     }
 
+    /// Removes the deleted rows of a table's segments, which are marked there now.
+    pub(crate) fn forget_deleted(&mut self, table: u64) {
+        if let Some(delta) = self.tables.get_mut(&table) {
+            Arc::make_mut(delta).forget_deleted();
+        }
+    }
+
     /// Removes the changes of a table, which are in its segments now or obsolete because it was dropped.
     pub(crate) fn forget(&mut self, table: u64) {
         self.tables.remove(&table);

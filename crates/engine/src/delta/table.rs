@@ -101,6 +101,11 @@ impl TableDelta {
         &self.deleted
     }
 
+    /// Removes the deleted rows of segments.
+    pub(crate) fn forget_deleted(&mut self) {
+        self.deleted.clear();
+    }
+
     /// Returns the changes that lead from an empty delta to this one.
     pub(crate) fn changes(&self) -> impl Iterator<Item = TableChange> {
         let added = self

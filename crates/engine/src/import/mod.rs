@@ -28,6 +28,7 @@ pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, Inf
 
 pub(crate) use csv_file::{CsvColumns, CsvRead, CsvSource};
 pub(crate) use guard::guarded;
+pub(crate) use input::total_length;
 pub(crate) use ipc_bounds::check_batch_in;
 pub(crate) use parquet_metadata::sound_metadata;
 pub(crate) use run::{read_rows, run};

@@ -47,6 +47,10 @@ impl KeyedReads {
     /// # Errors
     /// The stores cannot be opened.
     pub(crate) fn table(&self, name: &str) -> Result<Option<(Arc<KeyedTable>, KeyedView)>, EngineError> {
+        if self.view.get().is_none() {
+            // The statement holds the writer's lock, or is one of a transaction that compares moments.
+            self.stores.renew()?;
+        }
         let Some(tables) = self.stores.existing_tables()? else {
             return Ok(None);
         };

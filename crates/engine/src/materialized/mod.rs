@@ -18,6 +18,7 @@ mod rule;
 pub(crate) use exec::ShareRows;
 pub(crate) use mark::mark;
 pub(crate) use node::{evaluated_once, materialized_input, plan_extension};
+pub(crate) use rows::Collected;
 pub(crate) use rule::MaterializeMarked;
 
 /// Beginning of the alias of a query that is evaluated once.

@@ -1,4 +1,4 @@
-//! Rows that several operators read.
+//! Rows that several operators read, or one several times.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,7 +38,11 @@ impl SharedRows {
         let mut slot = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
         let collected = slot.get_or_insert_with(|| {
             let (plan, context) = (Arc::clone(plan), Arc::clone(context));
-            let collect = async move { collect(plan, context).await.map(Arc::new).map_err(Arc::new) };
+            let collect = async move {
+                let rows = plan.execute(0, Arc::clone(&context))?;
+                Collected::of(rows, "rows of a common table expression", &context).await
+            };
+            let collect = async move { collect.await.map(Arc::new).map_err(Arc::new) };
             collect.boxed().shared()
         });
         let collected = collected.clone();
@@ -46,18 +50,71 @@ impl SharedRows {
     }
 }
 
-/// All rows of a query: in memory, or in a file if they were too many.
-pub(super) struct Collected {
+/// All rows of a stream: in memory, or in a file if they were too many.
+pub(crate) struct Collected {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     file: Option<(SpillManager, Arc<dyn SpillFile>)>,
     /// Held as long as the batches are.
-    _memory: MemoryReservation,
+    memory: MemoryReservation,
 }
 
 impl Collected {
+    /// Reads a stream to its end. As soon as memory is refused, all rows go to a file, which errors call `what`.
+    ///
+    /// # Errors
+    /// That of the stream; the file cannot be written.
+    pub(crate) async fn of(
+        mut rows: SendableRecordBatchStream,
+        what: &str,
+        context: &TaskContext,
+    ) -> Result<Self> {
+        let schema = rows.schema();
+        let consumer = MemoryConsumer::new("Materialized").with_can_spill(true);
+        let memory = consumer.register(context.memory_pool());
+        let mut collected = Self {
+            schema,
+            batches: Vec::new(),
+            file: None,
+            memory,
+        };
+        while let Some(batch) = rows.try_next().await? {
+            let fits = collected.memory.try_grow(batch.get_array_memory_size()).is_ok();
+            collected.batches.push(batch);
+            if !fits {
+                collected.spill(rows, what, context).await?;
+                break;
+            }
+        }
+        Ok(collected)
+    }
+
+    /// Moves all rows to a file, and the rest of the stream with them.
+    async fn spill(
+        &mut self,
+        mut rows: SendableRecordBatchStream,
+        what: &str,
+        context: &TaskContext,
+    ) -> Result<()> {
+        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        let spills = SpillManager::new(context.runtime_env(), metrics, Arc::clone(&self.schema));
+        let mut file = spills.create_in_progress_file(what)?;
+        for batch in self.batches.drain(..) {
+            file.append_batch(&batch)?;
+        }
+        self.memory.free();
+        while let Some(batch) = rows.try_next().await? {
+            file.append_batch(&batch)?;
+        }
+        self.file = file.finish()?.map(|file| (spills, file));
+        Ok(())
+    }
+
     /// Returns the rows in their order.
-    pub(super) fn read(self: Arc<Self>) -> Result<SendableRecordBatchStream> {
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn read(self: Arc<Self>) -> Result<SendableRecordBatchStream> {
         if let Some((spills, file)) = &self.file {
             return spills.read_spill_as_stream(Arc::clone(file), None);
         }
@@ -68,43 +125,4 @@ impl Collected {
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
-}
-
-/// Runs a plan of one partition. As soon as memory is refused, all rows go to a file.
-async fn collect(plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<Collected> {
-    let mut rows = plan.execute(0, Arc::clone(&context))?;
-    let schema = rows.schema();
-    let consumer = MemoryConsumer::new("Materialized").with_can_spill(true);
-    let memory = consumer.register(context.memory_pool());
-    let mut batches: Vec<RecordBatch> = Vec::new();
-    while let Some(batch) = rows.try_next().await? {
-        let fits = memory.try_grow(batch.get_array_memory_size()).is_ok();
-        batches.push(batch);
-        if fits {
-            continue;
-        }
-        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-        let spills = SpillManager::new(context.runtime_env(), metrics, Arc::clone(&schema));
-        let mut file = spills.create_in_progress_file("rows of a common table expression")?;
-        for batch in batches.drain(..) {
-            file.append_batch(&batch)?;
-        }
-        memory.free();
-        while let Some(batch) = rows.try_next().await? {
-            file.append_batch(&batch)?;
-        }
-        let file = file.finish()?.map(|file| (spills, file));
-        return Ok(Collected {
-            schema,
-            batches,
-            file,
-            _memory: memory,
-        });
-    }
-    Ok(Collected {
-        schema,
-        batches,
-        file: None,
-        _memory: memory,
-    })
 }

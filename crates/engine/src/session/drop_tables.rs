@@ -4,10 +4,10 @@
 //! session forgets at the end, cannot fail.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::DatabaseSession;
 use crate::EngineError;
-use crate::cancel::NEVER;
 use crate::context::EngineContext;
 use crate::statement::drop_tables;
 use crate::transaction::Transaction;
@@ -33,14 +33,15 @@ impl DatabaseSession {
         engine: &Arc<EngineContext>,
         names: &[String],
         if_exists: bool,
+        cancel: &AtomicBool,
     ) -> Result<String, EngineError> {
         let dropped = self.find_dropped(engine, names, if_exists)?;
         let indexes = match dropped.with_key.is_empty() {
             true if dropped.stored.is_empty() => Vec::new(),
-            true => self.change(engine, "DROP TABLE", &NEVER, |transaction| {
+            true => self.change(engine, "DROP TABLE", cancel, |transaction| {
                 drop_tables(transaction, &dropped.stored)
             })?,
-            false => self.drop_with_key(engine, &dropped)?,
+            false => self.drop_with_key(engine, &dropped, cancel)?,
         };
         for name in &dropped.external {
             self.externals.remove(name);
@@ -60,6 +61,7 @@ impl DatabaseSession {
         if_exists: bool,
     ) -> Result<Dropped, EngineError> {
         let catalog = self.peek(engine)?;
+        self.stores.renew()?;
         let mut dropped = Dropped::default();
         for name in names {
             if dropped.all.contains(name) {
@@ -89,18 +91,19 @@ impl DatabaseSession {
         &self,
         engine: &Arc<EngineContext>,
         dropped: &Dropped,
+        cancel: &AtomicBool,
     ) -> Result<Vec<String>, EngineError> {
         self.slot
             .must_be_idle("DROP TABLE of a table with a primary key")?;
         let names: Vec<&str> = dropped.with_key.iter().map(String::as_str).collect();
-        let tables = self.stores.tables()?;
+        let tables = self.stores.tables(self.lock_wait(), cancel)?;
         if dropped.stored.is_empty() {
             tables.drop_tables(&names)?;
             return Ok(Vec::new());
         }
-        let mut transaction = Transaction::begin(engine, "DROP TABLE", self.lock_wait(), &NEVER)?;
+        let mut transaction = Transaction::begin(engine, "DROP TABLE", self.lock_wait(), cancel)?;
         let indexes = drop_tables(&mut transaction, &dropped.stored)?;
-        transaction.commit_with_stores(&NEVER, |decide| tables.drop_tables_with(&names, decide))?;
+        transaction.commit_with_stores(cancel, |decide| tables.drop_tables_with(&names, decide))?;
         Ok(indexes)
     }
 }

@@ -3,6 +3,7 @@
 mod disabled;
 mod drop_tables;
 mod planning;
+mod renewed;
 mod repeated;
 mod rules;
 mod second_try;
@@ -28,6 +29,7 @@ use datafusion::sql::sqlparser::ast::{self, Query};
 use halocline_keyed::KeyedView;
 
 pub(crate) use planning::StatementPlanner;
+pub(crate) use renewed::run_until_current;
 pub(crate) use rules::{COMMON_SUBEXPRESSIONS, LogicalRule, logical_rules, own_logical_rules};
 pub(crate) use shape::{PlanShape, is_simple};
 pub(crate) use states::SessionStates;
@@ -50,6 +52,8 @@ use crate::plan::{
 };
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::semantics;
+use crate::sort_aggregate::SortAggregateRule;
+use crate::spill_window::SpillingWindowRule;
 use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::{AFTER_LARGE, give_back};
@@ -129,6 +133,8 @@ impl DatabaseSession {
             .with_physical_optimizer_rule(Arc::new(LateMaterializationRule))
             .with_physical_optimizer_rule(Arc::new(CodedJoinRule))
             .with_physical_optimizer_rule(Arc::new(DynamicFilterRule))
+            .with_physical_optimizer_rule(Arc::new(SortAggregateRule))
+            .with_physical_optimizer_rule(Arc::new(SpillingWindowRule))
             .with_physical_optimizer_rule(Arc::new(ShareRows));
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.

@@ -99,6 +99,8 @@ const OWN_OF_GROUPS_PHYSICAL: &[&str] = &[
     "pool_late_materialization",
     "pool_dynamic_filters",
     "large_limits",
+    "sort_aggregate",
+    "spilling_window",
 ];
 
 const PUSH_DOWN_LIMIT: &str = "push_down_limit";

@@ -55,7 +55,7 @@ fn returned(scans: &[Arc<ScanState>]) {
 }
 
 /// Waits for the first batch of a result; an error in place of it is returned.
-async fn first_batch(result: QueryResult) -> Result<QueryResult, EngineError> {
+pub(super) async fn first_batch(result: QueryResult) -> Result<QueryResult, EngineError> {
     if result.message().is_some() {
         return Ok(result);
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, merge, plan};
 use halocline_columns::{ColumnsError, Table};
+use halocline_store::StoreError;
 
 use super::space::vacuum_file;
 use crate::EngineError;
@@ -100,12 +101,34 @@ pub(crate) fn compact(
     wait: Duration,
     cancel: &AtomicBool,
 ) -> Result<CompactReport, EngineError> {
+    compact_tables(
+        engine,
+        table,
+        options,
+        progress,
+        (wait, cancel),
+        &mut |_, error| Err(error),
+    )
+}
+
+/// Does the same as [`compact`]. `failed` decides whether to go on with the next table after an error other
+/// than damage.
+fn compact_tables(
+    engine: &Arc<EngineContext>,
+    table: Option<&str>,
+    options: &CompactOptions,
+    progress: &mut (dyn FnMut(&CompactProgress) + Send),
+    (wait, cancel): (Duration, &AtomicBool),
+    failed: &mut dyn FnMut(&str, EngineError) -> Result<(), EngineError>,
+) -> Result<CompactReport, EngineError> {
     if let Some(name) = table
         && !engine.catalog()?.has_table(name)
         && is_keyed(engine, name)
     {
         // Its rows are in the log of the stores, which empties segments with much garbage.
-        engine.stores.stores()?.reclaim()?;
+        if let Err(error) = engine.stores.stores(wait, cancel)?.reclaim() {
+            failed(name, error.into())?;
+        }
         return Ok(CompactReport::default());
     }
     let tables = match table {
@@ -128,7 +151,10 @@ pub(crate) fn compact(
                     report.skipped.push(format!("table {name}: {error}"));
                     break;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    failed(name, error)?;
+                    break;
+                }
             };
             let merged = merge_group(group, options, &progress, cancel, &mut report);
             match merged {
@@ -136,7 +162,11 @@ pub(crate) fn compact(
                     report.skipped.push(format!("table {name}: {error}"));
                     break;
                 }
-                other => other?,
+                Err(error) => {
+                    failed(name, error)?;
+                    break;
+                }
+                Ok(()) => {}
             }
             full = false;
         }
@@ -331,7 +361,27 @@ pub(crate) fn vacuum(
         full,
         ..CompactOptions::default()
     };
-    let report = compact(engine, table, &options, &mut |_| (), wait, cancel)?;
+    let mut no_room = Vec::new();
+    let mut failed = |name: &str, error: EngineError| match error.is_full() {
+        true => {
+            no_room.push(format!("table {name}: {error}"));
+            Ok(())
+        }
+        false => Err(error),
+    };
+    let progress = &mut |_: &CompactProgress| ();
+    let mut report = compact_tables(engine, table, &options, progress, (wait, cancel), &mut failed)?;
+    match engine.stores.give_back(wait) {
+        // Tables are none the worse for it.
+        Err(EngineError::Store(error @ StoreError::Damaged { .. })) => {
+            report.skipped.push(format!("the stores: {error}"));
+        }
+        // The disk is full, or another writer is active: the file gives back what it can.
+        Err(EngineError::Store(StoreError::Pool(error))) => {
+            tracing::debug!(%error, "the stores keep unused space");
+        }
+        given => given?,
+    }
     let space = vacuum_file(engine, wait, cancel)?;
     let length = match space.shared {
         true => "; the file keeps its length, as another process or handle has it open",
@@ -341,6 +391,12 @@ pub(crate) fn vacuum(
         "merged {} segments into {}, dropped {} deleted rows, gave {} bytes back to the file system{length}",
         report.merged, report.segments, report.dropped, space.punched
     );
+    if !no_room.is_empty() {
+        done.push_str(&format!(
+            "; segments are left that could not be merged: {}",
+            no_room.join("; ")
+        ));
+    }
     match report.skipped.as_slice() {
         [] => {}
         skipped if full => {

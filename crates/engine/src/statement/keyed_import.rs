@@ -13,13 +13,17 @@ use halocline_keyed::KeyedView;
 use halocline_store::StoreError;
 
 use super::keyed_changes::KeyedChanges;
+use super::keyed_load::{TableLoad, is_empty};
 use super::keyed_rows::{ATTEMPTS, FoundTable};
 use super::row_errors::RowNames;
 use crate::context::EngineContext;
-use crate::import::read_rows;
+use crate::import::{read_rows, total_length};
 use crate::session::DatabaseSession;
 use crate::write::{BatchFitter, arrange};
 use crate::{EngineError, ImportOptions, ImportProgress, ImportReport};
+
+/// Bytes of files from which on their rows are loaded, into a table without rows.
+const LOADED_BYTES: u64 = 1 << 20;
 
 /// A hint for rows with a key that is there.
 const LOAD_AND_MERGE: &str = "import into a table without a primary key, and INSERT from it with ON CONFLICT";
@@ -54,6 +58,12 @@ pub(crate) fn import_keyed(
             table.name()
         )));
     }
+    // The open transaction sees tables of both kinds as of one moment, which may be this one.
+    session.catalog(engine)?;
+    let open = session.slot().keyed_transaction(found.0.stores(), &engine.pool)?;
+    if open.is_none() && total_length(files) >= LOADED_BYTES && is_empty(table)? {
+        return load_files(engine, found, files, options, progress, cancel);
+    }
     change(session, engine, found, "import", |changes| {
         let mut fitter = None;
         read_rows(
@@ -75,6 +85,51 @@ pub(crate) fn import_keyed(
             },
         )
     })
+}
+
+/// Loads the rows of files into a table without rows.
+///
+/// # Errors
+/// As [`import_keyed`]; the table is changed meanwhile.
+fn load_files(
+    engine: &Arc<EngineContext>,
+    found: &FoundTable,
+    files: &[PathBuf],
+    options: &ImportOptions,
+    progress: &mut dyn FnMut(&ImportProgress),
+    cancel: &AtomicBool,
+) -> Result<ImportReport, EngineError> {
+    let (tables, table) = found;
+    let (transaction, mut share) = (tables.stores().begin(), Some(engine.writer_share()));
+    let mut load = None;
+    let report = read_rows(
+        table.name(),
+        table.schema(),
+        files,
+        options,
+        progress,
+        cancel,
+        |batch| {
+            if let Some(share) = share.take() {
+                let fitting = (
+                    format!("import into {}", table.name()),
+                    fitter_for(found, "import", &batch)?,
+                );
+                let definition = table.definition().clone();
+                load = Some(TableLoad::begin(engine, tables, definition, fitting, share)?);
+            }
+            let Some(load) = &mut load else {
+                return Ok(0);
+            };
+            load.add(&batch)?;
+            Ok(load.rows())
+        },
+    )?;
+    if let Some(load) = load {
+        let (loaded, _) = load.finish(cancel)?;
+        tables.publish_in_place_of(loaded, table, transaction)?;
+    }
+    Ok(report)
 }
 
 /// Inserts a batch by column names; columns of the table that it lacks take their default. Returns the number

@@ -3,6 +3,7 @@
 //! A statement runs in the open transaction, or in one of its own, which is run again if other transactions
 //! have changed what it depends on.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -16,6 +17,7 @@ use halocline_store::{StoreError, StoreTransaction, Stores};
 use super::defaults::spelled_out;
 use super::insert::{literal_rows, query_fitter};
 use super::keyed_changes::{CHOOSE_ANOTHER, CollectedChanges, KeyedChanges};
+use super::keyed_load::{QueriedRows, is_empty, query_to_load};
 use super::modify::{ChangedTable, plan_delete, plan_update};
 use super::parse::{Delete, Insert, InsertSource, Update};
 use super::row_errors::RowNames;
@@ -59,12 +61,11 @@ impl KeyedChange {
     }
 }
 
-/// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if
-/// it is no such table.
+/// Returns the tables with a primary key and the one of this name; none if it is no such table.
 ///
 /// # Errors
-/// The pool cannot be read; the stores cannot be opened for writing and there is no other table of this name.
-pub(crate) fn find_keyed(
+/// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
+fn look_up_keyed(
     session: &DatabaseSession,
     engine: &Arc<EngineContext>,
     name: &str,
@@ -72,30 +73,65 @@ pub(crate) fn find_keyed(
     if session.peek(engine)?.has_table(name) {
         return Ok(None);
     }
-    let found = || {
+    let look_up = || -> Result<_, EngineError> {
         let tables = engine.stores.existing_tables()?;
         Ok(tables.and_then(|tables| {
             let table = tables.table(name)?;
             Some((tables, table))
         }))
     };
-    match found()? {
-        Some((tables, _)) if tables.stores().is_reader() && !session.slot().has_keyed_part() => {
+    match look_up()? {
+        // Another process may have created it since.
+        None if engine.stores.renew()? => look_up(),
+        found => Ok(found),
+    }
+}
+
+/// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if
+/// it is no such table. Waits for another process that has the stores open, as long as statements of the session
+/// wait for another writer or until `cancel` is set. Blocks.
+///
+/// # Errors
+/// The pool cannot be read; the stores cannot be opened for writing and there is no other table of this name.
+pub(crate) fn find_keyed(
+    session: &DatabaseSession,
+    engine: &Arc<EngineContext>,
+    name: &str,
+    cancel: &AtomicBool,
+) -> Result<Option<FoundTable>, EngineError> {
+    match look_up_keyed(session, engine, name)? {
+        Some((tables, _)) if tables.stores().is_reader() => {
             drop(tables);
-            engine.stores.want_to_write()?;
-            found()
+            engine.stores.stores(session.lock_wait(), cancel)?;
+            look_up_keyed(session, engine, name)
         }
         found => Ok(found),
     }
 }
 
 impl StatementRun<'_> {
-    /// Returns the tables with a primary key and the one of this name; none if it is no such table.
+    /// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if
+    /// it is no such table.
+    ///
+    /// # Errors
+    /// Those of [`find_keyed`].
+    pub(super) async fn keyed_table(&self, name: &str) -> Result<Option<FoundTable>, EngineError> {
+        match look_up_keyed(self.session, self.engine, name)? {
+            Some((tables, _)) if tables.stores().is_reader() => {
+                let (name, cancel) = (name.to_owned(), self.cancel_flag());
+                self.blocking(move |session, engine| find_keyed(session, engine, &name, &cancel))
+                    .await
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Returns true if a table with a primary key has this name.
     ///
     /// # Errors
     /// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
-    pub(super) fn keyed_table(&self, name: &str) -> Result<Option<FoundTable>, EngineError> {
-        find_keyed(self.session, self.engine, name)
+    pub(super) fn is_keyed(&self, name: &str) -> Result<bool, EngineError> {
+        Ok(look_up_keyed(self.session, self.engine, name)?.is_some())
     }
 
     /// Changes rows, and returns their number.
@@ -115,7 +151,9 @@ impl StatementRun<'_> {
             .slot()
             .keyed_transaction(tables.stores(), &self.engine.pool)?
         {
-            let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
+            let (changes, rows) = self
+                .keyed_changes(&catalog, table, &transaction, change, None)
+                .await?;
             self.session.slot().write_keyed(&transaction)?;
             changes.apply(table, &transaction)?;
             return Ok(rows);
@@ -124,7 +162,23 @@ impl StatementRun<'_> {
             let (catalog, transaction) = self.engine.moment(Stores::begin)?;
             let transaction = transaction.unwrap_or_else(|| tables.stores().begin());
             let transaction = Arc::new(Mutex::new(transaction));
-            let (changes, rows) = self.keyed_changes(&catalog, table, &transaction, change).await?;
+            let mut few = None;
+            if let KeyedChange::Insert(insert) = change
+                && let Some(query) = query_to_load(insert)
+                && is_empty(table)?
+            {
+                let view = KeyedView::Transaction(Arc::clone(&transaction));
+                let planner = self.session.planner_with(&catalog, Some(view.clone()));
+                let target = KeyedTarget { table, view, planner };
+                let query = (query, insert.columns.as_slice());
+                match self.load_query(tables, target, query, &transaction).await? {
+                    QueriedRows::Loaded(rows) => return Ok(rows),
+                    QueriedRows::Few(batches) => few = Some(batches),
+                }
+            }
+            let (changes, rows) = self
+                .keyed_changes(&catalog, table, &transaction, change, few)
+                .await?;
             changes.apply(table, &transaction)?;
             let stores = tables.stores().clone();
             let committed = self
@@ -144,20 +198,22 @@ impl StatementRun<'_> {
         })
     }
 
-    /// Runs the statement up to its changes, which are returned with the number of rows.
+    /// Runs the statement up to its changes, which are returned with the number of rows. `queried` are the rows
+    /// of the query of an `INSERT`, if that was run.
     async fn keyed_changes(
         &self,
         catalog: &Arc<Catalog>,
         table: &Arc<KeyedTable>,
         transaction: &Arc<Mutex<StoreTransaction>>,
         change: &KeyedChange,
+        queried: Option<Vec<RecordBatch>>,
     ) -> Result<(CollectedChanges, u64), EngineError> {
         let view = KeyedView::Transaction(Arc::clone(transaction));
         let planner = self.session.planner_with(catalog, Some(view.clone()));
         let target = KeyedTarget { table, view, planner };
         let mut changes = KeyedChanges::new(table, &target.view, change.statement());
         let rows = match change {
-            KeyedChange::Insert(insert) => self.insert_keyed(&target, insert, &mut changes).await?,
+            KeyedChange::Insert(insert) => self.insert_keyed(&target, insert, queried, &mut changes).await?,
             KeyedChange::Update(update) => target.update(update, &mut changes).await?,
             KeyedChange::Delete(delete) => target.delete(delete, &mut changes).await?,
         };
@@ -168,11 +224,14 @@ impl StatementRun<'_> {
         &self,
         target: &KeyedTarget<'_>,
         insert: &Insert,
+        queried: Option<Vec<RecordBatch>>,
         changes: &mut KeyedChanges<'_>,
     ) -> Result<u64, EngineError> {
         let upsert = KeyedUpsert::new(target, &insert.on_conflict).await?;
-        let mut batches = Vec::new();
+        let is_queried = queried.is_some();
+        let mut batches = queried.unwrap_or_default();
         match &insert.source {
+            _ if is_queried => {}
             InsertSource::Literals(rows) => {
                 let (rows, mut fit) =
                     literal_rows(&**target.table, &insert.columns, rows, target.planner.time_zone())?;
@@ -197,7 +256,7 @@ impl StatementRun<'_> {
 
 impl KeyedTarget<'_> {
     /// Starts the query of an INSERT; returns its rows and what fits them to the table.
-    async fn query(
+    pub(super) async fn query(
         &self,
         query: &Query,
         columns: &[String],

@@ -28,8 +28,12 @@ impl StatementRun<'_> {
         if self.session.peek(self.engine)?.has_table(&spec.name) {
             return self.name_is_taken(&spec);
         }
-        self.blocking(move |_, engine| create(&*engine.stores.tables()?, &spec, definition))
-            .await
+        let cancel = self.cancel_flag();
+        self.blocking(move |session, engine| {
+            let tables = engine.stores.tables(session.lock_wait(), &cancel)?;
+            create(&tables, &spec, definition)
+        })
+        .await
     }
 
     /// Returns the message, or the error, for a table that is there with the other kind of storage, which is
@@ -62,10 +66,10 @@ impl StatementRun<'_> {
     }
 
     /// Divides names into tables with a primary key and others.
-    pub(super) fn split_keyed(&self, names: Vec<String>) -> Result<KeyedAndOthers, EngineError> {
+    pub(super) async fn split_keyed(&self, names: Vec<String>) -> Result<KeyedAndOthers, EngineError> {
         let (mut keyed, mut others) = (Vec::new(), Vec::new());
         for name in names {
-            match self.keyed_table(&name)? {
+            match self.keyed_table(&name).await? {
                 Some((_, table)) => keyed.push(table),
                 None => others.push(name),
             }
@@ -84,10 +88,12 @@ impl StatementRun<'_> {
         self.session
             .slot()
             .must_be_idle("TRUNCATE of a table with a primary key")?;
-        self.blocking(move |_, _| {
+        let cancel = self.cancel_flag();
+        self.blocking(move |session, engine| {
             let mut names = Vec::new();
             for table in tables {
-                table.store().delete_range::<Vec<u8>>(..)?;
+                let wait = session.lock_wait();
+                engine.stores.tables(wait, &cancel)?.truncate(table.name())?;
                 names.push(table.name().to_owned());
             }
             Ok(names)

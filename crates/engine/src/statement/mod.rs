@@ -12,6 +12,7 @@ mod kept_indexes;
 mod keyed_changes;
 mod keyed_create_as;
 mod keyed_import;
+mod keyed_load;
 mod keyed_rows;
 mod keyed_tables;
 mod lexer;

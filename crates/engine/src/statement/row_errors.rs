@@ -4,7 +4,9 @@
 use arrow_array::{Array, ArrayRef, BinaryViewArray, RecordBatch};
 use arrow_cast::display::array_value_to_string;
 use halocline_keyed::{KeyedError, KeyedRow, KeyedTable};
+use halocline_store::StoreError;
 
+use super::keyed_changes::ONE_ROW;
 use crate::EngineError;
 use crate::write::BatchFitter;
 
@@ -94,26 +96,52 @@ impl<'a> KeyedRowErrors<'a> {
         batch: &RecordBatch,
         names: RowNames<'_>,
     ) -> Result<Vec<KeyedRow>, EngineError> {
-        self.table.encode(batch).map_err(|error| {
-            let (row, reason) = match &error {
-                KeyedError::KeyTooLong { row, bytes, most, .. } => (
-                    *row,
-                    format!("the key takes {bytes} bytes, and at most {most} are possible; use a shorter one"),
+        let encoded = self.table.encode(batch);
+        encoded.map_err(|error| self.of_encoding(batch, names, error))
+    }
+
+    /// Returns the error for a batch that could not be encoded.
+    pub(super) fn of_encoding(
+        &self,
+        batch: &RecordBatch,
+        names: RowNames<'_>,
+        error: KeyedError,
+    ) -> EngineError {
+        let (row, reason) = match &error {
+            KeyedError::KeyTooLong { row, bytes, most, .. } => (
+                *row,
+                format!("the key takes {bytes} bytes, and at most {most} are possible; use a shorter one"),
+            ),
+            KeyedError::RowTooLong { row, bytes, most, .. } => (
+                *row,
+                format!(
+                    "the columns besides the key take {bytes} bytes, and at most {most} are possible; split the row, \
+                     or keep large values elsewhere"
                 ),
-                KeyedError::RowTooLong { row, bytes, most, .. } => (
-                    *row,
-                    format!(
-                        "the columns besides the key take {bytes} bytes, and at most {most} are possible; split the \
-                         row, or keep large values elsewhere"
-                    ),
-                ),
-                _ => return error.into(),
-            };
-            let at = (row - 1) as usize;
-            let key = names.old_key(self.table, at);
-            let key = key.unwrap_or_else(|| self.key_in(batch, at));
-            self.row(names.number(at), &key, None, reason)
-        })
+            ),
+            _ => return self.of_load(error),
+        };
+        let at = (row - 1) as usize;
+        let key = names.old_key(self.table, at);
+        let key = key.unwrap_or_else(|| self.key_in(batch, at));
+        self.row(names.number(at), &key, None, reason)
+    }
+
+    /// Returns the error for a row of a load with a key that is there, or the error itself if it is another one.
+    pub(super) fn of_load(&self, error: KeyedError) -> EngineError {
+        let KeyedError::Store {
+            source: StoreError::DuplicateKey { key, pair, .. },
+            ..
+        } = &error
+        else {
+            return error.into();
+        };
+        EngineError::DuplicateKey {
+            statement: self.statement.clone(),
+            row: Some(*pair),
+            key: text(&self.table.decode_key(key).unwrap_or_default()),
+            instead: ONE_ROW,
+        }
     }
 
     /// Returns the error for a row with a key that is there.

@@ -5,6 +5,7 @@
 //! writer's lock first, and the version that it sees after that.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use datafusion::sql::sqlparser::ast::Query;
 use futures::future::BoxFuture;
@@ -108,7 +109,7 @@ pub(crate) async fn run(
             session.remember(engine, parsed).await.map(|()| said.to_string())
         }
         Statement::CreateTable { spec, query } => {
-            if run.keyed_table(&spec.name)?.is_some() {
+            if run.is_keyed(&spec.name)? {
                 return run.name_is_taken(&spec).map(QueryResult::done);
             }
             run.create_table_as(spec, query).await
@@ -125,7 +126,7 @@ pub(crate) async fn run(
                 let definition = keyed_tables::define(&spec, &schema, (&defaults, zone), &key)?;
                 return run.create_keyed(spec, definition).await.map(QueryResult::done);
             }
-            if run.keyed_table(&spec.name)?.is_some() {
+            if run.is_keyed(&spec.name)? {
                 return run.name_is_taken(&spec).map(QueryResult::done);
             }
             let cancel = run.cancel.flag();
@@ -141,7 +142,8 @@ pub(crate) async fn run(
             .await
         }
         Statement::DropTables { names, if_exists } => {
-            run.blocking(move |session, engine| session.drop_tables(engine, &names, if_exists))
+            let cancel = run.cancel.flag();
+            run.blocking(move |session, engine| session.drop_tables(engine, &names, if_exists, &cancel))
                 .await
         }
         Statement::DropIndexes { names, if_exists } => {
@@ -177,7 +179,7 @@ pub(crate) async fn run(
         Statement::Update(update) => run.update(update).await,
         Statement::Delete(delete) => run.delete(delete).await,
         Statement::Truncate { names, if_exists } => {
-            let (keyed, names) = run.split_keyed(names)?;
+            let (keyed, names) = run.split_keyed(names).await?;
             let emptied = run.truncate_keyed(keyed).await?;
             if names.is_empty() && !emptied.is_empty() {
                 return Ok(QueryResult::done(format!(
@@ -191,11 +193,11 @@ pub(crate) async fn run(
             .await
         }
         Statement::Alter(alter) => {
-            if let Some((tables, _)) = run.keyed_table(&alter.table)? {
+            if let Some((tables, _)) = run.keyed_table(&alter.table).await? {
                 return run.alter_keyed(tables, alter).await.map(QueryResult::done);
             }
             if let Alteration::Rename(to) = &alter.what
-                && run.keyed_table(to)?.is_some()
+                && run.is_keyed(to)?
             {
                 return Err(taken("table", to));
             }
@@ -239,6 +241,11 @@ pub(super) struct StatementRun<'a> {
 }
 
 impl StatementRun<'_> {
+    /// Returns the flag that ends work on other threads.
+    pub(super) fn cancel_flag(&self) -> Arc<AtomicBool> {
+        self.cancel.flag()
+    }
+
     /// Runs `work` on a thread that may block.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
@@ -327,7 +334,7 @@ impl StatementRun<'_> {
     }
 
     async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
-        if let Some((tables, table)) = self.keyed_table(&insert.table)? {
+        if let Some((tables, table)) = self.keyed_table(&insert.table).await? {
             let change = KeyedChange::Insert(insert);
             let rows = self.change_keyed(&tables, &table, &change).await?;
             return Ok(format!("inserted {}", counted(rows)));
@@ -381,7 +388,7 @@ impl StatementRun<'_> {
     }
 
     async fn delete(&self, delete: Delete) -> Result<String, EngineError> {
-        if let Some((tables, table)) = self.keyed_table(&delete.table)? {
+        if let Some((tables, table)) = self.keyed_table(&delete.table).await? {
             let change = KeyedChange::Delete(delete);
             let rows = self.change_keyed(&tables, &table, &change).await?;
             return Ok(format!("deleted {}", counted(rows)));
@@ -405,7 +412,7 @@ impl StatementRun<'_> {
     }
 
     async fn update(&self, update: Update) -> Result<String, EngineError> {
-        if let Some((tables, table)) = self.keyed_table(&update.table)? {
+        if let Some((tables, table)) = self.keyed_table(&update.table).await? {
             let change = KeyedChange::Update(update);
             let rows = self.change_keyed(&tables, &table, &change).await?;
             return Ok(format!("updated {}", counted(rows)));
@@ -459,7 +466,7 @@ impl StatementRun<'_> {
             append: true,
             ..copy.options.with_time_zone(self.session.time_zone())
         };
-        if let Some(found) = self.keyed_table(&copy.table)? {
+        if let Some(found) = self.keyed_table(&copy.table).await? {
             let files = [copy.file];
             let copied = self.blocking(move |session, engine| {
                 import_keyed(session, engine, &found, &files, &options, &mut |_| (), &cancel)

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use halocline_pool::Pool;
-use halocline_store::{StoreTransaction, Stores};
+use halocline_store::{StoreError, StoreTransaction, Stores};
 
 use super::{Savepoint, Transaction};
 use crate::EngineError;
@@ -75,21 +75,17 @@ impl TransactionSlot {
             return Ok(None);
         }
         let mut keyed = self.keyed();
-        if let Some(part) = &*keyed {
+        if let Some(part) = &mut *keyed {
+            part.continue_on(stores)?;
             return Ok(Some(Arc::clone(&part.transaction)));
         }
         let part = KeyedPart::begin(stores);
         if let SlotState::Reading(read) = &*state
-            && pool.snapshot()?.generation() != read.version().0
+            && !read.objects().are_those_of(&pool.snapshot()?)
         {
             return Err(EngineError::ChangedSinceRead);
         }
         Ok(Some(Arc::clone(&keyed.insert(part).transaction)))
-    }
-
-    /// Returns true if the open transaction has a part in tables with a primary key.
-    pub(crate) fn has_keyed_part(&self) -> bool {
-        self.keyed().is_some()
     }
 
     /// Notes that the open transaction writes to tables with a primary key.
@@ -138,7 +134,8 @@ impl TransactionSlot {
         match &mut *state {
             SlotState::Idle => Ok(None),
             SlotState::Begun => {
-                // Tables of both kinds are seen as of one moment.
+                // Tables of both kinds are seen as of one moment, also if it reads the others later.
+                engine.stores.open_beside_writer();
                 let (first, part) = engine.moment(KeyedPart::begin)?;
                 let mut keyed = self.keyed();
                 *keyed = keyed.take().or(part);
@@ -246,14 +243,29 @@ impl KeyedPart {
         }
     }
 
+    /// Continues with stores that were opened since, for writing or anew, if they are as they were when the
+    /// transaction began.
+    ///
+    /// # Errors
+    /// They are not.
+    fn continue_on(&mut self, stores: &Stores) -> Result<(), EngineError> {
+        let mut transaction = self.transaction.lock().unwrap_or_else(PoisonError::into_inner);
+        match transaction.continue_on(stores) {
+            Err(StoreError::Stale { .. }) => return Err(EngineError::ChangedSinceRead),
+            continued => continued?,
+        }
+        drop(transaction);
+        self.stores = stores.clone();
+        Ok(())
+    }
+
     /// Takes the transaction out. Plans that are still held read an empty one from now on.
     fn take(&self) -> StoreTransaction {
         let mut held = self.transaction.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *held, self.stores.begin())
     }
 
-    /// Returns true if this part has only read, beside the process that writes: there is nothing to commit then,
-    /// and nothing that could be compared with that process's changes.
+    /// Returns true if this part has only read, beside the process that writes: there is nothing to commit then.
     fn only_reads(&self) -> bool {
         !self.writes && self.stores.is_reader()
     }
@@ -268,6 +280,8 @@ impl KeyedPart {
     /// Commits this part together with the changes of other tables.
     fn commit_with(self, others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
         if self.only_reads() {
+            // The writer's lock is held, so that nothing is committed to both kinds of tables before `others`.
+            self.take().compare()?;
             return others.commit(cancel);
         }
         if !self.writes {
@@ -313,7 +327,10 @@ impl TransactionGuard {
         cancel: &AtomicBool,
     ) -> Result<Self, EngineError> {
         let transaction = match slot.take(SlotState::Running)? {
-            SlotState::Open(transaction) => *transaction,
+            SlotState::Open(mut transaction) => {
+                transaction.note_statement(what);
+                *transaction
+            }
             SlotState::Begun => Self::lock_for(slot, engine, what, wait, cancel, None)?,
             SlotState::Reading(read) => Self::lock_for(slot, engine, what, wait, cancel, Some(read))?,
             SlotState::Idle | SlotState::Running | SlotState::Lost => {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use halocline_pool::{PoolError, Txn};
+use halocline_pool::{PoolError, ReserveUse, Txn};
 
 pub(crate) use guard::{TransactionGuard, TransactionSlot};
 use savepoint::Savepoint;
@@ -62,6 +62,17 @@ pub(crate) struct Transaction {
     wants_log: bool,
     /// Set if stored rows were only rewritten.
     only_rewrites: bool,
+    /// Set while all of its statements only free space, which works on a full disk.
+    frees: Option<ReserveUse>,
+}
+
+/// Returns how a statement of this kind may use the reserve of the pool.
+fn reserve_use_of(what: &str) -> Option<ReserveUse> {
+    match what {
+        "DROP TABLE" | "DROP INDEX" | "TRUNCATE" => Some(ReserveUse::Dropping),
+        "DELETE" => Some(ReserveUse::Deleting),
+        _ => None,
+    }
 }
 
 impl Transaction {
@@ -122,7 +133,17 @@ impl Transaction {
             steps: 0,
             wants_log: false,
             only_rewrites: false,
+            frees: reserve_use_of(what),
         })
+    }
+
+    /// Notes that another statement runs inside, of this kind.
+    pub(crate) fn note_statement(&mut self, what: &str) {
+        self.frees = match (self.frees, reserve_use_of(what)) {
+            (Some(ReserveUse::Dropping), Some(ReserveUse::Dropping)) => Some(ReserveUse::Dropping),
+            (Some(_), Some(_)) => Some(ReserveUse::Deleting),
+            _ => None,
+        };
     }
 
     /// Returns the version that was the newest one when the lock was taken.

@@ -3,6 +3,9 @@
 //!
 //! The indexes of changed tables get an Elf for each new segment. The log is named anew and empty, twice as
 //! large if it was full, up to 16 MiB.
+//!
+//! On a full disk, a transaction whose statements only free space makes no segments: it marks deleted rows, and
+//! the rest of the small changes are carried on in a smaller log. For that it may use the reserve of the pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -11,6 +14,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use halocline_columns::{Table, TableWriter, delete_rows};
 use halocline_elf::{ElfError, refresh_index};
+use halocline_pool::ReserveUse;
 use halocline_store::DecidedBatch;
 
 use super::Transaction;
@@ -19,6 +23,9 @@ use crate::catalog::{LOG_OBJECT, OpenTable, index_object};
 use crate::compaction_thread;
 use crate::delta::{TableChanges, TableDelta, encode};
 use crate::tuning::EngineFault;
+
+/// Bytes of a log that carries changes on while the disk is full, beside these.
+const CARRIED_LOG_BYTES: u64 = 64 << 10;
 
 /// Bytes up to which a log doubles each time it is full.
 const LOG_MAX_BYTES: u64 = 16 << 20;
@@ -124,8 +131,12 @@ impl Transaction {
         commit(Box::new(|batch| {
             batch.put_into(&self.txn)?;
             moment = Some(engine.stores.commit_moment());
-            self.publish_prepared()
-        }))
+            self.publish_prepared()?;
+            engine.tuning.die_if(EngineFault::DieDecided);
+            Ok(())
+        }))?;
+        engine.tuning.die_if(EngineFault::DieCommitted);
+        Ok(())
     }
 
     /// Makes segments of all small changes, and brings indexes up to date, so that only the commit is left.
@@ -133,6 +144,59 @@ impl Transaction {
     /// # Errors
     /// Those of [`commit`](Self::commit).
     fn prepare(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        let Some(purpose) = self.frees else {
+            return self.prepare_folded(cancel);
+        };
+        let savepoint = self.savepoint();
+        match self.prepare_folded(cancel) {
+            Err(error) if error.is_full() => {
+                self.undo(savepoint)?;
+                self.prepare_carried(purpose, cancel)?;
+            }
+            prepared => prepared?,
+        }
+        self.txn.use_reserve(ReserveUse::Dropping);
+        Ok(())
+    }
+
+    /// Does the same as [`prepare`](Self::prepare) with the reserve of the pool: rows are marked as deleted as
+    /// far as there is room, and no segments are made.
+    fn prepare_carried(&mut self, purpose: ReserveUse, cancel: &AtomicBool) -> Result<(), EngineError> {
+        self.txn.use_reserve(purpose);
+        let changed = self.delta.tables().map(|(uid, _)| uid);
+        let changed: Vec<u64> = changed.filter(|uid| self.has_changed(*uid)).collect();
+        for uid in changed {
+            let savepoint = self.savepoint();
+            match self.mark_deleted(uid) {
+                Err(error) if error.is_full() => self.undo(savepoint)?,
+                marked => marked?,
+            }
+        }
+        self.txn.use_reserve(ReserveUse::Dropping);
+        self.refresh_indexes(cancel)?;
+        if self.txn.get(LOG_OBJECT).is_some() || self.wants_log {
+            let carried = self.unfolded()?;
+            self.txn.put_log_with(LOG_OBJECT, CARRIED_LOG_BYTES, carried)?;
+        }
+        Ok(())
+    }
+
+    /// Marks the deleted rows of a table in the segments there are.
+    fn mark_deleted(&mut self, uid: u64) -> Result<(), EngineError> {
+        let Some(delta) = self.delta.of(uid).cloned() else {
+            return Ok(());
+        };
+        if !delta.deleted().is_empty() {
+            let name = self.objects().named(uid)?.0.clone();
+            delete_rows(&self.txn, &name, delta.deleted())?;
+            self.delta.forget_deleted(uid);
+            self.changed([uid]);
+        }
+        Ok(())
+    }
+
+    /// Makes segments of all small changes, and brings indexes up to date.
+    fn prepare_folded(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
         if !self.engine.tuning.injected(EngineFault::ForgetLog) {
             self.fold_all()?;
         }

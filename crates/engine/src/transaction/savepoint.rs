@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use halocline_pool::{Object, ObjectKind, Txn};
 
 use crate::EngineError;
+use crate::catalog::is_same_object;
 use crate::delta::Delta;
 
 /// The state of a transaction at one moment. Bytes that objects had then are still there: a transaction frees
@@ -23,7 +24,7 @@ impl Savepoint {
     /// Returns true if the transaction has other objects now.
     pub(super) fn differs(&self, txn: &Txn) -> bool {
         let now = txn.objects();
-        now.len() != self.objects.len() || now.iter().zip(&self.objects).any(|(a, b)| !is_same(a, b))
+        now.len() != self.objects.len() || now.iter().zip(&self.objects).any(|(a, b)| !is_same_object(a, b))
     }
 
     /// Gives the transaction the objects that it had.
@@ -40,7 +41,9 @@ impl Savepoint {
         }
         let now: BTreeMap<&str, &Object> = now.iter().map(|o| (o.name(), o)).collect();
         for object in &self.objects {
-            let same = now.get(object.name()).is_some_and(|now| is_same(now, object));
+            let same = now
+                .get(object.name())
+                .is_some_and(|now| is_same_object(now, object));
             // A log is not changed before the transaction commits.
             if !same && object.kind() != ObjectKind::LOG {
                 let extents = (0..object.extent_count()).map(|i| object.extent_ref(i)).collect();
@@ -49,12 +52,4 @@ impl Savepoint {
         }
         Ok(())
     }
-}
-
-fn is_same(a: &Object, b: &Object) -> bool {
-    a.name() == b.name()
-        && a.kind() == b.kind()
-        && a.meta() == b.meta()
-        && a.extent_count() == b.extent_count()
-        && (0..a.extent_count()).all(|i| a.extent_ref(i) == b.extent_ref(i))
 }

@@ -164,7 +164,8 @@ impl MemcachedArgs {
         settings.tree = self.tree;
         settings.assume_dax = self.assume_dax;
         // In memcached 0 stands for no limit as well.
-        settings.memory_limit = self.memory_limit.filter(|mib| *mib > 0).map(|mib| mib * MEBI);
+        settings.memory_limit = self.memory_limit.filter(|mib| *mib > 0);
+        settings.memory_limit = settings.memory_limit.map(|mib| mib.saturating_mul(MEBI));
         settings.evicts = !self.disable_evictions;
         settings.eviction = self.eviction;
         settings.hot_items = self.hot_items.saturating_mul(MEBI);
@@ -305,6 +306,25 @@ mod tests {
         assert_eq!(found.idle_timeout, Duration::from_secs(3));
         assert_eq!((found.tree, found.hot_items), (Some(TreeKind::FastFair), 3 << 20));
         assert_eq!(found.receive_memory, 8 << 20);
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        let most = u64::MAX.to_string();
+        let found = settings(&[
+            "-m",
+            &most,
+            "--receive-memory",
+            &most,
+            "-o",
+            &format!("idle_timeout={most}"),
+        ]);
+        let found = found.unwrap();
+        assert_eq!(
+            (found.memory_limit, found.receive_memory),
+            (Some(u64::MAX), u64::MAX)
+        );
+        assert_eq!(found.idle_timeout, Duration::from_secs(u64::MAX));
     }
 
     #[test]

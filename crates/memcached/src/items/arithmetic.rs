@@ -39,6 +39,8 @@ pub(crate) enum Calculated {
         expired_before: Option<u64>,
         /// The counter was created.
         created: bool,
+        /// It was created, or is longer than before: an item that was not hit yet.
+        is_new: bool,
     },
     NotFound,
     /// The item has another cas value.
@@ -57,7 +59,7 @@ impl Items {
     ) -> Result<Decision> {
         let refused = |outcome| Ok(Decision::keep(ChangeOutcome::Calculate(outcome)));
         let now = self.now();
-        let (value, mut item, created) = match self.load(generation, key)? {
+        let (value, mut item, old_len) = match self.load(generation, key)? {
             None => {
                 let Some(exptime) = change.vivify else {
                     return refused(Calculated::NotFound);
@@ -66,11 +68,15 @@ impl Items {
                 (
                     change.initial,
                     Item::new(0, expires_at(exptime, now), text.as_bytes()),
-                    true,
+                    None,
                 )
             }
             Some(mut item) => {
-                if change.cas.is_some_and(|cas| cas != item.cas) {
+                if item.data().is_empty() {
+                    return refused(Calculated::NotNumeric);
+                }
+                // As in memcached, 0 stands for any cas value.
+                if change.cas.is_some_and(|cas| cas != 0 && cas != item.cas) {
                     return refused(Calculated::Exists);
                 }
                 let Some(old) = number(item.data()) else {
@@ -81,12 +87,14 @@ impl Items {
                     false => old.wrapping_add(change.delta),
                 };
                 // As in memcached, a number that gets shorter keeps its length.
-                let text = format!("{value:<width$}", width = item.data().len());
+                let old_len = item.data().len();
+                let text = format!("{value:<old_len$}");
                 item.set_data(text.as_bytes());
-                (value, item, false)
+                (value, item, Some(old_len))
             }
         };
         let expired_before = item.expires;
+        let created = old_len.is_none();
         if let Some(ttl) = change.ttl.filter(|_| !created) {
             item.expires = expires_at(ttl, now);
         }
@@ -97,6 +105,7 @@ impl Items {
             expires: item.expires,
             expired_before,
             created,
+            is_new: old_len.is_none_or(|old| item.data().len() > old),
         };
         Ok(Decision::put(item, ChangeOutcome::Calculate(calculated)))
     }

@@ -114,6 +114,16 @@ impl Items {
                 self.accesses.stored(write.key, self.now());
                 self.counters.total_items.add(1);
             }
+            (Change::Calculate { key, .. }, ChangeOutcome::Calculate(calculated)) => match calculated {
+                Calculated::Number { is_new: true, .. } => self.accesses.stored(key, self.now()),
+                Calculated::Number { .. } => self.accesses.renew(key, self.now()),
+                _ => {}
+            },
+            (Change::Remove { key, removal }, ChangeOutcome::Remove(RemoveOutcome::Removed))
+                if removal.remove_value =>
+            {
+                self.accesses.stored(key, self.now());
+            }
             (Change::Find { key, lookup }, ChangeOutcome::Find(Some(found))) => {
                 self.note_use(key, lookup, found);
             }

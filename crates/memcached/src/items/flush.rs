@@ -41,6 +41,7 @@ impl Items {
     fn flush_now(&self) -> Result<()> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = self.storage.flush()?;
+        self.accesses.flushed();
         // The one that was asked for later is done as well.
         self.flush_at.store(NEVER, Release);
         if let Some(evictor) = &self.evictor {

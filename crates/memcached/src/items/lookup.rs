@@ -176,7 +176,10 @@ impl Items {
     pub(super) fn note_use(&self, key: &[u8], lookup: &Lookup, found: &mut Found) {
         let now = self.now();
         if found.created {
-            return self.accesses.stored(key, now);
+            return match lookup.no_bump {
+                true => self.accesses.stored(key, now),
+                false => self.accesses.hit(key, now),
+            };
         }
         if lookup.with_access {
             found.access = self.accesses.get(key, now);

@@ -136,6 +136,8 @@ impl Items {
     /// Returns the item of a key.
     fn load(&self, generation: &dyn ItemGeneration, key: &[u8]) -> Result<Option<Item>> {
         let Some(stored) = generation.get(key)? else {
+            let is_flushed = self.accesses.take_flushed(key);
+            self.counters.get_flushed.add(u64::from(is_flushed));
             return Ok(None);
         };
         if has_passed(stored.expires, self.now()) {

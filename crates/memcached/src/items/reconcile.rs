@@ -7,7 +7,8 @@
 use super::Items;
 use super::staged::{StagedChange, StagedChanges};
 use crate::error::Result;
-use crate::eviction::Evictor;
+use crate::eviction::{Evictor, LeavingItem};
+use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
 use crate::storage::ItemGeneration;
 
@@ -23,7 +24,7 @@ impl Items {
         }
         for change in changes {
             if change.is_eviction() {
-                evictor.leaves_later(vec![change.key().into()]);
+                evictor.leave_later([change.key().into()]);
             } else {
                 self.tell(evictor, generation, change.key());
             }
@@ -33,19 +34,19 @@ impl Items {
     /// Tells the eviction policy of an item, or that there is none.
     fn tell(&self, evictor: &Evictor, generation: &dyn ItemGeneration, key: &[u8]) {
         match generation.get(key) {
-            Ok(Some(stored)) => {
+            Ok(Some(stored)) if !has_passed(stored.expires, self.now()) => {
                 let bytes = self.storage.footprint(key.len(), stored.value.len());
                 let leaving = evictor.stored(key, bytes, stored.expires, self.now());
-                evictor.leaves_later(leaving);
+                evictor.leave_later(leaving.into_iter().map(|item| item.key));
             }
-            Ok(None) => evictor.removed(key),
+            Ok(_) => evictor.removed(key),
             // What cannot be read leaves at some time as any other item does.
             Err(error) => tracing::debug!(%error, "the size of an item is not known"),
         }
     }
 
     /// Removes items that the eviction policy has chosen apart from a store.
-    pub(super) fn evict(&self, generation: &dyn ItemGeneration, evicted: Vec<Box<[u8]>>) -> Result<()> {
+    pub(super) fn evict(&self, generation: &dyn ItemGeneration, evicted: Vec<LeavingItem>) -> Result<()> {
         self.commit(generation, &StagedChanges::of_evictions(evicted))?;
         Ok(())
     }

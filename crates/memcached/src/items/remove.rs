@@ -17,8 +17,9 @@ pub(crate) struct Removal {
     /// Marks it as stale instead, with a new time of expiry.
     pub(crate) invalidate: bool,
     pub(crate) ttl: Option<i64>,
-    /// Removes its value instead.
+    /// Removes its value instead, and gives it these client flags.
     pub(crate) remove_value: bool,
+    pub(crate) client_flags: u32,
 }
 
 /// The outcome of a removal.
@@ -53,16 +54,19 @@ impl Items {
         }
         if removal.remove_value {
             // As in memcached, an item of its own: neither stale nor waiting for a client, and without the
-            // time of expiry.
-            item = Item::new(0, None, b"");
+            // time of expiry. It keeps the cas value unless it is stale.
+            let cas = item.cas;
+            item = Item::new(removal.client_flags, None, b"");
+            item.cas = cas;
         }
         if let Some(ttl) = removal.ttl {
             item.expires = expires_at(ttl, self.now());
         }
         if removal.invalidate {
             (item.is_stale, item.token_sent) = (true, false);
+            item.cas = self.cas.next()?;
         }
-        item.cas = removal.new_cas.map_or_else(|| self.cas.next(), Ok)?;
+        item.cas = removal.new_cas.unwrap_or(item.cas);
         Ok(Decision::put(item, outcome))
     }
 }

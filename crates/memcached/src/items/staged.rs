@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::Items;
 use super::change::Effect;
 use crate::error::{MemcachedError, Result};
+use crate::eviction::LeavingItem;
 use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
 use crate::item::Item;
@@ -41,9 +42,7 @@ enum StagedEffect<'a> {
         key: &'a [u8],
     },
     /// Leaves for another item.
-    Evict {
-        key: Box<[u8]>,
-    },
+    Evict(LeavingItem),
 }
 
 /// The commands of a commit that have failed, with their errors.
@@ -53,12 +52,12 @@ impl StagedChange<'_> {
     pub(super) fn key(&self) -> &[u8] {
         match &self.effect {
             StagedEffect::Put { key, .. } | StagedEffect::Delete { key } => key,
-            StagedEffect::Evict { key } => key,
+            StagedEffect::Evict(item) => &item.key,
         }
     }
 
     pub(super) fn is_eviction(&self) -> bool {
-        matches!(self.effect, StagedEffect::Evict { .. })
+        matches!(self.effect, StagedEffect::Evict(_))
     }
 
     fn in_storage(&self) -> ItemChange<'_> {
@@ -75,15 +74,15 @@ impl StagedChange<'_> {
 
 impl StagedChanges<'_> {
     /// Returns changes by which items leave.
-    pub(super) fn of_evictions(keys: Vec<Box<[u8]>>) -> StagedChanges<'static> {
-        StagedChanges(evictions(0, keys).collect())
+    pub(super) fn of_evictions(items: Vec<LeavingItem>) -> StagedChanges<'static> {
+        StagedChanges(evictions(0, items).collect())
     }
 }
 
-fn evictions<'a>(command: usize, keys: Vec<Box<[u8]>>) -> impl Iterator<Item = StagedChange<'a>> {
-    keys.into_iter().map(move |key| StagedChange {
+fn evictions<'a>(command: usize, items: Vec<LeavingItem>) -> impl Iterator<Item = StagedChange<'a>> {
+    items.into_iter().map(move |item| StagedChange {
         command,
-        effect: StagedEffect::Evict { key },
+        effect: StagedEffect::Evict(item),
     })
 }
 
@@ -150,7 +149,10 @@ impl Items {
             }
             match &change.effect {
                 StagedEffect::Put { item, .. } => Items::end_change(mark, item),
-                StagedEffect::Evict { .. } => evicted += 1,
+                StagedEffect::Evict(item) => {
+                    self.accesses.forget(&item.key);
+                    evicted += u64::from(!item.has_expired);
+                }
                 StagedEffect::Delete { .. } => {}
             }
         }

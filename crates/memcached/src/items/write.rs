@@ -99,11 +99,13 @@ impl Items {
                 _ => Err(WriteOutcome::NotStored),
             };
         };
-        let matches = write.cas.is_none_or(|cas| cas == old.cas);
+        // 0 stands for any cas value, except where that of an item has to match.
+        let is_any = |cas| cas == 0 && !matches!(write.mode, StoreMode::Set | StoreMode::Replace);
+        let matches = write.cas.is_none_or(|cas| cas == old.cas || is_any(cas));
         match write.mode {
             StoreMode::Add => {
-                // It counts as a use.
-                self.accesses.hit(write.key, now);
+                // It is as if it had been stored now, but for a hit.
+                self.accesses.renew(write.key, now);
                 Err(WriteOutcome::NotStored)
             }
             StoreMode::Append | StoreMode::Prepend if matches => {

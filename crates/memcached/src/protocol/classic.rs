@@ -1,5 +1,7 @@
 //! The classic text commands.
 
+use std::ops::Range;
+
 use super::tokens::number;
 use super::{BadCommand, Command, StoreMode, key};
 
@@ -11,6 +13,20 @@ pub(crate) struct Retrieval<'a> {
     pub(crate) with_cas: bool,
     /// The new time of expiry of each key.
     pub(crate) exptime: Option<i64>,
+    /// The reply ends with these keys. Otherwise others follow.
+    pub(crate) ends: bool,
+}
+
+impl<'a> Retrieval<'a> {
+    /// Returns the retrieval of some of the keys.
+    pub(crate) fn part(&self, keys: Range<usize>) -> Retrieval<'a> {
+        Retrieval {
+            ends: self.ends && keys.end == self.keys.len(),
+            keys: self.keys[keys].to_vec(),
+            with_cas: self.with_cas,
+            exptime: self.exptime,
+        }
+    }
 }
 
 /// A storage command.
@@ -32,7 +48,14 @@ const MOST_BLOCK: u64 = i32::MAX as u64 - 2;
 
 /// Parses a command by its name and its other words.
 pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<'a>, BadCommand> {
-    match name {
+    // A block whose length is not known cannot be skipped: the client has to learn that it is taken for
+    // commands.
+    let is_silent = rest.last() == Some(&&b"noreply"[..]);
+    let silent = |bad: BadCommand| BadCommand {
+        is_silent: is_silent && bad.has_known_end,
+        ..bad
+    };
+    let parsed = match name {
         b"get" => get(rest, false),
         b"gets" => get(rest, true),
         b"gat" => get_and_touch(rest, false),
@@ -53,15 +76,7 @@ pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<
             let noreply = takes_noreply(&mut rest);
             match rest.first() {
                 Some(level) if number::<u32>(level).is_some() => Ok(Command::Verbosity { noreply }),
-                Some(_) => Err(BadCommand {
-                    is_silent: noreply,
-                    ..BadCommand::FORMAT
-                }),
-                // `verbosity noreply` says nothing whatever is wrong with it.
-                None => Err(BadCommand {
-                    is_silent: noreply,
-                    ..BadCommand::UNKNOWN
-                }),
+                _ => Err(BadCommand::FORMAT),
             }
         }
         b"stats" => Ok(Command::Stats(rest)),
@@ -72,7 +87,8 @@ pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<
         },
         b"quit" => Ok(Command::Quit),
         _ => Err(BadCommand::UNKNOWN),
-    }
+    };
+    parsed.map_err(silent)
 }
 
 /// Removes a last word `noreply`.
@@ -82,19 +98,20 @@ fn takes_noreply(rest: &mut Vec<&[u8]>) -> bool {
 
 fn get(keys: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, BadCommand> {
     if keys.is_empty() {
-        return Err(BadCommand::UNKNOWN);
+        return Err(BadCommand::FORMAT);
     }
     keys.iter().try_for_each(|word| key(word).map(|_| ()))?;
     Ok(Command::Get(Retrieval {
         keys,
         with_cas,
         exptime: None,
+        ends: true,
     }))
 }
 
 fn get_and_touch(mut rest: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, BadCommand> {
     if rest.len() < 2 {
-        return Err(BadCommand::UNKNOWN);
+        return Err(BadCommand::FORMAT);
     }
     let exptime = exptime(rest.remove(0)).ok_or(BadCommand::EXPTIME)?;
     rest.iter().try_for_each(|word| key(word).map(|_| ()))?;
@@ -102,6 +119,7 @@ fn get_and_touch(mut rest: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, Ba
         keys: rest,
         with_cas,
         exptime: Some(exptime),
+        ends: true,
     }))
 }
 
@@ -112,21 +130,20 @@ fn exptime(word: &[u8]) -> Option<i64> {
 
 fn storage(mode: StoreMode, mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
-    let [name, flags, expires, len] = rest[..] else {
-        return Err(BadCommand::UNKNOWN);
+    // Further words have no meaning, as in memcached.
+    let [name, flags, expires, len, ..] = rest[..] else {
+        return Err(BadCommand::SHORT_STORE);
     };
     stored(mode, [name, flags, expires, len], None, noreply)
 }
 
 fn compare_and_set(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
-    let (name, flags, expires, len, cas) = match rest[..] {
-        [name, flags, expires, len, cas] => (name, flags, expires, len, Some(cas)),
-        [name, flags, expires, len] => (name, flags, expires, len, None),
-        _ => return Err(BadCommand::UNKNOWN),
+    let [name, flags, expires, len, ..] = rest[..] else {
+        return Err(BadCommand::SHORT_STORE);
     };
-    let bad = number(len).map_or(BadCommand::FORMAT, |len| BadCommand::FORMAT.skipping(len));
-    let cas = cas.and_then(number).ok_or(bad)?;
+    let bad = number(len).map_or(BadCommand::SHORT_STORE, |len| BadCommand::FORMAT.skipping(len));
+    let cas = rest.get(4).and_then(|cas| number(cas)).ok_or(bad)?;
     stored(StoreMode::Set, [name, flags, expires, len], Some(cas), noreply)
 }
 
@@ -138,7 +155,7 @@ fn stored<'a>(
 ) -> Result<Command<'a>, BadCommand> {
     let len = number(len)
         .filter(|len| *len <= MOST_BLOCK)
-        .ok_or(BadCommand::FORMAT)?;
+        .ok_or(BadCommand::SHORT_STORE)?;
     // From here on it is known how much to skip, so that data is not taken for commands.
     let bad = BadCommand::FORMAT.skipping(len);
     Ok(Command::Store(Storage {
@@ -160,18 +177,17 @@ fn delete(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
             key: key(name)?,
             noreply,
         }),
-        [_, _] => Err(BadCommand {
-            is_silent: noreply,
-            ..BadCommand::new("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]")
-        }),
-        _ => Err(BadCommand::UNKNOWN),
+        [] => Err(BadCommand::FORMAT),
+        _ => Err(BadCommand::new(
+            "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]",
+        )),
     }
 }
 
 fn arithmetic(mut rest: Vec<&[u8]>, decrement: bool) -> Result<Command<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
-    let [name, delta] = rest[..] else {
-        return Err(BadCommand::UNKNOWN);
+    let [name, delta, ..] = rest[..] else {
+        return Err(BadCommand::FORMAT);
     };
     Ok(Command::Arithmetic {
         key: key(name)?,
@@ -183,8 +199,8 @@ fn arithmetic(mut rest: Vec<&[u8]>, decrement: bool) -> Result<Command<'_>, BadC
 
 fn touch(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
-    let [name, expires] = rest[..] else {
-        return Err(BadCommand::UNKNOWN);
+    let [name, expires, ..] = rest[..] else {
+        return Err(BadCommand::FORMAT);
     };
     Ok(Command::Touch {
         key: key(name)?,
@@ -195,10 +211,9 @@ fn touch(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
 
 fn flush_all(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
-    let delay = match rest[..] {
-        [] => 0,
-        [delay] => exptime(delay).ok_or(BadCommand::EXPTIME)?,
-        _ => return Err(BadCommand::UNKNOWN),
+    let delay = match rest.first() {
+        None => 0,
+        Some(delay) => exptime(delay).ok_or(BadCommand::EXPTIME)?,
     };
     Ok(Command::FlushAll { delay, noreply })
 }
@@ -223,13 +238,15 @@ mod tests {
         assert_eq!(parsed, Command::Store(expected));
         for len in ["-1", "2147483647", "4294967295", "x"] {
             assert_eq!(
-                parse(format!("set k 0 0 {len}").as_bytes()),
-                Err(BadCommand::FORMAT)
+                parse(format!("set k 0 0 {len} noreply").as_bytes()),
+                Err(BadCommand::SHORT_STORE)
             );
         }
         assert_eq!(parse(b"cas k 0 0 6").unwrap_err().skip, Some(6));
         assert_eq!(parse(b"set k 4294967296 0 5").unwrap_err().skip, Some(5));
-        assert_eq!(parse(b"set k 0 0"), Err(BadCommand::UNKNOWN));
+        assert!(parse(b"set k 0 x 5 noreply").unwrap_err().is_silent);
+        assert_eq!(parse(b"set k 0 0"), Err(BadCommand::SHORT_STORE));
+        assert!(matches!(parse(b"set k 0 0 5 more words"), Ok(Command::Store(_))));
         let long = [b"set ".as_slice(), &[b'k'; 251], b" 0 0 7"].concat();
         assert_eq!(parse(&long).unwrap_err().skip, Some(7));
     }
@@ -239,11 +256,14 @@ mod tests {
         let Ok(Command::Get(found)) = parse(b"gats 10 a b") else {
             panic!("a retrieval")
         };
+        let found_part = found.part(0..1);
+        assert!(found.part(1..2).ends);
         assert_eq!(
             (found.keys, found.with_cas, found.exptime),
             (vec![&b"a"[..], b"b"], true, Some(10))
         );
-        assert_eq!(parse(b"get"), Err(BadCommand::UNKNOWN));
+        assert_eq!((found_part.keys, found_part.ends), (vec![&b"a"[..]], false));
+        assert_eq!(parse(b"get"), Err(BadCommand::FORMAT));
         assert_eq!(parse(b"gat x a"), Err(BadCommand::EXPTIME));
         let long = [b"get ".as_slice(), &[b'k'; 251]].concat();
         assert_eq!(parse(&long), Err(BadCommand::FORMAT));
@@ -256,7 +276,8 @@ mod tests {
         assert_eq!(parse(b"delete k 0 noreply"), Ok(deleted(true)));
         assert!(!parse(b"delete k 10").unwrap_err().is_silent);
         assert!(parse(b"delete k 10 noreply").unwrap_err().is_silent);
-        assert!(parse(b"incr k -1").is_err());
+        assert!(!parse(b"incr k -1").unwrap_err().is_silent);
+        assert!(parse(b"incr k -1 noreply").unwrap_err().is_silent);
         assert_eq!(
             parse(b"flush_all -1 noreply"),
             Ok(Command::FlushAll {
@@ -269,8 +290,11 @@ mod tests {
             Ok(Command::Shutdown { graceful: true })
         );
         assert_eq!(parse(b" "), Err(BadCommand::FORMAT));
-        for unknown in [&b"GET k"[..], b"touch k", b"verbosity", b"nothing"] {
+        for unknown in [&b"GET k"[..], b"nothing"] {
             assert_eq!(parse(unknown), Err(BadCommand::UNKNOWN));
+        }
+        for short in [&b"touch k"[..], b"verbosity", b"incr k", b"delete", b"x"] {
+            assert_eq!(parse(short), Err(BadCommand::FORMAT));
         }
     }
 }

@@ -8,13 +8,15 @@ use base64::engine::general_purpose::STANDARD;
 use super::tokens::number;
 use super::{BadCommand, Command, MAX_KEY, StoreMode, key};
 
-/// Longest token that is sent back.
-const MAX_OPAQUE: usize = 32;
+/// Longest token that is sent back: in memcached, 32 bytes with its letter.
+const MAX_OPAQUE: usize = 31;
 
-/// Most flags of a command.
-const MAX_FLAGS: usize = 20;
+/// Most words of a command, with its name.
+const MAX_WORDS: usize = 20;
 
 const TOKEN: BadCommand = BadCommand::new("CLIENT_ERROR bad token in command line format");
+const OPAQUE: BadCommand = BadCommand::new("CLIENT_ERROR opaque token too long");
+const INVALID: BadCommand = BadCommand::new("CLIENT_ERROR invalid flag");
 const ARITHMETIC: BadCommand = BadCommand::new("CLIENT_ERROR invalid or duplicate flag");
 
 /// A flag whose reply depends on the item.
@@ -95,9 +97,13 @@ pub(crate) struct Meta<'a> {
 impl<'a> Meta<'a> {
     /// Parses the words behind the name of a command: the key, `first - 1` others, and flags.
     pub(super) fn parse(rest: &[&'a [u8]], first: usize) -> Result<Meta<'a>, BadCommand> {
-        let sent_key = key(rest.first().ok_or(BadCommand::FORMAT)?)?;
         let flags = rest.get(first..).unwrap_or_default();
-        if flags.len() > MAX_FLAGS {
+        let can_be_a_flag = |flag: &&[u8]| matches!(flag.first(), Some(b'A'..=b'z' | b'0'..=b'9'));
+        if !flags.iter().all(can_be_a_flag) {
+            return Err(BadCommand::FORMAT);
+        }
+        let sent_key = key(rest.first().ok_or(BadCommand::FORMAT)?)?;
+        if 1 + rest.len() > MAX_WORDS {
             return Err(BadCommand::new("CLIENT_ERROR options flags are too long"));
         }
         let mut meta = Meta {
@@ -106,18 +112,24 @@ impl<'a> Meta<'a> {
             ..Meta::default()
         };
         let mut seen = 0_u128;
+        // A wrong token is the less important fault than a flag that is none, or there twice.
+        let mut bad_token = None;
         for flag in flags {
             let (Some(letter), token) = (flag.first(), flag.get(1..).unwrap_or_default()) else {
                 continue;
             };
-            let bit = 1_u128.checked_shl(u32::from(*letter)).unwrap_or(0);
-            if bit == 0 || seen & bit != 0 {
+            let bit = 1_u128 << (letter & 0x7f);
+            if seen & bit != 0 {
                 return Err(BadCommand::new("CLIENT_ERROR duplicate flag"));
             }
             seen |= bit;
-            meta.set(*letter, token)?;
+            match meta.set(*letter, token) {
+                Err(bad) if bad == INVALID => return Err(bad),
+                Err(bad) => bad_token = Some(bad),
+                Ok(()) => {}
+            }
         }
-        Ok(meta)
+        bad_token.map_or(Ok(meta), Err)
     }
 
     fn set(&mut self, letter: u8, token: &'a [u8]) -> Result<(), BadCommand> {
@@ -138,7 +150,7 @@ impl<'a> Meta<'a> {
             b's' => self.returned.push(MetaFlag::Size),
             b't' => self.returned.push(MetaFlag::Ttl),
             b'O' if token.len() <= MAX_OPAQUE => self.returned.push(MetaFlag::Opaque(token)),
-            b'O' => return Err(BadCommand::new("CLIENT_ERROR opaque token too long")),
+            b'O' => return Err(OPAQUE),
             // Hints for proxies.
             b'P' | b'L' => {}
             b'v' => self.value = true,
@@ -148,7 +160,7 @@ impl<'a> Meta<'a> {
             b'x' => self.remove_value = true,
             b'C' => self.cas = Some(number(token).ok_or(TOKEN)?),
             b'E' => self.new_cas = Some(number(token).ok_or(TOKEN)?),
-            b'F' => self.client_flags = number(token).ok_or(TOKEN)?,
+            b'F' => self.client_flags = number(token).ok_or(BadCommand::FORMAT)?,
             b'T' => {
                 self.ttl = Some(time()?);
                 self.order.ttl_after_vivify = self.vivify.is_some();
@@ -169,7 +181,7 @@ impl<'a> Meta<'a> {
                 let invalid = BadCommand::new("CLIENT_ERROR invalid numeric delta value");
                 self.delta = Some(number(token).ok_or(invalid)?);
             }
-            _ => return Err(BadCommand::new("CLIENT_ERROR invalid flag")),
+            _ => return Err(INVALID),
         }
         Ok(())
     }
@@ -179,6 +191,17 @@ impl<'a> Meta<'a> {
         match self.ttl.filter(|_| self.order.ttl_after_vivify) {
             None => self.vivify,
             ttl => ttl,
+        }
+    }
+
+    /// Returns the time that `t` returns of an item that is created: that of the last of `N` and `T` before it.
+    pub(crate) fn reported_of_created(&self) -> Option<i64> {
+        let vivify = self.vivify.filter(|_| !self.order.vivify_after_report);
+        let ttl = self.ttl.filter(|_| !self.order.ttl_after_report);
+        match (vivify, ttl) {
+            (Some(_), Some(ttl)) if self.order.ttl_after_vivify => Some(ttl),
+            (None, ttl) => ttl,
+            (vivify, _) => vivify,
         }
     }
 
@@ -202,9 +225,10 @@ impl<'a> Meta<'a> {
 
 /// `ms KEY LENGTH FLAGS`.
 pub(super) fn set<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
-    let len = rest.get(1).ok_or(BadCommand::FORMAT)?;
-    let len: i32 = number(len).ok_or(BadCommand::CHUNK)?;
-    let len = u64::try_from(len).map_err(|_| BadCommand::CHUNK)?;
+    let len = rest.get(1).and_then(|len| number::<i32>(len));
+    let len = len.filter(|len| *len <= i32::MAX - 2);
+    let len = len.and_then(|len| u64::try_from(len).ok());
+    let len = len.ok_or(BadCommand::SHORT_STORE)?;
     let meta = Meta::parse(rest, 2).map_err(|bad| bad.skipping(len))?;
     match meta.store_mode() {
         Some(_) => Ok(Command::MetaSet(meta, len)),
@@ -215,7 +239,7 @@ pub(super) fn set<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
 /// `ma KEY FLAGS`.
 pub(super) fn arithmetic<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
     let meta = Meta::parse(rest, 1).map_err(|bad| match bad {
-        BadCommand::FORMAT => bad,
+        BadCommand::FORMAT | OPAQUE => bad,
         _ => ARITHMETIC,
     })?;
     match meta.mode {
@@ -259,20 +283,32 @@ mod tests {
         let reply = |line: &[u8]| parse(line).unwrap_err().reply;
         assert_eq!(reply(b"mg"), "CLIENT_ERROR bad command line format");
         assert_eq!(reply(b"mg k s s"), "CLIENT_ERROR duplicate flag");
-        assert_eq!(reply(b"mg k !"), "CLIENT_ERROR invalid flag");
-        assert_eq!(reply(b"mg k \xff"), "CLIENT_ERROR duplicate flag");
+        assert_eq!(reply(b"mg k y"), "CLIENT_ERROR invalid flag");
+        for no_flag in [&b"mg k !"[..], b"mg k \xff", b"ms k 1 #", b"ms k 1 Fx"] {
+            assert_eq!(reply(no_flag), "CLIENT_ERROR bad command line format");
+        }
+        // The last wrong token counts, and a wrong flag more.
+        assert_eq!(reply(b"mg ? Tx b"), "CLIENT_ERROR error decoding key");
+        assert_eq!(
+            reply(b"mg ? b Tx"),
+            "CLIENT_ERROR bad token in command line format"
+        );
+        assert_eq!(reply(b"mg ? b y"), "CLIENT_ERROR invalid flag");
         assert_eq!(reply(b"mg ? b"), "CLIENT_ERROR error decoding key");
         assert_eq!(reply(b"mg k Tx"), "CLIENT_ERROR bad token in command line format");
         assert_eq!(reply(b"ma k Dx"), "CLIENT_ERROR invalid or duplicate flag");
         assert_eq!(reply(b"ma k MX"), "CLIENT_ERROR invalid mode for ma M token");
-        let opaque = [b"mg k O".as_slice(), &[b'o'; 33]].concat();
-        assert_eq!(reply(&opaque), "CLIENT_ERROR opaque token too long");
+        let opaque = |len| [b"mg k O", &[b'o'; 33][..len]].concat();
+        assert_eq!(reply(&opaque(32)), "CLIENT_ERROR opaque token too long");
+        assert!(parse(&opaque(31)).is_ok());
     }
 
     #[test]
     fn a_bad_set_says_what_to_skip() {
         assert_eq!(parse(b"ms k 5 MX").unwrap_err().skip, Some(5));
-        assert_eq!(parse(b"ms k S5").unwrap_err(), BadCommand::CHUNK);
+        for unknown in [&b"ms k S5"[..], b"ms k", b"ms k -1", b"ms k 2147483646"] {
+            assert_eq!(parse(unknown).unwrap_err(), BadCommand::SHORT_STORE);
+        }
         assert_eq!(parse(b"ms k 5 s s").unwrap_err().skip, Some(5));
         assert!(matches!(parse(b"ms k 0 T-1 F7 I"), Ok(Command::MetaSet(_, 0))));
     }

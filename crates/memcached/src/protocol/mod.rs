@@ -110,6 +110,19 @@ impl Command<'_> {
         }
     }
 
+    /// Returns true if the client wants no reply, also if the command fails.
+    pub(crate) fn is_silent(&self) -> bool {
+        match self {
+            Command::Store(storage) => storage.noreply,
+            Command::Delete { noreply, .. }
+            | Command::Arithmetic { noreply, .. }
+            | Command::Touch { noreply, .. }
+            | Command::FlushAll { noreply, .. }
+            | Command::Verbosity { noreply } => *noreply,
+            _ => false,
+        }
+    }
+
     /// Returns true if the reply has values of items.
     pub(crate) fn returns_values(&self) -> bool {
         matches!(self, Command::Get(_) | Command::MetaGet(_))
@@ -135,12 +148,18 @@ pub(crate) struct BadCommand {
     pub(crate) skip: Option<u64>,
     /// The client wants no reply.
     pub(crate) is_silent: bool,
+    /// Where the command ends is known. Otherwise a block of data may follow whose length is not.
+    pub(crate) has_known_end: bool,
 }
 
 impl BadCommand {
     pub(crate) const UNKNOWN: BadCommand = BadCommand::new("ERROR");
     pub(crate) const FORMAT: BadCommand = BadCommand::new("CLIENT_ERROR bad command line format");
-    pub(crate) const CHUNK: BadCommand = BadCommand::new("CLIENT_ERROR bad data chunk");
+    /// A storage command that does not say how long its block is.
+    pub(crate) const SHORT_STORE: BadCommand = BadCommand {
+        has_known_end: false,
+        ..BadCommand::FORMAT
+    };
     pub(crate) const EXPTIME: BadCommand = BadCommand::new("CLIENT_ERROR invalid exptime argument");
 
     pub(crate) const fn new(reply: &'static str) -> BadCommand {
@@ -148,6 +167,7 @@ impl BadCommand {
             reply,
             skip: None,
             is_silent: false,
+            has_known_end: true,
         }
     }
 
@@ -167,6 +187,10 @@ impl BadCommand {
 pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, BadCommand> {
     let mut words = tokens::words(line);
     let name = words.next().ok_or(BadCommand::FORMAT)?;
+    if line.len() < 2 {
+        // As in memcached, where no command is that short.
+        return Err(BadCommand::FORMAT);
+    }
     let rest: Vec<&[u8]> = words.collect();
     match name {
         b"mg" => Ok(Command::MetaGet(Meta::parse(&rest, 1)?)),

@@ -15,8 +15,8 @@ pub(crate) struct ChangeRequest<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// Executes commands together, and appends their replies.
-pub(crate) fn execute_changes(shared: &Shared, requests: &[ChangeRequest<'_>], reply: &mut Vec<u8>) {
+/// Executes commands together, and appends their replies. Returns false if one of them has failed.
+pub(crate) fn execute_changes(shared: &Shared, requests: &[ChangeRequest<'_>], reply: &mut Vec<u8>) -> bool {
     let start = Instant::now();
     let mut changes = Vec::with_capacity(requests.len());
     for ChangeRequest { command, data } in requests {
@@ -28,6 +28,7 @@ pub(crate) fn execute_changes(shared: &Shared, requests: &[ChangeRequest<'_>], r
     let mut outcomes = shared.items.apply(&changes).into_iter();
     let latency = start.elapsed();
     let counters = &shared.items.counters;
+    let mut all_succeeded = true;
     for ChangeRequest { command, .. } in requests {
         match command.returns_values() {
             true => counters.reads.add(latency),
@@ -49,9 +50,11 @@ pub(crate) fn execute_changes(shared: &Shared, requests: &[ChangeRequest<'_>], r
         };
         if let Err(error) = answered {
             reply.truncate(before);
-            failed(shared, &error, reply);
+            failed(shared, &error, command.is_silent(), reply);
+            all_succeeded = false;
         }
     }
+    all_succeeded
 }
 
 /// Returns the change that a command asks for, and counts it.
@@ -83,8 +86,8 @@ fn answer(shared: &Shared, command: &Command<'_>, outcome: ChangeOutcome, reply:
         (Command::Store(storage), ChangeOutcome::Write(outcome)) => {
             classic::stored(shared, storage, outcome, reply);
         }
-        (Command::MetaSet(meta, _), ChangeOutcome::Write(outcome)) => {
-            meta::stored(shared, meta, outcome, reply);
+        (Command::MetaSet(meta, len), ChangeOutcome::Write(outcome)) => {
+            meta::stored(shared, meta, *len, outcome, reply);
         }
         (Command::Delete { noreply, .. }, ChangeOutcome::Remove(outcome)) => {
             classic::deleted(shared, outcome, *noreply, reply);

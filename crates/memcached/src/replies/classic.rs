@@ -7,20 +7,19 @@ use crate::items::{
 };
 use crate::protocol::{Command, Retrieval, Storage, StoreMode};
 use crate::server::Shared;
+use crate::stats::Counters;
 
 pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8>) -> Result<Next> {
     let (text, noreply) = match command {
-        Command::Get(retrieval) => return get(shared, retrieval, reply),
         Command::FlushAll { delay, noreply } => {
             shared.items.counters.cmd_flush.add(1);
             match shared.settings.allows_flush {
-                true => shared.flush(*delay)?,
-                false => {
-                    line(reply, "CLIENT_ERROR flush_all not allowed");
-                    return Ok(Next::Continue);
+                true => {
+                    shared.flush(*delay)?;
+                    ("OK", *noreply)
                 }
+                false => ("CLIENT_ERROR flush_all not allowed", *noreply),
             }
-            ("OK", *noreply)
         }
         Command::Verbosity { noreply } => ("OK", *noreply),
         Command::Version => {
@@ -38,16 +37,37 @@ pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
     Ok(Next::Continue)
 }
 
-/// `get` and `gets`.
-fn get(shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) -> Result<Next> {
+/// `get` and `gets`, from a key on until the reply has `most` bytes. Returns the number of keys that are done
+/// with.
+pub(super) fn get(
+    shared: &Shared,
+    retrieval: &Retrieval<'_>,
+    from: usize,
+    most: usize,
+    reply: &mut Vec<u8>,
+) -> Result<usize> {
     let mut counts = Retrieved::default();
-    for key in &retrieval.keys {
+    let mut done = from;
+    for key in &retrieval.keys[from..] {
+        if done > from && reply.len() >= most {
+            break;
+        }
         if let Some(found) = shared.items.get(key, &Lookup::default())? {
             counts.value(key, &found, retrieval.with_cas, reply);
         }
+        done += 1;
     }
-    counts.end(shared, retrieval, reply);
-    Ok(Next::Continue)
+    if done == retrieval.keys.len() {
+        line(reply, "END");
+    }
+    let counters = &shared.items.counters;
+    let Retrieved { hits, hot } = counts;
+    let all = (done - from) as u64;
+    counters.cmd_get.add(all);
+    counters.get_hits.add(hits);
+    counters.hot_hits.add(hot);
+    counters.get_misses.add(all - hits);
+    Ok(done)
 }
 
 /// Returns the lookups of `gat` and `gats`.
@@ -78,7 +98,15 @@ pub(super) fn found(
             counts.value(key, &found, retrieval.with_cas, reply);
         }
     }
-    counts.end(shared, retrieval, reply);
+    if retrieval.ends {
+        line(reply, "END");
+    }
+    // As in memcached, these are no gets.
+    let counters = &shared.items.counters;
+    let all = retrieval.keys.len() as u64;
+    counters.cmd_touch.add(all);
+    counters.touch_hits.add(counts.hits);
+    counters.touch_misses.add(all - counts.hits);
 }
 
 /// Counts of the items of a retrieval.
@@ -109,22 +137,6 @@ impl Retrieved {
         reply.extend_from_slice(item.data());
         reply.extend_from_slice(b"\r\n");
     }
-
-    /// Ends the reply, and adds to the statistics.
-    fn end(self, shared: &Shared, retrieval: &Retrieval<'_>, reply: &mut Vec<u8>) {
-        line(reply, "END");
-        let counters = &shared.items.counters;
-        let (Retrieved { hits, hot }, all) = (self, retrieval.keys.len() as u64);
-        counters.cmd_get.add(all);
-        counters.get_hits.add(hits);
-        counters.hot_hits.add(hot);
-        counters.get_misses.add(all - hits);
-        if retrieval.exptime.is_some() {
-            counters.cmd_touch.add(all);
-            counters.touch_hits.add(hits);
-            counters.touch_misses.add(all - hits);
-        }
-    }
 }
 
 /// Returns the write that a storage command asks for, and counts it.
@@ -148,11 +160,7 @@ pub(super) fn write_of<'a>(shared: &Shared, storage: &Storage<'a>, data: &'a [u8
 pub(super) fn stored(shared: &Shared, storage: &Storage<'_>, stored: WriteOutcome, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     if storage.cas.is_some() {
-        match stored {
-            WriteOutcome::Stored { .. } => counters.cas_hits.add(1),
-            WriteOutcome::Exists => counters.cas_badval.add(1),
-            _ => counters.cas_misses.add(1),
-        }
+        compared(counters, stored);
     }
     let text = match stored {
         WriteOutcome::Stored { .. } => "STORED",
@@ -171,6 +179,16 @@ pub(super) fn stored(shared: &Shared, storage: &Storage<'_>, stored: WriteOutcom
     };
     if !storage.noreply {
         line(reply, text);
+    }
+}
+
+/// Counts a write that was to replace an item with a certain cas value.
+pub(super) fn compared(counters: &Counters, stored: WriteOutcome) {
+    match stored {
+        WriteOutcome::Stored { .. } => counters.cas_hits.add(1),
+        WriteOutcome::Exists => counters.cas_badval.add(1),
+        WriteOutcome::NotFound => counters.cas_misses.add(1),
+        WriteOutcome::NotStored | WriteOutcome::TooLarge | WriteOutcome::NoRoom => {}
     }
 }
 

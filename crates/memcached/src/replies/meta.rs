@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::classic::NOT_NUMERIC;
+use super::classic::{NOT_NUMERIC, compared};
 use super::{Next, line, no_room, number};
 use crate::error::Result;
-use crate::expiry::remaining;
+use crate::expiry::{expires_at, remaining};
 use crate::items::{
     Access, Arithmetic, Calculated, Change, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome,
 };
@@ -91,15 +91,19 @@ pub(super) fn lookup(meta: &Meta<'_>) -> Lookup {
     }
 }
 
-/// Returns the time of expiry that `t` returns.
-fn reported(meta: &Meta<'_>, found: &Found) -> Option<u64> {
-    let is_set_later = match found.created {
-        true => meta.order.vivify_after_report,
-        false => meta.order.ttl_after_report,
-    };
-    match is_set_later {
-        true => found.expired_before,
-        false => found.item.expires,
+/// Returns the time of expiry that `t` returns of an item that was created, or had one before and has one
+/// after the command.
+fn reported(
+    meta: &Meta<'_>,
+    created: bool,
+    before: Option<u64>,
+    after: Option<u64>,
+    now: u64,
+) -> Option<u64> {
+    match (created, meta.order.ttl_after_report) {
+        (true, _) => expires_at(meta.reported_of_created().unwrap_or(0), now),
+        (false, true) => before,
+        (false, false) => after,
     }
 }
 
@@ -107,23 +111,32 @@ fn reported(meta: &Meta<'_>, found: &Found) -> Option<u64> {
 pub(super) fn found(shared: &Shared, meta: &Meta<'_>, found: Option<Found>, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     counters.cmd_meta.add(1);
-    counters.cmd_get.add(1);
     let Some(found) = found else {
+        counters.cmd_get.add(1);
         counters.get_misses.add(1);
         if !meta.quiet {
             status("EN", meta, &Returned::default(), reply);
         }
         return;
     };
-    counters.get_hits.add(1);
+    // As in memcached, a hit with a new time of expiry is no get.
+    let (commands, hits) = match meta.ttl {
+        Some(_) => (&counters.cmd_touch, &counters.touch_hits),
+        None => (&counters.cmd_get, &counters.get_hits),
+    };
+    commands.add(1);
+    hits.add(1);
     counters.hot_hits.add(u64::from(found.is_copy));
-    let item = &found.item;
+    let (item, now) = (&found.item, shared.items.now());
     let size = item.data().len() as u64;
     let returned = Returned {
         cas: Some(item.cas),
         client_flags: Some(item.client_flags),
         size: Some(size),
-        ttl: Some(remaining(reported(meta, &found), shared.items.now())),
+        ttl: Some(remaining(
+            reported(meta, found.created, found.expired_before, item.expires, now),
+            now,
+        )),
         access: Some(found.access),
     };
     let with_value = meta.value && meta.cas != Some(item.cas);
@@ -174,8 +187,12 @@ fn mode(meta: &Meta<'_>) -> StoreMode {
     meta.store_mode().unwrap_or(StoreMode::Set)
 }
 
-/// Appends the reply to `ms`.
-pub(super) fn stored(shared: &Shared, meta: &Meta<'_>, stored: WriteOutcome, reply: &mut Vec<u8>) {
+/// Appends the reply to `ms` with a block of so many bytes.
+pub(super) fn stored(shared: &Shared, meta: &Meta<'_>, len: u64, stored: WriteOutcome, reply: &mut Vec<u8>) {
+    let is_set = matches!(mode(meta), StoreMode::Set | StoreMode::Replace);
+    if meta.cas.is_some() && is_set {
+        compared(&shared.items.counters, stored);
+    }
     let code = match stored {
         WriteOutcome::Stored { cas, size } => {
             let returned = Returned {
@@ -197,6 +214,7 @@ pub(super) fn stored(shared: &Shared, meta: &Meta<'_>, stored: WriteOutcome, rep
     };
     let returned = Returned {
         cas: Some(0),
+        size: Some(len),
         ..Returned::default()
     };
     status(code, meta, &returned, reply);
@@ -210,6 +228,7 @@ pub(super) fn removal<'a>(meta: &'a Meta<'_>) -> Change<'a> {
         invalidate: meta.invalidate,
         ttl: meta.ttl,
         remove_value: meta.remove_value,
+        client_flags: meta.client_flags,
     };
     Change::Remove {
         key: &meta.key,
@@ -272,20 +291,18 @@ pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculate
             expires,
             expired_before,
             created,
+            ..
         } => {
             hits.add(1);
             if meta.quiet {
                 return;
             }
+            let now = shared.items.now();
             let returned = Returned {
                 cas: Some(cas),
                 ttl: Some(remaining(
-                    match (created, meta.order) {
-                        (true, order) if order.vivify_after_report => None,
-                        (false, order) if order.ttl_after_report => expired_before,
-                        _ => expires,
-                    },
-                    shared.items.now(),
+                    reported(meta, created, expired_before, expires, now),
+                    now,
                 )),
                 ..Returned::default()
             };

@@ -10,7 +10,7 @@ mod statistics;
 use std::time::Instant;
 
 use crate::error::MemcachedError;
-use crate::protocol::Command;
+use crate::protocol::{Command, Retrieval};
 use crate::server::Shared;
 
 pub(crate) use changes::{ChangeRequest, execute_changes};
@@ -48,21 +48,50 @@ pub(crate) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
     }
     done.unwrap_or_else(|error| {
         reply.truncate(before);
-        failed(shared, &error, reply);
+        failed(shared, &error, command.is_silent(), reply);
         Next::Continue
     })
 }
 
-/// Appends the reply to a command that failed. Nothing was acknowledged.
-fn failed(shared: &Shared, error: &MemcachedError, reply: &mut Vec<u8>) {
+/// Looks up the keys of a retrieval that changes no item, from one on until the reply has `most` bytes, and
+/// appends the reply. Returns the number of keys that are done with: all if a lookup failed.
+pub(crate) fn execute_get(
+    shared: &Shared,
+    retrieval: &Retrieval<'_>,
+    from: usize,
+    most: usize,
+    reply: &mut Vec<u8>,
+) -> usize {
+    let start = Instant::now();
+    let before = reply.len();
+    let done = classic::get(shared, retrieval, from, most, reply);
+    shared.items.counters.reads.add(start.elapsed());
+    done.unwrap_or_else(|error| {
+        reply.truncate(before);
+        failed(shared, &error, false, reply);
+        retrieval.keys.len()
+    })
+}
+
+/// Appends the reply to a command that failed, unless its client wants none. Nothing was acknowledged.
+fn failed(shared: &Shared, error: &MemcachedError, is_silent: bool, reply: &mut Vec<u8>) {
+    let before = reply.len();
     if error.is_full() {
         if shared.items.counters.store_no_memory.get() == 0 {
             tracing::warn!(%error, "items cannot be stored; later commands that fail so are only counted");
         }
         no_room(shared, reply);
-        return;
+    } else {
+        tracing::warn!(%error, "a command failed");
+        refused(error, reply);
     }
-    tracing::warn!(%error, "a command failed");
+    if is_silent {
+        reply.truncate(before);
+    }
+}
+
+/// Appends an error.
+fn refused(error: &MemcachedError, reply: &mut Vec<u8>) {
     // An error has several lines at times, a reply has one.
     let text = error.to_string().replace(['\r', '\n'], " ");
     reply.extend_from_slice(b"SERVER_ERROR ");

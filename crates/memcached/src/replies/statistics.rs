@@ -1,8 +1,11 @@
 //! `stats` with its variants.
 
+use std::net::SocketAddr;
+
 use super::{Next, VERSION, line};
 use crate::error::Result;
 use crate::server::{BACKLOG, Shared};
+use crate::settings::ServerSettings;
 use crate::stats::Histogram;
 
 pub(super) fn write(shared: &Shared, arguments: &[&[u8]], reply: &mut Vec<u8>) -> Result<Next> {
@@ -40,6 +43,33 @@ fn stat(reply: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
     line(reply, &format!("STAT {name} {value}"));
 }
 
+/// The unit of times in `/proc`, which Linux keeps at a hundredth of a second on all architectures (`USER_HZ`).
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Appends the processor time of the process, where the system tells, in seconds and microseconds.
+fn processor_time(reply: &mut Vec<u8>) {
+    let Ok(line) = std::fs::read_to_string("/proc/self/stat") else {
+        return;
+    };
+    // The name of the program, in parentheses, may have spaces. The two times are 11 words behind it.
+    let words = line
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.split_ascii_whitespace().skip(11));
+    for (name, ticks) in ["rusage_user", "rusage_system"]
+        .into_iter()
+        .zip(words.into_iter().flatten())
+    {
+        if let Ok(ticks) = ticks.parse::<u64>() {
+            let micros = ticks % TICKS_PER_SECOND * 1_000_000 / TICKS_PER_SECOND;
+            stat(
+                reply,
+                name,
+                format_args!("{}.{micros:06}", ticks / TICKS_PER_SECOND),
+            );
+        }
+    }
+}
+
 fn general(shared: &Shared, reply: &mut Vec<u8>) {
     let items = &shared.items;
     let stats = items.storage.stats();
@@ -48,6 +78,7 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "time", items.now() / 1000);
     stat(reply, "version", VERSION);
     stat(reply, "pointer_size", usize::BITS);
+    processor_time(reply);
     stat(reply, "max_connections", shared.settings.max_connections);
     stat(reply, "curr_connections", shared.connections.get());
     stat(reply, "total_connections", shared.total_connections.get());
@@ -55,15 +86,11 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     for (name, value) in items.counters.named() {
         stat(reply, name, value);
     }
-    // After a flush no lookup meets the items from before.
-    stat(reply, "get_flushed", 0);
     stat(reply, "read_buf_bytes", shared.receiving.bytes());
     tiers(shared, reply);
     let (count, bytes) = items.amounts();
     stat(reply, "curr_items", count);
     stat(reply, "accepting_conns", 1);
-    stat(reply, "listen_disabled_num", 0);
-    stat(reply, "time_in_listen_disabled_us", 0);
     stat(reply, "bytes", bytes);
     stat(reply, "limit_maxbytes", shared.settings.memory_limit.unwrap_or(0));
     stat(reply, "slow_tier_pool_bytes", stats.pool_bytes);
@@ -111,14 +138,20 @@ fn settings(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "maxbytes", settings.memory_limit.unwrap_or(0));
     stat(reply, "maxconns", settings.max_connections);
     stat(reply, "tcp_backlog", BACKLOG);
+    stat(reply, "maxconns_fast", "yes");
     stat(reply, "read_buf_mem_limit", settings.receive_memory);
     stat(reply, "tcpport", settings.tcp_port());
     stat(reply, "udpport", 0);
+    stat(reply, "inter", inter(settings));
     stat(reply, "domain_socket", settings.socket_text());
+    stat(reply, "umask", format_args!("{:o}", settings.socket_mode));
     stat(reply, "item_size_max", settings.max_item);
     stat(reply, "num_threads", settings.threads);
     stat(reply, "evictions", if settings.evicts { "on" } else { "off" });
     stat(reply, "cas_enabled", "yes");
+    stat(reply, "client_flags_size", size_of::<u32>());
+    stat(reply, "detail_enabled", "no");
+    stat(reply, "dump_enabled", "no");
     stat(reply, "auth_enabled_ascii", yes(settings.auth_file.is_some()));
     stat(reply, "flush_enabled", yes(settings.allows_flush));
     stat(reply, "shutdown_command", yes(settings.allows_shutdown));
@@ -131,12 +164,28 @@ fn settings(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "storage", shared.items.storage.name());
 }
 
+/// Returns the addresses that are listened on.
+fn inter(settings: &ServerSettings) -> String {
+    match settings.socket {
+        Some(_) => "NULL".to_owned(),
+        None => {
+            let addresses: Vec<_> = settings.listen.iter().map(SocketAddr::to_string).collect();
+            addresses.join(",")
+        }
+    }
+}
+
 fn items(shared: &Shared, reply: &mut Vec<u8>) -> Result<()> {
     let (count, bytes) = shared.items.amounts();
     if count > 0 {
         stat(reply, "items:1:number", count);
         stat(reply, "items:1:mem_requested", bytes);
         stat(reply, "items:1:evicted", shared.items.counters.evictions.get());
+        stat(
+            reply,
+            "items:1:outofmemory",
+            shared.items.counters.store_no_memory.get(),
+        );
     }
     Ok(())
 }
@@ -148,8 +197,18 @@ fn slabs(shared: &Shared, reply: &mut Vec<u8>) {
     if count > 0 {
         stat(reply, "1:used_chunks", count);
         stat(reply, "1:mem_requested", bytes);
-        stat(reply, "1:get_hits", counters.get_hits.get());
-        stat(reply, "1:cmd_set", counters.cmd_set.get());
+        for (name, counter) in [
+            ("get_hits", &counters.get_hits),
+            ("cmd_set", &counters.cmd_set),
+            ("delete_hits", &counters.delete_hits),
+            ("incr_hits", &counters.incr_hits),
+            ("decr_hits", &counters.decr_hits),
+            ("cas_hits", &counters.cas_hits),
+            ("cas_badval", &counters.cas_badval),
+            ("touch_hits", &counters.touch_hits),
+        ] {
+            stat(reply, &format!("1:{name}"), counter.get());
+        }
     }
     stat(reply, "active_slabs", u64::from(count > 0));
     stat(reply, "total_malloced", shared.items.storage.stats().pool_bytes);

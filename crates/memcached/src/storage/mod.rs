@@ -16,6 +16,7 @@ use crate::item;
 pub(crate) use open::open;
 #[cfg(any(test, fuzzing))]
 pub(crate) use store::StoreStorage;
+pub use tree::{ItemProblem, ItemsCheckReport, check_items};
 #[cfg(test)]
 pub(crate) use tree::{TreeStorage, TreeStorageOptions};
 
@@ -97,7 +98,8 @@ pub trait ItemStorage: Send + Sync {
 /// Any number of threads may call all methods at the same time, also on the same key. Reads and changes of a
 /// key are linearizable.
 pub trait ItemGeneration: Send + Sync {
-    /// Returns the value of a key. An item that has expired may be returned or not.
+    /// Returns the value of a key. An item that has expired may be returned, as [`StoredItem::EXPIRED`] too,
+    /// or not; it counts in `get_expired` if it is.
     ///
     /// # Errors
     /// The storage failed, or the item is damaged.
@@ -164,6 +166,14 @@ pub struct StoredItem {
     pub value: Vec<u8>,
     /// Time of expiry in milliseconds since 1970, if it expires.
     pub expires: Option<u64>,
+}
+
+impl StoredItem {
+    /// An item that has expired, whose value nobody needs.
+    pub const EXPIRED: StoredItem = StoredItem {
+        value: Vec::new(),
+        expires: Some(0),
+    };
 }
 
 /// An item that a scan visits.

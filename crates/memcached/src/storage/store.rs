@@ -2,15 +2,14 @@
 //!
 //! A generation is a store with the name `memcached/items/N`. The store `memcached/meta` has the number of
 //! the current one. A flush creates another, empty store and changes that number by one durable write; the
-//! old one is emptied in steps of which each is a small batch. A server that ends in between goes on when it
-//! starts.
+//! old one is dropped. A server that ends in between goes on when it starts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use halocline_media::MediumKind;
 use halocline_pool::Pool;
-use halocline_store::{Store, Stores, StoresOptions, WriteBatch};
+use halocline_store::{Store, StoreError, StoreLookup, Stores, StoresOptions, WriteBatch};
 
 use super::{
     ItemChange, ItemGeneration, ItemStorage, ItemStorageStats, ScannedItem, StorageNumber, StoredItem,
@@ -24,8 +23,6 @@ pub(super) const META: &str = "memcached/meta";
 const PREFIX: &str = "memcached/items/";
 /// The key of the number of the current store.
 const CURRENT: &[u8] = b"current";
-/// Keys that are removed at a time.
-const STEP: usize = 256;
 
 /// The key-value store of a pool as a storage.
 pub(crate) struct StoreStorage {
@@ -104,6 +101,7 @@ impl ItemStorage for StoreStorage {
             batch.put(&self.meta, CURRENT, next.to_le_bytes())?;
         }
         batch.delete(&self.meta, key(StorageNumber::FlushAt))?;
+        batch.use_reserve();
         self.stores.write(batch)?;
         *current = next;
         Ok(generation)
@@ -121,15 +119,8 @@ impl ItemStorage for StoreStorage {
         let Some(old) = self.stores.names().into_iter().find(is_old) else {
             return Ok(false);
         };
-        let store = self.stores.store(&old)?;
-        let mut batch = WriteBatch::new();
-        for pair in store.scan::<&[u8]>(..).with_limit(STEP).take(STEP) {
-            batch.delete(&store, pair?.0)?;
-        }
-        match batch.is_empty() {
-            true => self.stores.drop_store(&old)?,
-            false => self.stores.write(batch)?,
-        }
+        // Its space is free at once, whatever its size.
+        self.stores.drop_store(&old)?;
         Ok(true)
     }
 
@@ -138,7 +129,11 @@ impl ItemStorage for StoreStorage {
     }
 
     fn set_number(&self, number: StorageNumber, value: u64) -> Result<()> {
-        Ok(self.meta.put(key(number), value.to_le_bytes())?)
+        let mut batch = WriteBatch::new();
+        batch.put(&self.meta, key(number), value.to_le_bytes())?;
+        // Without it a server could not start on a full disk, to delete something.
+        batch.use_reserve();
+        Ok(self.stores.write(batch)?)
     }
 
     fn is_atomic(&self) -> bool {
@@ -177,11 +172,14 @@ impl ItemStorage for StoreStorage {
 
 impl ItemGeneration for StoreGeneration {
     fn get(&self, key: &[u8]) -> Result<Option<StoredItem>> {
-        let pair = self.store.get_pair(key)?;
-        Ok(pair.map(|pair| StoredItem {
-            value: pair.value,
-            expires: pair.expires.map(millis),
-        }))
+        Ok(match self.store.look_up(key)? {
+            StoreLookup::Found(pair) => Some(StoredItem {
+                value: pair.value,
+                expires: pair.expires.map(millis),
+            }),
+            StoreLookup::Expired => Some(StoredItem::EXPIRED),
+            StoreLookup::Missing => None,
+        })
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
@@ -217,7 +215,11 @@ impl ItemGeneration for StoreGeneration {
 
     fn scan(&self, visit: &mut dyn FnMut(ScannedItem<'_>) -> Result<bool>) -> Result<()> {
         for pair in self.store.scan::<&[u8]>(..).with_expiry() {
-            let pair = pair?;
+            let pair = match pair {
+                // The items were flushed meanwhile.
+                Err(StoreError::Dropped { .. }) => break,
+                pair => pair?,
+            };
             let visited = ScannedItem {
                 key: &pair.key,
                 value_bytes: pair.value.len(),

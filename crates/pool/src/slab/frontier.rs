@@ -197,7 +197,7 @@ impl Slab {
     /// no node behind it. The slab must be [marked](Slab::begin_writing) as being written.
     #[cold]
     pub(super) fn advance_frontier(&self) -> Result<bool, PoolError> {
-        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.growth();
         let next = {
             let nodes = self.nodes();
             if nodes.has_free() {

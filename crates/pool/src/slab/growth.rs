@@ -3,28 +3,40 @@
 //! Invariant: a chunk belongs to the slab once a generation that names it is published. That publish changes
 //! nothing else: logs and their records stay unchanged. The owner stores to the chunk only afterwards.
 
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use halocline_media::{LINE, MediaError};
 
 use crate::directory::ObjectRecord;
 use crate::fault::{PoolFault, injected};
-use crate::layout::{BLOCK, HUGE};
+use crate::layout::{BLOCK, HUGE, NODE_SUM};
 use crate::object::{ExtentRef, ObjectKind};
 use crate::{PoolError, Txn};
 
 use super::Slab;
 
 /// How long to wait for another writer of the pool.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Time for which nobody waits for another writer, after one was waited for in vain.
+const IMPATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum size of a chunk, unless a larger one is requested.
 const MOST: u64 = 64 << 20;
+
+/// The state of a slab's growth, locked while it grows.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// The last time that another writer did not let the slab grow.
+    refused: Option<Instant>,
+}
 
 impl Slab {
     /// Adds a chunk, unless another thread has done so meanwhile.
     #[cold]
     pub(super) fn grow(&self) -> Result<(), PoolError> {
-        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut growth = self.growth();
         let (enough, bytes) = {
             let nodes = self.nodes();
             (nodes.has_free() || nodes.withheld > 0, nodes.bytes())
@@ -33,7 +45,55 @@ impl Slab {
             return Ok(());
         }
         self.record_growth_in_doubt()?;
-        self.extend(self.pool.begin_wait(PATIENCE)?, bytes)
+        self.extend(self.wait_for_turn(&mut growth)?, bytes, 0)
+    }
+
+    /// Adds chunks until `nodes` nodes are free. Waits for another writer of the pool as [`alloc`](Slab::alloc)
+    /// does: so an owner need not hold locks meanwhile that it holds when it allocates.
+    ///
+    /// # Errors
+    /// Fails like [`alloc`](Slab::alloc); the chunks added so far stay.
+    #[cold]
+    pub fn make_room(&self, nodes: u64) -> Result<(), PoolError> {
+        let mut growth = self.growth();
+        loop {
+            let stats = self.stats();
+            let missing = nodes.saturating_sub(stats.capacity - stats.used);
+            if missing == 0 {
+                return Ok(());
+            }
+            self.record_growth_in_doubt()?;
+            self.extend(
+                self.wait_for_turn(&mut growth)?,
+                stats.bytes,
+                self.bytes_of(missing),
+            )?;
+        }
+    }
+
+    /// Returns the size of a chunk of so many nodes.
+    fn bytes_of(&self, nodes: u64) -> u64 {
+        nodes
+            .saturating_mul(self.node_size + NODE_SUM)
+            .saturating_add(LINE)
+    }
+
+    pub(super) fn growth(&self) -> MutexGuard<'_, Growth> {
+        self.growing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a transaction. One that is refused again and again does not wait each time.
+    fn wait_for_turn(&self, growth: &mut Growth) -> Result<Txn, PoolError> {
+        let is_recent = growth.refused.is_some_and(|at| at.elapsed() < IMPATIENCE);
+        let begun = match is_recent {
+            true => self.pool.begin(),
+            false => self.pool.begin_wait(PATIENCE),
+        };
+        growth.refused = match &begun {
+            Err(PoolError::Locked { .. }) => Some(Instant::now()),
+            _ => None,
+        };
+        begun
     }
 
     /// Adds a chunk if fewer than `nodes` nodes are free, so that [`alloc`](Slab::alloc) need not wait for
@@ -47,24 +107,28 @@ impl Slab {
             return Ok(());
         };
         let stats = self.stats();
-        if stats.capacity - stats.used >= nodes {
+        let missing = nodes.saturating_sub(stats.capacity - stats.used);
+        if missing == 0 {
             return Ok(());
         }
         match self.pool.begin() {
             Err(PoolError::Locked { .. }) => Ok(()),
             Err(error) => Err(error),
-            Ok(txn) => self.extend(txn, stats.bytes),
+            Ok(txn) => self.extend(txn, stats.bytes, self.bytes_of(missing)),
         }
     }
 
-    /// Adds a chunk to a slab of `bytes` bytes.
-    fn extend(&self, txn: Txn, bytes: u64) -> Result<(), PoolError> {
-        let generous = chunk_len((bytes / 16).clamp(self.chunk, MOST.max(self.chunk)));
-        let (offset, len) = match txn.reserve(generous) {
-            Err(PoolError::DiskFull { .. }) if generous > self.chunk => {
-                (txn.reserve(self.chunk)?, self.chunk)
+    /// Adds a chunk to a slab of `bytes` bytes, of at least `least` bytes if the disk has room.
+    fn extend(&self, txn: Txn, bytes: u64, least: u64) -> Result<(), PoolError> {
+        let most = MOST.max(self.chunk);
+        let mut len = chunk_len((bytes / 16).max(least).clamp(self.chunk, most));
+        let offset = loop {
+            match txn.reserve(len) {
+                Err(error) if has_no_room(&error) && len > self.chunk => {
+                    len = chunk_len(len / 2).max(self.chunk);
+                }
+                other => break other?,
             }
-            other => (other?, generous),
         };
         let chunk = ExtentRef::plain(offset, len, 0);
         txn.extend_slab(&self.name, chunk)?;
@@ -93,6 +157,14 @@ impl Slab {
             tracing::debug!(%error, "pages stay as they are");
         }
     }
+}
+
+/// Returns true if a smaller chunk may fit.
+fn has_no_room(error: &PoolError) -> bool {
+    matches!(
+        error,
+        PoolError::DiskFull { .. } | PoolError::Media(MediaError::AddressSpace { .. })
+    )
 }
 
 /// Returns the size of a chunk of about `len` bytes: whole blocks, or whole huge pages if it is that long.

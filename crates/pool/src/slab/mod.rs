@@ -12,9 +12,11 @@
 //! it any more, and links it only when it is durable. At opening the owner follows its links and reports
 //! every node that it meets ([`SlabRecovery::keep`]); all others are free. An owner that does not want to
 //! follow all links at opening keeps a [frontier](frontier), and [confirms](doubt) the nodes before it later.
+//! Chunks without nodes in use can be [given back](give_back) to the pool.
 
 mod doubt;
 mod frontier;
+mod give_back;
 mod growth;
 mod node_sums;
 mod nodes;
@@ -32,6 +34,7 @@ use crate::access::SlabLock;
 use crate::layout::{SLAB_HEAD, SLAB_ROOT};
 use crate::{Pool, PoolError};
 
+use growth::Growth;
 use nodes::NodeAllocator;
 
 pub use doubt::ConfirmedNode;
@@ -58,7 +61,7 @@ pub struct SlabStats {
     pub node_size: u64,
     /// Number of nodes in use.
     pub used: u64,
-    /// Number of nodes that fit without growth.
+    /// Number of nodes that fit without growth, except for free ones of [closed](Slab::close_chunks) chunks.
     pub capacity: u64,
     /// Number of chunks.
     pub chunks: u64,
@@ -75,7 +78,7 @@ pub struct Slab {
     head: u64,
     chunk: u64,
     nodes: Mutex<NodeAllocator>,
-    growing: Mutex<()>,
+    growing: Mutex<Growth>,
     /// True if the head says that power loss may tear nodes.
     marked: bool,
     read_only: bool,
@@ -135,7 +138,8 @@ impl Slab {
     /// changes: until a durable link leads to it, a crash frees it again.
     ///
     /// If no node is free, the pool adds a chunk, published as a generation of its own. No log needs to be
-    /// folded for that, but the call waits up to ten seconds for another writer of the pool.
+    /// folded for that, but the call waits up to a second for another writer of the pool, and not at
+    /// all if that was waited for in vain a short time ago.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`], [`PoolError::Locked`] (also if the calling thread itself has a transaction),

@@ -63,12 +63,28 @@ pub(super) struct NodeChunk {
     pub(super) bits: Vec<u64>,
     /// The nodes in use that are in doubt.
     pub(super) doubt: ChunkDoubt,
+    /// Bytes of the chunk in the pool.
+    pub(super) bytes: u64,
+    /// While the chunk is closed, the nodes that are free: their bits in `bits` are set, so that none of them
+    /// is allocated.
+    pub(super) held: Option<Vec<u64>>,
 }
 
 impl NodeChunk {
     /// Returns true if the node of this number in the chunk is in use.
     pub(super) fn is_used(&self, index: u64) -> bool {
-        self.bits[(index / 64) as usize] >> (index % 64) & 1 == 1
+        self.used_word((index / 64) as usize) >> (index % 64) & 1 == 1
+    }
+
+    /// Returns a word of the bitmap of nodes in use.
+    pub(super) fn used_word(&self, word: usize) -> u64 {
+        self.bits[word] & !self.held.as_ref().map_or(0, |held| held[word])
+    }
+
+    /// Returns the number of nodes in use or withheld.
+    pub(super) fn used(&self) -> u64 {
+        let free = |word: usize| u64::from(self.used_word(word).count_zeros());
+        self.layout.count - (0..self.bits.len()).map(free).sum::<u64>()
     }
 }
 
@@ -85,6 +101,8 @@ pub(super) struct NodeAllocator {
     pub(super) capacity: u64,
     /// Number of nodes behind the frontier, none of which is in use.
     pub(super) withheld: u64,
+    /// Number of free nodes of closed chunks.
+    pub(super) held: u64,
     /// Number of nodes in use that are in doubt.
     pub(super) doubtful: u64,
     /// The bound of the nodes that can be allocated, if the owner keeps one.
@@ -105,6 +123,7 @@ impl NodeAllocator {
             used: 0,
             capacity: 0,
             withheld: 0,
+            held: 0,
             doubtful: 0,
             frontier: None,
             freed: Vec::new(),
@@ -137,6 +156,8 @@ impl NodeAllocator {
             age: self.chunks.len(),
             bits,
             doubt: ChunkDoubt::default(),
+            bytes,
+            held: None,
         };
         self.chunks.insert(at, chunk);
         self.bytes += bytes;
@@ -178,14 +199,22 @@ impl NodeAllocator {
         let Some((chunk, word, bit)) = self.locate(offset) else {
             return false;
         };
-        let bits = &mut self.chunks[chunk].bits[word];
-        if *bits & bit == 0 {
+        let chunk = &mut self.chunks[chunk];
+        if chunk.used_word(word) & bit == 0 {
             return false;
         }
-        *bits &= !bit;
+        match &mut chunk.held {
+            Some(held) => {
+                held[word] |= bit;
+                self.held += 1;
+            }
+            None => {
+                chunk.bits[word] &= !bit;
+                self.freed.push(offset);
+            }
+        }
         self.used -= 1;
-        self.doubtful -= u64::from(self.chunks[chunk].doubt.forget(word, bit));
-        self.freed.push(offset);
+        self.doubtful -= u64::from(chunk.doubt.forget(word, bit));
         true
     }
 
@@ -203,13 +232,14 @@ impl NodeAllocator {
 
     pub(super) fn is_used(&self, offset: u64) -> bool {
         let located = self.locate(offset);
-        located.is_some_and(|(chunk, word, bit)| self.chunks[chunk].bits[word] & bit != 0)
+        located.is_some_and(|(chunk, word, bit)| self.chunks[chunk].used_word(word) & bit != 0)
     }
 
     /// Returns which nodes are in use, except for those `without`: for each chunk the offset of its first
     /// node, the number of nodes and the bitmap.
     pub(super) fn usage(&self, without: &[u64]) -> Vec<u64> {
-        let mut bitmaps: Vec<Vec<u64>> = self.chunks.iter().map(|chunk| chunk.bits.clone()).collect();
+        let used = |chunk: &NodeChunk| (0..chunk.bits.len()).map(|word| chunk.used_word(word)).collect();
+        let mut bitmaps: Vec<Vec<u64>> = self.chunks.iter().map(used).collect();
         for (chunk, word, bit) in without.iter().filter_map(|offset| self.locate(*offset)) {
             bitmaps[chunk][word] &= !bit;
         }
@@ -223,6 +253,7 @@ impl NodeAllocator {
 
     /// Frees all nodes that are in use and for which `keep` returns false.
     pub(super) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        self.reopen();
         for chunk in &mut self.chunks {
             for index in 0..chunk.layout.count {
                 let offset = chunk.layout.start + index * self.node_size;
@@ -272,6 +303,7 @@ impl NodeAllocator {
 
     /// Marks all nodes as in use.
     pub(super) fn set_all(&mut self) {
+        self.reopen();
         for chunk in &mut self.chunks {
             chunk.bits.fill(u64::MAX);
         }
@@ -299,7 +331,47 @@ impl NodeAllocator {
 
     /// Returns true if a node can be allocated, other than those behind the frontier.
     pub(super) fn has_free(&self) -> bool {
-        self.used + self.withheld < self.capacity
+        self.used + self.withheld + self.held < self.capacity
+    }
+
+    /// Closes the chunk at this position: none of its nodes is allocated before it is reopened.
+    pub(super) fn close(&mut self, at: usize) {
+        let chunk = &mut self.chunks[at];
+        if chunk.held.is_none() {
+            let free: Vec<u64> = chunk.bits.iter().map(|bits| !bits).collect();
+            self.held += free.iter().map(|free| u64::from(free.count_ones())).sum::<u64>();
+            chunk.bits.fill(u64::MAX);
+            chunk.held = Some(free);
+        }
+    }
+
+    /// Reopens all closed chunks.
+    pub(super) fn reopen(&mut self) {
+        for chunk in &mut self.chunks {
+            for (bits, held) in chunk.bits.iter_mut().zip(chunk.held.take().unwrap_or_default()) {
+                *bits &= !held;
+            }
+        }
+        self.held = 0;
+    }
+
+    /// Removes a closed chunk of which no node is in use. Chunks that were added later keep their order.
+    pub(super) fn remove(&mut self, start: u64) {
+        let Some(at) = self.chunks.iter().position(|chunk| chunk.layout.start == start) else {
+            return;
+        };
+        let removed = self.chunks.remove(at);
+        let used = removed.used();
+        self.used -= used;
+        self.held -= removed.layout.count - used;
+        self.capacity -= removed.layout.count;
+        self.bytes -= removed.bytes;
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.age > removed.age) {
+            chunk.age -= 1;
+        }
+        let end = start + removed.layout.count * self.node_size;
+        self.freed.retain(|freed| !(start..end).contains(freed));
+        self.cursor = self.chunks.first().map(|chunk| (chunk.layout.start, 0));
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -310,7 +382,7 @@ impl NodeAllocator {
         SlabStats {
             node_size: self.node_size,
             used: self.used,
-            capacity: self.capacity,
+            capacity: self.capacity - self.held,
             chunks: self.chunks.len() as u64,
             bytes: self.bytes,
         }

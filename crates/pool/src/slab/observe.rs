@@ -8,6 +8,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use halocline_media::{Annexed, Medium};
+
 use crate::access::Access;
 use crate::locks::PinKind;
 use crate::{Pool, PoolError};
@@ -42,6 +44,16 @@ impl Pool {
 }
 
 impl Slab {
+    /// Annexes bytes in DRAM to what this handle reads, at offsets from [`Annexed::START`] on: what an observer
+    /// must see although nobody has stored it. Reads of this handle take a little longer from then on.
+    ///
+    /// # Panics
+    /// If the slab is open for writing.
+    pub fn annex(&mut self, bytes: Vec<u8>) {
+        assert!(self.read_only, "only readers annex bytes");
+        self.medium = Medium::over(Arc::new(Annexed::new(&self.pool.inner.medium, bytes)));
+    }
+
     /// One more than the greatest number that can be pinned.
     pub const PINS: u64 = 1 << 60;
 

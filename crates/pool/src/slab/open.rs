@@ -139,11 +139,7 @@ impl Pool {
                 SlabOpenMode::Observe => None,
                 _ => {
                     let lock = inner.access.lock_slab(head, read_only)?;
-                    let lock = lock.ok_or_else(|| PoolError::SlabInUse {
-                        path: path(),
-                        name: name_owned(),
-                    })?;
-                    Some(lock)
+                    Some(lock.ok_or_else(|| inner.access.slab_in_use(head, name))?)
                 }
             };
             // The slab may have been replaced or have grown before the lock was taken.
@@ -191,7 +187,7 @@ impl Pool {
             head: first.offset,
             chunk: first.len,
             nodes: Mutex::new(nodes),
-            growing: Mutex::new(()),
+            growing: Mutex::default(),
             marked: false,
             read_only,
             has_sums,
@@ -222,6 +218,16 @@ impl Pool {
         let (head, record) = self.slab_record(name)?;
         let version = SlabMeta::read_from_bytes(&record.meta).map_or(0, |meta| meta.version.get());
         Ok(has_sums(version) && self.inner.medium.load_u64(head + SlabHead::STATE) == SLAB_CLOSED)
+    }
+
+    /// Returns true if some handle has a slab open for writing, or for reading without a writer. It may be closed
+    /// at any time.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], and all of [`snapshot`](Pool::snapshot).
+    pub fn slab_is_in_use(&self, name: &str) -> Result<bool, PoolError> {
+        let (head, _) = self.slab_record(name)?;
+        self.inner.access.is_slab_locked(head)
     }
 
     /// Returns the offset of a slab's head and its record in the newest generation.

@@ -5,11 +5,12 @@ use std::mem::{offset_of, size_of};
 use crate::features::Features;
 use crate::layout::{
     BLOCK, DATA_START, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, FORMAT_VERSION, FORMAT_WITH_LOGS,
-    FORMAT_WITH_SLABS, FORMAT_WITHOUT_LOGS, HUGE, LOCK_OPEN, LOCK_READERS, LOCK_SLAB_PINS, LOCK_SLABS,
-    LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, LOG_COUNTS, LOG_VERSION, LimboEntry, LimboHeader, LogCount,
-    LogMeta, MAGIC, MAX_META, MAX_NAME, NO_SUM, NODE_SUM, ObjectEntry, RECORD_ALIGN, RECORD_OVERHEAD,
-    RecordHeader, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_OPEN_WORD, SLAB_ROOT, SLAB_VERSION, SLAB_WITH_SUMS,
-    SLOT_SIZE, SLOTS, SUMMED_FROM, SUMS_FOLLOW, SUMS_PER_PAGE, SlabHead, SlabMeta, Superblock, VACUUMS,
+    FORMAT_WITH_SLABS, FORMAT_WITHOUT_LOGS, HUGE, LOCK_OPEN, LOCK_READERS, LOCK_SLAB_PIDS, LOCK_SLAB_PINS,
+    LOCK_SLABS, LOCK_SYNC, LOCK_WRITER, LOCK_WRITER_PID, LOG_COUNTS, LOG_VERSION, LimboEntry, LimboHeader,
+    LogCount, LogMeta, MAGIC, MAX_META, MAX_NAME, NO_SUM, NODE_SUM, ObjectEntry, RECORD_ALIGN,
+    RECORD_OVERHEAD, RESERVE, RecordHeader, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_OPEN_WORD, SLAB_ROOT,
+    SLAB_VERSION, SLAB_WITH_SUMS, SLOT_SIZE, SLOTS, SUMMED_FROM, SUMS_FOLLOW, SUMS_PER_PAGE, SlabHead,
+    SlabMeta, Superblock, VACUUMS,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
@@ -128,6 +129,7 @@ fn constants_are_as_documented() {
         ("HUGE", HUGE),
         ("MAX_NAME", MAX_NAME as u64),
         ("MAX_META", MAX_META as u64),
+        ("RESERVE", RESERVE),
         ("SUMMED_FROM", SUMMED_FROM),
         ("SUMS_PER_PAGE", SUMS_PER_PAGE),
         ("SUMS_FOLLOW", SUMS_FOLLOW),
@@ -151,6 +153,7 @@ fn constants_are_as_documented() {
         ("LOCK_SYNC", LOCK_SYNC),
         ("LOCK_WRITER_PID", LOCK_WRITER_PID),
         ("LOCK_OPEN", LOCK_OPEN),
+        ("LOCK_SLAB_PIDS", LOCK_SLAB_PIDS),
         ("LOCK_READERS", LOCK_READERS),
     ];
     let rows = table("## The pool file");

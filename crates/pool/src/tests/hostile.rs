@@ -92,6 +92,7 @@ fn extents_that_overlap_are_refused_by_name() {
             born: 1,
             freed: Some(5),
         }],
+        Vec::new(),
     );
     let reason = refused(vec![("first", TABLE, vec![at(11, 3, 1)])], &limbo);
     assert!(

@@ -208,15 +208,21 @@ fn a_list_that_contradicts_itself_is_refused() {
             aged(4, 6, 0, Some(9)),
             aged(6, 8, 7, None),
         ],
+        vec![12 * BLOCK..14 * BLOCK, 20 * BLOCK..21 * BLOCK],
     );
     assert_eq!(good.ranges.len(), 3, "neighbours of one age are one");
-    assert_eq!(decode(&good, 3).as_ref(), Ok(&good));
+    assert_eq!((good.len(), good.reserve_bytes()), (5, 3 * BLOCK));
+    assert_eq!(decode(&good, 5).as_ref(), Ok(&good));
     assert_eq!(
         (good.born(7 * BLOCK), good.born(4 * BLOCK), good.born(20 * BLOCK)),
         (7, 0, 0)
     );
     assert!(decode(&good, 2).is_err() && decode(&good, u64::MAX).is_err());
-    let bad = |synced, ranges| LimboList { synced, ranges };
+    let bad = |synced, ranges| LimboList {
+        synced,
+        ranges,
+        reserve: Vec::new(),
+    };
     for list in [
         bad(10, vec![]),
         bad(0, vec![aged(4, 6, 0, Some(9)), aged(5, 7, 0, Some(9))]),

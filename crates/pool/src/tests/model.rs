@@ -15,6 +15,13 @@ pub(crate) const SMALL: PoolGeometry = PoolGeometry {
     initial_len: DATA_START + (16 << 10),
     growth: 16 << 10,
     worth: 8 << 10,
+    reserve: 0,
+};
+
+/// Pools of the same size with a reserve.
+pub(crate) const RESERVED: PoolGeometry = PoolGeometry {
+    reserve: 8 << 10,
+    ..SMALL
 };
 
 /// The boot of all tests, and the one after it.

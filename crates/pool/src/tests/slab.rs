@@ -12,17 +12,17 @@ use crate::fault::{self, PoolFault};
 use crate::layout::{BLOCK, DATA_START, SLAB_ROOT, SlabHead};
 use crate::{NodeAtRest, Pool, PoolError, Slab, SlabOptions};
 
-const OPTIONS: SlabOptions = SlabOptions {
+pub(super) const OPTIONS: SlabOptions = SlabOptions {
     node_size: 1024,
     owner: *b"a list\0\0",
     chunk: 2 * BLOCK,
 };
 
 /// A linked list: a node is the offset of the next one and a value; the root leads to the first.
-struct NodeList(Slab);
+pub(super) struct NodeList(pub(super) Slab);
 
 impl NodeList {
-    fn open(pool: &Pool) -> Result<NodeList, PoolError> {
+    pub(super) fn open(pool: &Pool) -> Result<NodeList, PoolError> {
         let mut recovery = pool.open_slab("list", OPTIONS.owner)?;
         let mut at = recovery.slab().medium().load_u64(recovery.slab().root());
         while at != 0 {
@@ -32,7 +32,7 @@ impl NodeList {
         Ok(NodeList(recovery.finish()))
     }
 
-    fn push(&self, value: u64) -> Result<(), PoolError> {
+    pub(super) fn push(&self, value: u64) -> Result<(), PoolError> {
         let (medium, root) = (self.0.medium(), self.0.root());
         let node = self.0.alloc()?;
         medium.store_u64(node, medium.load_u64(root));
@@ -43,7 +43,7 @@ impl NodeList {
     }
 
     /// Removes the second node, so that the list differs from its state before a push.
-    fn pop(&self) -> Result<(), PoolError> {
+    pub(super) fn pop(&self) -> Result<(), PoolError> {
         let medium = self.0.medium();
         let first = medium.load_u64(self.0.root());
         let second = medium.load_u64(first);
@@ -53,7 +53,7 @@ impl NodeList {
         Ok(())
     }
 
-    fn values(&self) -> Vec<u64> {
+    pub(super) fn values(&self) -> Vec<u64> {
         let medium = self.0.medium();
         let next = |at: &u64| Some(medium.load_u64(*at)).filter(|next| *next != 0);
         let nodes = std::iter::successors(next(&self.0.root()), next);

@@ -191,7 +191,7 @@ proptest! {
                     let dropped: Vec<_> = dropped.into_iter().chain([before]).collect();
                     let oldest = model.pinned().oldest().unwrap_or(model.generation);
                     let ranges = space.aged_ranges(generation, named.iter(), dropped.iter(), oldest);
-                    model.list = Some(LimboList::new(0, ranges));
+                    model.list = Some(LimboList::new(0, ranges, Vec::new()));
                     let own = [model.own];
                     space.publish(generation, named.iter().chain(&own), dropped.iter());
                     for extent in named.iter().chain(&own) {

@@ -59,6 +59,16 @@ impl Wrapped {
         assert!(met.is_none(), "{len} bytes at {offset} met a hole");
     }
 
+    /// Returns true if there are blocks for all of a range.
+    pub(crate) fn has_blocks(&self, offset: u64, len: u64) -> bool {
+        self.holes
+            .lock()
+            .unwrap()
+            .range(pages(offset, len))
+            .next()
+            .is_none()
+    }
+
     /// Limits growth to `len` bytes from now on.
     pub(crate) fn limit(&self, len: u64) {
         self.limit.store(len, Ordering::SeqCst);

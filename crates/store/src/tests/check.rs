@@ -40,7 +40,7 @@ fn pages(stores: &Stores, store: &crate::Store) -> Pages {
     let trees = store.state.read();
     trees
         .tree
-        .walk(state.medium(), &mut |page| branches.push(page), &mut |page| {
+        .walk(&state.pages(), &mut |page| branches.push(page), &mut |page| {
             leaves.push(page);
             Ok(())
         })

@@ -3,10 +3,10 @@
 use std::mem::{offset_of, size_of};
 
 use crate::layout::{
-    BRANCH, CHECKPOINT_COPY, CHUNK, CatalogHead, CatalogSegment, Checkpoint, DecidedHead, DecidedOp,
-    FRAME_FENCED, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, LEAF,
-    NO_VALUE, READER_EPOCH, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, RECORD_EXPIRES, ReaderEpoch,
-    RecordHead, SEGMENT, SegmentEntry, StoreEntry, VERSION,
+    BRANCH, CHECKPOINT_COPY, CHUNK, CatalogHead, CatalogSegment, Checkpoint, DECIDED_VERSION, DecidedHead,
+    DecidedOp, FRAME_FENCED, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, KIND_BRANCHES, KIND_LEAVES,
+    KIND_LOG, LEAF, NO_VALUE, READER_EPOCH, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, RECORD_EXPIRES,
+    RECORD_FIRST, ReaderEpoch, RecordHead, SEGMENT, SegmentEntry, StoreEntry, VERSION,
 };
 use crate::leaf::{ENTRIES, MAX_PREFIX};
 
@@ -68,8 +68,8 @@ fn structures_are_as_documented() {
         secret, commit, catalog, catalog_len, catalog_sum, checksum);
     fields!("#### CatalogSegment", CatalogSegment: next, len);
     fields!("#### CatalogHead", CatalogHead: segments, stores, next_store);
-    fields!("#### SegmentEntry", SegmentEntry: offset, used, expires, kind, reserved);
-    fields!("#### StoreEntry", StoreEntry: id, name_len, reserved, root, keys, bytes);
+    fields!("#### SegmentEntry", SegmentEntry: offset, used, expires, kind, store);
+    fields!("#### StoreEntry", StoreEntry: id, name_len, levels, root, keys, bytes);
     fields!("### Frame", FrameHead: len, flags, records, number, chain, commit, checksum);
     fields!("### Version", RecordHead: key_len, flags, value_len, checksum, store, commit, prev);
     fields!("#### DecidedHead", DecidedHead: version, reserved, secret, commit, ops);
@@ -93,7 +93,7 @@ fn pages_are_as_documented() {
     };
     let leaf = pairs(&format!("### Leaf ({} KiB)", LEAF >> 10));
     let (entries, prefix) = (ENTRIES as u64, MAX_PREFIX as u64);
-    let sizes = [8, entries, 2, prefix, 8 * entries, 8 * entries];
+    let sizes = [8, entries, 1, 1, prefix, 8 * entries, 8 * entries];
     let mut at = 0;
     for (row, size) in leaf.iter().zip(sizes) {
         assert_eq!(*row, (at, Some(size)));
@@ -118,12 +118,23 @@ fn constants_are_as_documented() {
     };
     let flags = [FRAME_MORE, FRAME_MOVED, FRAME_LINK, FRAME_FENCED].map(u32::from);
     assert_eq!(numbers("### Frame (40 bytes)", "flags"), flags);
-    let flags = [RECORD_DELETED, RECORD_EXPIRES, RECORD_CHUNKED, RECORD_CHUNK].map(u32::from);
+    let flags = [
+        RECORD_DELETED,
+        RECORD_EXPIRES,
+        RECORD_CHUNKED,
+        RECORD_CHUNK,
+        RECORD_FIRST,
+    ];
+    let flags = flags.map(u32::from);
     assert_eq!(numbers("### Version (32 bytes)", "flags"), flags);
     let kinds = [KIND_LOG, KIND_LEAVES, KIND_BRANCHES];
     assert_eq!(numbers("#### SegmentEntry (32 bytes)", "kind"), kinds);
-    for heading in ["### Checkpoint (104 bytes)", "#### DecidedHead (32 bytes)"] {
-        assert_eq!(numbers(heading, "version"), [VERSION], "{heading}");
+    let versions = [
+        ("### Checkpoint (104 bytes)", VERSION),
+        ("#### DecidedHead (32 bytes)", DECIDED_VERSION),
+    ];
+    for (heading, version) in versions {
+        assert_eq!(numbers(heading, "version"), [version], "{heading}");
     }
     assert!(text_of("#### DecidedOp (12 bytes)", "value_len").contains(&format!("0x{NO_VALUE:X}")));
     for sentence in [

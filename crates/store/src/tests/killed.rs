@@ -101,7 +101,7 @@ fn puts(keys: std::ops::Range<u32>, len: usize) -> Vec<StoreStep> {
 }
 
 /// Returns the number of needed bytes in log segments, as counted and as found by walking the stores.
-fn needed_bytes(running: &Running) -> (u64, u64) {
+pub(super) fn needed_bytes(running: &Running) -> (u64, u64) {
     let state = &running.stores.handle.state;
     state.settle().unwrap();
     let counted = {
@@ -113,7 +113,11 @@ fn needed_bytes(running: &Running) -> (u64, u64) {
     };
     let mut found = 0;
     for store in state.stores().values() {
-        let each = |_: &[u8], record: crate::record::RecordRef| found += record.len();
+        let each = |_: &[u8], record: crate::record::RecordRef| {
+            let chunks = state.extent_of(&record).unwrap().1.into_iter();
+            let chunks = chunks.map(|chunk| crate::record::RecordRef::load(state.medium(), chunk).unwrap());
+            found += record.len() + chunks.map(|chunk| chunk.len()).sum::<u64>();
+        };
         state
             .for_each_newest(store, &crate::key_range::KeyRange::ALL, each)
             .unwrap();

@@ -98,7 +98,11 @@ fn commits_do_not_wait_for_a_keeper_that_fails() {
     stores.checkpoint().unwrap();
     // The leaf is verified now, and not again before it is changed.
     assert!(store.get("a").unwrap().is_some());
-    let leaf = store.state.read().tree.leaf_of(pool_medium(&stores), None);
+    let leaf = store
+        .state
+        .read()
+        .tree
+        .leaf_of(&stores.handle.state.pages(), None);
     let leaf = leaf.unwrap().unwrap().leaf;
     let mut byte = [0];
     medium.load(leaf + 7, &mut byte);
@@ -112,8 +116,4 @@ fn commits_do_not_wait_for_a_keeper_that_fails() {
     assert_eq!(store.get("c199").unwrap().unwrap(), b"3");
     medium.store(leaf + 7, &byte);
     stores.checkpoint().unwrap();
-}
-
-fn pool_medium(stores: &Stores) -> &halocline_media::Medium {
-    stores.handle.state.medium()
 }

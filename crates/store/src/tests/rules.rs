@@ -84,6 +84,22 @@ fn keeps_what_readers_see() -> bool {
     matches!(seen.get("k"), Ok(Some(value)) if value == b"old")
 }
 
+/// Lets a loaded store take the place of another one, beside a snapshot and a transaction.
+fn hides_replacements() -> bool {
+    let (stores, old, _) = opened();
+    let mut loader = stores.load_sorted("new").unwrap();
+    loader.push("k", "loaded").unwrap();
+    let new = loader.finish().unwrap();
+    let (snapshot, mut transaction, mut replacing) = (stores.snapshot(), stores.begin(), stores.begin());
+    replacing.put(&new, "other", "1").unwrap();
+    replacing.commit_and_replace(&old, &new).unwrap();
+    let is_hidden =
+        snapshot.get(&new, "k").unwrap().is_none() && snapshot.scan::<&str>(&new, ..).next().is_none();
+    let read = transaction.get(&new, "k").unwrap();
+    transaction.put(&new, "copy", read.unwrap_or_default()).unwrap();
+    is_hidden && transaction.commit().is_err()
+}
+
 /// A reader whose writer uses space again all the time says so.
 #[test]
 fn a_reader_that_is_overtaken_gives_up() {
@@ -105,7 +121,7 @@ fn a_reader_that_is_overtaken_gives_up() {
 
 #[test]
 fn scenarios_hold_and_show_broken_rules() {
-    let scenarios: [(StoreFault, fn() -> bool); 7] = [
+    let scenarios: [(StoreFault, fn() -> bool); 8] = [
         (StoreFault::SkipValidation, refuses_lost_updates),
         (StoreFault::SkipRanges, refuses_phantoms),
         (StoreFault::IgnoreExpiry, hides_expired_keys),
@@ -113,6 +129,7 @@ fn scenarios_hold_and_show_broken_rules() {
         (StoreFault::PurgeEarly, keeps_deletions),
         (StoreFault::IgnoreReaders, keeps_what_readers_see),
         (StoreFault::ReleaseSilently, keeps_what_readers_see),
+        (StoreFault::SeeReplacements, hides_replacements),
     ];
     for (fault, holds) in scenarios {
         assert!(holds(), "{fault:?} is not injected");

@@ -7,6 +7,7 @@ use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation}
 use halocline_media::{Medium, Tracked};
 use halocline_pool::{ObjectKind, Pool};
 
+use crate::layout;
 use crate::moves::CopiedRecords;
 use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 
@@ -28,6 +29,10 @@ pub(crate) enum StoreStep {
     /// Makes deferred commits durable.
     Flush,
     Reclaim,
+    /// Gives unused space back to the pool.
+    GiveBack,
+    /// Drops the second store, and creates it again.
+    DropSecond,
     /// As `Put`, between the copies of the records that are needed of segments and the change of their
     /// pointers.
     PutAmidMoves(u32, usize),
@@ -102,9 +107,33 @@ impl Running {
         })
     }
 
+    /// Opens for reading, as a handle does that cannot end a commit because another one has the stores.
+    fn read_beside(pool: &Pool) -> Result<Running, String> {
+        let text = |error: crate::StoreError| error.to_string();
+        let other = pool.open_slab(layout::OBJECT, layout::OWNER);
+        let other = other.map_err(|error| error.to_string())?;
+        let clock = Arc::default();
+        let stores = Stores::open_reader_with(pool, &options(&clock)).map_err(text)?;
+        drop(other);
+        let open = |name| stores.existing(name).map_err(text);
+        Ok(Running {
+            pool: pool.clone(),
+            open: [open(NAMES[0])?, open(NAMES[1])?],
+            stores,
+            snapshot: None,
+            clock,
+        })
+    }
+
     pub(crate) fn step(&mut self, number: usize, step: &StoreStep) -> crate::Result<()> {
+        if matches!(step, StoreStep::DropSecond) {
+            self.stores.drop_store(NAMES[1])?;
+            self.open[1] = self.stores.store(NAMES[1])?;
+        }
         let [a, b] = &self.open;
         match step {
+            StoreStep::DropSecond => Ok(()),
+            StoreStep::GiveBack => self.stores.give_back(std::time::Duration::ZERO).map(drop),
             StoreStep::Put(number_of_key, len) => a.put(key(*number_of_key), value(number, *len)),
             StoreStep::Delete(number) => a.delete(key(*number)),
             StoreStep::Batch(puts, deletes) => {
@@ -228,7 +257,12 @@ pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, ste
             model[0].insert(key(*at), (value(number, 20), Some(*now + ms)));
         }
         StoreStep::Time(ms) => *now += ms,
-        StoreStep::Checkpoint | StoreStep::Flush | StoreStep::Reclaim | StoreStep::Snapshot => {}
+        StoreStep::DropSecond => model[1].clear(),
+        StoreStep::Checkpoint
+        | StoreStep::Flush
+        | StoreStep::Reclaim
+        | StoreStep::GiveBack
+        | StoreStep::Snapshot => {}
     }
 }
 
@@ -272,9 +306,17 @@ fn check(
         })
         .sum();
     let pool = Pool::open_on(Arc::clone(&medium)).map_err(|error| error.to_string())?;
+    let is_together = |step: &StoreStep| matches!(step, StoreStep::Together(_));
+    let read = match steps.iter().any(is_together) {
+        true => Some(Running::read_beside(&pool)?.contents()?),
+        false => None,
+    };
     let running = Running::open(&pool)?;
     running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
     let found = running.contents()?;
+    if read.is_some_and(|read| read != found) {
+        return Err("a reader that cannot write saw something else".to_owned());
+    }
     if found != states[first] && found != states[last] {
         let names = |contents: &Visible| {
             let of = |contents: &BTreeMap<Vec<u8>, Vec<u8>>| -> Vec<String> {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
+use halocline_memcached::{MemcachedError, check_items};
 use halocline_ordered::{TreeError, TreeKind, open_tree, open_tree_read_only, trees};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use halocline_store::{StoreError, Stores};
@@ -48,6 +49,8 @@ pub(in crate::commands) struct Checked {
     pub(in crate::commands) trees: usize,
     /// Stores that were verified.
     pub(in crate::commands) stores: u64,
+    /// Intact items of a memcached server in trees.
+    pub(in crate::commands) items: u64,
     pub(in crate::commands) problems: Vec<String>,
     /// Trees and stores that cannot be verified now, with the reason.
     pub(in crate::commands) skipped: Vec<String>,
@@ -180,6 +183,36 @@ pub(in crate::commands) fn check_stores(
         }
         Err(error @ StoreError::Damaged { .. }) => checked.problems.push(error.to_string()),
         Err(error) => checked.skipped.push(format!("stores: {error}")),
+    }
+    Ok(())
+}
+
+/// Verifies the items that a memcached server has in trees, and adds what is found to `checked`. The trees
+/// were [verified](check_all) before, which finishes what a crash has left half done.
+///
+/// # Errors
+/// The pool cannot be read; [`CliError::Interrupted`] if `cancel` was set.
+pub(in crate::commands) fn check_memcached(
+    path: &Path,
+    cancel: &AtomicBool,
+    checked: &mut Checked,
+) -> Result<(), CliError> {
+    let report = check_items(&readable(path)?, &mut |_| match cancel.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    match report {
+        Ok(report) if report.cancelled => return Err(CliError::Interrupted),
+        Ok(report) => {
+            checked.items += report.items;
+            checked
+                .problems
+                .extend(report.problems.iter().map(ToString::to_string));
+        }
+        Err(MemcachedError::Tree(error)) if is_damage(&error) => {
+            checked.problems.push(format!("memcached items: {error}"));
+        }
+        Err(error) => checked.skipped.push(format!("memcached items: {error}")),
     }
     Ok(())
 }

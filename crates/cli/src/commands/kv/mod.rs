@@ -30,7 +30,7 @@ use crate::args::{KvArgs, KvCommand, OutputFormat};
 use crate::error::CliError;
 use crate::output::Style;
 
-pub(super) use list::{StoreInfo, TreeInfo, check_all, check_stores, list, stores};
+pub(super) use list::{StoreInfo, TreeInfo, check_all, check_memcached, check_stores, list, stores};
 
 /// The prefix of the names of trees in the pool's directory.
 const PREFIX: &str = "tree/";

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use halocline_ordered::{Range, TreeError, TreeKind, create_tree, open_tree_unsynced};
-use halocline_pool::PoolError;
+use halocline_pool::{PoolError, ReserveUse};
 
 use crate::args::{GetArgs, KvArgs, KvCommand, PutArgs, ScanArgs};
 use crate::error::CliError;
@@ -183,6 +183,7 @@ fn drop_tree(args: &KvArgs) -> Result<(), CliError> {
     let name = object_name(&pool, &args.name)?;
     patiently(|| {
         let txn = pool.begin_wait(PATIENCE)?;
+        txn.use_reserve(ReserveUse::Dropping);
         txn.remove(&name)?;
         Ok::<_, TreeError>(txn.commit()?)
     })?;

@@ -7,8 +7,12 @@
 use super::ItemChange;
 use super::generation::{RecordPlace, TreeGeneration};
 use super::record::{self, ItemRecordHead, RecordSize};
+use super::shared::LinkSteps;
 use crate::error::{MemcachedError, Result};
 use crate::fault::{MemcachedFault, injected};
+
+/// Bytes of keys and values from which on further changes do not share the fence.
+const GROUP_BYTES: usize = 1 << 20;
 
 /// A record to which nothing leads yet.
 struct UnlinkedRecord {
@@ -38,9 +42,17 @@ impl TreeGeneration {
     }
 
     /// Like [`find`](Self::find) for a change, which replaces all records of a hash if one of them is
-    /// damaged: they are lost anyway.
-    fn find_to_change(&self, hash: u64, key: &[u8]) -> Result<RecordPlace> {
-        Ok(self.find(hash, key)?.unwrap_or_else(|(offset, reason)| {
+    /// damaged: they are lost anyway. `new` is the record that the change will link: a damaged link may lead to
+    /// its node already, which was free.
+    fn find_to_change(&self, hash: u64, key: &[u8], new: Option<u64>) -> Result<RecordPlace> {
+        let found = self.find(hash, key)?.and_then(|place| {
+            let is_new = |record: &ItemRecordHead| Some(record.offset) == new;
+            match place.found.as_ref().filter(|record| is_new(record)) {
+                Some(record) => Err((record.offset, "a link led to a free node")),
+                None => Ok(place),
+            }
+        });
+        Ok(found.unwrap_or_else(|(offset, reason)| {
             tracing::warn!(error = %self.shared.damaged(offset, reason), "items are replaced");
             RecordPlace {
                 head: None,
@@ -77,7 +89,8 @@ impl TreeGeneration {
     }
 
     /// Stores the records of changes and makes them durable. Returns one for each change, `None` for those
-    /// that need none. They end where there is no free node, because changes before that may free some.
+    /// that need none. They end where there is no free node, because changes before that may free some, and
+    /// behind [`GROUP_BYTES`], so that records do not take the room of the tree that leads to them.
     ///
     /// # Errors
     /// There is no free node for the first change, or the medium has failed: nothing leads to the records.
@@ -85,7 +98,11 @@ impl TreeGeneration {
         let shared = &*self.shared;
         let medium = shared.slabs.medium();
         let (mut records, mut is_fence_due) = (Vec::with_capacity(changes.len()), false);
+        let mut stored = 0;
         for change in changes {
+            if stored > GROUP_BYTES {
+                break;
+            }
             let ItemChange::Put { key, value, expires } = *change else {
                 records.push(None);
                 continue;
@@ -98,6 +115,7 @@ impl TreeGeneration {
             };
             record::store(medium, &nodes, key, value, expires);
             is_fence_due = true;
+            stored += key.len() + value.len();
             records.push(Some(UnlinkedRecord {
                 nodes,
                 size,
@@ -122,7 +140,7 @@ impl TreeGeneration {
         let shared = &*self.shared;
         let hash = (shared.hash)(key);
         let lock = shared.write(hash);
-        let place = self.find_to_change(hash, key)?;
+        let place = self.find_to_change(hash, key, Some(nodes[0]))?;
         if injected(MemcachedFault::FreeBeforeLink)
             && let Some(old) = &place.found
         {
@@ -180,7 +198,7 @@ impl TreeGeneration {
     fn delete(&self, key: &[u8]) -> Result<()> {
         let hash = (self.shared.hash)(key);
         let lock = self.shared.write(hash);
-        let place = self.find_to_change(hash, key)?;
+        let place = self.find_to_change(hash, key, None)?;
         let Some(old) = place.found else {
             if place.head.is_none() {
                 self.tree.remove(hash)?;
@@ -212,8 +230,9 @@ impl TreeGeneration {
         let lock = self.shared.write(hash);
         let mut gone = Vec::new();
         let (mut before, mut next) = (None, self.tree.get(hash)?);
+        let mut steps = LinkSteps::default();
         while let Some(offset) = next {
-            let Ok(record) = self.shared.head(hash, offset) else {
+            let Ok(record) = self.shared.head(&mut steps, hash, offset) else {
                 break;
             };
             next = record.next;
@@ -232,8 +251,8 @@ impl TreeGeneration {
     /// Frees the records of a hash of a generation that is retired.
     pub(super) fn free_all(&self, hash: u64, first: u64) {
         let _lock = self.shared.write(hash);
-        let mut next = Some(first);
-        while let Some(record) = next.and_then(|offset| self.shared.head(hash, offset).ok()) {
+        let (mut steps, mut next) = (LinkSteps::default(), Some(first));
+        while let Some(record) = next.and_then(|offset| self.shared.head(&mut steps, hash, offset).ok()) {
             next = record.next;
             self.free(&record);
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use halocline_ordered::OrderedIndex;
 
 use super::record::{ItemRecordHead, RecordSize};
-use super::shared::SharedRecords;
+use super::shared::{LinkSteps, SharedRecords};
 use super::{ItemChange, ItemGeneration, ScannedItem, StoredItem};
 use crate::error::Result;
 
@@ -109,9 +109,9 @@ impl TreeGeneration {
             before: None,
             found: None,
         };
-        let mut next = head;
+        let (mut steps, mut next) = (LinkSteps::default(), head);
         while let Some(offset) = next {
-            let record = match self.shared.head(hash, offset) {
+            let record = match self.shared.head(&mut steps, hash, offset) {
                 Ok(record) => record,
                 Err(reason) => return Ok(Err((offset, reason))),
             };
@@ -215,8 +215,8 @@ impl TreeGeneration {
         if self.retired.load(Acquire) {
             return Ok(records);
         }
-        let mut next = self.tree.get(hash)?;
-        while let Some(record) = next.and_then(|offset| self.shared.head(hash, offset).ok()) {
+        let (mut steps, mut next) = (LinkSteps::default(), self.tree.get(hash)?);
+        while let Some(record) = next.and_then(|offset| self.shared.head(&mut steps, hash, offset).ok()) {
             next = record.next;
             records.push(record);
         }

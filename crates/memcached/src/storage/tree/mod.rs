@@ -10,6 +10,7 @@
 //! holds for records that a crash has cut off from the tree, which [the walk](usage) over it finds out.
 
 mod change;
+mod check;
 mod generation;
 mod record;
 mod shared;
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use halocline_media::MediumKind;
 use halocline_ordered::{OrderedIndex, TreeError, TreeKind, create_tree_in, open_tree, open_tree_unsynced};
-use halocline_pool::{Pool, PoolError};
+use halocline_pool::{Pool, PoolError, ReserveUse};
 use halocline_store::Clock;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -37,6 +38,8 @@ use generation::{STEP, TreeGeneration};
 use record::RecordSize;
 use shared::SharedRecords;
 use slabs::RecordSlabs;
+
+pub use check::{ItemProblem, ItemsCheckReport, check_items};
 
 /// The tree of the numbers.
 pub(super) const NUMBERS: &str = "memcached/tree/numbers";
@@ -231,6 +234,7 @@ fn open_index(pool: &Pool, name: &str) -> std::result::Result<Box<dyn OrderedInd
 
 fn remove(pool: &Pool, name: &str) -> Result<()> {
     let txn = pool.begin_wait(PATIENCE)?;
+    txn.use_reserve(ReserveUse::Dropping);
     txn.remove(name)?;
     txn.commit()?;
     Ok(())

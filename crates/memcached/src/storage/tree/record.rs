@@ -176,6 +176,9 @@ pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<ItemRecordHead, 
         return Err("its lengths contradict each other");
     }
     let head_len = HEADER + parts * size_of::<u64>() + key_len;
+    if head_len > CLASSES[size.class] as usize {
+        return Err("its lengths contradict each other");
+    }
     let mut longer = Vec::new();
     let head = match first.get(..head_len) {
         Some(head) => head,
@@ -236,6 +239,12 @@ impl ItemRecordHead {
         let mut value = vec![0; self.value_len];
         medium.load(self.offset + head_len as u64, &mut value[..within]);
         for (part, bytes) in self.parts.iter().zip(value[within..].chunks_mut(LARGEST_NODE)) {
+            if part
+                .checked_add(bytes.len() as u64)
+                .is_none_or(|end| end > medium.len())
+            {
+                return Err("one of its nodes is not in the pool");
+            }
             medium.load(*part, bytes);
         }
         if xxh3_64(&value) != self.data_sum {

@@ -1,7 +1,9 @@
-//! State that all generations share: the slabs, the walk over the nodes in use, and the locks of hashes.
+//! State that all generations share: the slabs, the walk over the nodes in use, and the locks of hashes; and
+//! [`LinkSteps`], which ends where links lead in a circle.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use super::record::{self, ItemRecordHead};
@@ -11,6 +13,31 @@ use crate::error::MemcachedError;
 
 /// Number of locks of hashes.
 const STRIPES: usize = 1024;
+
+/// The steps along the links of a hash.
+#[derive(Debug, Default)]
+pub(super) struct LinkSteps {
+    count: u64,
+    /// The offset of the record after the last number of steps that is a power of two.
+    seen: u64,
+}
+
+impl LinkSteps {
+    /// Notes a step to the record at an offset.
+    ///
+    /// # Errors
+    /// A description of the damage: links lead in a circle. No later than after three rounds.
+    pub(super) fn step(&mut self, offset: u64) -> std::result::Result<(), &'static str> {
+        self.count += 1;
+        if offset == self.seen {
+            return Err("its links lead in a circle");
+        }
+        if self.count.is_power_of_two() {
+            self.seen = offset;
+        }
+        Ok(())
+    }
+}
 
 /// State that all generations share.
 pub(super) struct SharedRecords {
@@ -46,13 +73,14 @@ impl SharedRecords {
         self.stripe(hash).write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the head of the record of a hash.
-    pub(super) fn head(&self, hash: u64, offset: u64) -> std::result::Result<ItemRecordHead, &'static str> {
-        let head = record::load_head(self.slabs.medium(), offset)?;
-        match (self.hash)(&head.key) == hash {
-            true => Ok(head),
-            false => Err("its key has another hash"),
-        }
+    /// Reads the head of the record of a hash, as the next step along its links.
+    pub(super) fn head(
+        &self,
+        steps: &mut LinkSteps,
+        hash: u64,
+        offset: u64,
+    ) -> std::result::Result<ItemRecordHead, &'static str> {
+        load_head_of(self.slabs.medium(), self.hash, steps, hash, offset)
     }
 
     pub(super) fn damaged(&self, offset: u64, reason: &'static str) -> MemcachedError {
@@ -61,5 +89,21 @@ impl SharedRecords {
             offset,
             reason,
         }
+    }
+}
+
+/// Reads the head of the record of a hash, as the next step along its links.
+pub(super) fn load_head_of(
+    medium: &Medium,
+    hash_of: fn(&[u8]) -> u64,
+    steps: &mut LinkSteps,
+    hash: u64,
+    offset: u64,
+) -> std::result::Result<ItemRecordHead, &'static str> {
+    steps.step(offset)?;
+    let head = record::load_head(medium, offset)?;
+    match hash_of(&head.key) == hash {
+        true => Ok(head),
+        false => Err("its key has another hash"),
     }
 }

@@ -52,6 +52,25 @@ impl RecordSlabs {
         Ok(RecordSlabs(slabs.into()))
     }
 
+    /// Opens the slabs of a pool for reading. `None` if they are not all there, so that there are no records.
+    pub(super) fn open_read_only(pool: &Pool) -> Result<Option<RecordSlabs>> {
+        let mut slabs = Vec::new();
+        for node_size in CLASSES {
+            match pool.open_slab_read_only(&format!("{PREFIX}{node_size}"), OWNER) {
+                Ok(recovery) => slabs.push(recovery.finish()),
+                Err(PoolError::NoSuchObject { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(RecordSlabs(slabs.into())))
+    }
+
+    /// Returns true if all nodes of a record are nodes of its size.
+    pub(super) fn has_nodes(&self, record: &ItemRecordHead) -> bool {
+        let slab = &self.0[record.size().class];
+        record.nodes().all(|node| slab.is_node(node))
+    }
+
     pub(super) fn medium(&self) -> &Medium {
         self.0[0].medium()
     }
@@ -115,6 +134,13 @@ impl RecordSlabs {
             }
         }
         Ok(was_in_doubt)
+    }
+
+    /// Keeps the first node of a record in use whose size is not known.
+    pub(super) fn confirm_first(&self, offset: u64) {
+        if let Some(slab) = self.0.iter().find(|slab| slab.is_node(offset)) {
+            slab.confirm(offset);
+        }
     }
 
     /// Frees all nodes in doubt.

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a random test prints its seed")]
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -144,7 +145,7 @@ fn items_that_expire_are_removed_in_the_background() {
 }
 
 #[test]
-fn a_damaged_record_costs_its_item_alone() {
+fn a_damaged_record_costs_its_item_alone_and_is_an_error() {
     let pool = pool();
     let storage = open(&pool, TreeKind::Lb, xxh3_64);
     let items = storage.current().unwrap();
@@ -173,9 +174,136 @@ fn a_damaged_record_costs_its_item_alone() {
     let storage = open(&pool, TreeKind::Lb, xxh3_64);
     reclaim(&storage);
     let items = storage.current().unwrap();
-    assert_eq!(value(&*items, b"b"), None);
+    let is_damaged = |key: &[u8]| matches!(items.get(key), Err(MemcachedError::DamagedRecord { .. }));
+    assert!(is_damaged(b"b"), "no miss");
     assert_eq!(value(&*items, b"c").unwrap(), b"value");
+    // The node of the damaged record is in use until the next opening finds that no link leads to it.
+    assert_eq!(storage.stats().live_bytes, needed(&storage) + 256);
+    (0..40_u8).for_each(|key| put(&*items, &[b'x', key], b"other", None));
+    assert!(is_damaged(b"b"), "no miss");
+    put(&*items, b"b", b"again", None);
+    assert_eq!(value(&*items, b"b").unwrap(), b"again");
+    drop((items, storage));
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    reclaim(&storage);
     assert_eq!(storage.stats().live_bytes, needed(&storage));
+}
+
+/// A damaged link may lead to a free node. What is stored there later is neither freed nor lost.
+#[test]
+fn a_link_to_a_free_node_is_replaced() {
+    let pool = pool();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    put(&*items, b"a", b"value", None);
+    let generation = Arc::clone(&storage.generations().current);
+    let hash = xxh3_64(b"a");
+    let node = generation.tree.get(hash).unwrap().unwrap();
+    storage.shared.slabs.free_nodes(0, [node]);
+    put(&*items, b"a", b"new", None);
+    assert_eq!(
+        generation.tree.get(hash).unwrap(),
+        Some(node),
+        "the node is used again"
+    );
+    (0..40_u8).for_each(|key| put(&*items, &[b'x', key], b"other", None));
+    assert_eq!(value(&*items, b"a").unwrap(), b"new");
+}
+
+/// Every bit of a record, of links and of entries of the tree: an answer is right or an error, and a check finds
+/// whatever is damaged.
+#[test]
+fn checks_find_damaged_and_misplaced_records() {
+    let pool = pool();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    let (small, large) = (vec![1; 300], vec![2; 200_000]);
+    for key in [b"a", b"b", b"c", b"d"] {
+        put(&*items, key, if key == b"d" { &large } else { &small }, None);
+    }
+    let generation = Arc::clone(&storage.generations().current);
+    let offsets = [b"a", b"b", b"c", b"d"].map(|key| generation.tree.get(xxh3_64(key)).unwrap().unwrap());
+    drop((items, generation, storage));
+    let problems = || {
+        check_items(&pool, &mut |_| ControlFlow::Continue(()))
+            .unwrap()
+            .problems
+    };
+    assert_eq!(problems(), []);
+    let medium = {
+        let slab = pool.open_slab_read_only("memcached/records/256", *b"mcrecord");
+        slab.unwrap().slab().medium().clone()
+    };
+    let flip = |at: u64, bits: u8| {
+        let mut byte = [0];
+        medium.load(at, &mut byte);
+        medium.store(at, &[byte[0] ^ bits]);
+    };
+    for (record, len) in [(offsets[0], 48 + 1 + 300), (offsets[3], 48 + 24 + 1 + 100)] {
+        for at in (0..len).filter(|at| *at < 80 || at % 17 == 0) {
+            for bit in [1, 16, 128] {
+                flip(record + at, bit);
+                let found = problems();
+                assert!(
+                    found.iter().any(|problem| problem.offset == record),
+                    "byte {at}: {found:?}"
+                );
+                flip(record + at, bit);
+            }
+        }
+    }
+    // A record in the place of another one, and both exchanged.
+    let load = |at: u64| {
+        let mut bytes = vec![0; 512];
+        medium.load(at, &mut bytes);
+        bytes
+    };
+    let (first, second) = (load(offsets[0]), load(offsets[1]));
+    medium.store(offsets[0], &second);
+    assert_eq!(problems().len(), 1);
+    medium.store(offsets[1], &first);
+    assert_eq!(problems().len(), 2);
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    reclaim(&storage);
+    let items = storage.current().unwrap();
+    for key in [b"a", b"b"] {
+        assert!(matches!(
+            items.get(key),
+            Err(MemcachedError::DamagedRecord { .. })
+        ));
+    }
+    for (key, expected) in [(b"c", &small), (b"d", &large)] {
+        assert_eq!(value(&*items, key).as_ref(), Some(expected));
+    }
+}
+
+/// Links that lead in a circle end.
+#[test]
+fn circles_of_links_are_damage() {
+    let pool = pool();
+    let storage = open(&pool, TreeKind::Lb, |_| 7);
+    let items = storage.current().unwrap();
+    (0..5_u8).for_each(|key| put(&*items, &[key], b"value", None));
+    let first = storage.generations().current.tree.get(7).unwrap().unwrap();
+    let medium = storage.shared.slabs.medium();
+    let (mut last, mut next) = (first, Some(first));
+    while let Some(offset) = next {
+        last = offset;
+        next = record::load_head(medium, offset).unwrap().next;
+    }
+    record::store_next(medium, last, Some(first));
+    assert!(matches!(
+        items.get(b"absent"),
+        Err(MemcachedError::DamagedRecord { .. })
+    ));
+    assert_eq!(value(&*items, &[0]).unwrap(), b"value");
+    drop((items, storage));
+    let storage = open(&pool, TreeKind::Lb, |_| 7);
+    reclaim(&storage);
+    let items = storage.current().unwrap();
+    assert!(items.get(b"absent").is_err());
+    put(&*items, b"absent", b"new", None);
+    assert_eq!(value(&*items, b"absent").unwrap(), b"new");
 }
 
 #[test]
@@ -248,7 +376,8 @@ fn a_full_pool_keeps_what_it_has() {
 fn a_group_in_a_full_pool_is_stored_as_far_as_there_is_room() {
     let medium = Dram::with_reserve(0, 16 << 20).unwrap();
     let pool = Pool::create_on(Arc::new(medium)).unwrap();
-    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    // The tree has its final size long before the pool is full.
+    let storage = open(&pool, TreeKind::Lb, |key| xxh3_64(key) % 500);
     let items = storage.current().unwrap();
     let (old, new) = ([1; 4000], [2; 4000]);
     let put_of = |key, value| ItemChange::Put {
@@ -259,8 +388,8 @@ fn a_group_in_a_full_pool_is_stored_as_far_as_there_is_room() {
     let keys: Vec<[u8; 4]> = (0..5000_u32).map(u32::to_le_bytes).collect();
     let all: Vec<_> = keys.iter().map(|key| put_of(key, &old)).collect();
     let (stored, result) = items.write_in_order(&all);
-    assert!(matches!(result, Err(MemcachedError::Pool(_))));
-    assert!((1000..keys.len()).contains(&stored), "{stored} items");
+    assert!(matches!(result, Err(MemcachedError::Pool(_))), "{result:?}");
+    assert!((1000..keys.len()).contains(&stored), "{stored} items, {result:?}");
     assert_eq!(items.len(), stored as u64);
     // The one that leaves makes room for that which follows it.
     let changes = [

@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::generation::{STEP, TreeGeneration};
-use super::record;
+use super::shared::LinkSteps;
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
 
@@ -79,14 +79,15 @@ impl RecordWalk {
 }
 
 impl TreeGeneration {
-    /// Confirms the nodes of the records of a hash. A record that is damaged is removed, with those behind
-    /// it: its nodes, which it does not tell, will be used for others.
+    /// Confirms the nodes of the records of a hash. The link to a record that is damaged stays, so that whoever
+    /// asks for its item gets an error and does not take it for one that was never stored. Its first node stays
+    /// in use, too; the others, which it does not tell, and the records behind it will be used for others.
     fn confirm(&self, hash: u64) -> Result<()> {
         let shared = &*self.shared;
         let _lock = shared.write(hash);
-        let (mut before, mut next) = (None, self.tree.get(hash)?);
+        let (mut steps, mut next) = (LinkSteps::default(), self.tree.get(hash)?);
         while let Some(offset) = next {
-            let record = shared.head(hash, offset).and_then(|record| {
+            let record = shared.head(&mut steps, hash, offset).and_then(|record| {
                 let was_in_doubt = shared.slabs.confirm(&record)?;
                 Ok((record, was_in_doubt))
             });
@@ -95,17 +96,11 @@ impl TreeGeneration {
                     if was_in_doubt {
                         self.count(record.bytes(), record.size(), record.expires);
                     }
-                    (before, next) = (Some(offset), record.next);
+                    next = record.next;
                 }
                 Err(reason) => {
-                    tracing::warn!(error = %shared.damaged(offset, reason), "the item is removed");
-                    match before {
-                        None => _ = self.tree.remove(hash)?,
-                        Some(before) => {
-                            record::store_next(shared.slabs.medium(), before, None);
-                            shared.slabs.medium().fence()?;
-                        }
-                    }
+                    tracing::warn!(error = %shared.damaged(offset, reason), "the item is lost");
+                    shared.slabs.confirm_first(offset);
                     next = None;
                 }
             }

@@ -1,0 +1,156 @@
+//! The rows of one partition, aggregated branch by branch.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::TryStreamExt;
+
+use super::distinct::distinct;
+use super::joined::joined;
+use super::layout::{Branch, BranchKind, Layout, unexpected};
+use super::middle::{MiddleOf, middle};
+use super::once::OnceExec;
+use crate::materialized::Collected;
+
+/// What errors call the files.
+const FILE: &str = "rows of an aggregation";
+
+/// Returns the groups of rows that have the columns of a layout.
+///
+/// # Errors
+/// That of the rows; a file cannot be written or read.
+pub(super) async fn aggregated(
+    rows: SendableRecordBatchStream,
+    layout: &Layout,
+    output: SchemaRef,
+    context: &Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
+    let mut results = Vec::new();
+    match &layout.branches[..] {
+        [branch] => results.push(branch.run(rows, layout, context)?),
+        branches => {
+            let rows = Arc::new(Collected::of(rows, FILE, context).await?);
+            for branch in branches {
+                let groups = branch.run(Arc::clone(&rows).read()?, layout, context)?;
+                // One sort at a time takes memory.
+                let groups = Collected::of(groups, FILE, context).await?;
+                results.push(Arc::new(groups).read()?);
+            }
+        }
+    }
+    Ok(joined(results, layout.keys, layout.places.clone(), output))
+}
+
+impl Branch {
+    fn run(
+        &self,
+        rows: SendableRecordBatchStream,
+        layout: &Layout,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let columns: Vec<usize> = (0..layout.keys).chain(self.order.iter().copied()).collect();
+        let sorted = match order_of(&columns, layout) {
+            Some(order) => {
+                let input = Arc::new(OnceExec::new(rows, None));
+                SortExec::new(order, input).execute(0, Arc::clone(context))?
+            }
+            None => rows,
+        };
+        match self.kind {
+            BranchKind::Groups => {
+                let names = self.aggregates.iter().map(|(aggregate, _)| aggregate.name());
+                let names = names.collect::<Vec<_>>().join(", ");
+                let groups = self.groups(sorted, layout, context)?;
+                let schema = groups.schema();
+                let groups = groups.map_err(move |error| refused(&names, error));
+                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, groups)))
+            }
+            BranchKind::Distinct => self.groups(distinct(sorted, columns)?, layout, context),
+            BranchKind::Middle {
+                fraction,
+                is_median,
+                is_distinct,
+            } => {
+                let ([(aggregate, _)], [value]) = (&self.aggregates[..], &self.order[..]) else {
+                    return Err(unexpected("one aggregate selects a row of one column"));
+                };
+                let rows = match is_distinct {
+                    true => distinct(sorted, columns)?,
+                    false => sorted,
+                };
+                let keys = layout.columns.fields().iter().take(layout.keys).cloned();
+                let result: Field = aggregate.field().as_ref().clone();
+                let fields: Vec<_> = keys.chain([Arc::new(result)]).collect();
+                let of = MiddleOf {
+                    aggregate: Arc::clone(aggregate),
+                    is_median,
+                    fraction,
+                    keys: layout.keys,
+                    value: *value,
+                    output: Arc::new(Schema::new(fields)),
+                };
+                middle(rows, of, context)
+            }
+        }
+    }
+
+    /// Aggregates rows that are sorted by the keys.
+    fn groups(
+        &self,
+        rows: SendableRecordBatchStream,
+        layout: &Layout,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let keys: Vec<usize> = (0..layout.keys).collect();
+        let order = order_of(&keys, layout);
+        let keys = keys.into_iter().map(|key| {
+            let column: Arc<dyn PhysicalExpr> = Arc::new(column(key, layout));
+            (column, layout.columns.field(key).name().clone())
+        });
+        let (aggregates, filters) = self.aggregates.iter().cloned().unzip();
+        let aggregation = AggregateExec::try_new(
+            AggregateMode::Single,
+            PhysicalGroupBy::new_single(keys.collect()),
+            aggregates,
+            filters,
+            Arc::new(OnceExec::new(rows, order)),
+            Arc::clone(&layout.columns),
+        )?;
+        aggregation.execute(0, Arc::clone(context))
+    }
+}
+
+/// Names the aggregates whose results for one group take more memory than there is.
+fn refused(names: &str, error: DataFusionError) -> DataFusionError {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(reason) => DataFusionError::ResourcesExhausted(format!(
+            "the values of one group do not fit for {names} ({reason}); set halocline.memory to more, or aggregate \
+             fewer rows"
+        )),
+        _ => error,
+    }
+}
+
+/// Returns the order by columns, values that are not keys with NULLs last; none without columns.
+fn order_of(columns: &[usize], layout: &Layout) -> Option<LexOrdering> {
+    let columns = columns.iter().map(|&number| {
+        let options = SortOptions {
+            descending: false,
+            nulls_first: number < layout.keys,
+        };
+        PhysicalSortExpr::new(Arc::new(column(number, layout)), options)
+    });
+    LexOrdering::new(columns)
+}
+
+fn column(number: usize, layout: &Layout) -> Column {
+    Column::new(layout.columns.field(number).name(), number)
+}

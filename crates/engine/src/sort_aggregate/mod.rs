@@ -1,0 +1,30 @@
+//! Sort-based aggregation, for aggregates that collect the values of a group: `DISTINCT`, `median`,
+//! `percentile_cont`, `array_agg`, `string_agg`, `nth_value`.
+//!
+//! DataFusion collects them in DRAM. What it spills are whole groups, so that a few large ones, or many beside
+//! each other, take more than there is. [`SortAggregateRule`] puts a node above such an aggregation, unless the
+//! estimate says that its input is small. The node runs the aggregation in a part of the memory; if that is
+//! refused more, it starts anew with sorts, which spill:
+//!
+//! - `f(DISTINCT x)` aggregates the rows that are left when the input is sorted by the keys of the groups and
+//!   `x`, and repeated rows are dropped;
+//! - `median(x)` and `percentile_cont` select one or two rows of each group from the same order;
+//! - all others are aggregated group by group, from the input sorted by the keys.
+//!
+//! Each order is a [branch](layout::Branch); all branches have the same groups in the same order, and are
+//! joined row by row. So only the result of a group has to fit into memory (Graefe, ACM Computing Surveys
+//! 25(2), 1993, section 4.2, describes aggregation by sorting).
+
+mod attempt;
+mod branch;
+mod columns;
+mod distinct;
+mod exec;
+mod joined;
+mod layout;
+mod middle;
+mod once;
+mod rule;
+mod values;
+
+pub(crate) use rule::SortAggregateRule;

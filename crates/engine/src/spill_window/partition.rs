@@ -1,0 +1,237 @@
+//! The rows of one partition of the input, window partition by window partition.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::{concat, concat_batches};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::window::WindowExpr;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, SpillMetrics};
+use datafusion::physical_plan::windows::WindowAggExec;
+use datafusion::physical_plan::{ExecutionPlan, SpillManager};
+use futures::TryStreamExt;
+
+use super::passes::Passes;
+use crate::key_runs::KeyRuns;
+use crate::size::rounded;
+use crate::sliced_size;
+use crate::spill_writer::SpillWriter;
+
+/// Memory for each byte of a partition that is collected: its rows, the same in one batch, and the results.
+const COPIES: usize = 3;
+
+/// Reads the input, and returns its rows with the columns of the windows.
+pub(super) struct Windows {
+    input: SendableRecordBatchStream,
+    schema: SchemaRef,
+    windows: Vec<Arc<dyn WindowExpr>>,
+    runs: KeyRuns,
+    batch_size: usize,
+    spills: SpillManager,
+    spilled: Count,
+    memory: MemoryReservation,
+    /// Rows of complete partitions, with the number of rows of each, and then those of the partition that is
+    /// read.
+    rows: Vec<RecordBatch>,
+    complete: Vec<usize>,
+    current: usize,
+    /// The partition that is read, if it does not fit into memory.
+    file: Option<(SpillWriter, Passes)>,
+    /// A partition from a file that is returned.
+    second_pass: Option<(SendableRecordBatchStream, Passes)>,
+    ready: VecDeque<RecordBatch>,
+    /// Rows that have been read and not looked at, with true for the first of a partition.
+    runs_ahead: VecDeque<(RecordBatch, bool)>,
+    is_done: bool,
+}
+
+impl Windows {
+    pub(super) fn new(
+        window: &WindowAggExec,
+        partition: usize,
+        context: &Arc<TaskContext>,
+        spilled: Count,
+    ) -> Result<Self> {
+        let schema = window.input().schema();
+        let keys = window.partition_by_sort_keys()?;
+        let keys = keys.into_iter().map(|key| key.expr).collect();
+        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
+        let consumer = MemoryConsumer::new("partition of a window");
+        Ok(Self {
+            runs: KeyRuns::new(keys, &schema)?,
+            spills: SpillManager::new(context.runtime_env(), metrics, schema),
+            memory: consumer.register(context.memory_pool()),
+            input: window.input().execute(partition, Arc::clone(context))?,
+            schema: window.schema(),
+            windows: window.window_expr().to_vec(),
+            batch_size: context.session_config().batch_size(),
+            spilled,
+            rows: Vec::new(),
+            complete: Vec::new(),
+            current: 0,
+            file: None,
+            second_pass: None,
+            ready: VecDeque::new(),
+            runs_ahead: VecDeque::new(),
+            is_done: false,
+        })
+    }
+
+    /// Returns the next rows.
+    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            if let Some((rows, passes)) = &mut self.second_pass {
+                match rows.try_next().await? {
+                    Some(batch) => return passes.second(&batch, &self.schema).map(Some),
+                    None => self.second_pass = None,
+                }
+            } else if let Some((rows, begins)) = self.runs_ahead.pop_front() {
+                match begins && self.file.is_some() {
+                    // The rows of the file come before these.
+                    true => {
+                        self.runs_ahead.push_front((rows, begins));
+                        self.end_of_file()?;
+                    }
+                    false => self.add(rows, begins)?,
+                }
+            } else if self.is_done {
+                if self.file.is_some() {
+                    self.end_of_file()?;
+                } else if self.rows.is_empty() {
+                    return Ok(None);
+                } else {
+                    self.complete_current();
+                    self.evaluate()?;
+                }
+            } else {
+                match self.input.try_next().await? {
+                    Some(batch) => {
+                        let runs = self.runs.next(&batch)?.into_iter();
+                        let runs = runs.map(|run| (batch.slice(run.rows.start, run.rows.len()), run.begins));
+                        self.runs_ahead.extend(runs);
+                    }
+                    None => self.is_done = true,
+                }
+            }
+        }
+    }
+
+    /// Adds rows, which are in one partition of the window.
+    fn add(&mut self, rows: RecordBatch, begins: bool) -> Result<()> {
+        if begins {
+            self.complete_current();
+            if self.complete.iter().sum::<usize>() >= self.batch_size {
+                self.evaluate()?;
+            }
+        }
+        self.push(rows)
+    }
+
+    /// Adds rows to the partition that is read.
+    fn push(&mut self, rows: RecordBatch) -> Result<()> {
+        if let Some((file, passes)) = &mut self.file {
+            passes.first(&rows)?;
+            file.append(&rows)?;
+            return Ok(());
+        }
+        let bytes = sliced_size::of_batch(&rows)?;
+        let mut grown = self.memory.try_grow(bytes * COPIES);
+        if grown.is_err() && !self.complete.is_empty() {
+            // What is complete can be returned, which makes room.
+            self.evaluate()?;
+            grown = self.memory.try_grow(bytes * COPIES);
+        }
+        self.current += rows.num_rows();
+        self.rows.push(rows);
+        match grown {
+            Ok(()) => Ok(()),
+            Err(error) => self.spill(&error),
+        }
+    }
+
+    /// Moves the partition that is read to a file.
+    fn spill(&mut self, refused: &DataFusionError) -> Result<()> {
+        let mut passes = Passes::new(&self.windows).map_err(|window| {
+            let held = rounded(self.memory.size() as u64);
+            DataFusionError::ResourcesExhausted(format!(
+                "{window} needs all rows of a partition of its window in memory, which takes more than {held} \
+                 ({refused}); divide the rows by PARTITION BY, or set halocline.memory to more"
+            ))
+        })?;
+        let mut file = SpillWriter::new(&self.spills, "rows of a window")?;
+        for rows in self.rows.drain(..) {
+            passes.first(&rows)?;
+            file.append(&rows)?;
+        }
+        self.memory.free();
+        self.spilled.add(1);
+        self.current = 0;
+        self.file = Some((file, passes));
+        Ok(())
+    }
+
+    /// Ends the partition in a file, if there is one.
+    fn end_of_file(&mut self) -> Result<()> {
+        let Some((file, mut passes)) = self.file.take() else {
+            return Ok(());
+        };
+        passes.end_first()?;
+        if let Some(file) = file.finish()? {
+            self.second_pass = Some((self.spills.read_spill_as_stream(file, None)?, passes));
+        }
+        Ok(())
+    }
+
+    fn complete_current(&mut self) {
+        if self.current > 0 {
+            self.complete.push(std::mem::take(&mut self.current));
+        }
+    }
+
+    /// Computes the windows of all complete partitions.
+    fn evaluate(&mut self) -> Result<()> {
+        let count: usize = self.complete.iter().sum();
+        let Some(first) = self.rows.first() else {
+            return Ok(());
+        };
+        let all = concat_batches(&first.schema(), &self.rows)?;
+        self.rows = match all.num_rows() - count {
+            0 => Vec::new(),
+            rest => vec![all.slice(count, rest)],
+        };
+        let mut results: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.windows.len()];
+        let mut start = 0;
+        for rows in self.complete.drain(..) {
+            let partition = all.slice(start, rows);
+            for (window, results) in self.windows.iter().zip(&mut results) {
+                results.push(window.evaluate(&partition)?);
+            }
+            start += rows;
+        }
+        let mut columns: Vec<ArrayRef> = all.slice(0, count).columns().to_vec();
+        for results in &results {
+            let parts: Vec<_> = results.iter().map(AsRef::as_ref).collect();
+            columns.push(concat(&parts)?);
+        }
+        let evaluated = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        let mut bytes = 0;
+        for rows in &self.rows {
+            bytes += sliced_size::of_batch(rows)? * COPIES;
+        }
+        self.memory.shrink(self.memory.size().saturating_sub(bytes));
+        let mut at = 0;
+        while at < count {
+            let rows = self.batch_size.min(count - at);
+            self.ready.push_back(evaluated.slice(at, rows));
+            at += rows;
+        }
+        Ok(())
+    }
+}

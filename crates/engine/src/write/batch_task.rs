@@ -1,0 +1,114 @@
+//! Work on a thread of its own, fed with batches through a queue of a few batches and bytes.
+//!
+//! Invariant: the work is told to complete only once all batches were sent, so that a failed query or a dropped
+//! future leaves nothing.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::EngineError;
+
+/// Most batches queued between the query and the work.
+const QUEUE: usize = 4;
+
+/// Work on a thread of its own.
+pub(crate) struct BatchTask<T> {
+    /// The name of the work in errors.
+    name: &'static str,
+    batches: mpsc::Sender<(RecordBatch, OwnedSemaphorePermit)>,
+    /// KiB that may still be queued.
+    room: Arc<Semaphore>,
+    room_in_all: u32,
+    complete: oneshot::Sender<()>,
+    work: JoinHandle<Result<T, EngineError>>,
+}
+
+/// The batches of a [`BatchTask`].
+pub(crate) struct QueuedBatches {
+    batches: mpsc::Receiver<(RecordBatch, OwnedSemaphorePermit)>,
+    completed: oneshot::Receiver<()>,
+    /// The room of the newest batch, which is being worked on.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl QueuedBatches {
+    /// Waits for the next batch; `None` behind the last one.
+    pub(crate) fn next(&mut self) -> Option<RecordBatch> {
+        let (batch, room) = self.batches.blocking_recv()?;
+        self._room = Some(room);
+        Some(batch)
+    }
+
+    /// Fails unless all batches were sent.
+    ///
+    /// # Errors
+    /// [`EngineError::Cancelled`].
+    pub(crate) fn complete(mut self) -> Result<(), EngineError> {
+        self.completed.try_recv().map_err(|_| EngineError::Cancelled)
+    }
+}
+
+impl<T: Send + 'static> BatchTask<T> {
+    /// Starts the work. `queue` is the number of bytes that are queued at most.
+    pub(crate) fn start(
+        name: &'static str,
+        queue: usize,
+        work: impl FnOnce(QueuedBatches) -> Result<T, EngineError> + Send + 'static,
+    ) -> Self {
+        let room_in_all = u32::try_from(queue / 1024).unwrap_or(u32::MAX / 2).max(1);
+        let (batches, receiver) = mpsc::channel(QUEUE);
+        let (complete, completed) = oneshot::channel();
+        let queued = QueuedBatches {
+            batches: receiver,
+            completed,
+            _room: None,
+        };
+        Self {
+            name,
+            batches,
+            room: Arc::new(Semaphore::new(room_in_all as usize)),
+            room_in_all,
+            complete,
+            work: tokio::task::spawn_blocking(move || work(queued)),
+        }
+    }
+
+    /// Queues a batch. Returns false if the work has failed; [`finish`](Self::finish) returns its error.
+    pub(crate) async fn send(&self, batch: RecordBatch) -> bool {
+        let bytes = batch.get_array_memory_size();
+        // A batch larger than the queue waits until it is empty.
+        let kibibytes = u32::try_from(bytes / 1024).map_or(self.room_in_all, |n| n.min(self.room_in_all));
+        match Arc::clone(&self.room).acquire_many_owned(kibibytes).await {
+            Ok(room) => self.batches.send((batch, room)).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Waits for the work, which completes if there was no error.
+    ///
+    /// # Errors
+    /// The given error, or else that of the work.
+    pub(crate) async fn finish(self, fed: Result<(), EngineError>) -> Result<T, EngineError> {
+        let Self {
+            name,
+            batches,
+            complete,
+            work,
+            ..
+        } = self;
+        if fed.is_ok() {
+            // Work that has failed does not listen.
+            let _ = complete.send(());
+        }
+        drop(batches);
+        let done = work.await;
+        fed?;
+        match done {
+            Ok(result) => result,
+            Err(error) => Err(EngineError::Query(format!("{name} failed: {error}"))),
+        }
+    }
+}

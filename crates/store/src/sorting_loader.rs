@@ -1,0 +1,331 @@
+//! Loading of a new store from pairs in any order: [`SortingLoader`].
+//!
+//! Pairs that come in the order of their keys are loaded at once. Those that are nearly in order, as when
+//! threads hand over their parts one after the other, wait in DRAM until later ones cannot precede them.
+//! Otherwise they are sorted in DRAM, spilled, and merged at the end. What was loaded until then is one of the
+//! runs that are merged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Result, StoreError};
+use crate::limits::{check_key, check_value};
+use crate::loader::StoreLoader;
+use crate::pair_merge::{PairMerge, PairSource};
+use crate::pair_runs::{PairRuns, SpillFactory};
+use crate::pair_window::{NumberedPair, PairWindow};
+use crate::store::Store;
+use crate::stores::Stores;
+
+/// The least memory of a load.
+const LEAST_MEMORY: usize = 64 << 10;
+
+/// Part of the memory, as its inverse, for reading runs.
+const READING: usize = 4;
+
+/// Pairs are nearly in order if at most one in `1 << NEARLY` is less than the one before it.
+const NEARLY: u32 = 8;
+
+/// Number of pairs after which a merge looks whether it is cancelled.
+const CANCEL_EVERY: u64 = 1 << 10;
+
+/// Options of [`Stores::load`].
+#[derive(Clone)]
+pub struct LoadOptions {
+    memory: usize,
+    spill: SpillFactory,
+}
+
+impl LoadOptions {
+    /// Takes this many bytes of DRAM at most, besides some 3 MiB, and creates temporary files by `spill`, if
+    /// there have to be any. They should have no name, so that a crash leaves none.
+    pub fn new(memory: usize, spill: SpillFactory) -> Self {
+        Self {
+            memory: memory.max(LEAST_MEMORY),
+            spill,
+        }
+    }
+}
+
+impl std::fmt::Debug for LoadOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadOptions")
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A new store that is being loaded from pairs in any order, from [`Stores::load`].
+///
+/// Nobody finds the store before [`finish`](Self::finish). Dropping the loader frees what was written, and so
+/// does a crash.
+pub struct SortingLoader {
+    loader: StoreLoader,
+    options: LoadOptions,
+    /// Number of pairs so far.
+    pairs: u64,
+    phase: LoadPhase,
+}
+
+/// What happens to the next pair.
+enum LoadPhase {
+    /// It is loaded at once: all before were in order.
+    Direct,
+    /// It waits in the newer one of two windows. The pairs of the older one are sorted; those before the
+    /// position were loaded.
+    Waiting {
+        older: PairWindow,
+        from: usize,
+        newer: PairWindow,
+    },
+    /// It is sorted with others, and spilled.
+    Spilling { window: PairWindow, runs: PairRuns },
+}
+
+impl Stores {
+    /// Begins to load a new store from pairs in any order, none of which have the same key.
+    ///
+    /// # Errors
+    /// Those of [`load_sorted`](Self::load_sorted).
+    pub fn load(&self, name: &str, options: LoadOptions) -> Result<SortingLoader> {
+        let half = options.memory / 2;
+        Ok(SortingLoader {
+            loader: self.load_sorted(name)?,
+            pairs: 0,
+            phase: LoadPhase::Waiting {
+                older: PairWindow::new(half),
+                from: 0,
+                newer: PairWindow::new(half),
+            },
+            options,
+        })
+    }
+}
+
+impl SortingLoader {
+    /// Returns a handle to the store, whose operations fail with [`StoreError::Dropped`] until
+    /// [`finish`](Self::finish) returns.
+    pub fn store(&self) -> Store {
+        self.loader.store()
+    }
+
+    /// Returns the number of pairs so far.
+    pub fn len(&self) -> u64 {
+        self.pairs
+    }
+
+    /// Returns true if there is no pair so far.
+    pub fn is_empty(&self) -> bool {
+        self.pairs == 0
+    }
+
+    /// Adds a pair.
+    ///
+    /// # Errors
+    /// [`StoreError::DuplicateKey`], here or by [`finish`](Self::finish); [`StoreError::KeyTooLong`],
+    /// [`StoreError::ValueTooLong`], [`StoreError::Spill`],
+    /// [`DiskFull`](halocline_pool::PoolError::DiskFull), [`StoreError::Media`]: the loader can only be
+    /// dropped.
+    pub fn push(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(self.loader.state(), key)?;
+        check_value(self.loader.state(), value)?;
+        self.pairs += 1;
+        let pair = NumberedPair {
+            number: self.pairs,
+            key,
+            value,
+        };
+        if matches!(self.phase, LoadPhase::Direct) {
+            match self.loader.last_key().is_some_and(|last| key < last) {
+                true => self.spill()?,
+                false => return load(&mut self.loader, &pair),
+            }
+        }
+        if self.window().is_full_for(&pair) {
+            self.empty_window()?;
+            if matches!(self.phase, LoadPhase::Direct) {
+                return self.push_again(&pair);
+            }
+        }
+        self.window().push(&pair);
+        Ok(())
+    }
+
+    /// Adds a pair that came right behind the change to direct loading.
+    fn push_again(&mut self, pair: &NumberedPair<'_>) -> Result<()> {
+        match self.loader.last_key().is_some_and(|last| pair.key < last) {
+            true => {
+                self.spill()?;
+                self.window().push(pair);
+                Ok(())
+            }
+            false => load(&mut self.loader, pair),
+        }
+    }
+
+    /// Returns the window that takes the next pair.
+    fn window(&mut self) -> &mut PairWindow {
+        match &mut self.phase {
+            LoadPhase::Waiting { newer, .. } => newer,
+            LoadPhase::Spilling { window, .. } => window,
+            LoadPhase::Direct => unreachable!("pairs are loaded at once"),
+        }
+    }
+
+    /// Makes room in the window.
+    fn empty_window(&mut self) -> Result<()> {
+        let loaded = self.loader.last_key();
+        match &mut self.phase {
+            LoadPhase::Direct => Ok(()),
+            LoadPhase::Spilling { window, runs } => {
+                window.sort();
+                runs.spill(window, 0).map_err(spill_error)?;
+                window.clear();
+                Ok(())
+            }
+            LoadPhase::Waiting { older, from, newer } => {
+                let is_first = older.len() == 0;
+                let was_sorted = newer.is_sorted();
+                let is_nearly = newer.is_nearly_sorted(NEARLY);
+                newer.sort();
+                let precedes = loaded.is_some_and(|last| newer.get(0).key <= last);
+                if !is_nearly || precedes {
+                    return self.spill();
+                }
+                let from_newer = load_older(&mut self.loader, (older, *from), newer)?;
+                older.clear();
+                if is_first && was_sorted {
+                    load_from(&mut self.loader, newer, from_newer)?;
+                    self.phase = LoadPhase::Direct;
+                    return Ok(());
+                }
+                std::mem::swap(older, newer);
+                *from = from_newer;
+                Ok(())
+            }
+        }
+    }
+
+    /// Spills what waits, and from now on everything.
+    fn spill(&mut self) -> Result<()> {
+        let reading = self.options.memory / READING;
+        let mut runs = PairRuns::new(Arc::clone(&self.options.spill), reading);
+        if let LoadPhase::Waiting { older, from, newer } = &mut self.phase {
+            newer.sort();
+            if *from < older.len() {
+                runs.spill(older, *from).map_err(spill_error)?;
+            }
+            if newer.len() > 0 {
+                runs.spill(newer, 0).map_err(spill_error)?;
+            }
+        }
+        // The windows are freed first.
+        self.phase = LoadPhase::Direct;
+        self.phase = LoadPhase::Spilling {
+            window: PairWindow::new(self.options.memory - reading),
+            runs,
+        };
+        Ok(())
+    }
+
+    /// Makes the store one of the pool, durably.
+    ///
+    /// # Errors
+    /// [`StoreError::DuplicateKey`], [`StoreError::Spill`], and those of [`StoreLoader::finish`]: there is no
+    /// such store.
+    pub fn finish(self) -> Result<Store> {
+        self.finish_unless(&AtomicBool::new(false))
+    }
+
+    /// Does the same as [`finish`](Self::finish), unless `cancel` is true before the store is one of the pool.
+    ///
+    /// # Errors
+    /// [`StoreError::Cancelled`], and those of [`finish`](Self::finish).
+    pub fn finish_unless(mut self, cancel: &AtomicBool) -> Result<Store> {
+        if let LoadPhase::Waiting { newer, .. } = &mut self.phase
+            && newer.len() > 0
+        {
+            newer.sort();
+            if self
+                .loader
+                .last_key()
+                .is_some_and(|last| newer.get(0).key <= last)
+            {
+                self.spill()?;
+            }
+        }
+        match &mut self.phase {
+            LoadPhase::Direct => {}
+            LoadPhase::Waiting { older, from, newer } => {
+                let rest = load_older(&mut self.loader, (older, *from), newer)?;
+                load_from(&mut self.loader, newer, rest)?;
+            }
+            LoadPhase::Spilling { window, runs } => {
+                window.sort();
+                let mut sources = runs.take_sources();
+                sources.push(PairSource::window(window, 0));
+                if !self.loader.is_empty() {
+                    sources.push(PairSource::loaded(self.loader.restart()?));
+                }
+                let mut merge = PairMerge::new(sources);
+                while let Some(pair) = merge.next().map_err(spill_error)? {
+                    load(&mut self.loader, &pair)?;
+                    let is_turn = self.loader.len().is_multiple_of(CANCEL_EVERY);
+                    if is_turn && cancel.load(Ordering::Relaxed) {
+                        return Err(StoreError::Cancelled);
+                    }
+                }
+            }
+        }
+        self.phase = LoadPhase::Direct;
+        match cancel.load(Ordering::Relaxed) {
+            true => Err(StoreError::Cancelled),
+            false => self.loader.finish(),
+        }
+    }
+}
+
+/// Loads the pairs of the older window from a position on, with those of the newer one that precede them.
+/// Returns the position of the first pair of the newer window that is left.
+fn load_older(
+    loader: &mut StoreLoader,
+    (older, from): (&PairWindow, usize),
+    newer: &PairWindow,
+) -> Result<usize> {
+    let mut next = 0;
+    for at in from..older.len() {
+        let pair = older.get(at);
+        while next < newer.len() && newer.get(next).key < pair.key {
+            load(loader, &newer.get(next))?;
+            next += 1;
+        }
+        load(loader, &pair)?;
+    }
+    Ok(next)
+}
+
+/// Loads the pairs of a sorted window from a position on.
+fn load_from(loader: &mut StoreLoader, window: &PairWindow, from: usize) -> Result<()> {
+    (from..window.len()).try_for_each(|at| load(loader, &window.get(at)))
+}
+
+/// Loads the next pair. The error for a key that is there already names the pair.
+fn load(loader: &mut StoreLoader, pair: &NumberedPair<'_>) -> Result<()> {
+    loader.push(pair.key, pair.value).map_err(|error| match error {
+        StoreError::DuplicateKey { store, key, .. } => StoreError::DuplicateKey {
+            store,
+            key,
+            pair: pair.number,
+        },
+        error => error,
+    })
+}
+
+/// Returns the error of a merge or a spill.
+fn spill_error(error: std::io::Error) -> StoreError {
+    match error.downcast() {
+        Ok(error) => error,
+        Err(source) => StoreError::Spill { source },
+    }
+}

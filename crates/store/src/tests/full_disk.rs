@@ -1,0 +1,239 @@
+//! A full disk: values are refused, and everything else goes on: deletions, drops, checkpoints, openings.
+//!
+//! The steps are random where they say so. A failure names its seed; `HALOCLINE_FULL_DISK_SEED` replays it.
+#![allow(clippy::print_stdout, reason = "a random test prints its seed")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use halocline_media::explore::Explorer;
+use halocline_media::{MediumAccess, Tracked};
+use halocline_pool::Pool;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::workload::options;
+use crate::fault::{self, StoreFault};
+use crate::{Store, Stores, StoresOptions, WriteBatch};
+
+fn small() -> StoresOptions {
+    options(&Arc::default()).with_pending_records(500)
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key-{number:06}").into_bytes()
+}
+
+/// Puts values until the disk is full, and returns their number.
+fn fill(store: &Store, from: u32, len: usize) -> u32 {
+    let mut number = from;
+    loop {
+        match store.put(key(number), vec![number as u8; len]) {
+            Ok(()) => number += 1,
+            Err(error) if error.is_full() => return number,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Fills a disk, and deletes everything again, with stores that are opened again in between.
+fn emptied(background: bool, len: usize) {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    medium.limit(6 << 20);
+    let open = || Stores::open_with(&pool, small().with_background(background)).unwrap();
+    let stores = open();
+    let (store, other) = (stores.store("s").unwrap(), stores.store("other").unwrap());
+    other.put("kept", "value").unwrap();
+    let count = fill(&store, 0, len);
+    assert!(count > 100, "{count}");
+    drop((store, other, stores));
+    for round in 0..3 {
+        let stores = open();
+        let store = stores.store("s").unwrap();
+        assert_eq!(
+            store.get(key(count / 3 * round)).unwrap(),
+            Some(vec![(count / 3 * round) as u8; len])
+        );
+        for number in count / 3 * round..count / 3 * (round + 1) {
+            store.delete(key(number)).unwrap();
+        }
+    }
+    let stores = open();
+    let store = stores.store("s").unwrap();
+    assert_eq!(store.len() as u32, count - count / 3 * 3);
+    stores.reclaim().unwrap();
+    let again = fill(&store, 1_000_000, len) - 1_000_000;
+    assert!(
+        again > count / 2,
+        "{again} of {count} values, as the space is there again"
+    );
+    let mut batch = WriteBatch::new();
+    batch.put(&store, "small", "and needed").unwrap();
+    batch.use_reserve();
+    stores.write(batch).unwrap();
+    stores.drop_store("s").unwrap();
+    assert_eq!(
+        stores.store("other").unwrap().get("kept").unwrap(),
+        Some(b"value".to_vec())
+    );
+    let report = stores
+        .check(&mut |_| std::ops::ControlFlow::Continue(()))
+        .unwrap();
+    assert_eq!(report.problems, vec![]);
+}
+
+#[test]
+fn everything_can_be_deleted_on_a_full_disk() {
+    for background in [false, true] {
+        for len in [20, 3000] {
+            emptied(background, len);
+        }
+    }
+}
+
+#[test]
+fn segments_for_deletions_are_kept() {
+    let spent = || fault::with(StoreFault::KeepNothing, || emptied(false, 20));
+    assert!(std::panic::catch_unwind(spent).is_err());
+}
+
+/// A store that is killed when its disk is full opens again, and its keys can be deleted.
+#[test]
+fn stores_on_a_full_disk_open_after_a_kill() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    medium.limit(5 << 20);
+    let stores = Stores::open_with(&pool, small()).unwrap();
+    let store = stores.store("s").unwrap();
+    let count = fill(&store, 0, 200);
+    let killed = Arc::new(Tracked::from_image(&medium.image()).unwrap());
+    killed.limit(killed.len());
+    let pool = Pool::open_on(Arc::clone(&killed)).unwrap();
+    let stores = Stores::open_with(&pool, small()).unwrap();
+    let store = stores.store("s").unwrap();
+    for number in 0..count {
+        assert_eq!(store.get(key(number)).unwrap(), Some(vec![number as u8; 200]));
+        store.delete(key(number)).unwrap();
+    }
+    assert!(store.is_empty());
+}
+
+/// Overwrites, deletions and drops at random, on a disk that is full most of the time, beside a model.
+#[test]
+fn a_full_disk_loses_nothing() {
+    let seeds = match std::env::var("HALOCLINE_FULL_DISK_SEED") {
+        Ok(seed) => vec![seed.parse().expect("a number")],
+        Err(_) => vec![1, 2, 3],
+    };
+    for seed in seeds {
+        println!("HALOCLINE_FULL_DISK_SEED={seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        let medium = Arc::new(Tracked::new(0).unwrap());
+        let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+        medium.limit(4 << 20);
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for _ in 0..4 {
+            let stores = Stores::open_with(&pool, small().with_background(random.random_bool(0.5))).unwrap();
+            let store = stores.store("s").unwrap();
+            for _ in 0..1500 {
+                let key = key(random.random_range(0..2500));
+                if random.random_range(0..10) < 7 {
+                    let value = vec![random.random(); random.random_range(0..2000)];
+                    match store.put(&key, &value) {
+                        Ok(()) => drop(model.insert(key, value)),
+                        Err(error) => assert!(error.is_full(), "{error}"),
+                    }
+                } else {
+                    store.delete(&key).unwrap();
+                    model.remove(&key);
+                }
+            }
+            let found: Result<BTreeMap<_, _>, _> = store.scan::<&[u8]>(..).collect();
+            assert!(found.unwrap() == model, "the store differs from the model");
+        }
+    }
+}
+
+/// Every crash while a full store is emptied.
+#[test]
+fn crashes_while_a_full_store_is_emptied() {
+    let explored = || {
+        let explorer = Explorer {
+            limit: 20,
+            ..Explorer::default()
+        };
+        let count = std::cell::Cell::new(0);
+        let prepare = |medium: &Arc<Tracked>| {
+            let pool = Pool::create_on(Arc::clone(medium)).unwrap();
+            medium.limit(3 << 20);
+            let stores = Stores::open_with(&pool, small()).unwrap();
+            count.set(fill(&stores.store("s").unwrap(), 0, 3000));
+        };
+        let work = |medium: &Arc<Tracked>| {
+            let pool = Pool::open_on(Arc::clone(medium)).unwrap();
+            let stores = Stores::open_with(&pool, small()).unwrap();
+            let store = stores.store("s").unwrap();
+            for step in 0..4 {
+                medium.begin(step);
+                let mut batch = WriteBatch::new();
+                for number in (step as u32..count.get()).step_by(4) {
+                    batch.delete(&store, key(number)).unwrap();
+                }
+                stores.write(batch).unwrap();
+                medium.acknowledge(step);
+                stores.reclaim().unwrap();
+            }
+        };
+        explorer.run(prepare, work, |medium, crash| {
+            let (first, last) = crash.completed(0);
+            medium.limit(medium.len());
+            let fail = |error: &dyn std::fmt::Display| error.to_string();
+            let pool = Pool::open_on(Arc::clone(&medium)).map_err(|error| fail(&error))?;
+            let stores = Stores::open_with(&pool, small()).map_err(|error| fail(&error))?;
+            let store = stores.store("s").map_err(|error| fail(&error))?;
+            let found: Vec<Vec<u8>> = store
+                .scan::<&[u8]>(..)
+                .map(|pair| pair.map(|pair| pair.0))
+                .collect::<Result<_, _>>()
+                .map_err(|error| fail(&error))?;
+            let state = |done: usize| -> Vec<Vec<u8>> {
+                let left = (0..count.get()).filter(|number| *number as usize % 4 >= done);
+                left.map(key).collect()
+            };
+            if !(first..=last).any(|done| found == state(done)) {
+                return Err(format!("{} keys are left", found.len()));
+            }
+            store.delete_range::<&[u8]>(..).map_err(|error| fail(&error))
+        })
+    };
+    explored().unwrap_or_else(|violation| panic!("{violation}"));
+    for fault in [StoreFault::FreeEarly, StoreFault::KeepTakenBack] {
+        let broken = std::panic::catch_unwind(|| fault::with(fault, explored));
+        assert!(!matches!(broken, Ok(Ok(_))), "{fault:?} was not noticed");
+    }
+}
+
+/// While another writer has the pool, what needs a further segment fails in time, and all else goes on.
+#[test]
+fn an_open_transaction_of_the_pool_holds_nobody_up() {
+    let pool = Pool::create_on(Arc::new(Tracked::new(0).unwrap())).unwrap();
+    let stores = Stores::open_with(&pool, small()).unwrap();
+    let store = stores.store("s").unwrap();
+    store.put("here", "value").unwrap();
+    let txn = pool.begin().unwrap();
+    let mut refused = 0;
+    for number in 0..3000 {
+        match store.put(key(number), [1; 1000]) {
+            Ok(()) => assert_eq!(refused, 0),
+            Err(crate::StoreError::Pool(halocline_pool::PoolError::Locked { .. })) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 1000, "{refused}");
+    // The log has room for deletions, and reads need none.
+    store.delete(key(1)).unwrap();
+    assert_eq!(store.get(key(2)).unwrap(), Some(vec![1; 1000]));
+    drop(txn);
+    store.put(key(3000), [1; 1000]).unwrap();
+}
