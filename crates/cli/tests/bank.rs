@@ -1,5 +1,5 @@
-//! A bank whose transfers go between a table with a primary key and one without: processes that read beside the one
-//! that writes see the same sum at any time, also when that is killed while it commits.
+//! A bank whose transfers go between a table with a primary key and one without: processes that read beside
+//! the one that writes see the same sum at any time, also when that is killed while it commits.
 //!
 //! `HALOCLINE_KILLS` sets the number of writers that are killed.
 
@@ -16,7 +16,7 @@ use halocline_pool::{Pool, PoolOptions};
 const KILLS: u64 = 8;
 /// Accounts of each kind.
 const ACCOUNTS: u64 = 40;
-/// What all balances are together.
+/// The sum of all balances.
 const SUM: &str = "40000";
 const SUMS: &str = "SELECT (SELECT sum(balance) FROM k) + (SELECT sum(balance) FROM t) AS s";
 

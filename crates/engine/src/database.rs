@@ -593,8 +593,8 @@ fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError>
     Ok(device.map_err(PoolError::from)?)
 }
 
-/// Returns the options with the amounts of DRAM that follow from the machine's. The pool is mapped by then, so
-/// that what a limit of the address space leaves is what the mapping leaves.
+/// Returns the options with the amounts of DRAM that follow from the machine's. The pool is mapped by then,
+/// so that what a limit of the address space leaves is what the mapping leaves.
 fn with_defaults(options: &DatabaseOptions) -> DatabaseOptions {
     let copies = || MemoryBudget::of_copies(options.memory);
     DatabaseOptions {

@@ -5,11 +5,11 @@
 //! it through DataFusion's memory pool; what stores the rows of one takes its part from there. Mapped bytes
 //! of a pool are not DRAM in this sense: the system may drop them at any time.
 //!
-//! The budget is a quarter of the machine's or container's DRAM by default, at least [`LEAST_MEMORY`], of which
-//! 24 MiB, at most a quarter, are set aside. An import uses a quarter of the rest for rows between file and table. A query has
-//! a thread for each 16 MiB at most, and below 512 MiB smaller batches and buffers. Below 1 GiB, threads
-//! share one heap of the allocator. Not counted: a batch of an Arrow file while it is decoded, pages of a Parquet
-//! file while they are decoded, and what opened tables and indexes take.
+//! The budget is a quarter of the machine's or container's DRAM by default, at least [`LEAST_MEMORY`], of
+//! which 24 MiB, at most a quarter, are set aside. An import uses a quarter of the rest for rows between file
+//! and table. A query has a thread for each 16 MiB at most, and below 512 MiB smaller batches and buffers.
+//! Below 1 GiB, threads share one heap of the allocator. Not counted: a batch of an Arrow file while it is
+//! decoded, pages of a Parquet file while they are decoded, and what opened tables and indexes take.
 
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ const LARGE: usize = 512 << 20;
 const MOST_ROWS: usize = 8192;
 /// Least rows of a batch between operators.
 const LEAST_ROWS: usize = 1024;
-/// The least budget in bytes: below it, a query of few operators does not get the buffers with which it spills.
+/// The least budget in bytes: below it, a query of few operators does not get the buffers with which it
+/// spills.
 pub(crate) const LEAST_MEMORY: usize = 32 << 20;
 
 /// Rows of a build side that one thread collects into a hash table for all, if there were one thread.
@@ -57,7 +58,8 @@ fn collected_rows(threads: usize) -> usize {
 pub(crate) struct MemoryBudget(usize);
 
 impl MemoryBudget {
-    /// Returns a budget of `bytes`; by default a quarter of the machine's DRAM, and [`LEAST_MEMORY`] at least.
+    /// Returns a budget of `bytes`; by default a quarter of the machine's DRAM, and [`LEAST_MEMORY`] at
+    /// least.
     pub(crate) fn new(bytes: Option<usize>) -> Self {
         let quarter = || usize::try_from(ram_bytes() / 4).unwrap_or(usize::MAX);
         Self(bytes.unwrap_or_else(|| quarter().max(LEAST_MEMORY)))
@@ -78,8 +80,8 @@ impl MemoryBudget {
         ))
     }
 
-    /// Returns the DRAM for copies of indexes beside a budget: half of one that was given. By default a quarter
-    /// of the machine's DRAM, as much as for everything else.
+    /// Returns the DRAM for copies of indexes beside a budget: half of one that was given. By default a
+    /// quarter of the machine's DRAM, as much as for everything else.
     pub(crate) fn of_copies(given: Option<usize>) -> u64 {
         given.map_or_else(|| ram_bytes() / 4, |bytes| bytes as u64 / 2)
     }

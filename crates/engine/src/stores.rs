@@ -70,8 +70,8 @@ impl OpenStores {
         self.opened().stores.clone()
     }
 
-    /// Returns the stores, which are created if the pool has none. Waits up to `wait` for another process that
-    /// has them open, or until `cancel` is set; other sessions read meanwhile. Blocks.
+    /// Returns the stores, which are created if the pool has none. Waits up to `wait` for another process
+    /// that has them open, or until `cancel` is set; other sessions read meanwhile. Blocks.
     ///
     /// # Errors
     /// They are damaged or open elsewhere; the pool cannot be written; the caller wants the end.

@@ -54,8 +54,9 @@ impl KeyedLoad {
     /// # Errors
     /// [`NullKey`](crate::KeyedError::NullKey), [`KeyTooLong`](crate::KeyedError::KeyTooLong) and
     /// [`RowTooLong`](crate::KeyedError::RowTooLong), whose rows are those of the batch;
-    /// [`Store`](crate::KeyedError::Store) with [`DuplicateKey`](halocline_store::StoreError::DuplicateKey) for a
-    /// row with the key of another one, whose number counts all rows. [`finish`](Self::finish) may find it, too.
+    /// [`Store`](crate::KeyedError::Store) with [`DuplicateKey`](halocline_store::StoreError::DuplicateKey)
+    /// for a row with the key of another one, whose number counts all rows. [`finish`](Self::finish) may find
+    /// it, too.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let Self { table, loader, .. } = self;
         table.for_each_row(batch, |key, value| {

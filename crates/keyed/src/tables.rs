@@ -341,8 +341,8 @@ impl KeyedTables {
         Ok(())
     }
 
-    /// Takes all rows of a table away. Statements that are reading it fail if there is no room to delete its rows
-    /// one by one: then an empty table takes its place.
+    /// Takes all rows of a table away. Statements that are reading it fail if there is no room to delete its
+    /// rows one by one: then an empty table takes its place.
     ///
     /// # Errors
     /// [`KeyedError::NoTable`], [`KeyedError::Store`], [`KeyedError::List`].

@@ -1,7 +1,7 @@
 //! A medium with some bytes in DRAM far behind its end: [`Annexed`].
 //!
-//! A reader that must see what nobody has stored yet, and that may not store it either, annexes it: offsets lead
-//! to it as they lead to the medium below. Nobody else sees the bytes, and they never change.
+//! A reader that must see what nobody has stored yet, and that may not store it either, annexes it: offsets
+//! lead to it as they lead to the medium below. Nobody else sees the bytes, and they never change.
 #![allow(unsafe_code, reason = "hands the caller's promise on")]
 
 use std::sync::Arc;

@@ -6,8 +6,8 @@
 //! No client can hold the server: handshakes end in time, and a client that does not read its replies is
 //! closed after the idle timeout, and soon after the server begins to stop.
 //!
-//! Buffers that have grown are given back as soon as what is in them fits into less, and the rest of them when
-//! the connection has waited for a moment.
+//! Buffers that have grown are given back as soon as what is in them fits into less, and the rest of them
+//! when the connection has waited for a moment.
 
 use std::os::unix;
 use std::sync::Arc;

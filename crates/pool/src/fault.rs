@@ -27,8 +27,8 @@ halocline_faults::faults! {
         TrustSuperblocks,
         /// A sync writes its superblock before the data is durable.
         SyncSuperblockFirst,
-        /// A writer whose publishes can tear starts from a generation of one whose could not, without a synced
-        /// superblock for it.
+        /// A writer whose publishes can tear starts from a generation of one whose could not, without a
+        /// synced superblock for it.
         SkipSyncedBase,
         /// After power loss the newest superblock is trusted.
         TrustNewestAfterReboot,

@@ -1,6 +1,6 @@
 //! The limbo list of a directory: space that its generation does not name but older ones do, the age of space
-//! that it names, and the [reserve](crate::reserve). From it a handle that takes over writing determines what is
-//! free.
+//! that it names, and the [reserve](crate::reserve). From it a handle that takes over writing determines what
+//! is free.
 //!
 //! Invariant: space that a generation's directory neither names nor lists is named by no generation that was
 //! pinned when it was published, nor by one that a superblock that may still be needed leads to.

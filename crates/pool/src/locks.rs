@@ -2,8 +2,8 @@
 //!
 //! They belong to the open file description (`F_OFD_SETLK`): two handles in one process conflict like two
 //! processes, and a lock dies with its process, so that none is ever stale. Only the hints of the process ids
-//! of the writer and of those that have slabs open are classic locks of the process. They may vanish early, when
-//! the process closes any descriptor of the file, and nothing depends on them.
+//! of the writer and of those that have slabs open are classic locks of the process. They may vanish early,
+//! when the process closes any descriptor of the file, and nothing depends on them.
 #![allow(
     unsafe_code,
     reason = "fcntl with a lock structure; rustix has no open-file-description locks"

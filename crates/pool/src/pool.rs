@@ -244,8 +244,8 @@ impl Pool {
         self.inner.sync()
     }
 
-    /// Checks that the path still leads to the open file, unless that was seen less than `within` ago: for owners
-    /// of slabs, whose changes no publish checks. A handle without a path has nothing to check.
+    /// Checks that the path still leads to the open file, unless that was seen less than `within` ago: for
+    /// owners of slabs, whose changes no publish checks. A handle without a path has nothing to check.
     ///
     /// # Errors
     /// [`PoolError::FileGone`]: what is written now would be lost.

@@ -1,12 +1,12 @@
 //! The reserve: space with blocks that is set aside, so that what frees space works on a full disk.
 //!
 //! The reserve is free space. No generation names it, so a crash while it is used leaves the space as it was:
-//! unnamed before the publish, named afterwards. Its place is part of each generation's limbo list, from which
-//! other handles learn it.
+//! unnamed before the publish, named afterwards. Its place is part of each generation's limbo list, from
+//! which other handles learn it.
 //!
 //! Invariants: only transactions that free space ([`Txn::use_reserve`]) allocate from the reserve. All others
-//! allocate only while it is complete. A vacuum does not remove its blocks. Without room it is smaller, and is
-//! completed before anything else is written.
+//! allocate only while it is complete. A vacuum does not remove its blocks. Without room it is smaller, and
+//! is completed before anything else is written.
 
 use crate::PoolError;
 use crate::directory::Directory;
@@ -17,10 +17,11 @@ use crate::pool::PoolInner;
 use crate::space::Space;
 use crate::txn::Txn;
 
-/// Maximum number of ranges of a reserve: a bound for the directory, whose length is known before the reserve.
+/// Maximum number of ranges of a reserve: a bound for the directory, whose length is known before the
+/// reserve.
 pub(crate) const RESERVE_RANGES: usize = 16;
 
-/// What a transaction that may take the reserve does.
+/// The purpose of a transaction that may take the reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReserveUse {
     /// It removes objects or extents. May take all of the reserve.

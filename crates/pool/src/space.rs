@@ -273,8 +273,8 @@ impl Space {
         ranges
     }
 
-    /// Sets aside the first free space that is long enough instead of the present reserve, of which it returns
-    /// the ranges.
+    /// Sets aside the first free space that is long enough instead of the present reserve, of which it
+    /// returns the ranges.
     pub(crate) fn lower_reserve(&mut self) -> Vec<Range<u64>> {
         let before = self.reserve();
         let bytes = self.reserve_bytes();

@@ -1,11 +1,13 @@
-//! Loads a store from sorted pairs, and prints pairs per second, bytes per pair, and the memory of the process.
+//! Loads a store from sorted pairs, and prints pairs per second, bytes per pair, and the memory of the
+//! process.
 //!
 //! ```text
 //! cargo run --release -p halocline-store --example load_sorted -- [PAIRS] [KEY] [VALUE] [FOLDER] [strict] [batches|shuffled]
 //! ```
-//! Loads PAIRS (10,000,000) pairs with keys of KEY (16) bytes, at least 8, and values of VALUE (11) bytes into
-//! a pool in FOLDER (/var/tmp). With `strict` fences are durable; with `batches` the pairs are committed, 1,000
-//! at a time, instead of loaded; with `shuffled` they come in any order, and are sorted with 64 MiB. Behind that one of 1,000 pairs is read, and the pool is opened again.
+//! Loads PAIRS (10,000,000) pairs with keys of KEY (16) bytes, at least 8, and values of VALUE (11) bytes
+//! into a pool in FOLDER (/var/tmp). With `strict` fences are durable; with `batches` the pairs are
+//! committed, 1,000 at a time, instead of loaded; with `shuffled` they come in any order, and are sorted with
+//! 64 MiB. Behind that one of 1,000 pairs is read, and the pool is opened again.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::path::Path;

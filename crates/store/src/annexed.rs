@@ -1,10 +1,11 @@
 //! A decided batch that the log lacks, as a reader sees it that may not store it: [`AnnexedBatch`].
 //!
 //! Its generation is published, so that it is committed, by the process that has decided it or by the next
-//! opening. Until then its records are in DRAM, [annexed](halocline_pool::Slab::annex) to what the reader's slab
-//! has, and the memtables of the reader lead to them. Nothing that looks a key up knows of them.
+//! opening. Until then its records are in DRAM, [annexed](halocline_pool::Slab::annex) to what the reader's
+//! slab has, and the memtables of the reader lead to them. Nothing that looks a key up knows of them.
 //!
-//! Invariant: the batch is the newest commit that its reader sees. Whoever commits it gives it the same number.
+//! Invariant: the batch is the newest commit that its reader sees. Whoever commits it gives it the same
+//! number.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

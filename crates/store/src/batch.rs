@@ -40,8 +40,8 @@ impl WriteBatch {
         Self::default()
     }
 
-    /// Lets the batch take the segments that are kept for deletions and checkpoints when the disk is full: for
-    /// the few bytes without which an application cannot start, or cannot delete anything.
+    /// Lets the batch take the segments that are kept for deletions and checkpoints when the disk is full:
+    /// for the few bytes without which an application cannot start, or cannot delete anything.
     pub fn use_reserve(&mut self) {
         self.uses_reserve = true;
     }

@@ -5,8 +5,8 @@
 //! (Chen et al., PVLDB 18(6), 2025); a durable branch is a page that is read when it is first needed. So
 //! opening a tree reads nothing.
 //!
-//! Invariants: child `i` has the keys from separator `i - 1` on and below separator `i`. A page counts only if
-//! it is what the branch above it [expects](ExpectedBranch), so that no offset leads in a circle.
+//! Invariants: child `i` has the keys from separator `i - 1` on and below separator `i`. A page counts only
+//! if it is what the branch above it [expects](ExpectedBranch), so that no offset leads in a circle.
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,7 +117,7 @@ impl BranchRef {
     }
 }
 
-/// What the branches above a branch say of it.
+/// Level and bounds that a branch has according to those above it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedBranch<'a> {
     /// Its level. That of a root may be unknown.

@@ -122,9 +122,9 @@ impl Stores {
     /// check by [`ControlFlow::Break`]. It is also called every 10 ms while the check waits for a checkpoint
     /// in progress before it begins.
     ///
-    /// Versions that only a snapshot sees, and the heads of frames in the log, are not verified. Stores that are
-    /// [open for reading](Self::open_reader) are verified beside their writer, if they have one: counters that
-    /// differ are not compared then. O(bytes).
+    /// Versions that only a snapshot sees, and the heads of frames in the log, are not verified. Stores that
+    /// are [open for reading](Self::open_reader) are verified beside their writer, if they have one: counters
+    /// that differ are not compared then. O(bytes).
     ///
     /// # Errors
     /// [`StoreError::Poisoned`](crate::StoreError::Poisoned): after a failed write the pool has to be opened
@@ -212,7 +212,8 @@ impl StoresState {
                 newest = Some(copy);
             }
         }
-        // The catalog of an older checkpoint may be overwritten by a writer elsewhere; a reader has read its own.
+        // The catalog of an older checkpoint may be overwritten by a writer elsewhere; a reader has read its
+        // own.
         if let Some(checkpoint) = newest.filter(|_| self.observer.is_none())
             && let Err(damage) = load_catalog(&self.slab, &checkpoint, self.opening)
         {
@@ -289,7 +290,8 @@ impl StoresState {
                 return Ok(stopped);
             }
         }
-        // A writer elsewhere changes leaves in place. Without a commit in between, the counters can only have changed by keys that expired.
+        // A writer elsewhere changes leaves in place. Without a commit in between, the counters can only have
+        // changed by keys that expired.
         let is_beside = self.observer.is_some() && found != before.1;
         if report.problems.len() > problems || self.counters(store) != before || is_beside {
             report.uncounted.push(store.name.clone());

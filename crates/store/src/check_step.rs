@@ -123,8 +123,8 @@ impl StoreTrees {
         step
     }
 
-    /// Checks the branches that lead to a key. Returns the leaf, if they lead to one, and the end of the range
-    /// that they tell.
+    /// Checks the branches that lead to a key. Returns the leaf, if they lead to one, and the end of the
+    /// range that they tell.
     fn check_branches(
         &self,
         state: &StoresState,

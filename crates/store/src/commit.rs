@@ -18,7 +18,7 @@ use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::key_range::KeyRange;
 use crate::leaf::EntrySlot;
-use crate::log::LogWriter;
+use crate::log::{LogMark, LogWriter};
 use crate::memtable::MemEntry;
 use crate::record::RecordRef;
 use crate::room::SegmentClaim;
@@ -43,8 +43,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Time after which a commit that waits looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Time for which a single commit trusts that the path still led to the file. A commit of several, which share
-/// the cost, always looks.
+/// Time for which a single commit trusts that the path still led to the file. A commit of several, which
+/// share the cost, always looks.
 const PLACE_TRUSTED: Duration = Duration::from_millis(50);
 
 /// An operation of a batch.
@@ -276,8 +276,8 @@ impl StoresState {
                 committer.log.keep_free(kept);
                 let appended = self.append(committer, &mut overlay, &mut staged, pending, needs_values);
                 if !matches!(appended, Ok(Outcome::Committed)) {
-                    committer.log.take_back(self.medium(), mark);
                     staged.truncate(before);
+                    self.take_back(committer, mark)?;
                 }
                 appended
             });
@@ -327,6 +327,16 @@ impl StoresState {
             self.medium().fence().inspect_err(|error| self.poison(error))?;
         }
         committer.log.set_fenced();
+        Ok(())
+    }
+
+    /// Takes back what the log has since a mark.
+    ///
+    /// # Errors
+    /// Those of the medium: all later commits fail.
+    pub(crate) fn take_back(&self, committer: &mut Committer, mark: LogMark) -> Result<()> {
+        let taken = committer.log.take_back(self.medium(), mark);
+        taken.inspect_err(|error| self.poison(error))?;
         Ok(())
     }
 

@@ -146,7 +146,7 @@ impl StoresState {
             match appended {
                 Ok(()) => break (committer, mark, written, commit, staged, begun),
                 Err(error) => {
-                    committer.log.take_back(self.medium(), mark);
+                    self.take_back(&mut committer, mark)?;
                     drop(committer);
                     self.after_full(error, claim, &mut attempts)?;
                 }
@@ -162,11 +162,11 @@ impl StoresState {
             committer.log.end(self.medium());
         }
         let decided = decide(&batch);
-        // A generation whose commit is not acknowledged, because its file has gone, is published all the same:
-        // what it decides is committed, or the other half of the transaction would be there alone.
+        // A generation whose commit is not acknowledged, because its file has gone, is published all the
+        // same: what it decides is committed, or the other half of the transaction would be there alone.
         let is_published = decided.is_ok() || self.has_published(&committer, commit);
         if !begun || !is_published {
-            committer.log.take_back(self.medium(), mark);
+            self.take_back(&mut committer, mark)?;
             return decided.map(|()| Outcome::Committed);
         }
         die_if(StoreFault::DieDecided);

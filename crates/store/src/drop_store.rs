@@ -1,11 +1,11 @@
 //! Dropping of a store.
 //!
-//! Segments of the log in which only records of the store have ever counted as needed become free as they are,
-//! so that dropping a large store reads its branches and little else. In segments that it shares, its records
-//! are counted as not needed any more.
+//! Segments of the log in which only records of the store have ever counted as needed become free as they
+//! are, so that dropping a large store reads its branches and little else. In segments that it shares, its
+//! records are counted as not needed any more.
 //!
-//! Invariants: nothing of the store is used again before the next checkpoint, which does not name it any more.
-//! Until then a crash leaves the store as it was.
+//! Invariants: nothing of the store is used again before the next checkpoint, which does not name it any
+//! more. Until then a crash leaves the store as it was.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;

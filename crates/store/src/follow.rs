@@ -1,9 +1,9 @@
-//! What a reader beside the writer does to see the commits behind the one that it sees: their records are put into
-//! its memtables, without reading anything else again.
+//! What a reader beside the writer does to see the commits behind the one that it sees: their records are put
+//! into its memtables, without reading anything else again.
 //!
-//! Invariant: the checkpoint is the one that the reader's trees are of, so that all versions behind it are in the
-//! log that was read. Copies of older records change nothing: what they were copied from stays until the epoch
-//! changes.
+//! Invariant: the checkpoint is the one that the reader's trees are of, so that all versions behind it are in
+//! the log that was read. Copies of older records change nothing: what they were copied from stays until the
+//! epoch changes.
 
 use crate::error::Result;
 use crate::log::{FoundFrame, LogPosition, LogReader, LogStep};
@@ -24,8 +24,8 @@ pub(crate) struct LogNews {
 }
 
 impl StoresState {
-    /// Reads the log behind what this reader has seen. `None` if there is another checkpoint, or something that
-    /// opening the stores has to look at.
+    /// Reads the log behind what this reader has seen. `None` if there is another checkpoint, or something
+    /// that opening the stores has to look at.
     ///
     /// # Errors
     /// Those of [`recover::newest_number`].
@@ -69,8 +69,8 @@ impl StoresState {
         Ok(is_same.then_some(news))
     }
 
-    /// Puts the records of the log behind what this reader has seen into the memtables. Nobody sees them before
-    /// their commit is visible.
+    /// Puts the records of the log behind what this reader has seen into the memtables. Nobody sees them
+    /// before their commit is visible.
     ///
     /// # Errors
     /// Damage.

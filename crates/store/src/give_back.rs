@@ -57,7 +57,7 @@ impl Occasion {
     }
 }
 
-/// What is known of space to give back.
+/// State of the return of unused space.
 #[derive(Debug, Default)]
 pub(crate) struct Surplus {
     /// True if a store was dropped since space was given back.

@@ -3,8 +3,8 @@
 //!
 //! A leaf has of each key the prefix and eight bytes behind it, which nearly always tell on which side of a
 //! bound the key is, so that no record is read. One record is read, whose key and store have to be those of
-//! the place, of a leaf in which they tell it of no key, and of one of format 1, whose checksum does not cover
-//! its place. That suffices, because ranges of leaves do not overlap.
+//! the place, of a leaf in which they tell it of no key, and of one of format 1, whose checksum does not
+//! cover its place. That suffices, because ranges of leaves do not overlap.
 
 use crate::fault::{StoreFault, injected};
 use crate::leaf::{Leaf, MAX_PREFIX};
@@ -78,7 +78,7 @@ fn verify_by_record(
     Ok(())
 }
 
-/// What a leaf knows of a key: the prefix and eight bytes behind it, padded with zeros.
+/// The part of a key that its leaf has: the prefix and eight bytes behind it, padded with zeros.
 struct KnownKey {
     bytes: [u8; MAX_PREFIX + 8],
     prefix: usize,

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use halocline_media::Medium;
+use halocline_media::{MediaError, Medium};
 use halocline_pool::{PoolError, Slab};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::IntoBytes;
@@ -118,15 +118,21 @@ impl LogWriter {
         }
     }
 
-    /// Takes back all frames since a mark. The first one is erased: it may be the link to a segment that is free
-    /// then, or that a checkpoint names. That is durable with the next fence, so before the next checkpoint.
-    pub(crate) fn take_back(&mut self, medium: &Medium, mark: LogMark) {
-        if self.position.number != mark.position.number && !injected(StoreFault::KeepTakenBack) {
-            medium.store(mark.position.offset, FrameHead::default().as_bytes());
-            medium.flush(mark.position.offset, FRAME_HEAD);
-        }
+    /// Takes back all frames since a mark. The first one is erased durably: it may be the link to a segment
+    /// that the next checkpoint names. Another thread makes that, whose fences need not cover this flush.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn take_back(&mut self, medium: &Medium, mark: LogMark) -> Result<(), MediaError> {
+        let has_frames = self.position.number != mark.position.number;
         (self.position, self.fenced) = (mark.position, mark.fenced);
         self.frame = OpenFrame::default();
+        if has_frames && !injected(StoreFault::KeepTakenBack) {
+            medium.store(mark.position.offset, FrameHead::default().as_bytes());
+            medium.flush(mark.position.offset, FRAME_HEAD);
+            medium.fence()?;
+        }
+        Ok(())
     }
 
     /// Begins a batch; `moved` if its records are copies of older ones.
@@ -274,7 +280,8 @@ impl LogWriter {
         }
     }
 
-    /// Continues the log in a new segment. The slab does not grow, because locks are held that all commits take.
+    /// Continues the log in a new segment. The slab does not grow, because locks are held that all commits
+    /// take.
     ///
     /// # Errors
     /// [`PoolError::DiskFull`] if there is no segment now.
@@ -394,8 +401,8 @@ impl<'a> LogReader<'a> {
         self.unfenced
     }
 
-    /// Returns false if the frames of the segment show that the position is not the one behind the frame whose
-    /// number and checksum it has. Frames that are damaged, or in another segment, show nothing.
+    /// Returns false if the frames of the segment show that the position is not the one behind the frame
+    /// whose number and checksum it has. Frames that are damaged, or in another segment, show nothing.
     pub(crate) fn is_position(&self) -> bool {
         let LogPosition {
             offset: position,
@@ -533,7 +540,8 @@ pub(crate) fn tail_of(medium: &Medium, segment: u64) -> u64 {
 }
 
 /// Returns time of expiry, if there is one, and length of the records of a segment, needed or not, as far as
-/// they are not damaged. Chunks do not have the time of their value: they may expire at any. Reads heads of frames and records.
+/// they are not damaged. Chunks do not have the time of their value: they may expire at any. Reads heads of
+/// frames and records.
 pub(crate) fn expiries_of(medium: &Medium, segment: u64) -> Vec<(Option<u64>, u64)> {
     let (mut found, mut offset) = (Vec::new(), segment);
     while offset + FRAME_HEAD <= segment + SEGMENT {

@@ -163,8 +163,8 @@ impl StoresState {
                         copy,
                     }),
                     Err(error) => {
-                        committer.log.take_back(self.medium(), mark);
                         copied.copies.truncate(before);
+                        self.take_back(committer, mark)?;
                         return Err(error);
                     }
                 }

@@ -7,8 +7,8 @@
 //! writer does.
 //!
 //! A batch that was decided and is not in the log is committed all the same. Its writer is about to store it,
-//! for which a reader waits a moment. If the writer was killed, a reader that can ends the commit in its place,
-//! by opening the stores for writing, and another one [annexes](crate::annexed) the batch.
+//! for which a reader waits a moment. If the writer was killed, a reader that can ends the commit in its
+//! place, by opening the stores for writing, and another one [annexes](crate::annexed) the batch.
 //!
 //! Invariants: nothing is stored. What is read counts only if the epoch afterwards is the one in which the
 //! trees were read. If only the space changed, the trees are read again, and the pinned commit stays. If
@@ -41,8 +41,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// so once for an eighth of its log, or 16 MiB.
 const ATTEMPTS: u32 = 32;
 
-/// Times that stores are read again because a newer checkpoint was made meanwhile. A writer that makes them as
-/// fast as a reader reads leaves it with counters that may count replaced keys twice.
+/// Times that stores are read again because a newer checkpoint was made meanwhile. A writer that makes them
+/// as fast as a reader reads leaves it with counters that may count replaced keys twice.
 const OUTDATED: u32 = 16;
 
 /// A reader's knowledge of the writer.
@@ -60,11 +60,12 @@ pub(crate) struct Observer {
     annexed: Option<AnnexedBatch>,
     /// True while memtables lead to its records.
     shows_annexed: AtomicBool,
-    /// True if the trees are newer than the visible commit, of which the counters and the place in the log are.
+    /// True if the trees are newer than the visible commit, of which the counters and the place in the log
+    /// are.
     is_ahead: AtomicBool,
 }
 
-/// What a reader does about a decided batch that the log lacks.
+/// A reader's treatment of a decided batch that the log lacks.
 #[derive(Debug, Clone, Copy)]
 enum Undecided {
     /// It reads as of an earlier commit.
@@ -120,6 +121,7 @@ fn slab_of(pool: &Pool) -> Result<Slab> {
 fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undecided) -> Result<Loaded> {
     let started = Instant::now();
     let (mut overtaken, mut outdated) = (0, 0);
+    let mut has_waited = false;
     loop {
         // Before the log, which has the batch of any generation published so far, or is about to.
         let decided = match undecided {
@@ -151,7 +153,9 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
             && let Some(pending) = decided.filter(|decided| state.lacks(decided))
         {
             let is_known = known.is_some_and(|known| known.commit == pending.commit());
-            if !is_known && started.elapsed() < PATIENCE {
+            // At least once, however long the reading has taken.
+            if !is_known && (!has_waited || started.elapsed() < PATIENCE) {
+                has_waited = true;
                 if !end_commit(pool, options) {
                     thread::sleep(PAUSE);
                 }
@@ -167,8 +171,8 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
     }
 }
 
-/// Ends the commit of a writer that was killed, by opening the stores for writing. Returns false if the writer
-/// lives, or this handle cannot write.
+/// Ends the commit of a writer that was killed, by opening the stores for writing. Returns false if the
+/// writer lives, or this handle cannot write.
 fn end_commit(pool: &Pool, options: &StoresOptions) -> bool {
     let opened = recover::open(pool, options.clone().with_background(false));
     match opened {

@@ -49,8 +49,9 @@ impl<'a> PageSource<'a> {
         self.slab.medium()
     }
 
-    /// Returns true if a record of this commit may have an entry in a leaf that does not have its key in these
-    /// trees: a writer beside this reader has extended the range since, because a leaf next to it became empty.
+    /// Returns true if a record of this commit may have an entry in a leaf that does not have its key in
+    /// these trees: a writer beside this reader has extended the range since, because a leaf next to it
+    /// became empty.
     pub(crate) fn is_newer(&self, commit: u64) -> bool {
         self.checkpoint.is_some_and(|checkpoint| commit > checkpoint)
     }

@@ -67,8 +67,8 @@ impl<'a> PairSource<'a> {
 
 /// Pairs of several sources in one order.
 pub(crate) struct PairMerge<'a> {
-    /// A heap: those that have a present pair, with the first eight bytes of its key. The pair of no source is
-    /// less than that of the source at `(at - 1) / 2`.
+    /// A heap: those that have a present pair, with the first eight bytes of its key. The pair of no source
+    /// is less than that of the source at `(at - 1) / 2`.
     heap: Vec<(u64, PairSource<'a>)>,
     /// Sources whose first pair was not read.
     new: Vec<PairSource<'a>>,

@@ -145,7 +145,7 @@ impl NewRun {
 /// Reads the pairs of a run.
 pub(crate) struct RunReader {
     file: Arc<File>,
-    /// What has not been read from the file.
+    /// The rest of the file.
     at: u64,
     end: u64,
     bytes: Vec<u8>,

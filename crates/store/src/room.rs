@@ -1,8 +1,8 @@
 //! Room in the slab: which segments commits leave to others, and what is done when there are none.
 //!
-//! Invariants: batches with values leave free segments for deletions and for the next checkpoint, deletions for
-//! the checkpoint, so that a full disk can be emptied. The slab grows, and waits for another writer of the pool,
-//! while no lock is held that commits or readers take.
+//! Invariants: batches with values leave free segments for deletions and for the next checkpoint, deletions
+//! for the checkpoint, so that a full disk can be emptied. The slab grows, and waits for another writer of
+//! the pool, while no lock is held that commits or readers take.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -121,7 +121,8 @@ impl StoresState {
         stats.capacity - stats.used
     }
 
-    /// Returns the number of free segments that a checkpoint may need now: for a catalog, leaves and branches.
+    /// Returns the number of free segments that a checkpoint may need now: for a catalog, leaves and
+    /// branches.
     fn for_checkpoint(&self, committer: &Committer) -> u64 {
         // Records that still fit the current segment of the log come before it.
         let records = committer.pending_records as u64 + SEGMENT / RECORD_BYTES as u64;
@@ -143,18 +144,18 @@ impl StoresState {
         }
     }
 
-    /// Returns true if fewer segments are free than a commit has to leave to others, so that values must not even
-    /// fill the current segment: they would keep it from being emptied.
+    /// Returns true if fewer segments are free than a commit has to leave to others, so that values must not
+    /// even fill the current segment: they would keep it from being emptied.
     pub(crate) fn lacks_room(&self, committer: &Committer, claim: SegmentClaim) -> bool {
         claim == SegmentClaim::Values && self.free_segments() < self.kept_by(committer, claim)
     }
 
-    /// Returns the number of free segments that a batch has to leave to others, which need not be known for one
-    /// that fits the current segment of the log.
+    /// Returns the number of free segments that a batch has to leave to others, which need not be known for
+    /// one that fits the current segment of the log.
     ///
     /// # Errors
-    /// [`PoolError::DiskFull`] if the batch certainly finds too few segments: nothing of it need be appended to
-    /// see that.
+    /// [`PoolError::DiskFull`] if the batch certainly finds too few segments: nothing of it need be appended
+    /// to see that.
     pub(crate) fn kept_beside(
         &self,
         committer: &Committer,
@@ -246,8 +247,8 @@ impl StoresState {
         }
     }
 
-    /// Lets the slab grow until so many segments are free. Beside another writer of the pool, values may first
-    /// take segments that are kept for others, which is no reason to wait.
+    /// Lets the slab grow until so many segments are free. Beside another writer of the pool, values may
+    /// first take segments that are kept for others, which is no reason to wait.
     fn grow_to(&self, wanted: u64, claim: SegmentClaim) -> Result<(), PoolError> {
         let mut before = None;
         while before != Some(self.free_segments()) {

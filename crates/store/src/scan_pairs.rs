@@ -89,8 +89,8 @@ impl StoresState {
         })
     }
 
-    /// Loads the version of a key of a store that a snapshot of a commit sees, with its whole value. `None` if it is a
-    /// deletion or has expired.
+    /// Loads the version of a key of a store that a snapshot of a commit sees, with its whole value. `None`
+    /// if it is a deletion or has expired.
     #[inline]
     fn pair_at(
         &self,

@@ -73,8 +73,8 @@ impl Snapshots {
         self.latest = now;
     }
 
-    /// Returns a time before which nothing was read that may still be read; `None` if nobody reads. A key that
-    /// had expired by then is one that nobody sees.
+    /// Returns a time before which nothing was read that may still be read; `None` if nobody reads. A key
+    /// that had expired by then is one that nobody sees.
     pub(crate) fn read_since(&self) -> Option<u64> {
         let here = self.of_commit.values().map(|(_, since)| *since);
         let pinned = self.readers.commits.iter().map(|pins| pins.start);

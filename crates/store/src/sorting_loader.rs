@@ -2,8 +2,8 @@
 //!
 //! Pairs that come in the order of their keys are loaded at once. Those that are nearly in order, as when
 //! threads hand over their parts one after the other, wait in DRAM until later ones cannot precede them.
-//! Otherwise they are sorted in DRAM, spilled, and merged at the end. What was loaded until then is one of the
-//! runs that are merged.
+//! Otherwise they are sorted in DRAM, spilled, and merged at the end. What was loaded until then is one of
+//! the runs that are merged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ pub struct SortingLoader {
     phase: LoadPhase,
 }
 
-/// What happens to the next pair.
+/// The treatment of the next pair.
 enum LoadPhase {
     /// It is loaded at once: all before were in order.
     Direct,
@@ -238,7 +238,8 @@ impl SortingLoader {
         self.finish_unless(&AtomicBool::new(false))
     }
 
-    /// Does the same as [`finish`](Self::finish), unless `cancel` is true before the store is one of the pool.
+    /// Does the same as [`finish`](Self::finish), unless `cancel` is true before the store is one of the
+    /// pool.
     ///
     /// # Errors
     /// [`StoreError::Cancelled`], and those of [`finish`](Self::finish).

@@ -90,7 +90,7 @@ pub(crate) struct StoresState {
     pub(crate) beside_writer: AtomicBool,
     /// The newest commit when segments were last emptied for values without room.
     pub(crate) gained: AtomicU64,
-    /// What is known of space to give back.
+    /// State of the return of unused space.
     pub(crate) surplus: Surplus,
     /// Number of finished checkpoints.
     pub(crate) checkpoints: AtomicU64,

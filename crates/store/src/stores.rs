@@ -170,7 +170,8 @@ impl Stores {
         }
     }
 
-    /// Returns true if a pool has stores that some handle has open for writing, here or in another process. O(1).
+    /// Returns true if a pool has stores that some handle has open for writing, here or in another process.
+    /// O(1).
     ///
     /// # Errors
     /// Those of [`Pool::slab_is_in_use`].
@@ -245,9 +246,9 @@ impl Stores {
         }
     }
 
-    /// Drops a store with all its keys. Other handles to it fail from then on. Space that is free then is given
-    /// back to the pool if it is a good part, and nobody writes to the pool otherwise. O(bytes / 64 KiB), but
-    /// O(keys) for keys that were written in turn with those of other stores.
+    /// Drops a store with all its keys. Other handles to it fail from then on. Space that is free then is
+    /// given back to the pool if it is a good part, and nobody writes to the pool otherwise. O(bytes / 64
+    /// KiB), but O(keys) for keys that were written in turn with those of other stores.
     ///
     /// # Errors
     /// [`StoreError::NoSuchStore`], [`StoreError::Damaged`], and those of [`checkpoint`](Self::checkpoint).

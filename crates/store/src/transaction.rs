@@ -205,9 +205,9 @@ impl StoreTransaction {
         Ok(conclude(outcome, subjects)?)
     }
 
-    /// Makes all writes durable as [`commit`](Self::commit) does, and lets a store that was loaded take the place
-    /// of another one, which the caller drops afterwards. No commit to that one comes behind this one: they fail
-    /// with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in the new store.
+    /// Makes all writes durable as [`commit`](Self::commit) does, and lets a store that was loaded take the
+    /// place of another one, which the caller drops afterwards. No commit to that one comes behind this one:
+    /// they fail with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in the new store.
     ///
     /// # Errors
     /// Those of [`commit`](Self::commit).
@@ -223,9 +223,9 @@ impl StoreTransaction {
         })
     }
 
-    /// Fails if anything has changed since that the transaction has read: what [`commit`](Self::commit) compares,
-    /// for a transaction of a [reader](Stores::open_reader), which has nothing to commit here. Sees the
-    /// newest commit, as [`Stores::refresh`] does.
+    /// Fails if anything has changed since that the transaction has read: what [`commit`](Self::commit)
+    /// compares, for a transaction of a [reader](Stores::open_reader), which has nothing to commit here. Sees
+    /// the newest commit, as [`Stores::refresh`] does.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if something has; [`StoreError::Stale`] if that cannot be known, because the
@@ -249,8 +249,8 @@ impl StoreTransaction {
         conclude(outcome?, subjects)
     }
 
-    /// Goes on with the stores of another handle, such as one that was opened for writing since: with all that was
-    /// read and written so far. Nothing may have been committed in between.
+    /// Goes on with the stores of another handle, such as one that was opened for writing since: with all
+    /// that was read and written so far. Nothing may have been committed in between.
     ///
     /// # Errors
     /// [`StoreError::Stale`] if something was, [`StoreError::NoSuchStore`]; the transaction is unchanged.

@@ -186,8 +186,8 @@ impl Tree {
         Ok(None)
     }
 
-    /// Fails unless an entry, which has fingerprint and slice of a key, and whose record has another key, is one of
-    /// that other key. Else the key may be there and not be found.
+    /// Fails unless an entry, which has fingerprint and slice of a key, and whose record has another key, is
+    /// one of that other key. Else the key may be there and not be found.
     #[cold]
     fn verify_other(
         &self,

@@ -1,8 +1,8 @@
 //! Frozen pools with stores of each version of the format, which must open and hold their contents. They are
 //! never regenerated.
 //!
-//! Each is the image of a pool on persistent memory whose process died: a checkpoint, and commits of all kinds
-//! in the log behind it.
+//! Each is the image of a pool on persistent memory whose process died: a checkpoint, and commits of all
+//! kinds in the log behind it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
-//! A frozen pool of format version 2 with a store that was loaded, which must open and hold its contents. It is
-//! never regenerated.
+//! A frozen pool of format version 2 with a store that was loaded, which must open and hold its contents. It
+//! is never regenerated.
 //!
-//! It is the image of a pool on persistent memory whose process died: a loaded store of records without `prev`,
-//! some of which were replaced, and copies of them in the log behind the checkpoint.
+//! It is the image of a pool on persistent memory whose process died: a loaded store of records without
+//! `prev`, some of which were replaced, and copies of them in the log behind the checkpoint.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -90,7 +90,8 @@ impl CatalogObjects {
         }
     }
 
-    /// Returns true if tables, indexes and the log are those of another snapshot: only slabs may have grown since.
+    /// Returns true if tables, indexes and the log are those of another snapshot: only slabs may have grown
+    /// since.
     pub(crate) fn are_those_of(&self, other: &Snapshot) -> bool {
         let Some(own) = self.snapshot() else {
             return false;

@@ -2,8 +2,8 @@
 //!
 //! A transaction that has read may write only if nothing that it read has changed since. Compaction publishes
 //! a generation with the same rows, so the transaction continues on it. Only compactions of this process are
-//! known: one of another process counts as a change. The growth of a slab publishes a generation, too, and changes
-//! no table.
+//! known: one of another process counts as a change. The growth of a slab publishes a generation, too, and
+//! changes no table.
 
 use std::collections::VecDeque;
 

@@ -60,7 +60,8 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    /// Reads a stream to its end. As soon as memory is refused, all rows go to a file, which errors call `what`.
+    /// Reads a stream to its end. As soon as memory is refused, all rows go to a file, which errors call
+    /// `what`.
     ///
     /// # Errors
     /// That of the stream; the file cannot be written.

@@ -168,8 +168,8 @@ impl DatabaseSession {
     }
 
     /// Returns the version of both kinds of tables that the next query of the session sees, which is
-    /// `statement` unless it was planned before. That of tables with a primary key is `None` if the transaction
-    /// determines it, or the query reads none.
+    /// `statement` unless it was planned before. That of tables with a primary key is `None` if the
+    /// transaction determines it, or the query reads none.
     ///
     /// # Errors
     /// Those of [`catalog`](Self::catalog).

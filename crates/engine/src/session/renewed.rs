@@ -1,7 +1,8 @@
 //! Statements beside a process that writes the stores, whose state of the stores ends before they do.
 //!
-//! That happens when another process opens the stores for writing. As long as the statement has returned no row, and
-//! is not one of a transaction, which must not see two moments, it is run again and sees a newer state.
+//! That happens when another process opens the stores for writing. As long as the statement has returned no
+//! row, and is not one of a transaction, which must not see two moments, it is run again and sees a newer
+//! state.
 
 use std::future::Future;
 

@@ -1,8 +1,8 @@
-//! Lists of optimizer rules for plans of one table: those of DataFusion and of the engine that can change such a
-//! plan.
+//! Lists of optimizer rules for plans of one table: those of DataFusion and of the engine that can change
+//! such a plan.
 //!
-//! A rule is left out by its name. One that a new version of DataFusion adds, or that the engine adds, is kept
-//! until it is listed here, so that a list is never too short.
+//! A rule is left out by its name. One that a new version of DataFusion adds, or that the engine adds, is
+//! kept until it is listed here, so that a list is never too short.
 
 use std::sync::Arc;
 

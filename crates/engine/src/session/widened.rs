@@ -1,7 +1,7 @@
 //! Statements over CSV files in place whose values contradict the types that a sample suggested.
 //!
-//! Such a value widens the type that the session expects of the column. As long as the statement has returned no
-//! row, it is run again; afterwards the value is an error that names its line.
+//! Such a value widens the type that the session expects of the column. As long as the statement has returned
+//! no row, it is run again; afterwards the value is an error that names its line.
 
 use std::future::Future;
 use std::sync::Arc;

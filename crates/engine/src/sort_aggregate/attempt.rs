@@ -21,8 +21,8 @@ use tokio::task::JoinSet;
 
 use super::layout::unexpected;
 
-/// Part of the memory that the attempt may take: one over this. The states of the groups are copied between the
-/// two halves of an aggregation, and results are copies again.
+/// Part of the memory that the attempt may take: one over this. The states of the groups are copied between
+/// the two halves of an aggregation, and results are copies again.
 const SHARE: usize = 4;
 
 /// Runs a plan until each partition has returned its first batch, which an aggregation does when it has read

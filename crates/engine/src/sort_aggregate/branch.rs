@@ -20,7 +20,7 @@ use super::middle::{MiddleOf, middle};
 use super::once::OnceExec;
 use crate::materialized::Collected;
 
-/// What errors call the files.
+/// Name of the files in errors.
 const FILE: &str = "rows of an aggregation";
 
 /// Returns the groups of rows that have the columns of a layout.

@@ -57,15 +57,15 @@ pub(super) struct ValueColumn {
     pub(super) filter: Option<Arc<dyn PhysicalExpr>>,
 }
 
-/// What a branch does with its rows.
+/// The work of a branch on its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum BranchKind {
     /// Aggregates the rows of each group.
     Groups,
     /// Aggregates the rows of each group without those that are equal in the columns of the order.
     Distinct,
-    /// Selects the row at this fraction of each group, between 0 and 1, and computes the value from two rows if
-    /// it is between them.
+    /// Selects the row at this fraction of each group, between 0 and 1, and computes the value from two rows
+    /// if it is between them.
     Middle {
         fraction: f64,
         is_median: bool,

@@ -25,7 +25,7 @@ use crate::key_runs::KeyRuns;
 /// Steps into which the distance between two values is divided, as by DataFusion.
 const STEPS: f64 = 1_000_000.0;
 
-/// What is selected from each group.
+/// The selection from each group.
 pub(super) struct MiddleOf {
     pub(super) aggregate: Arc<AggregateFunctionExpr>,
     pub(super) is_median: bool,

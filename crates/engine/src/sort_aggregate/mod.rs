@@ -1,10 +1,10 @@
 //! Sort-based aggregation, for aggregates that collect the values of a group: `DISTINCT`, `median`,
 //! `percentile_cont`, `array_agg`, `string_agg`, `nth_value`.
 //!
-//! DataFusion collects them in DRAM. What it spills are whole groups, so that a few large ones, or many beside
-//! each other, take more than there is. [`SortAggregateRule`] puts a node above such an aggregation, unless the
-//! estimate says that its input is small. The node runs the aggregation in a part of the memory; if that is
-//! refused more, it starts anew with sorts, which spill:
+//! DataFusion collects them in DRAM. What it spills are whole groups, so that a few large ones, or many
+//! beside each other, take more than there is. [`SortAggregateRule`] puts a node above such an aggregation,
+//! unless the estimate says that its input is small. The node runs the aggregation in a part of the memory;
+//! if that is refused more, it starts anew with sorts, which spill:
 //!
 //! - `f(DISTINCT x)` aggregates the rows that are left when the input is sorted by the keys of the groups and
 //!   `x`, and repeated rows are dropped;

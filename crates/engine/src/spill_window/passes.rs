@@ -1,6 +1,7 @@
 //! Functions over a partition that is read twice.
 //!
-//! The first pass aggregates the values of all rows, and counts them; the second returns a value for each row.
+//! The first pass aggregates the values of all rows, and counts them; the second returns a value for each
+//! row.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(super) struct Passes {
     groups: u64,
 }
 
-/// What a function does in the two passes.
+/// The work of a function in the two passes.
 enum TwoPass {
     /// The aggregate of all rows.
     Constant {
@@ -149,8 +150,8 @@ fn integers(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(values))
 }
 
-/// Returns the group, from 1, of a row of `count`, of which the first groups have one more if they cannot all have
-/// the same number.
+/// Returns the group, from 1, of a row of `count`, of which the first groups have one more if they cannot all
+/// have the same number.
 fn tile(number: u64, count: u64, groups: u64) -> u64 {
     let (least, larger) = (count / groups, count % groups);
     let in_larger = larger * (least + 1);

@@ -88,8 +88,8 @@ fn look_up_keyed(
 }
 
 /// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if
-/// it is no such table. Waits for another process that has the stores open, as long as statements of the session
-/// wait for another writer or until `cancel` is set. Blocks.
+/// it is no such table. Waits for another process that has the stores open, as long as statements of the
+/// session wait for another writer or until `cancel` is set. Blocks.
 ///
 /// # Errors
 /// The pool cannot be read; the stores cannot be opened for writing and there is no other table of this name.
@@ -110,8 +110,8 @@ pub(crate) fn find_keyed(
 }
 
 impl StatementRun<'_> {
-    /// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if
-    /// it is no such table.
+    /// Returns the tables with a primary key and the one of this name, for a statement that changes it; none
+    /// if it is no such table.
     ///
     /// # Errors
     /// Those of [`find_keyed`].
@@ -198,8 +198,8 @@ impl StatementRun<'_> {
         })
     }
 
-    /// Runs the statement up to its changes, which are returned with the number of rows. `queried` are the rows
-    /// of the query of an `INSERT`, if that was run.
+    /// Runs the statement up to its changes, which are returned with the number of rows. `queried` are the
+    /// rows of the query of an `INSERT`, if that was run.
     async fn keyed_changes(
         &self,
         catalog: &Arc<Catalog>,

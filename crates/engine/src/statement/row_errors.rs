@@ -127,7 +127,8 @@ impl<'a> KeyedRowErrors<'a> {
         self.row(names.number(at), &key, None, reason)
     }
 
-    /// Returns the error for a row of a load with a key that is there, or the error itself if it is another one.
+    /// Returns the error for a row of a load with a key that is there, or the error itself if it is another
+    /// one.
     pub(super) fn of_load(&self, error: KeyedError) -> EngineError {
         let KeyedError::Store {
             source: StoreError::DuplicateKey { key, pair, .. },

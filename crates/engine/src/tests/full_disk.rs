@@ -57,7 +57,8 @@ async fn fill(db: &Database) {
     }
 }
 
-/// Runs a statement on a copy of a full disk, through another opening; returns the number of rows of each table.
+/// Runs a statement on a copy of a full disk, through another opening; returns the number of rows of each
+/// table.
 fn after(image: &[u8], statements: &[&str]) -> [String; 3] {
     let medium = Arc::new(Tracked::from_image(image).unwrap());
     medium.limit(medium.len());

@@ -1,5 +1,5 @@
-//! A process that is killed while it commits a transaction over both kinds of tables: others see both halves. The
-//! test runs itself as the process that is killed.
+//! A process that is killed while it commits a transaction over both kinds of tables: others see both halves.
+//! The test runs itself as the process that is killed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

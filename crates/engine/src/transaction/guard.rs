@@ -63,8 +63,8 @@ impl TransactionSlot {
     /// none if no transaction is open.
     ///
     /// # Errors
-    /// The stores were not open when the transaction began to read other tables, and the pool has changed since:
-    /// it could see both kinds of tables as of two moments. The pool cannot be read.
+    /// The stores were not open when the transaction began to read other tables, and the pool has changed
+    /// since: it could see both kinds of tables as of two moments. The pool cannot be read.
     pub(crate) fn keyed_transaction(
         &self,
         stores: &Stores,
@@ -265,7 +265,8 @@ impl KeyedPart {
         std::mem::replace(&mut *held, self.stores.begin())
     }
 
-    /// Returns true if this part has only read, beside the process that writes: there is nothing to commit then.
+    /// Returns true if this part has only read, beside the process that writes: there is nothing to commit
+    /// then.
     fn only_reads(&self) -> bool {
         !self.writes && self.stores.is_reader()
     }
@@ -280,7 +281,8 @@ impl KeyedPart {
     /// Commits this part together with the changes of other tables.
     fn commit_with(self, others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
         if self.only_reads() {
-            // The writer's lock is held, so that nothing is committed to both kinds of tables before `others`.
+            // The writer's lock is held, so that nothing is committed to both kinds of tables before
+            // `others`.
             self.take().compare()?;
             return others.commit(cancel);
         }

@@ -4,8 +4,9 @@
 //! The indexes of changed tables get an Elf for each new segment. The log is named anew and empty, twice as
 //! large if it was full, up to 16 MiB.
 //!
-//! On a full disk, a transaction whose statements only free space makes no segments: it marks deleted rows, and
-//! the rest of the small changes are carried on in a smaller log. For that it may use the reserve of the pool.
+//! On a full disk, a transaction whose statements only free space makes no segments: it marks deleted rows,
+//! and the rest of the small changes are carried on in a smaller log. For that it may use the reserve of the
+//! pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -159,8 +160,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Does the same as [`prepare`](Self::prepare) with the reserve of the pool: rows are marked as deleted as
-    /// far as there is room, and no segments are made.
+    /// Does the same as [`prepare`](Self::prepare) with the reserve of the pool: rows are marked as deleted
+    /// as far as there is room, and no segments are made.
     fn prepare_carried(&mut self, purpose: ReserveUse, cancel: &AtomicBool) -> Result<(), EngineError> {
         self.txn.use_reserve(purpose);
         let changed = self.delta.tables().map(|(uid, _)| uid);

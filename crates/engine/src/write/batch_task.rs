@@ -1,7 +1,7 @@
 //! Work on a thread of its own, fed with batches through a queue of a few batches and bytes.
 //!
-//! Invariant: the work is told to complete only once all batches were sent, so that a failed query or a dropped
-//! future leaves nothing.
+//! Invariant: the work is told to complete only once all batches were sent, so that a failed query or a
+//! dropped future leaves nothing.
 
 use std::sync::Arc;
 

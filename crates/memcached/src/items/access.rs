@@ -10,8 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Number of places, of 8 bytes each.
 const PLACES: usize = 1 << 17;
-/// A place has a tag of the key (upper 24 bits), the number of the flush before its last use (7 bits), whether
-/// it was hit (1 bit), and seconds since 1970 (32 bits).
+/// A place has a tag of the key (upper 24 bits), the number of the flush before its last use (7 bits),
+/// whether it was hit (1 bit), and seconds since 1970 (32 bits).
 const HIT: u64 = 1 << 32;
 const FLUSH: u64 = 1 << 33;
 const FLUSHES: u64 = 1 << 7;

@@ -194,7 +194,8 @@ impl<'a> Meta<'a> {
         }
     }
 
-    /// Returns the time that `t` returns of an item that is created: that of the last of `N` and `T` before it.
+    /// Returns the time that `t` returns of an item that is created: that of the last of `N` and `T` before
+    /// it.
     pub(crate) fn reported_of_created(&self) -> Option<i64> {
         let vivify = self.vivify.filter(|_| !self.order.vivify_after_report);
         let ttl = self.ttl.filter(|_| !self.order.ttl_after_report);

@@ -43,7 +43,8 @@ fn stat(reply: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
     line(reply, &format!("STAT {name} {value}"));
 }
 
-/// The unit of times in `/proc`, which Linux keeps at a hundredth of a second on all architectures (`USER_HZ`).
+/// The unit of times in `/proc`, which Linux keeps at a hundredth of a second on all architectures
+/// (`USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Appends the processor time of the process, where the system tells, in seconds and microseconds.

@@ -1,7 +1,7 @@
 //! Return of chunks without nodes in use to the pool.
 //!
-//! The owner [closes](Slab::close_chunks) chunks, so that none of their nodes is allocated any more, moves what
-//! is left in them elsewhere, and then [gives them back](Slab::give_back_chunks).
+//! The owner [closes](Slab::close_chunks) chunks, so that none of their nodes is allocated any more, moves
+//! what is left in them elsewhere, and then [gives them back](Slab::give_back_chunks).
 //!
 //! Invariants: a chunk leaves the slab with the generation that does not name it any more, which changes
 //! nothing else. From then on its space is that of any removed extent: it waits until no reader pins a
@@ -27,7 +27,8 @@ const PARTS: u64 = 4;
 
 impl NodeAllocator {
     /// Closes chunks so that at least `free` free nodes are left in others once the nodes in use have moved
-    /// there: those of which the least part is in use, of these the largest ones, and then the last in the file.
+    /// there: those of which the least part is in use, of these the largest ones, and then the last in the
+    /// file.
     fn close_emptiest(&mut self, free: u64) {
         let mut open = (self.capacity - self.held).saturating_sub(self.used);
         let candidates = self
@@ -65,9 +66,9 @@ impl NodeAllocator {
 }
 
 impl Slab {
-    /// Closes chunks with few nodes in use, so that at least `free` nodes are free in the others once those in
-    /// use have moved there. Returns the ranges of all closed chunks. None of their nodes is allocated before
-    /// they are [reopened](Slab::reopen_chunks); freed ones stay closed. Durably, nothing changes.
+    /// Closes chunks with few nodes in use, so that at least `free` nodes are free in the others once those
+    /// in use have moved there. Returns the ranges of all closed chunks. None of their nodes is allocated
+    /// before they are [reopened](Slab::reopen_chunks); freed ones stay closed. Durably, nothing changes.
     ///
     /// Closes none if the owner keeps a [frontier](super::SlabRecovery::keep_in_doubt).
     pub fn close_chunks(&self, free: u64) -> Vec<Range<u64>> {

@@ -48,8 +48,9 @@ impl Slab {
         self.extend(self.wait_for_turn(&mut growth)?, bytes, 0)
     }
 
-    /// Adds chunks until `nodes` nodes are free. Waits for another writer of the pool as [`alloc`](Slab::alloc)
-    /// does: so an owner need not hold locks meanwhile that it holds when it allocates.
+    /// Adds chunks until `nodes` nodes are free. Waits for another writer of the pool as
+    /// [`alloc`](Slab::alloc) does: so an owner need not hold locks meanwhile that it holds when it
+    /// allocates.
     ///
     /// # Errors
     /// Fails like [`alloc`](Slab::alloc); the chunks added so far stay.

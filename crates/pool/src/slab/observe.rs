@@ -44,8 +44,9 @@ impl Pool {
 }
 
 impl Slab {
-    /// Annexes bytes in DRAM to what this handle reads, at offsets from [`Annexed::START`] on: what an observer
-    /// must see although nobody has stored it. Reads of this handle take a little longer from then on.
+    /// Annexes bytes in DRAM to what this handle reads, at offsets from [`Annexed::START`] on: what an
+    /// observer must see although nobody has stored it. Reads of this handle take a little longer from then
+    /// on.
     ///
     /// # Panics
     /// If the slab is open for writing.

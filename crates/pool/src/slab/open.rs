@@ -220,8 +220,8 @@ impl Pool {
         Ok(has_sums(version) && self.inner.medium.load_u64(head + SlabHead::STATE) == SLAB_CLOSED)
     }
 
-    /// Returns true if some handle has a slab open for writing, or for reading without a writer. It may be closed
-    /// at any time.
+    /// Returns true if some handle has a slab open for writing, or for reading without a writer. It may be
+    /// closed at any time.
     ///
     /// # Errors
     /// [`PoolError::NoSuchObject`], [`PoolError::NotASlab`], and all of [`snapshot`](Pool::snapshot).

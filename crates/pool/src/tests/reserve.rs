@@ -347,8 +347,8 @@ fn full_setup(lazy: bool) -> (u64, Vec<PoolStep>) {
         .expect("a disk that is full to the last block")
 }
 
-/// Drops and replaces objects on a full disk, each time as another process, which every crash must leave whole.
-/// If `lazy` is true, fences are not durable, and the state of the last sync may be found again.
+/// Drops and replaces objects on a full disk, each time as another process, which every crash must leave
+/// whole. If `lazy` is true, fences are not durable, and the state of the last sync may be found again.
 fn explore_full(lazy: bool) -> Result<(), String> {
     let (disk, setup) = full_setup(lazy);
     let all = states(&[&setup, STEPS].concat());

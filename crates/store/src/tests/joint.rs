@@ -1,5 +1,5 @@
-//! A process that is killed behind the decision of a transaction of both: whoever reads sees both halves. The tests
-//! run themselves as the process that is killed.
+//! A process that is killed behind the decision of a transaction of both: whoever reads sees both halves. The
+//! tests run themselves as the process that is killed.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -110,7 +110,7 @@ type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 /// Sum, pairs, and counters of keys and bytes.
 type Seen = (u64, Pairs, (u64, u64));
 
-/// What a reader sees: the sum of both halves, pairs, and counters.
+/// Returns all that a reader sees: the sum of both halves, pairs, and counters.
 fn seen(pool: &Pool, stores: &Stores) -> Seen {
     let paid = number(pool.snapshot().unwrap().object("paid").unwrap().meta());
     let store = stores.existing("accounts").unwrap();
@@ -194,7 +194,8 @@ fn a_forgotten_batch_is_noticed() {
     assert_ne!(seen(&pool, &stores).0, SUM);
 }
 
-/// A reader follows the log of its writer, over checkpoints and moved records, with the counters of the writer.
+/// A reader follows the log of its writer, over checkpoints and moved records, with the counters of the
+/// writer.
 #[test]
 fn a_reader_follows_its_writer() {
     let directory = tempfile::tempdir().unwrap();

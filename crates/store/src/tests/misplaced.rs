@@ -138,8 +138,8 @@ fn entries_that_lead_to_other_records_are_noticed() {
     assert!(!fault::with(StoreFault::TrustEntries, || mislead(&sample)).is_empty());
 }
 
-/// An older image of a leaf at its own place counts: the document of the format says so. Whatever is read is what
-/// the leaf led to then, or an error, and a check misses the keys that came since.
+/// An older image of a leaf at its own place counts: the document of the format says so. Whatever is read is
+/// what the leaf led to then, or an error, and a check misses the keys that came since.
 #[test]
 fn an_older_image_of_a_leaf_is_told_by_the_counters() {
     let (before, after) = (Sample::new(2), Sample::new(3));
@@ -166,8 +166,8 @@ fn an_older_image_of_a_leaf_is_told_by_the_counters() {
     assert!(noticed > 0, "no leaf has stayed at its place");
 }
 
-/// A writer beside a reader extends the range of a leaf whose neighbour became empty. To the reader, which has
-/// the trees before, the leaf then has keys outside of its range, and is not damaged.
+/// A writer beside a reader extends the range of a leaf whose neighbour became empty. To the reader, which
+/// has the trees before, the leaf then has keys outside of its range, and is not damaged.
 #[test]
 fn a_reader_sees_no_damage_in_a_range_that_was_extended() {
     let medium = Arc::new(Dram::new(0).unwrap());
@@ -179,8 +179,8 @@ fn a_reader_sees_no_damage_in_a_range_that_was_extended() {
     stores.checkpoint().unwrap();
     (40..48).for_each(|number| store.delete(key(number)).unwrap());
     stores.checkpoint().unwrap();
-    // The first leaf has room, and all keys of the second one are deleted in the log behind the checkpoint that
-    // the reader knows. The reader has not read the first leaf yet.
+    // The first leaf has room, and all keys of the second one are deleted in the log behind the checkpoint
+    // that the reader knows. The reader has not read the first leaf yet.
     (48..96).for_each(|number| store.delete(key(number)).unwrap());
     let reader = Stores::open_reader(&Pool::open_on(Arc::clone(&medium)).unwrap()).unwrap();
     stores.checkpoint().unwrap();

@@ -1,5 +1,5 @@
-//! Every offset with each of its bits flipped, and all checksums above right again: every answer is right or an
-//! error, and nothing panics.
+//! Every offset with each of its bits flipped, and all checksums above right again: every answer is right or
+//! an error, and nothing panics.
 #![allow(clippy::print_stdout, reason = "a test that panics says where")]
 
 use std::mem::offset_of;

@@ -1,5 +1,5 @@
-//! Leaves get checksums of their place: every crash of stores of format 1 whose leaves are written anew, and of
-//! the leaves behind that.
+//! Leaves get checksums of their place: every crash of stores of format 1 whose leaves are written anew, and
+//! of the leaves behind that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -63,8 +63,8 @@ fn old(medium: &Arc<Tracked>, steps: &[StoreStep]) {
     downgrade(medium, root);
 }
 
-/// Accepts an image that holds what was acknowledged, and that a program of format 1 does not take for its own
-/// if it has leaves that it does not know.
+/// Accepts an image that holds what was acknowledged, and that a program of format 1 does not take for its
+/// own if it has leaves that it does not know.
 fn check(medium: Arc<Tracked>, crash: &Crash<'_>, steps: &[StoreStep], done: usize) -> Result<(), String> {
     let states = states(steps);
     let (first, last) = crash.completed(done);

@@ -49,8 +49,8 @@ pub struct ItemsCheckReport {
 
 /// Reads the records of all items that a memcached server has stored in trees of a pool, and verifies their
 /// checksums, keys and links. The pool may be open read-only, but no server may have it open. `progress` is
-/// called with the number of items so far, and cancels the check by [`ControlFlow::Break`]. A pool without such
-/// items has nothing to verify. O(bytes).
+/// called with the number of items so far, and cancels the check by [`ControlFlow::Break`]. A pool without
+/// such items has nothing to verify. O(bytes).
 ///
 /// # Errors
 /// The trees cannot be opened or read: they are damaged, another handle has them open, or a change that a

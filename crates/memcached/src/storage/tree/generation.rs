@@ -21,8 +21,8 @@ use crate::error::Result;
 /// Entries of the tree that are read at a time.
 pub(super) const STEP: usize = 256;
 
-/// Time for which a single change trusts that the path still led to the file. Changes that arrive together always
-/// look.
+/// Time for which a single change trusts that the path still led to the file. Changes that arrive together
+/// always look.
 const PLACE_TRUSTED: Duration = Duration::from_millis(50);
 
 /// A generation of items.

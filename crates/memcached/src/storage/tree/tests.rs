@@ -210,8 +210,8 @@ fn a_link_to_a_free_node_is_replaced() {
     assert_eq!(value(&*items, b"a").unwrap(), b"new");
 }
 
-/// Every bit of a record, of links and of entries of the tree: an answer is right or an error, and a check finds
-/// whatever is damaged.
+/// Every bit of a record, of links and of entries of the tree: an answer is right or an error, and a check
+/// finds whatever is damaged.
 #[test]
 fn checks_find_damaged_and_misplaced_records() {
     let pool = pool();

@@ -79,9 +79,10 @@ impl RecordWalk {
 }
 
 impl TreeGeneration {
-    /// Confirms the nodes of the records of a hash. The link to a record that is damaged stays, so that whoever
-    /// asks for its item gets an error and does not take it for one that was never stored. Its first node stays
-    /// in use, too; the others, which it does not tell, and the records behind it will be used for others.
+    /// Confirms the nodes of the records of a hash. The link to a record that is damaged stays, so that
+    /// whoever asks for its item gets an error and does not take it for one that was never stored. Its first
+    /// node stays in use, too; the others, which it does not tell, and the records behind it will be used for
+    /// others.
     fn confirm(&self, hash: u64) -> Result<()> {
         let shared = &*self.shared;
         let _lock = shared.write(hash);
