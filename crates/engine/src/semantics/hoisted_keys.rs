@@ -128,7 +128,7 @@ fn needs(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Returns true for a key that has a comparison of more than columns, constants and casts of them.
+/// Returns true for a key that has a comparison of more than columns, constants and casts of them, or `BETWEEN`.
 fn is_without_bounds(key: &Expr) -> bool {
     let is_compared = |expr: &Expr| match expr {
         Expr::BinaryExpr(BinaryExpr {
@@ -136,6 +136,8 @@ fn is_without_bounds(key: &Expr) -> bool {
             op: Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq,
             right,
         }) => !has_bounds(left) || !has_bounds(right),
+        // Its comparisons are made later, with operands that depend on the types.
+        Expr::Between(_) => true,
         _ => false,
     };
     key.exists(|expr| Ok(is_compared(expr))).unwrap_or(false)

@@ -9,6 +9,7 @@ mod at_time_zone;
 mod cast;
 mod check;
 mod conversions;
+mod counted_lists;
 mod date_trunc;
 mod decimal_arithmetic;
 mod decimal_sum;
@@ -130,7 +131,11 @@ pub(crate) fn register(mut state: SessionState) -> SessionState {
             let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(extreme)));
         }
     }
-    if let Ok(array_agg) = state.udaf("array_agg") {
+    if let Ok(inner) = state.udaf("array_agg") {
+        let array_agg = Arc::new(AggregateUDF::new_from_impl(counted_lists::CountedLists::over(
+            inner,
+        )));
+        let _ = state.register_udaf(Arc::clone(&array_agg));
         for (name, array_agg) in [("string_agg", None), ("nth_value", Some(array_agg))] {
             if let Ok(inner) = state.udaf(name) {
                 let ordered = ordered_aggregates::OrderedAggregate::over(inner, array_agg);

@@ -36,6 +36,16 @@ async fn a_key_may_compare_anything() {
             "1 4 2 3",
         ),
         (
+            "SELECT t.id FROM t LEFT JOIN t u ON u.x = t.x AND u.k = t.k \
+             ORDER BY CAST(t.x AS double) NOT BETWEEN 3 AND CAST(t.k AS double), t.id",
+            "2 4 1 3",
+        ),
+        (
+            "SELECT t.id, (SELECT count(*) FROM t u WHERE u.x = t.x) FROM t \
+             ORDER BY x BETWEEN (SELECT min(k) FROM t) AND 9 DESC, t.id",
+            "3|0 2|1 1|2 4|2",
+        ),
+        (
             "SELECT id, rank() OVER (ORDER BY coalesce(x, 1) < k) FROM t ORDER BY id",
             "1|1 2|1 3|1 4|4",
         ),

@@ -57,6 +57,9 @@ async fn lists_are_made_group_by_group() {
     let text = "SELECT w, array_agg(k) AS l, array_agg(x) AS x, array_agg(f) AS f, array_agg(many) AS m, \
         array_agg(s) AS s, first_value(k) AS one FROM t GROUP BY w ORDER BY w LIMIT 2";
     compare(&db, text, true).await;
+    // Long texts count as well as their views.
+    let text = "SELECT w, array_agg(repeat(s, 5)) AS l FROM t GROUP BY w ORDER BY w LIMIT 1";
+    compare(&db, text, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,8 +91,18 @@ async fn a_result_that_does_not_fit_is_refused_by_name() {
     let (_dir, db) = new_pool();
     run(&db, TABLE).await;
     run(&db, "SET halocline.memory = '32MiB'").await;
-    let text = "SELECT length(string_agg(repeat(s, 12), ',')) FROM t";
-    let error = super::support::error(&db, text).await;
-    assert!(error.contains("string_agg"), "{error}");
+    for (name, text) in [
+        (
+            "string_agg",
+            "SELECT length(string_agg(repeat(s, 12), ',')) FROM t",
+        ),
+        (
+            "array_agg",
+            "SELECT array_agg(repeat(s, 20)) FROM t",
+        ),
+    ] {
+        let error = super::support::error(&db, text).await;
+        assert!(error.contains(name), "{error}");
+    }
     assert_eq!(query(&db, "SELECT count(*) FROM t").await.len(), 1);
 }
