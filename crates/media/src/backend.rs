@@ -143,8 +143,10 @@ pub trait MediumBackend: MediumAccess {
     }
 
     /// Collapses the pages of a range to huge pages where the file system can but does not do so by itself.
-    fn gather(&self, offset: u64, len: u64) {
+    /// Returns false if the system refuses.
+    fn gather(&self, offset: u64, len: u64) -> bool {
         let _ = (offset, len);
+        false
     }
 
     /// Returns the number of bytes for which there are blocks.

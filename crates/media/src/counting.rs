@@ -139,8 +139,8 @@ impl MediumBackend for Counting {
         self.medium.can_gather()
     }
 
-    fn gather(&self, offset: u64, len: u64) {
-        self.medium.gather(offset, len);
+    fn gather(&self, offset: u64, len: u64) -> bool {
+        self.medium.gather(offset, len)
     }
 
     fn allocated(&self) -> Result<u64, MediaError> {

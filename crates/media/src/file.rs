@@ -410,11 +410,9 @@ impl MediumBackend for FileMedium {
         !self.read_only() && rustix::fs::fstatfs(&self.file).is_ok_and(|found| found.f_type == TMPFS)
     }
 
-    fn gather(&self, offset: u64, len: u64) {
+    fn gather(&self, offset: u64, len: u64) -> bool {
         self.region.check_range(offset, len);
-        if len > 0 && self.can_gather() {
-            self.region.collapse(offset, offset + len);
-        }
+        len == 0 || self.can_gather() && self.region.collapse(offset, offset + len)
     }
 
     fn allocated(&self) -> Result<u64, MediaError> {

@@ -151,9 +151,9 @@ impl Medium {
 
     /// Collapses the pages of a range to huge pages, as a DAX file has them from the start, where the file
     /// system can but does not do so by itself. Contents stay and may be used meanwhile. Takes
-    /// milliseconds for each huge page.
-    pub fn gather(&self, offset: u64, len: u64) {
-        forward!(self, medium => medium.gather(offset, len));
+    /// milliseconds for each huge page. Returns false if the system refuses, wholly or in part.
+    pub fn gather(&self, offset: u64, len: u64) -> bool {
+        forward!(self, medium => medium.gather(offset, len))
     }
 
     /// Returns the number of bytes for which there are blocks: less than [`len`](Medium::len) after a

@@ -329,21 +329,24 @@ impl Region {
     }
 
     /// Collapses the pages of a populated range to huge pages, for each piece of [`HUGE_PAGE`] that overlaps
-    /// it.
-    pub(crate) fn collapse(&self, from: u64, to: u64) {
+    /// it. Returns false if the system refuses one of them.
+    pub(crate) fn collapse(&self, from: u64, to: u64) -> bool {
         let end = round_up(to, HUGE_PAGE).min(self.len() / HUGE_PAGE * HUGE_PAGE);
         let mut at = from / HUGE_PAGE * HUGE_PAGE;
+        let mut are_all = true;
         while at < end {
             let start = self.at(at, HUGE_PAGE as usize);
             // SAFETY: the piece is mapped (`at` has checked it); the call changes no contents, and whoever
             // accesses the piece meanwhile waits or not.
             let result = unsafe { libc::madvise(start.cast(), HUGE_PAGE as usize, libc::MADV_COLLAPSE) };
             if result != 0 {
+                are_all = false;
                 let error = std::io::Error::last_os_error();
                 tracing::debug!(%error, at, "no huge page here");
             }
             at += HUGE_PAGE;
         }
+        are_all
     }
 }
 

@@ -37,7 +37,7 @@ struct AnnexedVersion {
     key: Vec<u8>,
     /// Offset of its record.
     record: u64,
-    /// The version before.
+    /// The version before, if it counts: no deleted range hides it.
     old: Option<RecordRef>,
 }
 
@@ -57,10 +57,15 @@ impl StoresState {
                 BatchOp::Delete { store, key } => (store, key, None),
                 BatchOp::Merge { .. } | BatchOp::DeleteRange { .. } => continue,
             };
-            let old = store.read().locate(&self.pages(), &key);
-            let old = old.map_err(|damage| self.damaged(damage))?;
-            let old = old.map(|located| located.record);
-            if value.is_none() && old.is_none_or(|old| old.is_deleted()) {
+            let (old, is_hidden) = {
+                let trees = store.read();
+                let located = trees.locate(&self.pages(), &key);
+                let located = located.map_err(|damage| self.damaged(damage))?;
+                let old = located.map(|located| located.record);
+                let hiding = old.and_then(|old| trees.hiding(&key, &old, u64::MAX));
+                (old, hiding.is_some())
+            };
+            if value.is_none() && (is_hidden || old.is_none_or(|old| old.is_deleted())) {
                 continue;
             }
             let version = NewRecord {
@@ -81,7 +86,7 @@ impl StoresState {
                 store,
                 key,
                 record,
-                old,
+                old: old.filter(|_| !is_hidden),
             });
         }
         let sum = xxh3_64(&bytes);

@@ -4,8 +4,12 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 
-use crate::commit::{BatchOp, Committer};
+use crate::commit::BatchOp;
+use crate::committer::Committer;
+use crate::deleted_ranges::DeletedRange;
 use crate::error::{Result, StoreError};
+use crate::fault::{StoreFault, injected};
+use crate::key_range::KeyRange;
 use crate::layout::{CHUNK, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
 use crate::limits::check_value;
 use crate::record::{NewRecord, chunk_list};
@@ -26,33 +30,58 @@ pub(crate) struct Staged {
 #[derive(Clone)]
 pub(crate) struct Overlaid {
     pub(crate) record: u64,
-    pub(crate) commit: u64,
     /// The value, `None` for a deletion.
     pub(crate) value: Option<Vec<u8>>,
 }
 
-pub(crate) type Overlay = HashMap<(u32, Vec<u8>), Overlaid>;
+/// What commits have changed that is not in the trees yet.
+#[derive(Default)]
+pub(crate) struct Overlay {
+    pub(crate) keys: HashMap<(u32, Vec<u8>), Overlaid>,
+    /// Deleted ranges with more keys than are deleted at once. Keys that are here have deletions, too.
+    pub(crate) ranges: Vec<(Arc<StoreState>, DeletedRange)>,
+}
+
+impl Overlay {
+    pub(crate) fn extend(&mut self, newer: Self) {
+        self.keys.extend(newer.keys);
+        self.ranges.extend(newer.ranges);
+    }
+}
 
 /// The state of a key during a commit.
 pub(crate) enum Current {
     Absent,
     Staged(Overlaid),
     Found(Located),
+    /// A version that a deleted range hides, and the commit of that.
+    Hidden(Located, u64),
 }
 
 impl StoresState {
     /// Returns the state of a key as of the commits so far; earlier overlays are newer.
     pub(crate) fn current(&self, overlays: &[&Overlay], store: &StoreState, key: &[u8]) -> Result<Current> {
-        if overlays.iter().any(|overlay| !overlay.is_empty()) {
+        if overlays.iter().any(|overlay| !overlay.keys.is_empty()) {
             let wanted = (store.id, key.to_vec());
-            if let Some(staged) = overlays.iter().find_map(|overlay| overlay.get(&wanted)) {
+            let staged = overlays.iter().find_map(|overlay| overlay.keys.get(&wanted));
+            if let Some(staged) = staged {
                 return Ok(Current::Staged(staged.clone()));
             }
         }
-        let located = store.read().locate(&self.pages(), key);
-        Ok(match located.map_err(|damage| self.damaged(damage))? {
-            Some(located) => Current::Found(located),
-            None => Current::Absent,
+        let trees = store.read();
+        let located = trees.locate(&self.pages(), key);
+        let Some(located) = located.map_err(|damage| self.damaged(damage))? else {
+            return Ok(Current::Absent);
+        };
+        let ranges = overlays.iter().flat_map(|overlay| &overlay.ranges);
+        let hiding = ranges
+            .filter(|(of, range)| of.id == store.id && range.hides(key, located.record.commit()))
+            .map(|(_, range)| range.commit)
+            .chain(trees.hiding(key, &located.record, u64::MAX))
+            .max();
+        Ok(match hiding {
+            Some(commit) => Current::Hidden(located, commit),
+            None => Current::Found(located),
         })
     }
 
@@ -63,7 +92,7 @@ impl StoresState {
         key: &[u8],
     ) -> Result<Option<Vec<u8>>> {
         match self.current(overlays, store, key)? {
-            Current::Absent => Ok(None),
+            Current::Absent | Current::Hidden(..) => Ok(None),
             Current::Staged(staged) => Ok(staged.value),
             Current::Found(located) => self.value_of(&located.record),
         }
@@ -143,15 +172,83 @@ impl Appender<'_> {
                 self.put(store, key, Some(&value), None)
             }
             BatchOp::DeleteRange { store, range } => {
-                let mut keys = self.state.keys_in(store, range)?;
-                let overlaid = self.batch.keys().chain(self.group.keys());
+                let few = self.state.few_keys_in(store, range)?;
+                let is_whole = few.is_some();
+                let mut keys = few.unwrap_or_default();
+                let overlaid = self.batch.keys.keys().chain(self.group.keys.keys());
                 let overlaid = overlaid.filter(|(id, key)| *id == store.id && range.contains(key));
                 keys.extend(overlaid.map(|(_, key)| key.clone()));
                 keys.sort_unstable();
                 keys.dedup();
-                keys.iter().try_for_each(|key| self.put(store, key, None, None))
+                keys.iter().try_for_each(|key| self.put(store, key, None, None))?;
+                match is_whole {
+                    true => Ok(()),
+                    false => self.delete_range(store, range),
+                }
             }
         }
+    }
+
+    fn begin(&mut self) {
+        if !self.begun {
+            self.committer.log.begin(self.commit, false);
+            self.begun = true;
+        }
+    }
+
+    /// Deletes the keys of a range that are in the trees.
+    fn delete_range(&mut self, store: &Arc<StoreState>, range: &KeyRange) -> Result<()> {
+        store.takes_commits(self.state)?;
+        let deleted = DeletedRange {
+            commit: self.commit,
+            range: range.clone().clamped(),
+        };
+        self.begin();
+        let value = deleted.encode();
+        let record = deleted.record(store.id, &value);
+        let slab = &self.state.slab;
+        self.committer
+            .log
+            .push(slab, &mut self.state.segments(), &record)?;
+        self.batch.ranges.push((Arc::clone(store), deleted));
+        Ok(())
+    }
+
+    /// Appends the deletion of a key that a deleted range hides.
+    fn delete_hidden(
+        &mut self,
+        store: &Arc<StoreState>,
+        key: &[u8],
+        located: Located,
+        commit: u64,
+    ) -> Result<u64> {
+        if !injected(StoreFault::DeleteUnsettled) {
+            self.state.settle_now(store, key)?;
+        }
+        self.begin();
+        let record = NewRecord {
+            store: store.id,
+            commit,
+            flags: RECORD_DELETED,
+            expires: None,
+            prev: located.record.offset,
+            key,
+            value: &[],
+        };
+        let slab = &self.state.slab;
+        let record = self
+            .committer
+            .log
+            .push(slab, &mut self.state.segments(), &record)?;
+        self.staged.push(Staged {
+            store: Arc::clone(store),
+            key: key.to_vec(),
+            record,
+            commit,
+            located: Some(located),
+            after_staged: false,
+        });
+        Ok(record)
     }
 
     fn put(
@@ -172,14 +269,20 @@ impl Appender<'_> {
                 false,
                 located.record.is_deleted(),
             ),
+            Current::Hidden(located, _) => (located.record.offset, Some(*located), false, true),
         };
         if value.is_none() && is_absent && !matches!(current, Current::Staged(_)) {
             return Ok(());
         }
-        if !self.begun {
-            self.committer.log.begin(self.commit, false);
-            self.begun = true;
-        }
+        let (prev, located, after_staged) = match current {
+            Current::Hidden(hidden, commit)
+                if !hidden.record.is_deleted() && !injected(StoreFault::OverwriteDeleted) =>
+            {
+                (self.delete_hidden(store, key, hidden, commit)?, None, true)
+            }
+            _ => (prev, located, after_staged),
+        };
+        self.begin();
         let mut segments = self.state.segments();
         let slab = &self.state.slab;
         let version = NewRecord {
@@ -198,14 +301,13 @@ impl Appender<'_> {
         drop(segments);
         let overlaid = Overlaid {
             record: offset,
-            commit: self.commit,
             // An empty value stands for one that nobody in the group asks for.
             value: value.map(|value| match self.needs_values {
                 true => value.clone(),
                 false => Vec::new(),
             }),
         };
-        self.batch.insert((store.id, key.to_vec()), overlaid);
+        self.batch.keys.insert((store.id, key.to_vec()), overlaid);
         self.staged.push(Staged {
             store: Arc::clone(store),
             key: key.to_vec(),

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use zerocopy::IntoBytes;
 
+use crate::catalog_parts::load_catalog;
 use crate::check_step::{CheckedStep, StepProblem};
 use crate::error::Result;
 use crate::layout::{CHECKPOINT_COPY, Checkpoint};
-use crate::recover::{is_valid, load_catalog};
+use crate::recover::is_valid;
 use crate::state::{StoreState, StoresState};
 use crate::stores::Stores;
 
@@ -148,7 +149,7 @@ impl Stores {
             return Ok(report);
         }
         // Of damage the check makes a report.
-        let is_settled = state.settle().is_ok();
+        let is_settled = state.settle().is_ok() && state.finish_deleted_ranges().is_ok();
         let stores: Vec<_> = state.stores().values().cloned().collect();
         let total = stores
             .iter()
@@ -219,6 +220,7 @@ impl StoresState {
         {
             let offset = damage.offset;
             report.problems.push(StoresProblem::Catalog { offset });
+            self.committer().catalog.must_renew = true;
         }
         ControlFlow::Continue(())
     }

@@ -97,6 +97,10 @@ impl StoreTrees {
             };
             newest.insert(key.to_vec(), found);
         }
+        // A reader does not count what deleted ranges hide. A writer does until it is deleted.
+        let is_reader = state.observer.is_some();
+        let is_hidden =
+            |key: &[u8], record: &RecordRef| is_reader && self.hiding(key, record, u64::MAX).is_some();
         for (key, found) in newest {
             if step.bytes >= STEP_BYTES {
                 // Nothing of this key has been counted or reported, except by its leaf.
@@ -105,7 +109,7 @@ impl StoreTrees {
             }
             // The value of a record may be in chunks, which are read here.
             let value = found.and_then(|found| match found {
-                Some((record, contents)) if !record.is_deleted() => {
+                Some((record, contents)) if !record.is_deleted() && !is_hidden(&key, &record) => {
                     let value = state.value(&record, contents);
                     value.map(Some).map_err(StepProblem::from)
                 }

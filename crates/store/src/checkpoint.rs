@@ -4,34 +4,30 @@
 //! catalog; (3) the checkpoint, which names both. The log is durable before any of it. Commits go on
 //! meanwhile, in memtables of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use halocline_pool::Slab;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
-use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::little_endian::{U32, U64};
 
-use crate::commit::Committer;
+use crate::catalog::{Catalog, CatalogContents, CatalogStore};
+use crate::committer::Deletion;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
-use crate::layout::{
-    CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, SEGMENT, SegmentEntry, StoreEntry,
-    VERSION,
-};
+use crate::layout::{CHECKPOINT_COPY, Checkpoint, MAGIC, VERSION};
 use crate::leaf::EntrySlot;
 use crate::log::LogPosition;
 use crate::memtable::{MemEntry, MemTable};
 use crate::merge::{Merge, MergeError, MergedTree};
-use crate::record::RecordRef;
-use crate::segments::{Freed, SegmentKind, SegmentUse, Segments};
-use crate::snapshots::Snapshots;
+use crate::segments::{Freed, SegmentKind, SegmentUse};
 use crate::state::{Located, StoreState, StoresState};
 use crate::tree::Tree;
 
-/// Writes the catalog of these trees, without what becomes free.
-type WriteCatalog<'a> = dyn Fn(&[Tree], &Freed) -> Result<StoredCatalog, MergeError> + 'a;
+/// Writes the catalog of these trees, without what becomes free, and with what was allocated.
+type WriteCatalog<'a> = dyn Fn(&[Tree], &Freed, &Freed) -> Result<Catalog, MergeError> + 'a;
 
 /// A store at the beginning of a checkpoint.
 struct FrozenStore {
@@ -54,10 +50,15 @@ struct Frozen {
     freed: Freed,
     /// Space that waits for readers, and that no checkpoint needs.
     waiting: Freed,
-    old_catalog: Vec<u64>,
-    /// Log segments with the bytes that are needed after a crash.
+    old_catalog: Catalog,
+    /// Segments that have changed since the old catalog.
+    changed: BTreeSet<u64>,
+    /// The log segments among them, or all if there is going to be a new catalog, as they are after a crash.
     logs: BTreeMap<u64, SegmentUse>,
 }
+
+/// Number of keys that are purged while commits wait.
+const PURGED_AT_ONCE: usize = 256;
 
 impl StoresState {
     /// Makes a checkpoint.
@@ -67,6 +68,7 @@ impl StoresState {
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.writable()?;
         self.settle()?;
+        self.purge()?;
         let frozen = self.freeze()?;
         let mut pages = Freed::default();
         let mut freed = frozen.freed;
@@ -76,9 +78,16 @@ impl StoresState {
             &frozen.dirty,
             &mut freed,
             &mut pages,
-            &|catalog, freed| {
-                let freed = [freed, &frozen.waiting];
-                self.write_catalog(&frozen.stores, catalog, freed, &frozen.logs, frozen.next_store)
+            &|trees, freed, allocated| {
+                let contents = CatalogContents {
+                    stores: catalog_stores(&frozen.stores, trees),
+                    next_store: frozen.next_store,
+                    changed: &frozen.changed,
+                    logs: &frozen.logs,
+                    allocated,
+                    freed: [freed, &frozen.waiting],
+                };
+                self.write_catalog(&frozen.old_catalog, contents)
             },
         );
         match made {
@@ -103,8 +112,11 @@ impl StoresState {
                     self.poison(error);
                 }
                 stored?;
-                freed.segments.extend(frozen.old_catalog);
-                self.finish(frozen.stores, trees, catalog.segments, frozen.number, freed);
+                let old = frozen.old_catalog.segments;
+                if old.first() != catalog.segments.first() {
+                    freed.segments.extend(old);
+                }
+                self.finish(frozen.stores, trees, catalog, frozen.number, freed);
                 self.checkpoints.fetch_add(1, Ordering::Release);
                 self.progress.notify_all();
                 Ok(())
@@ -113,6 +125,7 @@ impl StoresState {
                 if let MergeError::Media(error) = &error {
                     self.poison(error);
                 }
+                self.segments().set_changed(frozen.changed);
                 // The pages that the merge has freed are still needed.
                 freed.pages.truncate(freed_before);
                 self.thaw(frozen.stores, frozen.dirty, freed, frozen.old_catalog, &pages);
@@ -136,9 +149,13 @@ impl StoresState {
         }
         let mut snapshots = self.snapshots();
         self.look_for_readers(&mut committer, &mut snapshots);
-        self.purge(&mut committer, &snapshots)?;
-        let logs = self.needed_logs(&snapshots)?;
+        let (changed, logs) = self.changed_segments(&committer.catalog);
         drop(snapshots);
+        let mut position = committer.log.position();
+        if let Err(error) = self.carry_deleted_ranges(&mut committer) {
+            self.segments().set_changed(changed);
+            return Err(error);
+        }
         committer.merging = true;
         self.frozen.store(committer.commit, Ordering::Release);
         let stores: Vec<_> = self.stores().values().cloned().collect();
@@ -157,7 +174,6 @@ impl StoresState {
             }
         });
         let stores = stores.collect();
-        let mut position = committer.log.position();
         if injected(StoreFault::SkipTail) {
             position.number += 1;
         }
@@ -174,20 +190,36 @@ impl StoresState {
             freed: std::mem::take(&mut committer.freed),
             waiting: committer.waiting.clone(),
             old_catalog: std::mem::take(&mut committer.catalog),
+            changed,
             logs,
         })
     }
 
-    /// Removes the keys whose deletion no snapshot needs any more.
-    fn purge(&self, committer: &mut Committer, snapshots: &Snapshots) -> Result<()> {
-        let oldest = snapshots.oldest();
-        let deletions = std::mem::take(&mut committer.deletions);
-        for (store, key, commit) in deletions {
-            let is_needed = oldest.is_some_and(|oldest| oldest < commit);
-            if is_needed && !injected(StoreFault::PurgeEarly) {
-                committer.deletions.push((store, key, commit));
-                continue;
+    /// Removes the keys whose deletion no snapshot needs any more, in steps between which others commit.
+    fn purge(&self) -> Result<()> {
+        let mut left = {
+            let committer = self.committer();
+            committer.deletions.values().map(Vec::len).sum::<usize>()
+        };
+        while left > 0 {
+            let mut committer = self.committer();
+            let mut snapshots = self.snapshots();
+            self.look_for_readers(&mut committer, &mut snapshots);
+            let oldest = snapshots.oldest().filter(|_| !injected(StoreFault::PurgeEarly));
+            let deletions = committer.take_deletions(oldest, PURGED_AT_ONCE.min(left));
+            if deletions.is_empty() {
+                return Ok(());
             }
+            left -= deletions.len();
+            self.purge_some(deletions)?;
+            drop((snapshots, committer));
+            self.end_turn();
+        }
+        Ok(())
+    }
+
+    fn purge_some(&self, deletions: Vec<Deletion>) -> Result<()> {
+        for Deletion { store, key, commit } in deletions {
             let mut trees = store.write();
             let located = trees
                 .locate(&self.pages(), &key)
@@ -203,33 +235,21 @@ impl StoresState {
         Ok(())
     }
 
-    /// Returns the log segments with the bytes that are needed after a crash, when there are no snapshots.
-    fn needed_logs(&self, snapshots: &Snapshots) -> Result<BTreeMap<u64, SegmentUse>> {
-        let is_log = |(_, segment): &(u64, &SegmentUse)| segment.kind == SegmentKind::Log;
-        let mut logs: BTreeMap<u64, SegmentUse> = self
-            .segments()
-            .iter()
-            .filter(is_log)
-            .map(|(offset, segment)| (offset, *segment))
-            .collect();
-        let mut subtract = |record: u64, len: u64| {
-            if let Some((_, segment)) = logs.range_mut(..=record).next_back() {
-                segment.used = segment.used.saturating_sub(len);
-            }
+    /// Takes the segments that have changed since the newest catalog, and returns the log segments among
+    /// them, or all if there is going to be a new catalog, as they are after a crash.
+    fn changed_segments(&self, newest: &Catalog) -> (BTreeSet<u64>, BTreeMap<u64, SegmentUse>) {
+        let mut segments = self.segments();
+        let changed = segments.take_changed();
+        let log = |offset: u64| {
+            let segment = segments.without_kept(offset);
+            let segment = segment.filter(|segment| segment.kind == SegmentKind::Log);
+            Some((offset, segment?))
         };
-        for offset in snapshots.kept() {
-            let Some(record) = RecordRef::load(self.medium(), offset) else {
-                continue;
-            };
-            subtract(offset, record.len());
-            let chunks = self.extent_of(&record).map_err(|damage| self.damaged(damage))?.1;
-            for chunk in chunks {
-                if let Some(record) = RecordRef::load(self.medium(), chunk) {
-                    subtract(chunk, record.len());
-                }
-            }
-        }
-        Ok(logs)
+        let logs = match newest.is_renewed() {
+            true => segments.iter().filter_map(|(offset, _)| log(offset)).collect(),
+            false => changed.iter().copied().filter_map(log).collect(),
+        };
+        (changed, logs)
     }
 
     /// Merges the frozen entries and writes the catalog. Returns the new trees.
@@ -240,7 +260,7 @@ impl StoresState {
         freed: &mut Freed,
         pages: &mut Freed,
         write_catalog: &WriteCatalog<'_>,
-    ) -> Result<(Vec<Tree>, StoredCatalog), MergeError> {
+    ) -> Result<(Vec<Tree>, Catalog), MergeError> {
         let medium = self.medium();
         let end_step = || self.end_turn();
         let mut merge = Merge::new(&self.slab, self.segments_lock(), freed, pages, &end_step);
@@ -260,83 +280,11 @@ impl StoresState {
             dirty.iter().for_each(|slot| medium.flush(slot.0, 8));
         }
         merge.publish_leaves()?;
-        let catalog = write_catalog(&trees, freed)?;
+        let catalog = write_catalog(&trees, freed, pages)?;
         if !injected(StoreFault::CheckpointFirst) {
             medium.fence()?;
         }
         Ok((trees, catalog))
-    }
-
-    fn write_catalog(
-        &self,
-        stores: &[FrozenStore],
-        trees: &[Tree],
-        freed: [&Freed; 2],
-        logs: &BTreeMap<u64, SegmentUse>,
-        next_store: u32,
-    ) -> Result<StoredCatalog, MergeError> {
-        let segments = catalog_segments(&self.segments(), freed, logs);
-        let mut bytes = Vec::new();
-        let head = CatalogHead {
-            segments: U64::new(segments.len() as u64),
-            stores: U32::new(stores.len() as u32),
-            next_store: U32::new(next_store),
-        };
-        bytes.extend_from_slice(head.as_bytes());
-        for (offset, segment) in segments {
-            let entry = SegmentEntry {
-                offset: U64::new(offset),
-                used: U64::new(segment.used),
-                expires: U64::new(segment.expires),
-                kind: U32::new(segment.kind.number()),
-                store: U32::new(segment.store.number()),
-            };
-            bytes.extend_from_slice(entry.as_bytes());
-        }
-        for (frozen, tree) in stores.iter().zip(trees) {
-            let entry = StoreEntry {
-                id: U32::new(frozen.store.id),
-                name_len: U16::new(frozen.store.name.len() as u16),
-                levels: U16::new(tree.root_level().map_or(0, |level| level + 1)),
-                root: U64::new(tree.root.as_ref().map_or(0, |root| root.page)),
-                keys: U64::new(frozen.keys),
-                bytes: U64::new(frozen.bytes),
-            };
-            bytes.extend_from_slice(entry.as_bytes());
-            bytes.extend_from_slice(frozen.store.name.as_bytes());
-        }
-        self.store_blob(&bytes)
-    }
-
-    /// Stores the bytes of a catalog in segments of its own.
-    fn store_blob(&self, bytes: &[u8]) -> Result<StoredCatalog, MergeError> {
-        let medium = self.medium();
-        let room = (SEGMENT as usize) - size_of::<CatalogSegment>();
-        let pieces: Vec<&[u8]> = bytes.chunks(room).collect();
-        let mut segments = Vec::with_capacity(pieces.len());
-        for _ in &pieces {
-            match self.slab.alloc() {
-                Ok(segment) => segments.push(segment),
-                Err(error) => {
-                    segments.into_iter().for_each(|segment| self.slab.free(segment));
-                    return Err(error.into());
-                }
-            }
-        }
-        for (at, piece) in pieces.iter().enumerate() {
-            let head = CatalogSegment {
-                next: U64::new(segments.get(at + 1).copied().unwrap_or(0)),
-                len: U64::new(piece.len() as u64),
-            };
-            medium.store(segments[at], head.as_bytes());
-            medium.store(segments[at] + size_of::<CatalogSegment>() as u64, piece);
-            medium.flush(segments[at], (size_of::<CatalogSegment>() + piece.len()) as u64);
-        }
-        Ok(StoredCatalog {
-            segments,
-            len: bytes.len() as u64,
-            sum: xxh3_64(bytes),
-        })
     }
 
     /// Stores a checkpoint.
@@ -350,7 +298,7 @@ impl StoresState {
         &self,
         stores: Vec<FrozenStore>,
         trees: Vec<Tree>,
-        catalog: Vec<u64>,
+        catalog: Catalog,
         number: u64,
         freed: Freed,
     ) {
@@ -376,7 +324,7 @@ impl StoresState {
         stores: Vec<FrozenStore>,
         dirty: Vec<EntrySlot>,
         freed: Freed,
-        catalog: Vec<u64>,
+        catalog: Catalog,
         pages: &Freed,
     ) {
         let mut committer = self.committer();
@@ -397,11 +345,19 @@ impl StoresState {
     }
 }
 
-/// A stored catalog.
-pub(crate) struct StoredCatalog {
-    segments: Vec<u64>,
-    len: u64,
-    sum: u64,
+/// Returns the stores as a catalog has them.
+fn catalog_stores(stores: &[FrozenStore], trees: &[Tree]) -> BTreeMap<u32, CatalogStore> {
+    let stores = stores.iter().zip(trees).map(|(frozen, tree)| {
+        let store = CatalogStore {
+            name: frozen.store.name.clone(),
+            root: tree.root.as_ref().map_or(0, |root| root.page),
+            levels: tree.root_level().map_or(0, |level| level + 1),
+            keys: frozen.keys,
+            bytes: frozen.bytes,
+        };
+        (frozen.store.id, store)
+    });
+    stores.collect()
 }
 
 /// Stores both copies of a checkpoint, one after the other.
@@ -425,27 +381,4 @@ pub(crate) fn store_copies(slab: &Slab, checkpoint: &Checkpoint) -> Result<()> {
 pub(crate) fn checkpoint_sum(checkpoint: &Checkpoint) -> u64 {
     let bytes = checkpoint.as_bytes();
     xxh3_64(&bytes[..bytes.len() - 8])
-}
-
-/// Returns the segments as they are once what is free with the checkpoint is.
-fn catalog_segments(
-    segments: &Segments,
-    freed: [&Freed; 2],
-    logs: &BTreeMap<u64, SegmentUse>,
-) -> BTreeMap<u64, SegmentUse> {
-    let pages = segments
-        .iter()
-        .filter(|(_, segment)| segment.kind != SegmentKind::Log);
-    let mut all: BTreeMap<u64, SegmentUse> = pages.map(|(offset, segment)| (offset, *segment)).collect();
-    for &(page, kind) in freed.iter().flat_map(|freed| &freed.pages) {
-        if let Some((offset, segment)) = all.range_mut(..=page).next_back() {
-            segment.used &= !kind.bit(page - offset);
-        }
-    }
-    all.extend(logs.iter().map(|(offset, segment)| (*offset, *segment)));
-    for offset in freed.iter().flat_map(|freed| &freed.segments) {
-        all.remove(offset);
-    }
-    all.retain(|_, segment| segment.kind == SegmentKind::Log || segment.used != 0);
-    all
 }

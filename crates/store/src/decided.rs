@@ -13,12 +13,14 @@ use halocline_pool::{ExtentBytes, Object, ObjectKind, Pool, PoolError, Txn};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::append::{Appender, Overlay};
-use crate::commit::{BatchOp, CommitCondition, Committer, Outcome};
+use crate::commit::BatchOp;
+use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, die_if, injected};
 use crate::layout::{
     DECIDED, DECIDED_VERSION, DecidedHead, DecidedOp, MAX_KEY, MAX_NUMBER, MAX_VALUE, NO_VALUE,
 };
+use crate::reads::ReadSet;
 use crate::room::SegmentClaim;
 use crate::state::StoresState;
 
@@ -87,8 +89,8 @@ impl DecidedObject {
 }
 
 impl StoresState {
-    /// Commits puts and deletions if all conditions hold and `decide` succeeds, which commits a transaction
-    /// that the batch was put into.
+    /// Commits puts and deletions if nothing has changed that the reads name and `decide` succeeds, which
+    /// commits a transaction that the batch was put into.
     ///
     /// # Errors
     /// That of `decide`, and those of [`commit`](Self::commit): nothing has changed. After an error of the
@@ -96,12 +98,13 @@ impl StoresState {
     pub(crate) fn commit_decided<E: From<StoreError>>(
         self: &Arc<Self>,
         ops: &[BatchOp],
-        conditions: &[CommitCondition],
+        reads: ReadSet,
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
-    ) -> Result<Outcome, E> {
+    ) -> Result<(), E> {
+        let watched = self.watch_reads(reads)?;
         let claim = SegmentClaim::of(ops);
         let mut attempts = 0;
-        let overlay = Overlay::new();
+        let overlay = Overlay::default();
         let (mut committer, mark, written, commit, staged, begun) = loop {
             let mut committer = self.committer();
             while self.is_overdue(&committer) {
@@ -113,11 +116,7 @@ impl StoresState {
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
             }
             self.writable()?;
-            for (at, condition) in conditions.iter().enumerate() {
-                if !self.holds(&overlay, condition)? {
-                    return Ok(Outcome::Failed(at));
-                }
-            }
+            self.validate(&overlay, &watched)?;
             let (mark, written) = (committer.log.mark(), committer.log.written());
             let commit = committer.commit + 1;
             let mut staged = Vec::new();
@@ -132,7 +131,7 @@ impl StoresState {
                 state: self,
                 committer: &mut committer,
                 group: &overlay,
-                batch: Overlay::new(),
+                batch: Overlay::default(),
                 staged: &mut staged,
                 commit,
                 needs_values: false,
@@ -167,7 +166,7 @@ impl StoresState {
         let is_published = decided.is_ok() || self.has_published(&committer, commit);
         if !begun || !is_published {
             self.take_back(&mut committer, mark)?;
-            return decided.map(|()| Outcome::Committed);
+            return decided;
         }
         die_if(StoreFault::DieDecided);
         committer.log.end(self.medium());
@@ -180,7 +179,7 @@ impl StoresState {
         if self.is_checkpoint_due(&committer) {
             self.work.notify_all();
         }
-        decided.map(|()| Outcome::Committed)
+        decided
     }
 
     /// Returns true if the newest generation decides a commit.
@@ -208,7 +207,7 @@ impl StoresState {
             self.visible.store(committer.commit, Ordering::Release);
         }
         let ops = self.ops_of(&pending)?;
-        self.commit(ops, Vec::new(), SegmentClaim::All).map(drop)
+        self.commit(ops, None, SegmentClaim::All).map(drop)
     }
 
     /// Returns the operations of a batch.

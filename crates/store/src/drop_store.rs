@@ -50,7 +50,10 @@ impl StoresState {
             store.dropped.store(true, Ordering::Release);
             drop(trees);
             self.stores_mut().remove(name);
-            committer.deletions.retain(|(of, ..)| of.id != store.id);
+            committer.deletions.retain(|_, keys| {
+                keys.retain(|(of, _)| of.id != store.id);
+                !keys.is_empty()
+            });
             let freed = &mut committer.freed.pages;
             freed.extend(branches.into_iter().map(|page| (page, Branches)));
             freed.extend(leaves.into_iter().map(|page| (page, Leaves)));
@@ -103,11 +106,8 @@ impl StoresState {
             record.is_some_and(|record| record.head.store.get() == store.id)
         };
         let kept = self.snapshots().drop_kept(is_of);
-        let kept = kept
-            .into_iter()
-            .filter_map(|kept| RecordRef::load(self.medium(), kept));
+        kept.into_iter().for_each(|kept| self.forget_kept(kept));
         let forget = |record: RecordRef| self.forget(&record).map_err(damaged);
-        kept.into_iter().try_for_each(forget)?;
         let by_key = store.keys.load(Ordering::Relaxed).saturating_mul(BYTES_PER_KEY);
         if by_key < shared.len() as u64 * SEGMENT {
             let mut newest = Vec::new();

@@ -45,6 +45,12 @@ halocline_faults::faults! {
         ChangeCopied,
         /// A moved record takes the place of a newer one when the log is replayed.
         ReplayMoved,
+        /// A checkpoint does not record the pages that it has allocated.
+        ForgetAllocated,
+        /// A checkpoint does not carry the ranges on whose keys are not deleted yet.
+        ForgetDeletedRanges,
+        /// A new value of a key whose range is deleted does not say that the key was deleted before.
+        OverwriteDeleted,
         /// A deletion is forgotten though the log before it is replayed.
         PurgeEarly,
         /// The writer does not look for readers in other processes.
@@ -55,6 +61,8 @@ halocline_faults::faults! {
         MoveOn,
         /// A transaction commits without comparing what it has read.
         SkipValidation,
+        /// A transaction does not compare what was committed while it was validated.
+        ForgetRecent,
         /// A transaction does not look for keys that came into a range that it has scanned.
         SkipRanges,
         /// Expired records are returned.
@@ -83,6 +91,8 @@ halocline_faults::faults! {
         PlaceInPlace,
         /// The stores keep format 1 although they have leaves of format 2.
         KeepVersion,
+        /// The deletion of a hidden key is appended before the key is settled.
+        DeleteUnsettled,
         /// Keys of a leaf are not compared with its bounds.
         IgnoreBounds,
         /// The record of an entry is not compared with the entry and the store.

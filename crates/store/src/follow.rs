@@ -24,12 +24,15 @@ pub(crate) struct LogNews {
 }
 
 impl StoresState {
-    /// Reads the log behind what this reader has seen. `None` if there is another checkpoint, or something
-    /// that opening the stores has to look at.
+    /// Reads the log behind what this reader has seen. `None` if there is another checkpoint, or something that
+    /// opening the stores has to look at, such as a deleted range, whose keys it takes out of the counters.
     ///
     /// # Errors
     /// Those of [`recover::newest_number`].
     pub(crate) fn log_news(&self) -> Result<Option<LogNews>> {
+        if self.has_deleted_ranges() {
+            return Ok(None);
+        }
         let (checkpoint, secret, position, commit) = {
             let committer = self.committer();
             let log = &committer.log;
@@ -51,6 +54,9 @@ impl StoresState {
         );
         while !reader.is_at_end() {
             match reader.step() {
+                LogStep::OpenFrame(frame) if frame.records.iter().any(RecordRef::is_range) => {
+                    return Ok(None);
+                }
                 LogStep::OpenFrame(frame) => {
                     let goes_on = frame.goes_on();
                     batch.push(frame);

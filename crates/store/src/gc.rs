@@ -42,8 +42,10 @@ impl StoresState {
             if segments.is_empty() {
                 break;
             }
-            any = true;
-            match self.empty_segments(&segments) {
+            let before = self.segments().emptied_bytes();
+            let emptied = self.empty_segments(&segments);
+            any |= self.segments().emptied_bytes() > before;
+            match emptied {
                 Ok(records) => moved += records,
                 // What was copied so far is gained with the next checkpoint.
                 Err(error) if error.is_full() => {

@@ -162,6 +162,7 @@ impl StoresState {
         let mut before = None;
         for _ in 0..ROUNDS {
             self.leave_current_segment(closed)?;
+            self.leave_catalog(closed);
             let (mut logs, mut pages) = (Vec::new(), BTreeSet::new());
             {
                 let (current, segments) = (self.committer().log.position().segment, self.segments());
@@ -203,6 +204,15 @@ impl StoresState {
             committer.log.leave_segment(&self.slab, &mut self.segments())?;
         }
         Ok(())
+    }
+
+    /// Lets the next checkpoint write a new catalog if the newest one is in one of these ranges.
+    fn leave_catalog(&self, closed: &[Range<u64>]) {
+        let mut committer = self.committer();
+        let is_closed = |segment: &u64| closed.iter().any(|range| range.contains(segment));
+        if committer.catalog.segments.iter().any(is_closed) {
+            committer.catalog.must_renew = true;
+        }
     }
 
     /// Empties log segments, whatever is needed of them, with checkpoints in between that commits may wait

@@ -46,8 +46,8 @@ impl StoresHandle {
     }
 
     /// Commits a batch, see [`StoresState::commit`].
-    pub(crate) fn commit(&self, ops: Vec<BatchOp>, conditions: Vec<CommitCondition>) -> Result<Outcome> {
+    pub(crate) fn commit(&self, ops: Vec<BatchOp>, condition: Option<CommitCondition>) -> Result<Outcome> {
         let claim = SegmentClaim::of(&ops);
-        self.state.commit(ops, conditions, claim)
+        self.state.commit(ops, condition, claim)
     }
 }

@@ -40,8 +40,11 @@ impl StoresState {
         // Whoever needs the space fails if there is none.
         match self.slab.reserve(self.reserve()) {
             Ok(()) if !self.is_reserve_low() => {
-                self.pressed.store(false, Ordering::Release);
                 self.beside_writer.store(false, Ordering::Release);
+                // On a full disk the free segments may be those that values leave to others.
+                if self.is_pressed() && !self.lacks_room(&self.committer(), SegmentClaim::Values) {
+                    self.pressed.store(false, Ordering::Release);
+                }
             }
             Ok(()) => {}
             Err(error) => {
@@ -127,11 +130,18 @@ fn run(state: &Weak<StoresState>) {
         {
             tracing::warn!(%error, "the stores could not be maintained");
         }
-        failed = result.is_err();
+        let deleting = state.go_on_deleting();
+        if let Err(error) = &deleting {
+            tracing::debug!(%error, "the keys of a deleted range are deleted later");
+        }
+        failed = result.is_err() || deleting.is_err();
         state.failing.store(failed, Ordering::Release);
-        again = result.unwrap_or(false);
+        let emptied = result.unwrap_or(false);
+        again = emptied || deleting.unwrap_or(false);
         let readers_wait = !state.committer().waiting.is_empty();
-        state.reclaiming.store(again && !readers_wait, Ordering::Release);
+        state
+            .reclaiming
+            .store(emptied && !readers_wait, Ordering::Release);
         state.progress.notify_all();
     }
 }

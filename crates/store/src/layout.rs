@@ -41,8 +41,9 @@ pub(crate) const CHUNK: usize = 15 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"HLSTORES";
 
 /// The version of this format. Version 2 added leaves whose checksum covers their place, and records with
-/// [`RECORD_FIRST`]; it is durable before the first of them is stored.
-pub(crate) const VERSION: u32 = 2;
+/// [`RECORD_FIRST`]; version 3 added records that delete ranges, and catalogs of several parts. A version is
+/// durable before the first of what it added is stored.
+pub(crate) const VERSION: u32 = 3;
 
 /// The version of the format of a [`DecidedHead`].
 pub(crate) const DECIDED_VERSION: u32 = 1;
@@ -93,7 +94,7 @@ pub(crate) struct Checkpoint {
     /// Offset of the catalog's first segment, and the catalog's length in bytes.
     pub catalog: U64,
     pub catalog_len: U64,
-    /// xxh3-64 of the catalog.
+    /// xxh3-64 of the last part of the catalog, seeded with that of the parts before.
     pub catalog_sum: U64,
     /// xxh3-64 of the fields before.
     pub checksum: U64,
@@ -103,10 +104,9 @@ pub(crate) struct Checkpoint {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct CatalogSegment {
-    /// Offset of the next segment of the catalog, 0 in the last one.
+    /// Offset of the next segment of the catalog. Without meaning in the last one.
     pub next: U64,
-    /// Bytes of the catalog that follow in this segment.
-    pub len: U64,
+    pub reserved: U64,
 }
 
 /// The first bytes of a catalog, followed by its segment entries and its store entries.
@@ -121,7 +121,24 @@ pub(crate) struct CatalogHead {
     pub next_store: U32,
 }
 
-/// The use of a segment.
+/// The first bytes of a later part of a catalog, followed by the entries of segments and the numbers of
+/// dropped stores, and the entries of stores that have changed.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct CatalogDelta {
+    /// Number of segments.
+    pub segments: U64,
+    /// Number of stores that have changed.
+    pub stores: U32,
+    /// Number of stores that were dropped.
+    pub dropped: U32,
+    /// The number that the next new store gets.
+    pub next_store: U32,
+    pub reserved: U32,
+}
+
+/// The use of a segment; in a later part of a catalog also that it is not in use any more.
+pub(crate) const KIND_NONE: u32 = 0;
 pub(crate) const KIND_LOG: u32 = 1;
 pub(crate) const KIND_LEAVES: u32 = 2;
 pub(crate) const KIND_BRANCHES: u32 = 3;
@@ -223,6 +240,28 @@ pub(crate) const RECORD_CHUNKED: u16 = 4;
 pub(crate) const RECORD_CHUNK: u16 = 8;
 /// The record is the first version of its key ever, or a chunk of it: its head ends before `prev`.
 pub(crate) const RECORD_FIRST: u16 = 16;
+/// The record deletes all older versions of the keys between two bounds, which are its value.
+pub(crate) const RECORD_RANGE: u16 = 32;
+
+/// The head of the value of a record that deletes a range. The keys of the bounds follow.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct RangeBounds {
+    /// `BOUND_` constants of the lower and of the upper bound.
+    pub from: u8,
+    pub to: u8,
+    /// Bytes of the key of the lower bound.
+    pub from_len: U16,
+    /// Bytes of the key of the upper bound.
+    pub to_len: U16,
+}
+
+/// There is no bound.
+pub(crate) const BOUND_NONE: u8 = 0;
+/// The key of the bound is in the range.
+pub(crate) const BOUND_INCLUDED: u8 = 1;
+/// The key of the bound is not in the range.
+pub(crate) const BOUND_EXCLUDED: u8 = 2;
 
 /// The name of the object with the batch of the newest transaction that has changed tables and stores.
 pub(crate) const DECIDED: &str = "stores/decided";
@@ -269,10 +308,12 @@ const _: () = {
     assert!(size_of::<Checkpoint>() == 104);
     assert!(size_of::<CatalogSegment>() == 16);
     assert!(size_of::<CatalogHead>() == 16);
+    assert!(size_of::<CatalogDelta>() == 24);
     assert!(size_of::<SegmentEntry>() == 32);
     assert!(size_of::<StoreEntry>() == 32);
     assert!(size_of::<DecidedHead>() == 32);
     assert!(size_of::<DecidedOp>() == 12);
     assert!(size_of::<ReaderEpoch>() == 16);
+    assert!(size_of::<RangeBounds>() == 6);
     assert!(FRAME_HEAD == 40 && RECORD_HEAD == 32 && FIRST_HEAD == 24);
 };

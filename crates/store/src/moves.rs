@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 use halocline_media::MediumKind;
 
-use crate::commit::Committer;
+use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
@@ -32,6 +32,9 @@ use crate::tree::Damage;
 /// Bytes of copies that one fence makes durable, about. Where a fence is a sync of several ms, this many
 /// bytes cost little more than one record.
 pub(crate) const FENCED_BYTES: u64 = 4 << 20;
+
+/// Records that are copied at once on a full disk, at least.
+const MOVED_AT_LEAST: usize = 16;
 
 /// Time in ms after which a segment is emptied again that has expired records which a snapshot needed.
 const EXPIRED_AGAIN: u64 = 60_000;
@@ -83,7 +86,7 @@ impl StoresState {
             Ok(())
         });
         let mut ends = ends.into_iter().peekable();
-        let mut done = 0;
+        let (mut done, mut at_once) = (0, self.moved_at_once());
         loop {
             while let Some((segment, _)) = ends.next_if(|(_, end)| *end <= done) {
                 copied.segments.push(segment);
@@ -93,17 +96,21 @@ impl StoresState {
             if is_enough || ends.peek().is_none() {
                 return found;
             }
-            let next = (done + self.moved_at_once()).min(records.len());
+            let next = (done + at_once).min(records.len());
             let mut committer = self.committer();
             self.writable()?;
             let kept = self.kept_by_copies(&committer);
             committer.log.keep_free(kept);
             let result = self.copy_records(&mut committer, &records[done..next], copied);
             committer.log.keep_free(0);
-            result?;
             drop(committer);
             self.end_turn();
-            done = next;
+            match result {
+                Ok(()) => done = next,
+                // There may be room for some of them.
+                Err(error) if error.is_full() && at_once > MOVED_AT_LEAST => at_once /= 4,
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -136,7 +143,7 @@ impl StoresState {
         // All copies share a frame, as far as they fit.
         committer.log.begin(commit, true);
         let mut of_before: Option<Arc<StoreState>> = None;
-        for record in records {
+        for record in records.iter().filter(|record| !record.is_range()) {
             let id = record.head.store.get();
             of_before = of_before
                 .filter(|store| store.id == id)
@@ -163,7 +170,10 @@ impl StoresState {
                         copy,
                     }),
                     Err(error) => {
-                        copied.copies.truncate(before);
+                        copied.originals.remove(&original.offset);
+                        for copy in copied.copies.drain(before..) {
+                            copied.originals.remove(&copy.original.offset);
+                        }
                         self.take_back(committer, mark)?;
                         return Err(error);
                     }
@@ -272,6 +282,10 @@ impl StoresState {
             new.set_prev(self.medium(), original.head.prev.get());
         }
         let is_kept = snapshots.moved(original.offset, *copy);
+        if is_kept {
+            self.count_kept(original, false)?;
+            self.count_kept(&new, true)?;
+        }
         match pointer {
             Pointer::Entry(located) => {
                 let mut trees = store.write();
@@ -285,6 +299,7 @@ impl StoresState {
                         commit: original.commit(),
                         until: newer.commit(),
                     });
+                    self.count_kept(&new, true)?;
                 }
                 let _no_readers = store.write();
                 newer.set_prev(self.medium(), *copy);

@@ -120,8 +120,7 @@ fn slab_of(pool: &Pool) -> Result<Slab> {
 /// Reads checkpoint and log until both are of one epoch, which is returned with them.
 fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undecided) -> Result<Loaded> {
     let started = Instant::now();
-    let (mut overtaken, mut outdated) = (0, 0);
-    let mut has_waited = false;
+    let (mut overtaken, mut outdated, mut has_waited) = (0, 0, false);
     loop {
         // Before the log, which has the batch of any generation published so far, or is about to.
         let decided = match undecided {
@@ -153,7 +152,7 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
             && let Some(pending) = decided.filter(|decided| state.lacks(decided))
         {
             let is_known = known.is_some_and(|known| known.commit == pending.commit());
-            // At least once, however long the reading has taken.
+            // What can be ended here is, however long it took to read.
             if !is_known && (!has_waited || started.elapsed() < PATIENCE) {
                 has_waited = true;
                 if !end_commit(pool, options) {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::scan::STEP_ENTRIES;
+
 /// A merge operator: returns the new value of a key from the key, the present value, and the operand.
 pub type MergeOperator = Arc<dyn Fn(&[u8], Option<&[u8]>, &[u8]) -> Vec<u8> + Send + Sync>;
 
@@ -31,6 +33,10 @@ pub struct StoresOptions {
     /// commits, power loss keeps the first ones or none. Needs a medium with durable fences. By default
     /// true.
     pub durable_commits: bool,
+    /// Number of keys that [`delete_range`](crate::Store::delete_range) deletes while other commits wait for
+    /// it. A range with more keys is deleted at once for all readers, and its keys one by one, in steps of so
+    /// many, between which other commits go on. By default 256.
+    pub deleted_at_once: usize,
     /// The clock by which keys expire.
     pub clock: Clock,
 }
@@ -43,6 +49,7 @@ impl Default for StoresOptions {
             garbage_percent: 20,
             background: true,
             durable_commits: true,
+            deleted_at_once: 256,
             clock: Arc::new(system_clock),
         }
     }
@@ -89,6 +96,13 @@ impl StoresOptions {
         self
     }
 
+    /// Sets [`deleted_at_once`](Self::deleted_at_once).
+    #[must_use]
+    pub fn with_deleted_at_once(mut self, keys: usize) -> Self {
+        self.deleted_at_once = keys.clamp(1, STEP_ENTRIES);
+        self
+    }
+
     /// Sets [`clock`](Self::clock).
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
@@ -105,6 +119,7 @@ impl fmt::Debug for StoresOptions {
             .field("garbage_percent", &self.garbage_percent)
             .field("background", &self.background)
             .field("durable_commits", &self.durable_commits)
+            .field("deleted_at_once", &self.deleted_at_once)
             .finish_non_exhaustive()
     }
 }

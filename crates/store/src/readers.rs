@@ -14,10 +14,9 @@ use std::sync::atomic::{Ordering, fence};
 use halocline_media::Medium;
 use halocline_pool::{PoolError, Slab};
 
-use crate::commit::Committer;
+use crate::committer::Committer;
 use crate::fault::{StoreFault, injected};
 use crate::layout::{LEAF, READER_EPOCH, ReaderEpoch, SEGMENT};
-use crate::record::RecordRef;
 use crate::segments::Freed;
 use crate::snapshots::{KeptVersion, ReaderPins, Snapshots};
 use crate::state::StoresState;
@@ -92,10 +91,7 @@ impl StoresState {
             }
         });
         for KeptVersion { record, .. } in snapshots.set_readers(readers) {
-            // A damaged record is found by whoever reads it; here it only stays counted.
-            if let Some(record) = RecordRef::load(self.medium(), record) {
-                let _ = self.forget(&record);
-            }
+            self.forget_kept(record);
         }
     }
 

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::layout::{
     ALIGN, CHUNK, FIRST_HEAD, MAX_KEY, MAX_VALUE, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED,
-    RECORD_EXPIRES, RECORD_FIRST, RECORD_HEAD, RecordHead,
+    RECORD_EXPIRES, RECORD_FIRST, RECORD_HEAD, RECORD_RANGE, RecordHead,
 };
 
 /// A record to be written.
@@ -151,6 +151,11 @@ impl RecordRef {
     /// Returns [`RECORD_FIRST`] if the record has this flag, else 0.
     pub(crate) fn first_flag(&self) -> u16 {
         self.head.flags.get() & RECORD_FIRST
+    }
+
+    /// Returns true if the record deletes a range, and is no version of a key.
+    pub(crate) fn is_range(&self) -> bool {
+        self.has(RECORD_RANGE)
     }
 
     /// Returns the bytes that the record occupies.

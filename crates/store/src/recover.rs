@@ -4,32 +4,30 @@
 //! whatever the stores hold. Branches and leaves are read when they are first needed, also those that
 //! [settling](crate::settle) needs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use halocline_pool::{Pool, PoolError, Slab, SlabOptions, SlabRecovery};
-use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::catalog::Catalog;
+use crate::catalog_parts::{LoadedCatalog, load_catalog};
 use crate::checkpoint::{checkpoint_sum, store_copies};
-use crate::commit::Committer;
+use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
-use crate::layout::{
-    ALIGN, CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, MAX_NUMBER, OBJECT, OWNER,
-    SEGMENT, SegmentEntry, StoreEntry, VERSION,
-};
+use crate::layout::{ALIGN, CHECKPOINT_COPY, Checkpoint, MAGIC, MAX_NUMBER, OBJECT, OWNER, SEGMENT, VERSION};
 use crate::log::{FoundFrame, LogPosition, LogReader, LogStep, LogWriter};
 use crate::options::StoresOptions;
 use crate::page_source::is_segment;
 use crate::readers::EpochWords;
-use crate::segments::{Freed, RecordsOf, SegmentKind, SegmentUse, Segments};
-use crate::state::{Opening, StoreState, StoresState};
-use crate::tree::{Damage, Tree};
+use crate::segments::{Freed, SegmentUse, Segments};
+use crate::state::{Opening, StoresState};
+use crate::tree::Damage;
 
 /// Bytes of the first chunk of the slab.
 const FIRST_CHUNK: u64 = 16 * SEGMENT;
@@ -82,7 +80,7 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
         Opening::new(),
         slab,
         options,
-        committer(LogWriter::new(secret, position), 0, 0, Vec::new(), 1),
+        committer(LogWriter::new(secret, position), 0, 0, Catalog::default(), 1),
         segments,
         BTreeMap::new(),
         0,
@@ -92,7 +90,7 @@ fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
     Ok(Arc::new(state))
 }
 
-fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, next_store: u32) -> Committer {
+fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Catalog, next_store: u32) -> Committer {
     Committer {
         log,
         commit,
@@ -103,7 +101,7 @@ fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Vec<u64>, ne
         readers_since: commit,
         pending_records: 0,
         pending_bytes: 0,
-        deletions: Vec::new(),
+        deletions: BTreeMap::new(),
         catalog,
         checkpoint,
         next_store,
@@ -180,16 +178,6 @@ fn is_plausible(checkpoint: &Checkpoint) -> bool {
         || is_position && numbers.iter().all(|number| number.get() < MAX_NUMBER)
 }
 
-/// A catalog in DRAM.
-pub(crate) struct LoadedCatalog {
-    /// All segments in use but those of the catalog.
-    segments: Segments,
-    stores: BTreeMap<String, Arc<StoreState>>,
-    next_store: u32,
-    /// The segments that hold it.
-    own: Vec<u64>,
-}
-
 fn recover(
     mut recovery: SlabRecovery,
     options: StoresOptions,
@@ -204,7 +192,7 @@ fn recover(
     };
     let opening = Opening::new();
     let catalog = load_catalog(recovery.slab(), checkpoint, opening).map_err(damaged)?;
-    for offset in &catalog.own {
+    for offset in &catalog.catalog.segments {
         recovery.keep(*offset)?;
     }
     for (offset, _) in catalog.segments.iter() {
@@ -228,7 +216,7 @@ fn recover(
     let is_current = checkpoint.version.get() == VERSION || injected(StoreFault::KeepVersion);
     if !checkpoints.are_equal || !is_current {
         // A crash left an older copy, which would count if the newer one were damaged. A program that knows
-        // format 1 only must not see what is stored from now on.
+        // earlier formats only must not see what is stored from now on.
         store_copies(&slab, &current(checkpoint))?;
     }
     let state = with_tail(slab, options, checkpoint, opening, catalog, &tail);
@@ -275,7 +263,9 @@ pub(crate) fn observe(slab: Slab, options: StoresOptions, opening: Opening) -> R
     let state = with_tail(slab, options, &checkpoint, opening, catalog, &tail);
     state.replay(&tail.batches).map_err(damaged)?;
     // What is damaged in a tree is met by whoever reads it.
-    state.settle_counters();
+    if let Err(error) = state.settle().and_then(|()| state.uncount_hidden()) {
+        tracing::warn!(%error, "keys that the log replaced or deleted count as well");
+    }
     Ok(state)
 }
 
@@ -300,103 +290,13 @@ fn with_tail(
         opening,
         slab,
         options,
-        committer(log, commit, number, catalog.own, catalog.next_store),
+        committer(log, commit, number, catalog.catalog, catalog.next_store),
         catalog.segments,
         catalog.stores,
         commit,
     );
     state.frozen.store(checkpoint.commit.get(), Ordering::Release);
     state
-}
-
-/// Loads and verifies the catalog that a checkpoint names.
-pub(crate) fn load_catalog(
-    slab: &Slab,
-    checkpoint: &Checkpoint,
-    opening: Opening,
-) -> Result<LoadedCatalog, Damage> {
-    let damage = |offset: u64| Damage {
-        offset,
-        what: "the catalog is not what the checkpoint names",
-    };
-    let (medium, len) = (slab.medium(), checkpoint.catalog_len.get());
-    let (mut bytes, mut own) = (Vec::new(), Vec::new());
-    let mut at = checkpoint.catalog.get();
-    while at != 0 {
-        if !is_segment(slab, at) || own.contains(&at) || bytes.len() as u64 > len {
-            return Err(damage(at));
-        }
-        own.push(at);
-        let mut head = CatalogSegment::new_zeroed();
-        medium.load(at, head.as_mut_bytes());
-        let head_len = size_of::<CatalogSegment>() as u64;
-        if head.len.get() > SEGMENT - head_len {
-            return Err(damage(at));
-        }
-        let start = bytes.len();
-        bytes.resize(start + head.len.get() as usize, 0);
-        medium.load(at + head_len, &mut bytes[start..]);
-        at = head.next.get();
-    }
-    let start = damage(checkpoint.catalog.get());
-    if bytes.len() as u64 != len || xxh3_64(&bytes) != checkpoint.catalog_sum.get() {
-        return Err(start);
-    }
-    let (head, mut rest) = CatalogHead::read_from_prefix(&bytes).map_err(|_| start)?;
-    let count = usize::try_from(head.segments.get()).map_err(|_| start)?;
-    let (entries, after) = <[SegmentEntry]>::ref_from_prefix_with_elems(rest, count).map_err(|_| start)?;
-    rest = after;
-    let mut before = 0;
-    let segments = entries.iter().map(|entry| {
-        let offset = entry.offset.get();
-        let segment = SegmentUse {
-            kind: SegmentKind::from_number(entry.kind.get()).ok_or(start)?,
-            used: entry.used.get(),
-            expires: entry.expires.get(),
-            store: RecordsOf::from_number(entry.store.get()),
-        };
-        let is_in_order = std::mem::replace(&mut before, offset) < offset;
-        match is_in_order && is_segment(slab, offset) && segment.is_plausible() && !own.contains(&offset) {
-            true => Ok((offset, segment)),
-            false => Err(damage(offset)),
-        }
-    });
-    let segments = Segments::of_catalog(segments.collect::<Result<_, _>>()?);
-    let log = checkpoint.log_segment.get();
-    if segments
-        .get(log)
-        .is_none_or(|segment| segment.kind != SegmentKind::Log)
-    {
-        return Err(damage(log));
-    }
-    let next_store = head.next_store.get();
-    let (mut stores, mut ids) = (BTreeMap::new(), BTreeSet::new());
-    for _ in 0..head.stores.get() {
-        let (entry, after) = StoreEntry::read_from_prefix(rest).map_err(|_| start)?;
-        let name_len = usize::from(entry.name_len.get());
-        let name = after
-            .get(..name_len)
-            .and_then(|name| std::str::from_utf8(name).ok());
-        let name = name.ok_or(start)?;
-        rest = &after[name_len..];
-        if entry.id.get() >= next_store || !ids.insert(entry.id.get()) || stores.contains_key(name) {
-            return Err(start);
-        }
-        let id = entry.id.get();
-        let tree = match entry.root.get() {
-            0 => Tree::new(id, None),
-            root => Tree::of_page(id, root, entry.levels.get().checked_sub(1)),
-        };
-        let store = StoreState::new(opening, id, name, tree, entry.keys.get(), entry.bytes.get());
-        store.durable.store(true, Ordering::Release);
-        stores.insert(name.to_owned(), store);
-    }
-    Ok(LoadedCatalog {
-        segments,
-        stores,
-        next_store,
-        own,
-    })
 }
 
 /// The log behind a checkpoint.
@@ -456,7 +356,8 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> R
             }
             LogStep::Link(segment) => {
                 let is_repeated = linked.contains(&segment) || tail.segments.contains(&segment);
-                let is_in_use = catalog.segments.get(segment).is_some() || catalog.own.contains(&segment);
+                let is_in_use =
+                    catalog.segments.get(segment).is_some() || catalog.catalog.segments.contains(&segment);
                 if is_repeated || is_in_use || !is_segment(slab, segment) {
                     return Err(Damage::offset(segment));
                 }

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::committer::Deletion;
 use crate::fault::{StoreFault, injected};
 use crate::log::FoundFrame;
 use crate::memtable::MemEntry;
@@ -48,11 +49,17 @@ impl StoresState {
                 let Some(store) = &of_before else {
                     continue;
                 };
+                if record.is_range() {
+                    self.replay_range(store, record)?;
+                    continue;
+                }
                 let key = record.key(self.medium());
                 if record.is_deleted() && !frame.is_moved() {
-                    committer
-                        .deletions
-                        .push((Arc::clone(store), key.clone(), record.commit()));
+                    committer.add_deletion(Deletion {
+                        store: Arc::clone(store),
+                        key: key.clone(),
+                        commit: record.commit(),
+                    });
                 }
                 let key = replayed.entry((id, key)).or_insert_with(|| ReplayedKey {
                     store: Arc::clone(store),

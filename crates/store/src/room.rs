@@ -9,16 +9,18 @@ use std::sync::atomic::Ordering;
 
 use halocline_pool::PoolError;
 
-use crate::commit::{BatchOp, Committer};
+use crate::commit::BatchOp;
+use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
-use crate::layout::{CHUNK, LEAF, SEGMENT};
+use crate::layout::{CHUNK, LEAF, MAX_KEY, SEGMENT};
 use crate::state::StoresState;
 
 /// Free segments that batches with values, and moves of records, leave to deletions.
 const FOR_DELETIONS: u64 = 2;
 
-/// Free segments that a checkpoint needs beside those for its catalog and its pages.
+/// Free segments that a checkpoint needs beside those for a whole catalog and its pages, and for deleted
+/// ranges.
 const FOR_CHECKPOINT: u64 = 1;
 
 /// Free segments that batches with values leave to the moves of records.
@@ -90,16 +92,17 @@ fn bounds(ops: &[BatchOp]) -> (u64, u64) {
 }
 
 impl StoresState {
-    /// Returns the bytes of the log that a batch needs, about. O(keys) for ranges.
+    /// Returns the bytes of the log that a batch needs, about.
     pub(crate) fn bytes_of(&self, ops: &[BatchOp]) -> u64 {
         let of_op = |op: &BatchOp| match op {
             BatchOp::Put { key, value, .. } => key.len() + value.len() + RECORD_BYTES,
             BatchOp::Merge { key, operand, .. } => key.len() + operand.len() + RECORD_BYTES,
             BatchOp::Delete { key, .. } => key.len() + RECORD_BYTES,
-            BatchOp::DeleteRange { store, range } => {
-                let keys = self.keys_in(store, range).unwrap_or_default();
-                keys.iter().map(|key| key.len() + RECORD_BYTES).sum()
-            }
+            BatchOp::DeleteRange { store, range } => match self.few_keys_in(store, range) {
+                Ok(Some(keys)) => keys.iter().map(|key| key.len() + RECORD_BYTES).sum(),
+                // One record with both bounds, of which nothing depends on how many keys there are.
+                Ok(None) | Err(_) => 2 * MAX_KEY + RECORD_BYTES,
+            },
         };
         (ops.iter().map(of_op).sum::<usize>() as u64).max(SEGMENT)
     }
@@ -122,13 +125,18 @@ impl StoresState {
     }
 
     /// Returns the number of free segments that a checkpoint may need now: for a catalog, leaves and
-    /// branches.
+    /// branches, and for deleted ranges. Called without the locks of trees and segments.
     fn for_checkpoint(&self, committer: &Committer) -> u64 {
         // Records that still fit the current segment of the log come before it.
         let records = committer.pending_records as u64 + SEGMENT / RECORD_BYTES as u64;
         let new = records.div_ceil(LEAF_RECORDS) * LEAF;
         let split = (records * SPLIT_BYTES).min(self.segments().with_pages() * SEGMENT);
-        FOR_CHECKPOINT + committer.catalog.len() as u64 + (new + split).div_ceil(SEGMENT)
+        // It carries on, at the end of the log, what is left of deleted ranges.
+        let for_ranges = u64::from(self.has_deleted_ranges());
+        FOR_CHECKPOINT
+            + for_ranges
+            + committer.catalog.segments.len() as u64
+            + (new + split).div_ceil(SEGMENT)
     }
 
     /// Returns the number of free segments that a commit leaves to others.

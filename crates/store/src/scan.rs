@@ -209,21 +209,32 @@ impl StoresState {
         Ok(())
     }
 
-    /// Returns the keys in a range that are not deleted.
-    pub(crate) fn keys_in(&self, store: &StoreState, range: &KeyRange) -> Result<Vec<Vec<u8>>> {
-        let mut keys = Vec::new();
-        self.for_each_newest(store, range, |key, record| {
-            if !record.is_deleted() {
-                keys.push(key.to_vec());
+    /// Returns the keys in a range that are not deleted. `None` if there are more than are deleted at once.
+    pub(crate) fn few_keys_in(&self, store: &StoreState, range: &KeyRange) -> Result<Option<Vec<Vec<u8>>>> {
+        let (mut keys, mut space) = (Vec::new(), StepSpace::default());
+        let most = self.options.deleted_at_once;
+        let (mut rest, mut seen) = (Some(range.clone()), 0);
+        while let Some(range) = rest {
+            let forward = Direction::Forward;
+            let size = StepSize(most + 1);
+            let end = store
+                .read()
+                .step(self, &range, forward, size, &mut space, |arena, newest| {
+                    seen += 1;
+                    let (key, record) = match &newest {
+                        NewestRecord::OfTable(key, record) => (*key, record),
+                        NewestRecord::OfLeaf(record, span) => (arena.get(&span.key), record),
+                    };
+                    if !record.is_deleted() {
+                        keys.push(key.to_vec());
+                    }
+                    Ok(())
+                });
+            rest = end.map_err(|damage| self.damaged(damage))?.rest(range, forward);
+            if seen > most {
+                return Ok(None);
             }
-        })?;
-        Ok(keys)
-    }
-
-    /// Returns the newest commit that wrote a key in a range, 0 if there is none.
-    pub(crate) fn newest_commit_in(&self, store: &StoreState, range: &KeyRange) -> Result<u64> {
-        let mut newest = 0;
-        self.for_each_newest(store, range, |_, record| newest = newest.max(record.commit()))?;
-        Ok(newest)
+        }
+        Ok(Some(keys))
     }
 }

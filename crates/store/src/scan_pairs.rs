@@ -80,9 +80,8 @@ impl StoresState {
     ) -> Result<StepEnd, Damage> {
         let ScannedPairs { space, pairs } = found;
         pairs.clear();
-        let of = trees.tree.store;
         trees.step(self, range, direction, size, space, |arena, newest| {
-            if let Some(pair) = self.pair_at(of, newest, commit, arena)? {
+            if let Some(pair) = self.pair_at(trees, newest, commit, arena)? {
                 pairs.push_back(pair);
             }
             Ok(())
@@ -90,11 +89,11 @@ impl StoresState {
     }
 
     /// Loads the version of a key of a store that a snapshot of a commit sees, with its whole value. `None`
-    /// if it is a deletion or has expired.
+    /// if it is a deletion, has expired, or its range is deleted.
     #[inline]
     fn pair_at(
         &self,
-        store: u32,
+        trees: &StoreTrees,
         newest: NewestRecord<'_>,
         commit: u64,
         arena: &mut RecordArena,
@@ -106,7 +105,9 @@ impl StoresState {
                     return Ok(None);
                 };
                 let span = self.load_version(&version, arena)?;
-                if version.head.store.get() != store || arena.get(&span.key) != arena.get(&newer.key) {
+                if version.head.store.get() != trees.tree.store
+                    || arena.get(&span.key) != arena.get(&newer.key)
+                {
                     return Err(Damage::version(version.offset));
                 }
                 (version, span)
@@ -116,13 +117,14 @@ impl StoresState {
                     return Ok(None);
                 };
                 let span = self.load_version(&version, arena)?;
-                if version.head.store.get() != store || arena.get(&span.key) != key {
+                if version.head.store.get() != trees.tree.store || arena.get(&span.key) != key {
                     return Err(Damage::version(version.offset));
                 }
                 (version, span)
             }
         };
-        if self.has_no_value(&version, span.expires) {
+        let is_hidden = trees.hiding(arena.get(&span.key), &version, commit).is_some();
+        if is_hidden || self.has_no_value(&version, span.expires) {
             return Ok(None);
         }
         if version.is_chunked() {

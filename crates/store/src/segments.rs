@@ -141,6 +141,11 @@ pub(crate) struct Segments {
     leaving: BTreeSet<u64>,
     /// Log segments that can be emptied.
     by_use: LogSegments,
+    /// Segments whose entries in the newest catalog are not right any more, except for those of pages and
+    /// segments that become free with the next checkpoint.
+    changed: HashSet<u64>,
+    /// Bytes of log segments that only snapshots need.
+    kept: HashMap<u64, u64>,
     /// Log segments that were emptied and wait to be used again.
     emptied: HashSet<u64>,
     /// Bytes at the end of log segments that no record could fill, of those where they are known.
@@ -181,6 +186,7 @@ impl Segments {
 
     /// Adds a segment that is in use. No record of a log segment expires yet.
     pub(crate) fn insert(&mut self, offset: u64, segment: SegmentUse) {
+        self.changed.insert(offset);
         match segment.kind {
             SegmentKind::Log => {
                 self.logs += 1;
@@ -202,6 +208,8 @@ impl Segments {
     /// Removes a segment, which is not in use any more.
     pub(crate) fn remove(&mut self, offset: u64) {
         let (live, occupied) = self.effective(offset);
+        self.changed.insert(offset);
+        self.kept.remove(&offset);
         if let Some(segment) = self.map.remove(&offset)
             && segment.kind == SegmentKind::Log
         {
@@ -228,8 +236,8 @@ impl Segments {
         (live, occupied)
     }
 
-    /// Files a log segment anew that has changed. `before` is what was [effective](Self::effective).
-    fn changed(&mut self, offset: u64, before: (u64, u64)) {
+    /// Files a log segment anew whose bytes have changed. `before` is what was [effective](Self::effective).
+    fn refile(&mut self, offset: u64, before: (u64, u64)) {
         let after = self.effective(offset);
         self.live = self.live - before.0 + after.0;
         if !self.emptied.contains(&offset) {
@@ -247,7 +255,7 @@ impl Segments {
         for offset in self.expiring.due(now) {
             let before = self.effective(offset);
             self.expiring.set_time(offset);
-            self.changed(offset, before);
+            self.refile(offset, before);
         }
     }
 
@@ -262,7 +270,7 @@ impl Segments {
         if let Some(segment) = self.map.get(&offset).copied() {
             let before = self.effective(offset);
             self.expiring.set(offset, segment.used, segment.expires, records);
-            self.changed(offset, before);
+            self.refile(offset, before);
         }
     }
 
@@ -277,7 +285,7 @@ impl Segments {
             let before = self.effective(offset);
             self.tail_bytes += bytes;
             self.tail_bytes -= self.tails.insert(offset, bytes).unwrap_or(0);
-            self.changed(offset, before);
+            self.refile(offset, before);
         }
     }
 
@@ -285,6 +293,7 @@ impl Segments {
     pub(crate) fn set_emptied(&mut self, offset: u64) {
         if self.map.contains_key(&offset) {
             let (_, occupied) = self.effective(offset);
+            self.changed.insert(offset);
             self.by_use.remove(offset, occupied);
             self.emptied.insert(offset);
             self.tail_bytes -= self.tails.remove(&offset).unwrap_or(0);
@@ -304,6 +313,45 @@ impl Segments {
     /// Returns the bytes of log segments that were emptied and wait to be used again.
     pub(crate) fn emptied_bytes(&self) -> u64 {
         self.emptied.len() as u64 * SEGMENT
+    }
+
+    /// Takes the segments that have changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> BTreeSet<u64> {
+        self.changed.drain().collect()
+    }
+
+    /// Adds segments that have changed to those of the next [`take_changed`](Self::take_changed).
+    pub(crate) fn set_changed(&mut self, changed: BTreeSet<u64>) {
+        self.changed.extend(changed);
+    }
+
+    /// Counts a record as one that only snapshots need, or no longer.
+    pub(crate) fn count_kept(&mut self, record: u64, len: u64, is_kept: bool) {
+        let Some(segment) = self.log_of(record) else {
+            return;
+        };
+        self.changed.insert(segment);
+        let kept = self.kept.entry(segment).or_default();
+        *kept = match is_kept {
+            true => *kept + len,
+            false => kept.saturating_sub(len),
+        };
+    }
+
+    /// Returns a segment as it is after a crash, when there are no snapshots.
+    pub(crate) fn without_kept(&self, offset: u64) -> Option<SegmentUse> {
+        let mut segment = *self.map.get(&offset)?;
+        if segment.kind == SegmentKind::Log {
+            let kept = self.kept.get(&offset).copied().unwrap_or(0);
+            segment.used = segment.used.saturating_sub(kept);
+        }
+        Some(segment)
+    }
+
+    /// Returns the offset of the segment in use that contains an offset.
+    pub(crate) fn start_of(&self, offset: u64) -> Option<u64> {
+        let (&start, _) = self.map.range(..=offset).next_back()?;
+        (offset - start < SEGMENT).then_some(start)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SegmentUse)> {
@@ -361,7 +409,8 @@ impl Segments {
             if expires > 0 {
                 self.expiring.add(start, expires, len);
             }
-            self.changed(start, before);
+            self.changed.insert(start);
+            self.refile(start, before);
         }
     }
 
@@ -376,7 +425,8 @@ impl Segments {
             if expires > 0 {
                 self.expiring.subtract(start, expires, len);
             }
-            self.changed(start, before);
+            self.changed.insert(start);
+            self.refile(start, before);
         }
     }
 
@@ -386,7 +436,8 @@ impl Segments {
         if let Some(segment) = self.map.get_mut(&offset) {
             segment.used = 0;
         }
-        self.changed(offset, before);
+        self.changed.insert(offset);
+        self.refile(offset, before);
     }
 
     /// Returns the log segment that contains an offset.
@@ -452,6 +503,7 @@ impl Segments {
             };
             let page = segment.used.trailing_ones();
             segment.used |= 1 << page;
+            self.changed.insert(offset);
             return Ok(Some(offset + u64::from(page) * kind.page()));
         }
         let Some(offset) = slab.alloc_present()? else {
@@ -480,6 +532,7 @@ impl Segments {
             let Some((&offset, segment)) = self.map.range_mut(..=page).next_back() else {
                 continue;
             };
+            self.changed.insert(offset);
             segment.used &= !kind.bit(page - offset);
             let segment = *segment;
             if segment.used == 0 {

@@ -6,7 +6,8 @@
 //!
 //! Invariants: before all keys are settled no checkpoint is made and no segment emptied. So all versions
 //! since the checkpoint are where they were, and the leaf of a key that has a record in the log is not
-//! changed. Whatever a commit supersedes meanwhile was counted at the opening.
+//! changed. Whatever a commit supersedes meanwhile was counted at the opening. A key is settled before the
+//! deletion that a deleted range owes it is appended, whose commit does not tell that it came later.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -52,10 +53,31 @@ impl StoresState {
         Ok(())
     }
 
-    /// Settles all keys for the counters, as far as there is no damage.
+    /// Settles a key, unless that was done since the opening.
+    ///
+    /// # Errors
+    /// Damage; the key is settled later.
+    pub(crate) fn settle_now(&self, store: &StoreState, key: &[u8]) -> Result<()> {
+        if self.is_settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |unsettled: &UnsettledKey| unsettled.store.id == store.id && unsettled.key == key;
+        if let Some(at) = unsettled.iter().position(is_it) {
+            self.settle_key(&unsettled[at])
+                .map_err(|damage| self.damaged(damage))?;
+            unsettled.swap_remove(at);
+        }
+        Ok(())
+    }
+
+    /// Settles all keys for the counters, and deletes those of deleted ranges, as far as there is no damage.
     pub(crate) fn settle_counters(&self) {
         if let Err(error) = self.settle() {
             tracing::warn!(%error, "keys that the log replaced count twice");
+        }
+        if let Err(error) = self.finish_deleted_ranges() {
+            tracing::warn!(%error, "keys of a deleted range count");
         }
     }
 
@@ -101,7 +123,8 @@ impl StoresState {
     ) -> Option<RecordRef> {
         let checkpoint = self.frozen.load(Ordering::Acquire);
         let is_of_checkpoint = |found: &RecordRef| found.commit() <= checkpoint;
-        let entry = entry.filter(is_of_checkpoint);
+        // The deletion of a hidden key has the commit of the range, which may be one before the checkpoint.
+        let entry = entry.filter(|found| is_of_checkpoint(found) && found.offset != first.offset);
         entry.or_else(|| match first.head.prev.get() {
             0 => None,
             prev => {

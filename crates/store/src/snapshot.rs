@@ -75,10 +75,7 @@ impl Drop for StoreSnapshot {
         let state = &self.stores.state;
         let dropped = state.snapshots().remove(self.commit);
         for version in dropped {
-            // A damaged record is found by whoever reads it; here it only stays counted.
-            if let Some(record) = crate::record::RecordRef::load(state.medium(), version.record) {
-                let _ = state.forget(&record);
-            }
+            state.forget_kept(version.record);
         }
         state.unpin_unseen();
     }

@@ -118,12 +118,11 @@ impl Snapshots {
     }
 
     fn drop_unseen(&mut self) -> Vec<KeptVersion> {
-        let kept = std::mem::take(&mut self.kept);
-        let (kept, dropped): (HashMap<_, _>, HashMap<_, _>) = kept
-            .into_iter()
-            .partition(|(_, version)| self.sees(version.commit, version.until));
+        let mut kept = std::mem::take(&mut self.kept);
+        let dropped = kept.extract_if(|_, version| !self.sees(version.commit, version.until));
+        let dropped = dropped.map(|(_, version)| version).collect();
         self.kept = kept;
-        dropped.into_values().collect()
+        dropped
     }
 
     /// Returns true if a snapshot sees a version of commit `commit` that commit `until` superseded.
@@ -142,18 +141,10 @@ impl Snapshots {
         self.kept.insert(version.record, version);
     }
 
-    /// Returns the records that are kept.
-    pub(crate) fn kept(&self) -> impl Iterator<Item = u64> + '_ {
-        self.kept.keys().copied()
-    }
-
     /// Keeps no version for which `drops` returns true any more. Returns their records.
     pub(crate) fn drop_kept(&mut self, drops: impl Fn(u64) -> bool) -> Vec<u64> {
-        let dropped: Vec<u64> = self.kept().filter(|record| drops(*record)).collect();
-        dropped.iter().for_each(|record| {
-            self.kept.remove(record);
-        });
-        dropped
+        let dropped = self.kept.extract_if(|record, _| drops(*record));
+        dropped.map(|(record, _)| record).collect()
     }
 
     /// Replaces the record of a version that was moved. Returns false if none is kept there.

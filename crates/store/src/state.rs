@@ -1,8 +1,9 @@
 //! The state that all handles of the stores of a pool share.
 //!
-//! Locks are taken in this order: maintenance, unsettled keys, flushing, committer, snapshots, trees of a
-//! store, segments. A reader holds the trees of its store while it reads records, so that no segment is used
-//! again before it is done: a checkpoint takes all trees for writing before it frees anything.
+//! Locks are taken in this order: deleting, maintenance, unsettled keys, flushing, committer, snapshots,
+//! trees of a store, segments. A reader holds the trees of its store while it reads records, so that no
+//! segment is used again before it is done: a checkpoint takes all trees for writing before it frees
+//! anything.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +13,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockRead
 use halocline_media::Medium;
 use halocline_pool::Slab;
 
-use crate::commit::{Committer, PendingCommit};
+use crate::commit::PendingCommit;
+use crate::committer::Committer;
+use crate::deleted_ranges::DeletedRange;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::give_back::Surplus;
@@ -24,6 +27,7 @@ use crate::options::{MergeOperator, StoresOptions};
 use crate::pace::CommitPace;
 use crate::page_source::PageSource;
 use crate::pointers::Unlink;
+use crate::recent::RecentWrites;
 use crate::record::{RecordContents, RecordRef, parse_chunk_list, record_len};
 use crate::record_arena::RecordArena;
 use crate::segments::Segments;
@@ -57,6 +61,8 @@ pub(crate) struct StoresState {
     pub(crate) queue: Mutex<Vec<Arc<PendingCommit>>>,
     segments: Mutex<Segments>,
     snapshots: Mutex<Snapshots>,
+    /// What is committed while transactions are validated.
+    pub(crate) recent: Arc<RecentWrites>,
     /// The newest commit that is durable and in the trees; of a reader beside the writer, the one it sees.
     pub(crate) visible: AtomicU64,
     /// The newest commit at the opening.
@@ -96,6 +102,8 @@ pub(crate) struct StoresState {
     pub(crate) checkpoints: AtomicU64,
     /// Held while frames of the log become durable without the committer.
     pub(crate) flushing: Mutex<()>,
+    /// Held while the keys of deleted ranges are deleted.
+    pub(crate) deleting: Mutex<()>,
     /// Held during a checkpoint or while segments are emptied.
     pub(crate) maintenance: Mutex<()>,
     /// The reason why nothing can be written any more.
@@ -130,6 +138,8 @@ pub(crate) struct StoreTrees {
     /// Entries that a checkpoint in progress merges into the tree.
     pub(crate) frozen: Option<Arc<MemTable>>,
     pub(crate) tree: Tree,
+    /// Deleted ranges that still hide keys.
+    pub(crate) deleted: Vec<DeletedRange>,
 }
 
 /// The newest record of a key.
@@ -268,6 +278,7 @@ impl StoresState {
             flushing: Mutex::default(),
             segments: Mutex::new(segments),
             snapshots: Mutex::new(snapshots),
+            recent: Arc::default(),
             visible: AtomicU64::new(visible),
             first_commit: visible,
             frozen: AtomicU64::new(visible),
@@ -288,6 +299,7 @@ impl StoresState {
             gained: AtomicU64::new(u64::MAX),
             surplus: Surplus::default(),
             checkpoints: AtomicU64::new(0),
+            deleting: Mutex::new(()),
             maintenance: Mutex::new(()),
             poisoned: Mutex::new(None),
         }
@@ -490,6 +502,28 @@ impl StoresState {
             segments.remove_live(offset, chunk.len(), expires);
         }
         Ok(())
+    }
+
+    /// Counts a version and its chunks as needed by snapshots only, or no longer.
+    pub(crate) fn count_kept(&self, record: &RecordRef, is_kept: bool) -> Result<(), Damage> {
+        let (_, chunks) = self.extent_of(record)?;
+        let mut segments = self.segments();
+        segments.count_kept(record.offset, record.len(), is_kept);
+        for offset in chunks {
+            let chunk = RecordRef::load(self.medium(), offset).ok_or(Damage::record(offset))?;
+            segments.count_kept(offset, chunk.len(), is_kept);
+        }
+        Ok(())
+    }
+
+    /// Counts a version that snapshots needed, and its chunks, as not needed any more.
+    pub(crate) fn forget_kept(&self, offset: u64) {
+        // A damaged record is found by whoever reads it; here it only stays counted.
+        if let Some(record) = RecordRef::load(self.medium(), offset) {
+            let _ = self
+                .count_kept(&record, false)
+                .and_then(|()| self.forget(&record));
+        }
     }
 
     /// Counts a version and its chunks as needed.

@@ -207,7 +207,7 @@ impl Store {
             key: key.as_ref().to_vec(),
             expected: expected.map(<[u8]>::to_vec),
         };
-        Ok(self.stores.commit(batch.ops, vec![condition])? == Outcome::Committed)
+        Ok(self.stores.commit(batch.ops, Some(condition))? == Outcome::Committed)
     }
 
     /// Returns the pairs of a range as of now, in the order of the keys; from the end with
@@ -243,15 +243,7 @@ impl Store {
     }
 
     fn write(&self, batch: WriteBatch) -> Result<()> {
-        self.stores.commit(batch.ops, Vec::new()).map(|_| ())
-    }
-
-    pub(crate) fn unchanged(&self, key: &[u8], since: u64) -> CommitCondition {
-        CommitCondition::Unchanged {
-            store: Arc::clone(&self.state),
-            key: key.to_vec(),
-            since,
-        }
+        self.stores.commit(batch.ops, None).map(|_| ())
     }
 
     pub(crate) fn op(&self, key: &[u8], value: Option<&Vec<u8>>) -> BatchOp {

@@ -290,8 +290,8 @@ impl Stores {
     /// [`StoreError::Poisoned`]: it is unknown what is durable.
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
         match batch.uses_reserve {
-            true => self.state().commit(batch.ops, Vec::new(), SegmentClaim::All),
-            false => self.handle.commit(batch.ops, Vec::new()),
+            true => self.state().commit(batch.ops, None, SegmentClaim::All),
+            false => self.handle.commit(batch.ops, None),
         }
         .map(|_| ())
     }

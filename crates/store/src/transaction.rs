@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::vec::IntoIter;
 
-use crate::append::Overlay;
-use crate::commit::{BatchOp, CommitCondition, Outcome};
+use crate::commit::{BatchOp, CommitCondition};
 use crate::decided::DecidedBatch;
 use crate::error::{Result, StoreError};
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::limits::{check_key, check_value};
+use crate::reads::ReadSet;
 use crate::scan_iterator::Scan;
 use crate::snapshot::StoreSnapshot;
 use crate::store::Store;
@@ -178,8 +178,9 @@ impl StoreTransaction {
         if !self.writes_any() {
             return Ok(());
         }
-        let Dependencies { conditions, subjects } = self.dependencies();
-        conclude(self.stores.commit(self.ops(), conditions)?, subjects)
+        let watched = self.stores.state.watch_reads(self.reads())?;
+        let condition = CommitCondition::Unchanged(watched);
+        self.stores.commit(self.ops(), Some(condition)).map(drop)
     }
 
     /// Makes all writes durable together with those of a transaction of the pool, if nothing has changed that
@@ -197,12 +198,9 @@ impl StoreTransaction {
         self,
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Dependencies { conditions, subjects } = self.dependencies();
-        let outcome = self
-            .stores
+        self.stores
             .state
-            .commit_decided(&self.ops(), &conditions, decide)?;
-        Ok(conclude(outcome, subjects)?)
+            .commit_decided(&self.ops(), self.reads(), decide)
     }
 
     /// Makes all writes durable as [`commit`](Self::commit) does, and lets a store that was loaded take the
@@ -231,22 +229,13 @@ impl StoreTransaction {
     /// [`StoreError::Conflict`] if something has; [`StoreError::Stale`] if that cannot be known, because the
     /// stores were opened for writing meanwhile; those of [`Stores::refresh`].
     pub fn compare(&self) -> Result<()> {
-        let Dependencies { conditions, subjects } = self.dependencies();
-        if conditions.is_empty() {
+        let reads = self.reads();
+        if reads.is_empty() {
             return Ok(());
         }
         let state = &self.stores.state;
         state.refresh()?;
-        let nothing = Overlay::new();
-        let outcome = state.reading(self.snapshot.commit(), || {
-            for (at, condition) in conditions.iter().enumerate() {
-                if !state.holds(&nothing, condition)? {
-                    return Ok(Outcome::Failed(at));
-                }
-            }
-            Ok(Outcome::Committed)
-        });
-        conclude(outcome?, subjects)
+        state.reading(self.snapshot.commit(), || state.compare_trees(&reads, &|| Ok(())))
     }
 
     /// Goes on with the stores of another handle, such as one that was opened for writing since: with all
@@ -287,56 +276,24 @@ impl StoreTransaction {
     }
 
     /// Returns what must not have changed since the transaction began.
-    fn dependencies(&self) -> Dependencies {
-        let since = self.snapshot.commit();
-        let (mut conditions, mut subjects) = (Vec::new(), Vec::new());
+    fn reads(&self) -> ReadSet {
+        let mut reads = ReadSet::new(self.snapshot.commit());
         for of_store in self.of_store.values() {
-            let StoreUse {
-                store,
-                writes,
-                reads,
-                ranges,
-            } = of_store;
-            let mut depends_on = |key: &[u8]| {
-                conditions.push(store.unchanged(key, since));
-                subjects.push((store.name().to_owned(), format!("key '{}'", key.escape_ascii())));
-            };
-            writes.keys().for_each(|key| depends_on(key));
-            if self.isolation == Isolation::Serializable {
-                reads
-                    .iter()
-                    .filter(|key| !writes.contains_key(*key))
-                    .for_each(|key| depends_on(key));
-                let read =
-                    |range: &Arc<ScannedRange>| range.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                for range in ranges.iter().filter_map(read) {
-                    conditions.push(CommitCondition::RangeUnchanged {
-                        store: Arc::clone(&store.state),
-                        range,
-                        since,
-                    });
-                    subjects.push((store.name().to_owned(), "a range that was scanned".to_owned()));
+            let keys = of_store.writes.keys();
+            let (keys, ranges) = match self.isolation {
+                Isolation::Snapshot => (keys.cloned().collect(), Vec::new()),
+                Isolation::Serializable => {
+                    let keys: BTreeSet<&Vec<u8>> = keys.chain(&of_store.reads).collect();
+                    let read = |range: &Arc<ScannedRange>| {
+                        range.lock().unwrap_or_else(PoisonError::into_inner).clone()
+                    };
+                    let ranges = of_store.ranges.iter().filter_map(read).collect();
+                    (keys.into_iter().cloned().collect(), ranges)
                 }
-            }
+            };
+            reads.add(&of_store.store.state, keys, ranges);
         }
-        Dependencies { conditions, subjects }
-    }
-}
-
-/// The conditions of a transaction's commit.
-struct Dependencies {
-    conditions: Vec<CommitCondition>,
-    /// Of each condition, the store, and the key or range in words.
-    subjects: Vec<(String, String)>,
-}
-
-fn conclude(outcome: Outcome, mut subjects: Vec<(String, String)>) -> Result<()> {
-    match outcome {
-        Outcome::Committed => Ok(()),
-        Outcome::Failed(at) => {
-            let (store, what) = subjects.swap_remove(at);
-            Err(StoreError::Conflict { store, what })
-        }
+        reads
     }
 }
 

@@ -22,7 +22,7 @@ const EXPIRY: u64 = 2_000_000;
 type Pairs = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
 /// The versions of the format of which there is a pool.
-const VERSIONS: [u32; 2] = [1, 2];
+const VERSIONS: [u32; 3] = [1, 2, 3];
 
 fn file(version: u32) -> PathBuf {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");

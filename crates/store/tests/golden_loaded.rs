@@ -1,7 +1,7 @@
-//! A frozen pool of format version 2 with a store that was loaded, which must open and hold its contents. It
-//! is never regenerated.
+//! Frozen pools with a loaded store of each version of the format that has them, which must open and hold
+//! their contents. They are never regenerated.
 //!
-//! It is the image of a pool on persistent memory whose process died: a loaded store of records without
+//! Each is the image of a pool on persistent memory whose process died: a loaded store of records without
 //! `prev`, some of which were replaced, and copies of them in the log behind the checkpoint.
 
 use std::collections::BTreeMap;
@@ -14,8 +14,12 @@ use halocline_store::{Store, Stores, StoresOptions};
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores-2-loaded.pool.zst")
+/// The versions of the format of which there is a pool.
+const VERSIONS: [u32; 2] = [2, 3];
+
+fn file(version: u32) -> PathBuf {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    golden.join(format!("stores-{version}-loaded.pool.zst"))
 }
 
 fn options() -> StoresOptions {
@@ -59,9 +63,13 @@ fn contents(store: &Store) -> Pairs {
 
 #[test]
 fn a_store_that_an_earlier_program_loaded_holds_what_it_held() {
+    VERSIONS.into_iter().for_each(holds_what_it_held);
+}
+
+fn holds_what_it_held(version: u32) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
-    let packed = fs::read(file()).unwrap();
+    let packed = fs::read(file(version)).unwrap();
     fs::write(&path, zstd::decode_all(&*packed).unwrap()).unwrap();
     {
         let pool = Pool::open(&path, &PoolOptions::default().with_read_only(true)).unwrap();
@@ -90,7 +98,8 @@ fn a_store_that_an_earlier_program_loaded_holds_what_it_held() {
 #[test]
 #[ignore = "golden pools are made once"]
 fn make() {
-    assert!(!file().exists(), "a golden pool is never made again");
+    let file = file(VERSIONS[VERSIONS.len() - 1]);
+    assert!(!file.exists(), "a golden pool is never made again");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
     // Other files are refused after a restart of the machine, if their stores were not closed.
@@ -112,5 +121,5 @@ fn make() {
     assert!(contents(&store) == expected());
     pool.sync().unwrap();
     let image = fs::read(&path).unwrap();
-    fs::write(file(), zstd::encode_all(&*image, 19).unwrap()).unwrap();
+    fs::write(file, zstd::encode_all(&*image, 19).unwrap()).unwrap();
 }

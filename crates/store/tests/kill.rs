@@ -9,8 +9,12 @@ use halocline_store::{Stores, StoresOptions};
 
 const POOL: &str = "HALOCLINE_STORE_KILL_POOL";
 
-fn value(number: u64) -> Vec<u8> {
-    vec![number as u8; (number % 400) as usize]
+/// Bytes of the values up to which those of small and of large ones go.
+const SMALL: u64 = 400;
+const LARGE: u64 = 12_000;
+
+fn value(number: u64, most: u64) -> Vec<u8> {
+    vec![number as u8; (number * 7 % most) as usize]
 }
 
 fn open(path: &std::path::Path) -> Stores {
@@ -20,12 +24,8 @@ fn open(path: &std::path::Path) -> Stores {
 }
 
 /// Puts and deletes, and prints the number of each acknowledged step.
-#[test]
-#[ignore = "run by another test, as a process of its own"]
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
-fn child() {
-    let path = std::env::var_os(POOL).unwrap();
-    let stores = open(path.as_ref());
+fn write(stores: &Stores, most: u64) {
     let store = stores.store("s").unwrap();
     // A snapshot lets the writer unlink versions, on which counters must not depend.
     let _snapshot = stores.snapshot();
@@ -33,20 +33,41 @@ fn child() {
         let key = (number % 700).to_be_bytes();
         match number % 5 {
             0 => store.delete(key).unwrap(),
-            _ => store.put(key, value(number)).unwrap(),
+            _ => store.put(key, value(number, most)).unwrap(),
         }
         println!("done {number}");
     }
 }
 
 #[test]
-fn what_a_killed_process_acknowledged_is_there() {
+#[ignore = "run by another test, as a process of its own"]
+fn child() {
+    write(&open(std::env::var_os(POOL).unwrap().as_ref()), SMALL);
+}
+
+/// The log goes on in other segments while checkpoints write catalogs, old ones and new ones.
+#[test]
+#[ignore = "run by another test, as a process of its own"]
+fn child_amid_checkpoints() {
+    let stores = open(std::env::var_os(POOL).unwrap().as_ref());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            loop {
+                stores.checkpoint().unwrap();
+            }
+        });
+        write(&stores, LARGE);
+    });
+}
+
+/// Kills a child after each of so many steps, and compares what it has left.
+fn kill(child: &str, most: u64, steps: &[u64]) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
     drop(Pool::create(&path, &PoolOptions::default()).unwrap());
-    for steps in [50_u64, 3000, 7001] {
+    for steps in steps {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--ignored", "--nocapture"])
+            .args(["--exact", child, "--ignored", "--nocapture"])
             .env(POOL, &path)
             .stdout(Stdio::piped())
             .spawn()
@@ -55,7 +76,7 @@ fn what_a_killed_process_acknowledged_is_there() {
         let done = lines.map(|line| line.unwrap());
         let last = done
             .filter_map(|line| line.split_once("done ")?.1.parse::<u64>().ok())
-            .find(|number| *number >= steps);
+            .find(|number| number >= steps);
         child.kill().unwrap();
         child.wait().unwrap();
         let last = last.unwrap();
@@ -66,7 +87,7 @@ fn what_a_killed_process_acknowledged_is_there() {
             let newest = last - (last - key) % 700;
             let found = store.get(key.to_be_bytes()).unwrap();
             let later = (0..40).map(|turn| newest + 700 * turn);
-            let expected = |number: u64| (!number.is_multiple_of(5)).then(|| value(number));
+            let expected = |number: u64| (!number.is_multiple_of(5)).then(|| value(number, most));
             assert!(
                 later.into_iter().any(|number| found == expected(number)),
                 "key {key}"
@@ -77,4 +98,15 @@ fn what_a_killed_process_acknowledged_is_there() {
             .unwrap();
         assert_eq!(report.problems, []);
     }
+}
+
+#[test]
+fn what_a_killed_process_acknowledged_is_there() {
+    kill("child", SMALL, &[50, 3000, 7001]);
+}
+
+#[test]
+fn what_was_acknowledged_amid_checkpoints_is_there() {
+    let steps: Vec<u64> = (1..25).map(|kill| 100 + kill * 37).collect();
+    kill("child_amid_checkpoints", LARGE, &steps);
 }

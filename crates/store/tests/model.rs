@@ -21,6 +21,7 @@ fn options(rng: &mut StdRng) -> StoresOptions {
         .with_pending_records(rng.random_range(1..200))
         .with_pending_bytes(rng.random_range(10_000..1_000_000))
         .with_garbage_percent(rng.random_range(5..60))
+        .with_deleted_at_once(rng.random_range(1..20))
 }
 
 fn value(rng: &mut StdRng) -> Vec<u8> {
@@ -118,7 +119,7 @@ fn run(seed: u64, keys: Keys) {
             70..72 => {
                 let (from, to) = (bound(&mut rng, keys, count), bound(&mut rng, keys, count));
                 let gone = range(model, &from, &to);
-                if gone.len() < model.len() / 3 {
+                if gone.len() < model.len() / 3 || rng.random_bool(0.2) {
                     store.delete_range::<Vec<u8>>((from, to)).unwrap();
                     gone.iter().for_each(|(key, _)| {
                         model.remove(key);

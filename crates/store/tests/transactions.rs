@@ -268,3 +268,60 @@ fn a_transaction_of_a_reader_goes_on_when_the_stores_are_opened_for_writing() {
     let stale = late.continue_on(&stores);
     assert!(matches!(stale, Err(StoreError::Stale { .. })), "{stale:?}");
 }
+
+/// Each transaction reads all of a range, and adds 1 to one of its keys, which may be absent. In an order of
+/// one after the other, each finds the sum of those before it, so that every sum is found once.
+#[test]
+fn transactions_that_read_a_range_are_serialisable() {
+    const EACH: u64 = 60;
+    let (pool, _) = dram_pool();
+    let stores = Stores::open_with(&pool, StoresOptions::default().with_pending_records(50)).unwrap();
+    let (store, other) = (stores.store("s").unwrap(), stores.store("other").unwrap());
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let attempt = |thread: u64, step: u64| -> Result<u64, StoreError> {
+        let mut transaction = stores.begin();
+        let mut sum = 0;
+        let mine = format!("{:03}", (thread * 31 + step * 17) % 40);
+        // Half of them read the keys one by one.
+        if (thread + step).is_multiple_of(2) {
+            for pair in transaction.scan::<&str>(&store, ..) {
+                sum += number(&pair?.1);
+            }
+        } else {
+            for key in 0..40 {
+                let found = transaction.get(&store, format!("{key:03}"))?;
+                sum += found.map_or(0, |found| number(&found));
+            }
+        }
+        let old = transaction.get(&store, &mine)?.map_or(0, |found| number(&found));
+        transaction.put(&store, &mine, (old + 1).to_le_bytes())?;
+        transaction.commit().map(|()| sum)
+    };
+    let mut sums: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                let (attempt, other) = (&attempt, &other);
+                scope.spawn(move || {
+                    let mut sums = Vec::new();
+                    for step in 0..EACH {
+                        let sum = loop {
+                            other.put(format!("{thread}"), "beside").unwrap();
+                            match attempt(thread, step) {
+                                Err(StoreError::Conflict { .. }) => {}
+                                sum => break sum.unwrap(),
+                            }
+                        };
+                        sums.push(sum);
+                    }
+                    sums
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    sums.sort_unstable();
+    assert!(sums.into_iter().eq(0..4 * EACH));
+}

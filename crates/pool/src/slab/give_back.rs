@@ -116,6 +116,9 @@ impl Slab {
         let mut nodes = self.nodes();
         starts.iter().for_each(|start| nodes.remove(*start));
         drop(nodes);
+        unused
+            .iter()
+            .for_each(|(start, bytes)| self.gatherer.remove(*start, *bytes));
         let bytes = unused.iter().map(|(_, bytes)| bytes).sum();
         tracing::debug!(slab = %self.name, chunks = unused.len(), bytes, "given back to the pool");
         Ok(bytes)

@@ -138,25 +138,8 @@ impl Slab {
         }
         self.nodes().add(offset, offset + len, len);
         tracing::debug!(slab = %self.name, len, "a further chunk");
-        self.gather(vec![(offset, len)]);
+        self.gatherer.add(&self.medium, [(offset, len)].into_iter());
         Ok(())
-    }
-
-    /// Collapses chunks to huge pages in a background thread, where the medium does not use them anyway.
-    pub(super) fn gather(&self, chunks: Vec<(u64, u64)>) {
-        if !self.medium.can_gather() {
-            return;
-        }
-        let medium = self.medium.clone();
-        let work = move || {
-            chunks
-                .iter()
-                .for_each(|(offset, len)| medium.gather(*offset, *len))
-        };
-        let started = std::thread::Builder::new().name("gather".to_owned()).spawn(work);
-        if let Err(error) = started {
-            tracing::debug!(%error, "pages stay as they are");
-        }
     }
 }
 

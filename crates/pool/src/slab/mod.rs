@@ -16,6 +16,7 @@
 
 mod doubt;
 mod frontier;
+mod gather;
 mod give_back;
 mod growth;
 mod node_sums;
@@ -34,6 +35,7 @@ use crate::access::SlabLock;
 use crate::layout::{SLAB_HEAD, SLAB_ROOT};
 use crate::{Pool, PoolError};
 
+use gather::Gatherer;
 use growth::Growth;
 use nodes::NodeAllocator;
 
@@ -79,6 +81,7 @@ pub struct Slab {
     chunk: u64,
     nodes: Mutex<NodeAllocator>,
     growing: Mutex<Growth>,
+    gatherer: Gatherer,
     /// True if the head says that power loss may tear nodes.
     marked: bool,
     read_only: bool,

@@ -188,6 +188,7 @@ impl Pool {
             chunk: first.len,
             nodes: Mutex::new(nodes),
             growing: Mutex::default(),
+            gatherer: super::gather::Gatherer::default(),
             marked: false,
             read_only,
             has_sums,
@@ -203,7 +204,7 @@ impl Pool {
         slab.mark(opening)?;
         if !read_only {
             let chunks = record.extents.iter().map(|extent| (extent.offset, extent.len));
-            slab.gather(chunks.collect());
+            slab.gatherer.add(&slab.medium, chunks);
         }
         Ok(SlabRecovery { slab })
     }

@@ -109,8 +109,8 @@ fn damage_of_every_kind_is_reported() {
         let found = with_flip(&stores, &medium, copy + 24);
         assert_eq!(found, [StoresProblem::Checkpoint { offset: copy }]);
     }
-    let catalog = stores.handle.state.committer().catalog[0];
-    for at in [8, 16, 40] {
+    let catalog = stores.handle.state.committer().catalog.segments[0];
+    for at in [16, 24, 48] {
         let found = with_flip(&stores, &medium, catalog + at);
         assert!(matches!(found[..], [StoresProblem::Catalog { .. }]), "{found:?}");
     }

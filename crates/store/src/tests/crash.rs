@@ -2,8 +2,8 @@
 
 use super::workload::{StoreStep, explore, mutants};
 use StoreStep::{
-    Batch, Checkpoint, Delete, DeleteRange, Expire, Move, Put, PutAmidMoves, Reclaim, Snapshot, Time,
-    Together,
+    Batch, Checkpoint, Delete, DeleteRange, DeleteSome, Expire, HideRange, Move, Put, PutAmidMoves, Reclaim,
+    Snapshot, Time, Together,
 };
 
 fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
@@ -57,7 +57,9 @@ fn batches_over_several_frames_and_segments() {
         DeleteRange(0, 9),
         Move(2, 7),
     ];
-    all_needed_but(0, 0, &[Put(2, 9)], &steps);
+    // The deletions of the keys of the range are flushed by the commit behind them, and again before its
+    // fence.
+    all_needed_but(1, 0, &[Put(2, 9)], &steps);
 }
 
 #[test]
@@ -85,6 +87,37 @@ fn splits_and_empty_leaves() {
     ]
     .concat();
     all_needed_but(7, 7, &setup, &steps);
+}
+
+/// A range is deleted at once, and its keys in steps, amid commits and checkpoints.
+#[test]
+fn ranges_are_deleted_in_steps() {
+    let setup = [puts(0..12), vec![Checkpoint, Put(3, 9), Put(13, 8)]].concat();
+    let steps = [
+        HideRange(0, 100),
+        Put(4, 5),
+        DeleteSome,
+        Delete(6),
+        Checkpoint,
+        Put(7, 6),
+        DeleteSome,
+        Checkpoint,
+        Put(2, 7),
+        HideRange(1, 9),
+        Batch(vec![5, 6], vec![7]),
+        Checkpoint,
+        DeleteRange(0, 100),
+        Put(1, 1),
+        Reclaim,
+    ];
+    // In a leaf, a step does not divide keys that have the same bytes behind the common prefix.
+    for setup in [&setup[..], &puts(0..13)] {
+        let report = explore(setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
+        assert!(report.images > 100, "{report}");
+    }
+    // The puts of hidden keys begin with the deletions of these.
+    let few = [HideRange(0, 100), Put(4, 5), Put(7, 5), DeleteSome, Put(8, 1)];
+    all_needed_but(1, 0, &setup, &few);
 }
 
 /// Replaces three of five large values.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::page_cache::strict;
 use super::workload::{MediumOf, ON_DAX, StoreStep, explore_on};
 use crate::fault::{self, StoreFault};
-use StoreStep::{Batch, Checkpoint, Delete, Put, PutAmidMoves, Reclaim, Snapshot, Together};
+use StoreStep::{Batch, Checkpoint, Delete, HideRange, Put, PutAmidMoves, Reclaim, Snapshot, Together};
 
 /// Returns true if the exploration of the steps fails, or the steps themselves do, while a fault is injected.
 fn is_noticed(on: MediumOf, fault: StoreFault, setup: &[StoreStep], steps: &[StoreStep]) -> bool {
@@ -71,6 +71,11 @@ fn crashes_show_broken_rules() {
             F::StoreCopiesTogether,
             &filled,
             vec![Put(50, 1), Checkpoint, Put(1, 4), Checkpoint],
+        ),
+        (
+            F::ForgetDeletedRanges,
+            &filled,
+            vec![HideRange(0, 100), Put(4, 3), Checkpoint, Put(1, 4)],
         ),
         (F::SkipTail, &filled, vec![Put(50, 1), Checkpoint, Put(1, 4)]),
         (F::ForgetDirty, &filled, vec![Put(3, 1), Checkpoint, Put(50, 4)]),

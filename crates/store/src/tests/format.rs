@@ -3,10 +3,11 @@
 use std::mem::{offset_of, size_of};
 
 use crate::layout::{
-    BRANCH, CHECKPOINT_COPY, CHUNK, CatalogHead, CatalogSegment, Checkpoint, DECIDED_VERSION, DecidedHead,
-    DecidedOp, FRAME_FENCED, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, KIND_BRANCHES, KIND_LEAVES,
-    KIND_LOG, LEAF, NO_VALUE, READER_EPOCH, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, RECORD_EXPIRES,
-    RECORD_FIRST, ReaderEpoch, RecordHead, SEGMENT, SegmentEntry, StoreEntry, VERSION,
+    BOUND_EXCLUDED, BOUND_INCLUDED, BOUND_NONE, BRANCH, CHECKPOINT_COPY, CHUNK, CatalogDelta, CatalogHead,
+    CatalogSegment, Checkpoint, DECIDED_VERSION, DecidedHead, DecidedOp, FRAME_FENCED, FRAME_LINK,
+    FRAME_MORE, FRAME_MOVED, FrameHead, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, KIND_NONE, LEAF, NO_VALUE,
+    READER_EPOCH, RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED, RECORD_EXPIRES, RECORD_FIRST, RECORD_RANGE,
+    RangeBounds, ReaderEpoch, RecordHead, SEGMENT, SegmentEntry, StoreEntry, VERSION,
 };
 use crate::leaf::{ENTRIES, MAX_PREFIX};
 
@@ -66,12 +67,14 @@ macro_rules! fields {
 fn structures_are_as_documented() {
     fields!("### Checkpoint", Checkpoint: magic, version, reserved, number, log, log_segment, frame, chain,
         secret, commit, catalog, catalog_len, catalog_sum, checksum);
-    fields!("#### CatalogSegment", CatalogSegment: next, len);
+    fields!("#### CatalogSegment", CatalogSegment: next, reserved);
     fields!("#### CatalogHead", CatalogHead: segments, stores, next_store);
+    fields!("#### CatalogDelta", CatalogDelta: segments, stores, dropped, next_store, reserved);
     fields!("#### SegmentEntry", SegmentEntry: offset, used, expires, kind, store);
     fields!("#### StoreEntry", StoreEntry: id, name_len, levels, root, keys, bytes);
     fields!("### Frame", FrameHead: len, flags, records, number, chain, commit, checksum);
     fields!("### Version", RecordHead: key_len, flags, value_len, checksum, store, commit, prev);
+    fields!("#### RangeBounds", RangeBounds: from, to, from_len, to_len);
     fields!("#### DecidedHead", DecidedHead: version, reserved, secret, commit, ops);
     fields!("#### DecidedOp", DecidedOp: store, key_len, value_len);
     fields!("#### ReaderEpoch", ReaderEpoch: openings, releases);
@@ -81,7 +84,7 @@ fn structures_are_as_documented() {
 #[test]
 fn no_table_is_left_out() {
     let heads = section().lines().filter(|line| line.starts_with("| offset |"));
-    assert_eq!(heads.count(), 12);
+    assert_eq!(heads.count(), 14);
 }
 
 #[test]
@@ -124,10 +127,13 @@ fn constants_are_as_documented() {
         RECORD_CHUNKED,
         RECORD_CHUNK,
         RECORD_FIRST,
+        RECORD_RANGE,
     ];
     let flags = flags.map(u32::from);
     assert_eq!(numbers("### Version (32 bytes)", "flags"), flags);
-    let kinds = [KIND_LOG, KIND_LEAVES, KIND_BRANCHES];
+    let kinds = [BOUND_NONE, BOUND_INCLUDED, BOUND_EXCLUDED].map(u32::from);
+    assert_eq!(numbers("#### RangeBounds (6 bytes)", "from"), kinds);
+    let kinds = [KIND_NONE, KIND_LOG, KIND_LEAVES, KIND_BRANCHES];
     assert_eq!(numbers("#### SegmentEntry (32 bytes)", "kind"), kinds);
     let versions = [
         ("### Checkpoint (104 bytes)", VERSION),

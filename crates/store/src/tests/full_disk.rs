@@ -119,6 +119,31 @@ fn stores_on_a_full_disk_open_after_a_kill() {
     assert!(store.is_empty());
 }
 
+/// Sets keys on a full disk with little room for copies: maintenance gains what there is to gain, and ends.
+#[test]
+fn maintenance_comes_to_an_end_on_a_full_disk() {
+    for seed in 0..2 {
+        let medium = Arc::new(Tracked::new(0).unwrap());
+        let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+        medium.limit(7 << 20);
+        let stores = Stores::open_with(&pool, options(&Arc::default()).with_pending_records(20_000)).unwrap();
+        let store = stores.store("s").unwrap();
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut failed = 0;
+        while failed < 300 {
+            let len = [15, 300, 3000][random.random_range(0..3)];
+            match store.put(key(random.random_range(0..4000)), vec![7; len]) {
+                Ok(()) => continue,
+                Err(error) if error.is_full() => failed += 1,
+                Err(error) => panic!("{error}"),
+            }
+            let state = &stores.handle.state;
+            let rounds = (0..100).take_while(|_| state.maintain().unwrap()).count();
+            assert!(rounds < 100, "each of them says that segments were emptied");
+        }
+    }
+}
+
 /// Overwrites, deletions and drops at random, on a disk that is full most of the time, beside a model.
 #[test]
 fn a_full_disk_loses_nothing() {
@@ -174,14 +199,25 @@ fn crashes_while_a_full_store_is_emptied() {
             let pool = Pool::open_on(Arc::clone(medium)).unwrap();
             let stores = Stores::open_with(&pool, small()).unwrap();
             let store = stores.store("s").unwrap();
+            let store = store.with_merge(|_, _, _| vec![7; 3000]);
             for step in 0..4 {
                 medium.begin(step);
+                // How much a merge appends is known while it is appended.
+                let mut refused = WriteBatch::new();
+                for number in 0..600 {
+                    refused.merge(&store, key(1_000_000 + number), "").unwrap();
+                }
+                if step < 2 {
+                    assert!(stores.write(refused).unwrap_err().is_full());
+                }
                 let mut batch = WriteBatch::new();
                 for number in (step as u32..count.get()).step_by(4) {
                     batch.delete(&store, key(number)).unwrap();
                 }
                 stores.write(batch).unwrap();
                 medium.acknowledge(step);
+                // A new catalog takes segments before the checkpoint is durable.
+                stores.handle.state.committer().catalog.must_renew = true;
                 stores.reclaim().unwrap();
             }
         };

@@ -9,7 +9,8 @@ use std::process::Command;
 use halocline_pool::{ObjectKind, Pool, PoolOptions};
 
 use crate::fault::{self, StoreFault};
-use crate::{StoreError, Stores};
+use crate::room::SegmentClaim;
+use crate::{Store, StoreError, Stores, StoresOptions, WriteBatch};
 
 const POOL: &str = "HALOCLINE_STORE_JOINT_POOL";
 const POINT: &str = "HALOCLINE_STORE_JOINT_POINT";
@@ -25,6 +26,8 @@ const POINTS: [StoreFault; 3] = [
 const SUM: u64 = 1000;
 /// Accounts in the store.
 const ACCOUNTS: u64 = 20;
+/// Accounts without balance, whose range is deleted.
+const EMPTY: std::ops::Range<u64> = 1000..1040;
 
 fn open(path: &Path, read_only: bool) -> Pool {
     Pool::open(path, &PoolOptions::default().with_read_only(read_only)).unwrap()
@@ -45,6 +48,9 @@ fn value(account: u64, balance: u64) -> Vec<u8> {
 fn transfer(pool: &Pool, stores: &Stores, account: u64) -> Result<(), StoreError> {
     let store = stores.store("accounts")?;
     let mut transaction = stores.begin();
+    // Keys that a deleted range may hide.
+    transaction.put(&store, (EMPTY.start + 5).to_be_bytes(), value(1, 0))?;
+    transaction.delete(&store, (EMPTY.start + 7).to_be_bytes())?;
     let key = account.to_be_bytes();
     let balance = number(&transaction.get(&store, key)?.unwrap()) - 1;
     match balance {
@@ -70,6 +76,9 @@ fn create(path: &Path) {
         let balance = if account == 0 { 1 } else { 2 };
         store.put(account.to_be_bytes(), value(account, balance)).unwrap();
     }
+    for account in EMPTY {
+        store.put(account.to_be_bytes(), value(account, 0)).unwrap();
+    }
     let txn = pool.begin().unwrap();
     let paid = SUM - (2 * ACCOUNTS - 1);
     txn.put("paid", ObjectKind(77), &paid.to_le_bytes(), vec![])
@@ -83,15 +92,28 @@ fn child() {
     let path = std::env::var_os(POOL).unwrap();
     let point: usize = std::env::var(POINT).unwrap().parse().unwrap();
     let pool = open(path.as_ref(), false);
-    let stores = Stores::open(&pool).unwrap();
-    stores
-        .store("accounts")
-        .unwrap()
-        .put(1_u64.to_be_bytes(), value(1, 2))
-        .unwrap();
+    let options = StoresOptions::default()
+        .with_background(false)
+        .with_deleted_at_once(6);
+    let stores = Stores::open_with(&pool, options).unwrap();
+    let store = stores.store("accounts").unwrap();
+    store.put(1_u64.to_be_bytes(), value(1, 2)).unwrap();
     transfer(&pool, &stores, 2).unwrap();
+    hide(&stores, &store, EMPTY);
+    stores.handle.state.delete_step(&store.state).unwrap();
     let account = point as u64 % 2;
     fault::with(POINTS[point], || transfer(&pool, &stores, account)).unwrap();
+}
+
+/// Deletes a range, and leaves its keys hidden.
+fn hide(stores: &Stores, store: &Store, accounts: std::ops::Range<u64>) {
+    let mut batch = WriteBatch::new();
+    let (from, to) = (accounts.start.to_be_bytes(), accounts.end.to_be_bytes());
+    batch.delete_range(store, from..to).unwrap();
+    let state = &stores.handle.state;
+    state
+        .commit_batch(batch.ops, None, SegmentClaim::Deletions)
+        .unwrap();
 }
 
 fn run_child(path: &Path, point: usize) {
@@ -110,11 +132,15 @@ type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 /// Sum, pairs, and counters of keys and bytes.
 type Seen = (u64, Pairs, (u64, u64));
 
+fn pairs(store: &Store) -> Pairs {
+    store.scan::<&[u8]>(..).map(Result::unwrap).collect()
+}
+
 /// Returns all that a reader sees: the sum of both halves, pairs, and counters.
 fn seen(pool: &Pool, stores: &Stores) -> Seen {
     let paid = number(pool.snapshot().unwrap().object("paid").unwrap().meta());
     let store = stores.existing("accounts").unwrap();
-    let pairs: Vec<_> = store.scan::<&[u8]>(..).map(Result::unwrap).collect();
+    let pairs = pairs(&store);
     let mut backward: Vec<_> = store.scan::<&[u8]>(..).rev().map(Result::unwrap).collect();
     backward.reverse();
     assert_eq!(pairs, backward);
@@ -144,7 +170,7 @@ fn readers_see_both_halves_wherever_the_writer_is_killed() {
         let pool = open(&path, true);
         let stores = Stores::open_reader(&pool).unwrap();
         let expected = seen(&pool, &stores);
-        assert_eq!(expected.0, SUM, "{fault:?}");
+        assert_eq!(expected.0, SUM, "{:?}", fault);
         // There is nothing newer.
         stores.refresh().unwrap();
         assert_eq!(seen(&pool, &stores), expected);
@@ -194,16 +220,17 @@ fn a_forgotten_batch_is_noticed() {
     assert_ne!(seen(&pool, &stores).0, SUM);
 }
 
-/// A reader follows the log of its writer, over checkpoints and moved records, with the counters of the
-/// writer.
+/// A reader follows the log of its writer, over checkpoints, moved records and deleted ranges, with the
+/// counters of the writer.
 #[test]
 fn a_reader_follows_its_writer() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p");
     create(&path);
     let pool = open(&path, false);
-    let options = crate::StoresOptions::default()
+    let options = StoresOptions::default()
         .with_background(false)
+        .with_deleted_at_once(2)
         .with_pending_records(40);
     let stores = Stores::open_with(&pool, options).unwrap();
     let reading = open(&path, true);
@@ -219,12 +246,28 @@ fn a_reader_follows_its_writer() {
         if step % 90 == 50 {
             stores.reclaim().unwrap();
         }
+        if step % 31 == 20 {
+            hide(&stores, &store, 105..125);
+        }
+        if step % 31 == 25 {
+            stores.handle.state.delete_step(&store.state).unwrap();
+        }
         if step % 3 == 0 {
             let state = &reader.handle.state;
             followed += u32::from(state.follow(state.observer.as_ref().unwrap()).unwrap());
             reader.refresh().unwrap();
-            let expected = seen(&pool, &stores);
-            assert_eq!(seen(&reading, &reader), expected, "step {step}");
+            let found = seen(&reading, &reader);
+            // Hidden keys are deleted before they are counted.
+            let expected = match step % 31 {
+                20..26 => {
+                    let pairs = pairs(&store);
+                    let bytes = pairs.iter().map(|(key, value)| key.len() + value.len());
+                    let counted = (pairs.len() as u64, bytes.sum::<usize>() as u64);
+                    (found.0, pairs, counted)
+                }
+                _ => seen(&pool, &stores),
+            };
+            assert_eq!(found, expected, "step {step}");
             if step % 60 == 0 {
                 kept.push((reader.snapshot(), expected.1));
             }

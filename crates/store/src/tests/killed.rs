@@ -8,7 +8,9 @@ use halocline_media::explore::{Crash, Report, Violation};
 use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
 use halocline_pool::Pool;
 
-use super::workload::StoreStep::{Checkpoint, Delete, DeleteRange, Put, PutAmidMoves, Reclaim};
+use super::workload::StoreStep::{
+    Checkpoint, Delete, DeleteRange, HideRange, Put, PutAmidMoves, Reclaim, Snapshot,
+};
 use super::workload::{Running, StoreStep, Visible, explorer, states};
 use crate::fault::{self, StoreFault};
 use crate::segments::SegmentKind;
@@ -165,6 +167,32 @@ fn what_a_killed_process_has_left_is_settled_later() {
     }
 }
 
+/// Returns true if stores hold what they held and what is added, after a process was killed behind a
+/// checkpoint.
+fn keeps_pages() -> bool {
+    let setup = [puts(0..60, 30), vec![Checkpoint]].concat();
+    let added: Vec<StoreStep> = (0..30)
+        .flat_map(|key| [Put(100 + key, 15_000), Checkpoint])
+        .collect();
+    let image = killed(&closed(&[]), 0, &setup);
+    let memory = Arc::new(Tracked::from_image(&image).unwrap());
+    let mut running = open(&memory);
+    let mut numbered = added.iter().enumerate();
+    let are_added = numbered.all(|(at, step)| running.step(setup.len() + at, step).is_ok());
+    let all = [setup, added].concat();
+    are_added
+        && running
+            .contents()
+            .is_ok_and(|found| Some(&found) == states(&all).last())
+}
+
+#[test]
+fn pages_of_a_checkpoint_are_in_use() {
+    assert!(keeps_pages());
+    let fault = StoreFault::ForgetAllocated;
+    assert!(!fault::with(fault, keeps_pages), "{fault:?} is not noticed");
+}
+
 /// The log has copies of versions of the checkpoint: pointed to or not, superseded by a commit before the
 /// process was killed, or by the next one before it settles.
 #[test]
@@ -212,4 +240,81 @@ fn copies_of_a_killed_process_are_counted_once() {
         assert_eq!(Some(&found), states(&all).last());
         assert_eq!(running.open[0].len(), found[0].len() as u64);
     }
+}
+
+/// Returns how many more bytes count as needed than are, after keys with copies in the log were set. A killed
+/// process has let their entries lead to the copies, so that nobody knows the originals, and perhaps deleted
+/// a range that hides them.
+fn unneeded_behind_copies(hides: bool) -> u64 {
+    let rewrites: Vec<StoreStep> = (0..9).map(|at| Put(at % 4, 15_000)).collect();
+    let setup = [puts(0..20, 30), rewrites, vec![Checkpoint]].concat();
+    let memory = Arc::new(Tracked::from_image(&closed(&setup)).unwrap());
+    let mut running = open(&memory);
+    let state = Arc::clone(&running.stores.handle.state);
+    let mut copied = crate::moves::CopiedRecords::default();
+    let segments = state.segments_to_empty(u64::MAX);
+    state.copy_needed(&segments, &mut copied).unwrap();
+    assert!(copied.bytes > 100);
+    state.move_copied(copied).unwrap();
+    let hidden = hides.then_some(HideRange(0, 20));
+    let steps: Vec<StoreStep> = hidden.into_iter().chain([Put(7, 11), Put(6, 12)]).collect();
+    let behind = steps.len() - 2;
+    for (at, step) in steps[..behind].iter().enumerate() {
+        running.step(setup.len() + at, step).unwrap();
+    }
+    std::mem::forget((running, state));
+    let memory = Arc::new(Tracked::from_image(&memory.image()).unwrap());
+    let mut running = open(&memory);
+    assert!(!running.stores.handle.state.is_settled.load(Ordering::Acquire));
+    for (at, step) in steps.iter().enumerate().skip(behind) {
+        running.step(setup.len() + at, step).unwrap();
+    }
+    let all = [&setup[..], &steps].concat();
+    assert_eq!(running.contents().ok().as_ref(), states(&all).last());
+    let (counted, found) = needed_bytes(&running);
+    counted.checked_sub(found).unwrap()
+}
+
+#[test]
+fn copies_of_hidden_keys_are_counted_once() {
+    let expected = unneeded_behind_copies(false);
+    assert_eq!(unneeded_behind_copies(true), expected);
+    let fault = StoreFault::DeleteUnsettled;
+    let unneeded = fault::with(fault, || unneeded_behind_copies(true));
+    assert!(unneeded < expected, "{fault:?} is not noticed");
+}
+
+/// Returns how many more bytes count as needed than are, after keys were set behind a checkpoint, segments
+/// with their versions before emptied, and the process killed. A snapshot keeps the first versions. The second
+/// ones may have been hidden by a range that the checkpoint carries on, whose deletions have its commit.
+fn unneeded_beside_a_snapshot(hides: bool) -> u64 {
+    let rewrites = (0..9).map(|at| Put(30 + at % 4, 15_000));
+    let steps: Vec<StoreStep> = puts(0..20, 30)
+        .into_iter()
+        .chain([Snapshot])
+        .chain(puts(0..20, 40))
+        .chain(rewrites)
+        .chain(hides.then_some(HideRange(0, 20)))
+        .chain([Checkpoint])
+        .chain(puts(0..20, 5))
+        .chain([PutAmidMoves(40, 7)])
+        .collect();
+    let image = killed(&closed(&[]), 0, &steps);
+    let memory = Arc::new(Tracked::from_image(&image).unwrap());
+    let running = open(&memory);
+    let found = running.contents().unwrap();
+    assert_eq!(Some(&found), states(&steps).last());
+    assert_eq!(running.open[0].len(), found[0].len() as u64);
+    let bytes: usize = found[0].iter().map(|(key, value)| key.len() + value.len()).sum();
+    assert_eq!(running.open[0].bytes(), bytes as u64);
+    let (counted, found) = needed_bytes(&running);
+    counted.checked_sub(found).unwrap()
+}
+
+#[test]
+fn versions_that_hidden_keys_had_are_settled() {
+    assert_eq!(
+        unneeded_beside_a_snapshot(true),
+        unneeded_beside_a_snapshot(false)
+    );
 }

@@ -10,12 +10,13 @@ use rand::{Rng, SeedableRng};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::sample::{NAMES, Sample};
+use super::sample::Sample;
+use crate::catalog_parts::CatalogParts;
 use crate::checkpoint::checkpoint_sum;
 use crate::fault::{self, StoreFault};
 use crate::layout::{
-    BRANCH, CHECKPOINT_COPY, CatalogHead, CatalogSegment, Checkpoint, MAGIC, RECORD_HEAD, RecordHead,
-    SegmentEntry, StoreEntry,
+    BRANCH, CHECKPOINT_COPY, CatalogDelta, CatalogHead, CatalogSegment, Checkpoint, MAGIC, RECORD_HEAD,
+    RecordHead, SegmentEntry, StoreEntry,
 };
 use crate::leaf::ENTRIES;
 
@@ -57,8 +58,55 @@ fn change_catalog(image: &mut [u8], root: u64, at: u64, bits: u64) {
     let place = start + at;
     set_word(image, place, word(image, place) ^ bits);
     let bytes = start as usize..(start + catalog_len.get()) as usize;
-    let sum = xxh3_64(&image[bytes]);
-    change_checkpoint(image, root, |checkpoint| checkpoint.catalog_sum = sum.into());
+    // No checksum is right for parts that contradict themselves.
+    if let Some(parts) = CatalogParts::read(&image[bytes]) {
+        change_checkpoint(image, root, |checkpoint| {
+            checkpoint.catalog_sum = parts.sum.into()
+        });
+    }
+}
+
+/// Returns the places of offsets and bits in a catalog, by name.
+fn catalog_words(bytes: &[u8]) -> Vec<(String, u64)> {
+    let (mut words, mut at, mut part) = (Vec::new(), 0, 0);
+    while at < bytes.len() {
+        let (segments, stores, dropped) = match part {
+            0 => {
+                let head = CatalogHead::read_from_prefix(bytes).unwrap().0;
+                at += size_of::<CatalogHead>();
+                (head.segments.get(), head.stores.get(), 0)
+            }
+            _ => {
+                let head = CatalogDelta::read_from_prefix(&bytes[at..]).unwrap().0;
+                at += size_of::<CatalogDelta>();
+                (head.segments.get(), head.stores.get(), head.dropped.get())
+            }
+        };
+        for segment in 0..segments {
+            let fields = [
+                ("offset", offset_of!(SegmentEntry, offset)),
+                ("use", offset_of!(SegmentEntry, used)),
+            ];
+            let place = |(name, field)| {
+                (
+                    format!("{name} of segment {segment} of part {part}"),
+                    (at + field) as u64,
+                )
+            };
+            words.extend(fields.map(place));
+            at += size_of::<SegmentEntry>();
+        }
+        at += 4 * dropped as usize;
+        for store in 0..stores {
+            let entry = StoreEntry::read_from_prefix(&bytes[at..]).unwrap().0;
+            let place = at + offset_of!(StoreEntry, root);
+            words.push((format!("root of store {store} of part {part}"), place as u64));
+            at += size_of::<StoreEntry>() + usize::from(entry.name_len.get());
+        }
+        part += 1;
+    }
+    assert!(part > 2, "the catalog has only {part} parts");
+    words
 }
 
 /// Flips a bit of a child of a branch. Returns false if it has not so many.
@@ -119,29 +167,10 @@ fn changes(sample: &Sample) -> Vec<(String, Change<'_>)> {
         Box::new(move |image, bits| set_word(image, catalog, word(image, catalog) ^ bits)),
     ));
     let start = (catalog as usize) + size_of::<CatalogSegment>();
-    let head = CatalogHead::read_from_prefix(&sample.image[start..]).unwrap().0;
-    let segments = head.segments.get();
-    for segment in 0..segments {
-        let at = (size_of::<CatalogHead>() as u64) + segment * size_of::<SegmentEntry>() as u64;
-        for (name, field) in [
-            ("offset", offset_of!(SegmentEntry, offset)),
-            ("use", offset_of!(SegmentEntry, used)),
-        ] {
-            let at = at + field as u64;
-            changes.push((
-                format!("{name} of segment {segment}"),
-                Box::new(move |image, bits| change_catalog(image, root, at, bits)),
-            ));
-        }
-    }
-    let mut at = size_of::<CatalogHead>() as u64 + segments * size_of::<SegmentEntry>() as u64;
-    for name in NAMES {
-        let place = at + offset_of!(StoreEntry, root) as u64;
-        changes.push((
-            format!("root of {name}"),
-            Box::new(move |image, bits| change_catalog(image, root, place, bits)),
-        ));
-        at += (size_of::<StoreEntry>() + name.len()) as u64;
+    let len = checkpoint(&sample.image, root).catalog_len.get() as usize;
+    for (name, at) in catalog_words(&sample.image[start..start + len]) {
+        let change = move |image: &mut [u8], bits: u64| change_catalog(image, root, at, bits);
+        changes.push((name, Box::new(change)));
     }
     for (number, branch) in sample.branches.iter().enumerate() {
         for child in [0, 1, 5] {

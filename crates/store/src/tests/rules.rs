@@ -8,8 +8,12 @@ use halocline_media::Dram;
 use halocline_pool::Pool;
 
 use super::workload::options;
+use crate::append::Overlay;
 use crate::fault::{self, StoreFault};
-use crate::{Store, StoreError, Stores};
+use crate::key_range::KeyRange;
+use crate::reads::ReadSet;
+use crate::room::SegmentClaim;
+use crate::{Store, StoreError, Stores, WriteBatch};
 
 /// Stores in DRAM, one of them, and their clock.
 fn opened() -> (Stores, Store, Arc<AtomicU64>) {
@@ -18,6 +22,14 @@ fn opened() -> (Stores, Store, Arc<AtomicU64>) {
     let stores = Stores::open_with(&pool, options(&clock)).unwrap();
     let store = stores.store("s").unwrap();
     (stores, store, clock)
+}
+
+/// Deletes ranges, and leaves their keys hidden.
+fn hide(stores: &Stores, batch: WriteBatch) {
+    let state = &stores.handle.state;
+    state
+        .commit_batch(batch.ops, None, SegmentClaim::Deletions)
+        .unwrap();
 }
 
 fn refuses_lost_updates() -> bool {
@@ -37,6 +49,83 @@ fn refuses_phantoms() -> bool {
     store.put("a1", "").unwrap();
     transaction.put(&store, "count", count.to_string()).unwrap();
     transaction.commit().is_err()
+}
+
+/// Writes after a transaction was compared with the trees, and before it has the committer.
+fn refuses_what_came_during_validation() -> bool {
+    let (stores, store, _) = opened();
+    let mut reads = ReadSet::new(stores.snapshot().commit());
+    let range = KeyRange::of_prefix(b"a");
+    reads.add(&store.state, Vec::new(), vec![range]);
+    let state = &stores.handle.state;
+    let watched = state.watch_reads(reads).unwrap();
+    store.put("b", "").unwrap();
+    assert!(state.validate(&Overlay::default(), &watched).is_ok());
+    store.put("a1", "").unwrap();
+    state.validate(&Overlay::default(), &watched).is_err()
+}
+
+/// The keys of a range that was deleted before a transaction began are deleted while it is validated.
+#[test]
+fn deletions_of_hidden_keys_conflict_with_nothing() {
+    let (stores, store, _) = opened();
+    (0..9).for_each(|key| store.put(format!("k{key}"), "old").unwrap());
+    let mut batch = WriteBatch::new();
+    batch.delete_range(&store, "k".."l").unwrap();
+    hide(&stores, batch);
+    let mut reads = ReadSet::new(stores.snapshot().commit());
+    let range = KeyRange::of_prefix(b"k");
+    reads.add(&store.state, Vec::new(), vec![range]);
+    let state = &stores.handle.state;
+    let watched = state.watch_reads(reads).unwrap();
+    assert_eq!(store.len(), 0);
+    state.validate(&Overlay::default(), &watched).unwrap();
+}
+
+/// Sets a key whose range is deleted, and whose deletion of its own is outstanding.
+fn hides_versions_behind_new_values() -> bool {
+    let (stores, store, _) = opened();
+    (0..9).for_each(|key| store.put(format!("k{key}"), "old").unwrap());
+    let before = stores.snapshot();
+    let mut batch = WriteBatch::new();
+    batch.delete_range(&store, "k".."l").unwrap();
+    hide(&stores, batch);
+    let between = stores.snapshot();
+    assert!(store.get("k5").unwrap().is_none() && store.scan::<&str>(..).next().is_none());
+    store.put("k5", "new").unwrap();
+    assert_eq!(store.len(), 1);
+    assert_eq!(before.scan::<&str>(&store, ..).count(), 9);
+    assert_eq!(store.get("k5").unwrap().unwrap(), b"new");
+    between.get(&store, "k5").unwrap().is_none() && between.scan::<&str>(&store, ..).next().is_none()
+}
+
+/// Transactions depend on what a deleted range hides, before and after its keys are deleted.
+#[test]
+fn deleted_ranges_conflict_with_reads() {
+    for is_finished in [false, true] {
+        for reads_all in [false, true] {
+            let (stores, store, _) = opened();
+            (0..40).for_each(|key| store.put(format!("k{key:02}"), "old").unwrap());
+            let begin = |range: std::ops::Range<&str>| {
+                let mut transaction = stores.begin();
+                match reads_all {
+                    true => drop(transaction.scan(&store, range).map(Result::unwrap).count()),
+                    false => drop(transaction.get(&store, range.start).unwrap()),
+                }
+                transaction.put(&store, "sum", "1").unwrap();
+                transaction
+            };
+            let (inside, outside) = (begin("k05".."k07"), begin("k30".."k31"));
+            let mut batch = WriteBatch::new();
+            batch.delete_range(&store, "k00".."k20").unwrap();
+            hide(&stores, batch);
+            if is_finished {
+                assert_eq!(store.len(), 20);
+            }
+            assert!(matches!(inside.commit(), Err(StoreError::Conflict { .. })));
+            outside.commit().unwrap();
+        }
+    }
 }
 
 fn hides_expired_keys() -> bool {
@@ -70,9 +159,11 @@ fn keeps_deletions() -> bool {
 /// Overwrites a key many times beside a reader, and lets the space be used again.
 fn keeps_what_readers_see() -> bool {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
-    let options = options(&Arc::default()).with_pending_bytes(100_000);
+    let options = options(&Arc::default()).with_pending_bytes(60_000);
     let stores = Stores::open_with(&pool, options.clone()).unwrap();
     let store = stores.store("s").unwrap();
+    // A later version at the same place would lead to what the reader sees.
+    store.put("before", vec![1; 333]).unwrap();
     store.put("k", "old").unwrap();
     let reader = Stores::open_reader_with(&pool, &options).unwrap();
     let seen = reader.existing("s").unwrap();
@@ -121,9 +212,11 @@ fn a_reader_that_is_overtaken_gives_up() {
 
 #[test]
 fn scenarios_hold_and_show_broken_rules() {
-    let scenarios: [(StoreFault, fn() -> bool); 8] = [
+    let scenarios: [(StoreFault, fn() -> bool); 10] = [
         (StoreFault::SkipValidation, refuses_lost_updates),
         (StoreFault::SkipRanges, refuses_phantoms),
+        (StoreFault::OverwriteDeleted, hides_versions_behind_new_values),
+        (StoreFault::ForgetRecent, refuses_what_came_during_validation),
         (StoreFault::IgnoreExpiry, hides_expired_keys),
         (StoreFault::IgnoreSnapshots, keeps_versions),
         (StoreFault::PurgeEarly, keeps_deletions),

@@ -9,6 +9,7 @@ use halocline_pool::{ObjectKind, Pool};
 
 use crate::layout;
 use crate::moves::CopiedRecords;
+use crate::room::SegmentClaim;
 use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 
 /// A step of a workload. Keys are numbers, which several shapes of keys stand for.
@@ -20,6 +21,10 @@ pub(crate) enum StoreStep {
     /// Puts of all these keys, and deletions of the others, in two stores.
     Batch(Vec<u32>, Vec<u32>),
     DeleteRange(u32, u32),
+    /// As `DeleteRange`, and leaves the keys hidden that are more than are deleted at once.
+    HideRange(u32, u32),
+    /// Deletes some keys of hidden ranges.
+    DeleteSome,
     /// A transaction that moves the value of a key to another one.
     Move(u32, u32),
     /// A transaction that sets keys of both stores, committed with one of the pool that sets an object.
@@ -73,6 +78,7 @@ pub(crate) fn options(clock: &Arc<std::sync::atomic::AtomicU64>) -> StoresOption
         .with_pending_records(1000)
         .with_pending_bytes(1 << 30)
         .with_garbage_percent(20)
+        .with_deleted_at_once(3)
         .with_clock(Arc::new(move || clock.load(std::sync::atomic::Ordering::Relaxed)))
 }
 
@@ -149,6 +155,16 @@ impl Running {
                 self.stores.write(batch)
             }
             StoreStep::DeleteRange(from, to) => a.delete_range(key(*from)..key(*to)),
+            StoreStep::HideRange(from, to) => {
+                let mut batch = WriteBatch::new();
+                batch.delete_range(a, key(*from)..key(*to))?;
+                self.stores
+                    .handle
+                    .state
+                    .commit_batch(batch.ops, None, SegmentClaim::Deletions)
+                    .map(drop)
+            }
+            StoreStep::DeleteSome => self.stores.handle.state.delete_step(&a.state).map(drop),
             StoreStep::Move(from, to) => {
                 let mut transaction = self.stores.begin();
                 let value = transaction.get(a, key(*from))?.unwrap_or_default();
@@ -235,7 +251,7 @@ pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, ste
                 model[1].remove(&key(*delete));
             }
         }
-        StoreStep::DeleteRange(from, to) => {
+        StoreStep::DeleteRange(from, to) | StoreStep::HideRange(from, to) => {
             let (from, to) = (key(*from), key(*to));
             model[0].retain(|key, _| *key < from || *key >= to);
         }
@@ -262,7 +278,8 @@ pub(crate) fn model_step(model: &mut Contents, now: &mut u64, number: usize, ste
         | StoreStep::Flush
         | StoreStep::Reclaim
         | StoreStep::GiveBack
-        | StoreStep::Snapshot => {}
+        | StoreStep::Snapshot
+        | StoreStep::DeleteSome => {}
     }
 }
 
