@@ -13,8 +13,12 @@
 //! When one reader of an exchange waits for a core, the rows for it can take all memory. An operator that
 //! spills could then not even hold one batch to write it out, so each may always have [`LEAST`] of its share.
 //!
-//! Invariants: what can be spilled is at most [`COLLECTED`] of the whole, in equal shares. Exchanges, and the
-//! least part of each share, can exceed the whole; any other reservation is refused rather than exceed it.
+//! A merge of files takes as many of them at once as it gets memory for. So that those of one partition leave
+//! something to the others, and to what reads them, merges have equal shares of half of what nothing else has.
+//!
+//! Invariants: what can be spilled is at most [`COLLECTED`] of what is not reserved otherwise, in equal shares.
+//! Exchanges, and the least part of each share, can exceed the whole; any other reservation is refused rather
+//! than exceed it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +31,10 @@ use datafusion::execution::memory_pool::{
 
 /// The part of the whole that operators may collect before they spill: numerator and denominator.
 const COLLECTED: (usize, usize) = (2, 5);
+/// Bytes that a merge may have whatever the number of merges, but at most a part of the whole: one over
+/// [`MERGES`]. A sort reserves as many before it begins.
+const OF_A_MERGE: usize = 10 << 20;
+const MERGES: usize = 16;
 /// The part of its share that an operator may have when nothing is free: one over this.
 const LEAST: usize = 4;
 
@@ -45,6 +53,10 @@ struct QueryMemoryState {
     spillable: usize,
     /// Bytes that others have reserved.
     fixed: usize,
+    /// Merges of files.
+    merges: usize,
+    /// Bytes among `fixed` that they have reserved.
+    merging: usize,
 }
 
 /// Returns true for the buffers of an exchange between partitions.
@@ -53,16 +65,37 @@ fn is_exchange(consumer: &MemoryConsumer) -> bool {
     partition.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// Returns true for the merge of the files of a sort.
+fn is_merge(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with("ExternalSorterMerge[")
+}
+
 /// Returns true for an operator that spills what is refused to it.
 fn spills(consumer: &MemoryConsumer) -> bool {
     consumer.can_spill() && !is_exchange(consumer)
 }
 
 impl QueryMemoryState {
-    fn of(&mut self, reservation: &MemoryReservation) -> &mut usize {
-        match spills(reservation.consumer()) {
+    fn add(&mut self, reservation: &MemoryReservation, bytes: usize) {
+        let consumer = reservation.consumer();
+        match spills(consumer) {
+            true => self.spillable += bytes,
+            false => self.fixed += bytes,
+        }
+        if is_merge(consumer) {
+            self.merging += bytes;
+        }
+    }
+
+    fn subtract(&mut self, reservation: &MemoryReservation, bytes: usize) {
+        let consumer = reservation.consumer();
+        let from = match spills(consumer) {
             true => &mut self.spillable,
             false => &mut self.fixed,
+        };
+        *from = from.saturating_sub(bytes);
+        if is_merge(consumer) {
+            self.merging = self.merging.saturating_sub(bytes);
         }
     }
 }
@@ -95,15 +128,19 @@ impl QueryMemory {
     fn available(&self, state: &QueryMemoryState, reservation: &MemoryReservation) -> usize {
         let size = self.size();
         let free = size.saturating_sub(state.spillable + state.fixed);
+        let beyond = |bytes: usize| bytes.saturating_sub(reservation.size());
+        if is_merge(reservation.consumer()) {
+            let half = size.saturating_sub(state.fixed.saturating_sub(state.merging)) / 2;
+            let share = (half / state.merges.max(1)).max(OF_A_MERGE.min(size / MERGES));
+            return beyond(share).min(free);
+        }
         if !spills(reservation.consumer()) {
             return free;
         }
         let (part, whole) = COLLECTED;
-        let collected = size / whole * part;
         let spillers = state.spillers.max(1);
-        let share = collected.min(size.saturating_sub(state.fixed)) / spillers;
-        let least = collected / spillers / LEAST;
-        let beyond = |bytes: usize| bytes.saturating_sub(reservation.size());
+        let share = size.saturating_sub(state.fixed) / whole * part / spillers;
+        let least = size / whole * part / spillers / LEAST;
         beyond(share).min(free).max(beyond(least))
     }
 }
@@ -114,26 +151,23 @@ impl MemoryPool for QueryMemory {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        if spills(consumer) {
-            self.state().spillers += 1;
-        }
+        let mut state = self.state();
+        state.spillers += usize::from(spills(consumer));
+        state.merges += usize::from(is_merge(consumer));
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        if spills(consumer) {
-            let mut state = self.state();
-            state.spillers = state.spillers.saturating_sub(1);
-        }
+        let mut state = self.state();
+        state.spillers = state.spillers.saturating_sub(usize::from(spills(consumer)));
+        state.merges = state.merges.saturating_sub(usize::from(is_merge(consumer)));
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        *self.state().of(reservation) += additional;
+        self.state().add(reservation, additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        let mut state = self.state();
-        let bytes = state.of(reservation);
-        *bytes = bytes.saturating_sub(shrink);
+        self.state().subtract(reservation, shrink);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
@@ -150,7 +184,7 @@ impl MemoryPool for QueryMemory {
             );
             return Err(DataFusionError::ResourcesExhausted(text));
         }
-        *state.of(reservation) += additional;
+        state.add(reservation, additional);
         Ok(())
     }
 
@@ -191,9 +225,9 @@ mod tests {
         first.free();
         drop(second);
         merge.shrink(500);
-        // It is alone now.
-        first.try_grow(400).unwrap();
-        assert_eq!(pool.reserved(), 500);
+        // It is alone now, and the merge has a tenth.
+        first.try_grow(360).unwrap();
+        assert_eq!(pool.reserved(), 460);
         drop((first, merge));
         assert_eq!(pool.reserved(), 0);
     }
@@ -207,7 +241,8 @@ mod tests {
         sort.try_grow(100).unwrap();
         assert!(sort.try_grow(1).is_err());
         exchange.shrink(900);
-        sort.try_grow(300).unwrap();
+        // Two fifths of what the exchange leaves.
+        sort.try_grow(220).unwrap();
         assert!(sort.try_grow(1).is_err());
         drop((exchange, sort));
         assert_eq!(pool.reserved(), 0);
@@ -221,5 +256,21 @@ mod tests {
         let spiller = MemoryConsumer::new("sort").with_can_spill(true).register(&pool);
         spiller.try_grow(100).unwrap();
         assert!(spiller.try_grow(1).is_err());
+    }
+    #[test]
+    fn merges_leave_something_to_each_other_and_to_their_reader() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory::new(1600));
+        let writer = MemoryConsumer::new("table writer").register(&pool);
+        writer.try_grow(800).unwrap();
+        let merge = |name| MemoryConsumer::new(name).register(&pool);
+        let (first, second) = (merge("ExternalSorterMerge[0]"), merge("ExternalSorterMerge[1]"));
+        first.try_grow(200).unwrap();
+        assert!(first.try_grow(1).is_err());
+        second.try_grow(200).unwrap();
+        merge("SortPreservingMergeExec[0]").try_grow(400).unwrap();
+        drop(first);
+        second.try_grow(200).unwrap();
+        drop((second, writer));
+        assert_eq!(pool.reserved(), 0);
     }
 }

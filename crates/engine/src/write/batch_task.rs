@@ -31,14 +31,16 @@ pub(crate) struct QueuedBatches {
     batches: mpsc::Receiver<(RecordBatch, OwnedSemaphorePermit)>,
     completed: oneshot::Receiver<()>,
     /// The room of the newest batch, which is being worked on.
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl QueuedBatches {
     /// Waits for the next batch; `None` behind the last one.
     pub(crate) fn next(&mut self) -> Option<RecordBatch> {
+        // The next batch may need all of it before it is sent.
+        self.room = None;
         let (batch, room) = self.batches.blocking_recv()?;
-        self._room = Some(room);
+        self.room = Some(room);
         Some(batch)
     }
 
@@ -64,7 +66,7 @@ impl<T: Send + 'static> BatchTask<T> {
         let queued = QueuedBatches {
             batches: receiver,
             completed,
-            _room: None,
+            room: None,
         };
         Self {
             name,
@@ -110,5 +112,28 @@ impl<T: Send + 'static> BatchTask<T> {
             Ok(result) => result,
             Err(error) => Err(EngineError::Query(format!("{name} failed: {error}"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int64Array;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn batches_larger_than_the_queue_are_sent_one_after_the_other() {
+        let column = Arc::new(Int64Array::from_iter_values(0..10_000));
+        let batch = RecordBatch::try_from_iter([("a", column as _)]).unwrap();
+        let count = |mut batches: QueuedBatches| {
+            let rows = std::iter::from_fn(|| batches.next()).map(|batch| batch.num_rows());
+            let rows: usize = rows.sum();
+            batches.complete().map(|()| rows)
+        };
+        let task = BatchTask::start("a test", 2000, count);
+        for _ in 0..3 {
+            assert!(task.send(batch.clone()).await);
+        }
+        assert_eq!(task.finish(Ok(())).await.unwrap(), 30_000);
     }
 }

@@ -96,13 +96,36 @@ async fn a_result_that_does_not_fit_is_refused_by_name() {
             "string_agg",
             "SELECT length(string_agg(repeat(s, 12), ',')) FROM t",
         ),
-        (
-            "array_agg",
-            "SELECT array_agg(repeat(s, 20)) FROM t",
-        ),
+        ("array_agg", "SELECT array_agg(repeat(s, 20)) FROM t"),
     ] {
         let error = super::support::error(&db, text).await;
         assert!(error.contains(name), "{error}");
     }
     assert_eq!(query(&db, "SELECT count(*) FROM t").await.len(), 1);
+}
+
+/// The table writer, the merges of the sorts and what joins them share the memory; batches are larger than the
+/// queue of the writer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_is_made_of_sorted_rows_that_do_not_fit() {
+    let (_dir, db) = new_pool();
+    run(&db, TABLE).await;
+    run(&db, "SET halocline.memory = '64MiB'").await;
+    run(
+        &db,
+        "CREATE TABLE sorted AS SELECT *, repeat(s, 20) AS long FROM t ORDER BY s DESC, k",
+    )
+    .await;
+    // Rows without an order have that of the table.
+    run(&db, "SET datafusion.execution.target_partitions = 1").await;
+    for columns in ["count(*), sum(k), sum(x), sum(length(s) * 20)", "k, s, x, f"] {
+        let (order, limit) = match columns.starts_with("count") {
+            true => ("", ""),
+            false => (" ORDER BY s DESC, k", " LIMIT 20000"),
+        };
+        let expected = query(&db, &format!("SELECT {columns} FROM t{order}{limit}")).await;
+        let columns = columns.replace("length(s) * 20", "length(long)");
+        let found = query(&db, &format!("SELECT {columns} FROM sorted{limit}")).await;
+        assert!(found == expected, "{columns}: {:?}", found.first());
+    }
 }
