@@ -13,12 +13,13 @@
 //! When one reader of an exchange waits for a core, the rows for it can take all memory. An operator that
 //! spills could then not even hold one batch to write it out, so each may always have [`LEAST`] of its share.
 //!
-//! A merge of files takes as many of them at once as it gets memory for. So that those of one partition leave
-//! something to the others, and to what reads them, merges have equal shares of half of what nothing else has.
+//! A merge of sorted files reads as many of them at once as its memory allows. So that the merges of one
+//! partition leave memory to those of others and to their reader, merges have equal shares of half of what
+//! is not reserved otherwise.
 //!
-//! Invariants: what can be spilled is at most [`COLLECTED`] of what is not reserved otherwise, in equal shares.
-//! Exchanges, and the least part of each share, can exceed the whole; any other reservation is refused rather
-//! than exceed it.
+//! Invariants: what can be spilled is at most [`COLLECTED`] of what is not reserved otherwise, in equal
+//! shares. Exchanges, and the least part of each share, can exceed the whole; any other reservation is
+//! refused rather than exceed it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

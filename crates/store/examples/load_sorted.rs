@@ -2,7 +2,8 @@
 //! process.
 //!
 //! ```text
-//! cargo run --release -p halocline-store --example load_sorted -- [PAIRS] [KEY] [VALUE] [FOLDER] [strict] [batches|shuffled]
+//! cargo run --release -p halocline-store --example load_sorted -- \
+//!     [PAIRS] [KEY] [VALUE] [FOLDER] [strict] [batches|shuffled]
 //! ```
 //! Loads PAIRS (10,000,000) pairs with keys of KEY (16) bytes, at least 8, and values of VALUE (11) bytes
 //! into a pool in FOLDER (/var/tmp). With `strict` fences are durable; with `batches` the pairs are

@@ -34,7 +34,7 @@ pub(crate) struct Overlaid {
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// What commits have changed that is not in the trees yet.
+/// Changes of commits that are not in the trees yet.
 #[derive(Default)]
 pub(crate) struct Overlay {
     pub(crate) keys: HashMap<(u32, Vec<u8>), Overlaid>,

@@ -55,7 +55,7 @@ pub(crate) struct CatalogStore {
     pub(crate) bytes: u64,
 }
 
-/// What a catalog is to contain.
+/// The contents of a catalog to be written.
 pub(crate) struct CatalogContents<'a> {
     pub(crate) stores: BTreeMap<u32, CatalogStore>,
     pub(crate) next_store: u32,

@@ -1,4 +1,4 @@
-//! What makes the log durable.
+//! Durability of the log: fences, and the erasure of batches that failed.
 //!
 //! Invariant: after an error of the medium nobody knows what is durable, and all later commits fail.
 

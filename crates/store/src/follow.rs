@@ -1,5 +1,5 @@
-//! What a reader beside the writer does to see the commits behind the one that it sees: their records are put
-//! into its memtables, without reading anything else again.
+//! Log following: a reader beside the writer puts the records of newer commits into its memtables, without
+//! reading anything else again.
 //!
 //! Invariant: the checkpoint is the one that the reader's trees are of, so that all versions behind it are in
 //! the log that was read. Copies of older records change nothing: what they were copied from stays until the
@@ -24,8 +24,9 @@ pub(crate) struct LogNews {
 }
 
 impl StoresState {
-    /// Reads the log behind what this reader has seen. `None` if there is another checkpoint, or something that
-    /// opening the stores has to look at, such as a deleted range, whose keys it takes out of the counters.
+    /// Reads the log behind what this reader has seen. `None` if there is another checkpoint, or something
+    /// that opening the stores has to look at, such as a deleted range, whose keys it takes out of the
+    /// counters.
     ///
     /// # Errors
     /// Those of [`recover::newest_number`].

@@ -30,6 +30,7 @@ impl StoresState {
     /// Damage, a full disk, and errors of the medium.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         let (mut any, mut moved) = (false, 0);
+        let before = self.log_in_use();
         let written = || self.committer().log.written();
         let most = written() + self.pending_bytes();
         while moved < self.options.pending_records {
@@ -57,7 +58,14 @@ impl StoresState {
                 Err(error) => return Err(error),
             }
         }
-        Ok(any)
+        // Where there is room for few copies, they may fill as many segments as they empty.
+        Ok(any && (!self.is_pressed() || self.log_in_use() < before))
+    }
+
+    /// Returns the bytes of log segments that are not emptied.
+    fn log_in_use(&self) -> u64 {
+        let segments = self.segments();
+        segments.log_bytes().0.saturating_sub(segments.emptied_bytes())
     }
 
     /// Reads when the records of some segments expire of which only the latest expiry is known, because they

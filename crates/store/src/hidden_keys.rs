@@ -1,7 +1,7 @@
 //! Deletion of the keys that [deleted ranges](crate::deleted_ranges) hide, one by one.
 //!
-//! Whoever has deleted a range does it, or the keeper. Commits go on between the steps. The deletions need no
-//! fence of their own: until they are durable, the range hides the keys.
+//! The thread that has deleted a range does it, or the keeper. Commits go on between the steps. The deletions
+//! need no fence of their own: until they are durable, the range hides the keys.
 
 use std::sync::{Arc, PoisonError};
 

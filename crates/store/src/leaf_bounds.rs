@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::leaf::slice_of;
 
-    /// What is certain holds for each key, and short keys are certain.
+    /// Certain answers hold for each key, and those for short keys are certain.
     #[test]
     fn sides_of_bounds_are_as_those_of_keys() {
         let letters = [0, 1, b'a', 0xFF];

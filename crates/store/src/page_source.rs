@@ -1,4 +1,4 @@
-//! What trees are read from, and the check of offsets before they are followed: [`PageSource`].
+//! The source of the pages of trees, which checks offsets before they are followed: [`PageSource`].
 //!
 //! Invariant: nothing is loaded from the offset of a page before it is known that this page is in use. So an
 //! offset that is damaged, also one whose checksum is right, is an error and no access outside of the pool.

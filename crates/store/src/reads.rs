@@ -29,7 +29,7 @@ const KEYS_AT_ONCE: usize = 1024;
 const FEW_WRITES: usize = 1024;
 const ROUNDS: usize = 16;
 
-/// What a transaction depends on: keys and ranges of stores that nobody else may have written since its
+/// The dependencies of a transaction: keys and ranges of stores that nobody else may have written since its
 /// snapshot.
 pub(crate) struct ReadSet {
     /// The commit of the snapshot.

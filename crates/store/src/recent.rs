@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::key_range::KeyRange;
 
-/// What a commit has changed in a store.
+/// A change of a store by a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RecentWrite {
     Key(u32, Box<[u8]>),

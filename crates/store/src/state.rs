@@ -61,7 +61,7 @@ pub(crate) struct StoresState {
     pub(crate) queue: Mutex<Vec<Arc<PendingCommit>>>,
     segments: Mutex<Segments>,
     snapshots: Mutex<Snapshots>,
-    /// What is committed while transactions are validated.
+    /// Writes that are committed while transactions are validated.
     pub(crate) recent: Arc<RecentWrites>,
     /// The newest commit that is durable and in the trees; of a reader beside the writer, the one it sees.
     pub(crate) visible: AtomicU64,

@@ -28,7 +28,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("a/long/common/prefix/{number:04}").into_bytes()
 }
 
-/// What is left: the keys between are in the deleted range, and one of them was set again.
+/// The keys that are left: those between are in the deleted range, and one of them was set again.
 fn expected() -> Pairs {
     let left = (0..50)
         .chain(150..200)

@@ -189,7 +189,7 @@ fn a_transaction_depends_on_what_its_scan_has_read() {
     }
 }
 
-/// What a reader's transaction depends on is compared with what the writer has committed since.
+/// A reader's transaction is validated against commits of the writer since.
 #[test]
 fn a_reader_compares_what_it_has_read() {
     let directory = tempfile::tempdir().unwrap();

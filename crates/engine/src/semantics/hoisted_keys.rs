@@ -128,7 +128,8 @@ fn needs(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Returns true for a key that has a comparison of more than columns, constants and casts of them, or `BETWEEN`.
+/// Returns true for a key with `BETWEEN`, or with a comparison of more than columns, constants and casts of
+/// them.
 fn is_without_bounds(key: &Expr) -> bool {
     let is_compared = |expr: &Expr| match expr {
         Expr::BinaryExpr(BinaryExpr {

@@ -147,8 +147,7 @@ async fn transactions_over_plain_tables_go_on_while_the_stores_grow() {
     assert_eq!(query(&db, "SELECT sum(balance) FROM plain").await, ["1"]);
 }
 
-/// What a transaction has read of tables with a primary key is compared at COMMIT, wherever the stores are
-/// open.
+/// Reads of tables with a primary key are validated at COMMIT, whichever process has the stores open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_rules_of_transactions_are_the_same_beside_another_writer() {
     let (dir, db) = pool_with_both_kinds().await;

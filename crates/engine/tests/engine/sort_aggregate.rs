@@ -104,8 +104,8 @@ async fn a_result_that_does_not_fit_is_refused_by_name() {
     assert_eq!(query(&db, "SELECT count(*) FROM t").await.len(), 1);
 }
 
-/// The table writer, the merges of the sorts and what joins them share the memory; batches are larger than the
-/// queue of the writer.
+/// The table writer, the merges of the sorts and their reader share the memory, and batches are larger than
+/// the queue of the writer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_is_made_of_sorted_rows_that_do_not_fit() {
     let (_dir, db) = new_pool();

@@ -93,7 +93,7 @@ fn what_a_snapshot_sees_is_not_purged_when_the_clock_goes_back() {
     assert!(!fault::with(StoreFault::PurgeSeen, is_kept_for_a_snapshot));
 }
 
-/// Whoever begins to read when a key has expired does not keep it.
+/// A reader that begins when a key has expired does not keep it.
 #[test]
 fn snapshots_of_later_do_not_keep_expired_keys() {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();

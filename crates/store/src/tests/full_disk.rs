@@ -12,6 +12,7 @@ use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use super::page_cache::strict;
 use super::workload::options;
 use crate::fault::{self, StoreFault};
 use crate::{Store, Stores, StoresOptions, WriteBatch};
@@ -124,7 +125,7 @@ fn stores_on_a_full_disk_open_after_a_kill() {
 fn maintenance_comes_to_an_end_on_a_full_disk() {
     for seed in 0..2 {
         let medium = Arc::new(Tracked::new(0).unwrap());
-        let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+        let pool = Pool::create_on(strict(&medium)).unwrap();
         medium.limit(7 << 20);
         let stores = Stores::open_with(&pool, options(&Arc::default()).with_pending_records(20_000)).unwrap();
         let store = stores.store("s").unwrap();

@@ -142,7 +142,7 @@ fn a_crash_leaves_all_of_a_loaded_store_or_nothing() {
     }
 }
 
-/// What a load flushes is needed, but for the second copy of the checkpoint. One fence would do for all of
+/// Each flush of a load is needed, but for the second copy of the checkpoint. One fence would do for all of
 /// its segments.
 #[test]
 fn flushes_and_fences_of_loads_are_needed() {

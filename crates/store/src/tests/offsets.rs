@@ -264,8 +264,8 @@ fn flip(sample: &Sample, is_chosen: impl Fn(&str) -> bool) -> (Vec<String>, usiz
     (wrong, errors)
 }
 
-/// Whatever bit of the checkpoint, the catalog and the heads of branches is flipped, with right checksums,
-/// nothing panics. Answers can be wrong: who computes checksums may tell other numbers of keys.
+/// No flipped bit of the checkpoint, the catalog and the heads of branches, with right checksums, leads to a
+/// panic. Answers can be wrong: who computes checksums may tell other numbers of keys.
 #[test]
 fn no_flipped_bit_panics() {
     let sample = Sample::new(2);
