@@ -87,6 +87,13 @@ fn values_that_print_the_same_have_their_type() {
 }
 
 #[test]
+fn numbers_with_exponents_are_doubles() {
+    let (columns, rows) = shown_by_default("v\n0.5\n9.31e-05\n1E+20\n0.000e+00\n");
+    assert_eq!(columns, ["v double"]);
+    assert_eq!(rows, ["0.5", "0.0000931", "1e20", "0.0"]);
+}
+
+#[test]
 fn a_value_far_behind_the_sample_that_would_change_is_an_error_for_a_second_pass() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "a.csv", "zip\n1\n2\n02139\n");

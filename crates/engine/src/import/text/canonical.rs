@@ -111,12 +111,16 @@ const WHOLE_DOUBLES: i128 = 1 << 53;
 /// `2.50`, `1e-7`.
 pub(crate) fn number(text: &str) -> Option<f64> {
     if let Some(short) = ShortNumber::parse(text.as_bytes())
-        && short.digits < DOUBLE_DIGITS
         && (short.digits != 0 || !short.negative)
     {
-        // Both are exact, so the quotient is the nearest double.
-        let value = short.digits as f64 / POWERS[usize::from(short.scale.unwrap_or(0))];
-        return Some(if short.negative { -value } else { value });
+        if short.digits < DOUBLE_DIGITS {
+            // Both are exact, so the quotient is the nearest double.
+            let value = short.digits as f64 / POWERS[usize::from(short.scale.unwrap_or(0))];
+            return Some(if short.negative { -value } else { value });
+        }
+        if short.scale.is_some() && !text.ends_with('0') {
+            return double(text);
+        }
     }
     if let Some(whole) = integer(text) {
         return (whole.abs() <= WHOLE_DOUBLES).then_some(whole as f64);
@@ -185,7 +189,9 @@ pub(crate) fn fixed(text: &str) -> Option<FixedPoint> {
     })
 }
 
-/// Parses a number that is a double's shortest decimal form.
+/// Parses a number that is a double's shortest decimal form, or has an exponent and the digits that the double
+/// has when so many are printed: `1e-7`, `1e-07`, `2.50E+3`, `1.000000000000000056e-01`. `1e3`, without a sign or
+/// a point, may be a code.
 pub(crate) fn double(text: &str) -> Option<f64> {
     let first = *text.as_bytes().first()?;
     let plausible =
@@ -194,7 +200,45 @@ pub(crate) fn double(text: &str) -> Option<f64> {
         return None;
     }
     let value = Float64Type::parse(text)?;
-    (ryu::Buffer::new().format(value) == text).then_some(value)
+    let is_shortest = ryu::Buffer::new().format(value) == text;
+    (is_shortest || is_scientific(text, value)).then_some(value)
+}
+
+/// Returns true if a value prints as the text, with an exponent and as many digits.
+fn is_scientific(text: &str, value: f64) -> bool {
+    if !text.contains(['e', 'E']) || !text[1..].contains(['.', '-', '+']) {
+        return false;
+    }
+    let Some((given, count)) = significant_digits(text) else {
+        return false;
+    };
+    let printed = format!("{value:.*e}", count - 1);
+    significant_digits(&printed).is_some_and(|(printed, _)| printed == given)
+}
+
+/// Returns the sign of a number, its digits without zeros at both ends, and the exponent of the last one; with
+/// the number of digits that it has without zeros in front. `None` unless it has a digit before a point or an
+/// exponent, no needless zero there, and a digit behind each of them.
+fn significant_digits(text: &str) -> Option<((bool, String, i32), usize)> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+    let are_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let has_needless_zero = whole.len() > 1 && whole.starts_with('0');
+    let magnitude = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    if !are_digits(whole) || !are_digits(fraction) || !are_digits(magnitude) || has_needless_zero {
+        return None;
+    }
+    let is_negative = unsigned.len() < mantissa.len();
+    let digits = format!("{whole}{fraction}");
+    let counted = digits.trim_start_matches('0');
+    let significant = counted.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some(((is_negative, String::new(), 0), 1));
+    }
+    let behind = (counted.len() - significant.len()) as i32;
+    let last = exponent.parse::<i32>().ok()? - fraction.len() as i32 + behind;
+    Some(((is_negative, significant.to_owned(), last), counted.len()))
 }
 
 /// Returns a date as days from 1970-01-01.
@@ -413,6 +457,13 @@ mod tests {
             ("0.300000000000000040", 0.1 + 0.2),
             ("1e16", 1e16),
             ("-0.0", -0.0),
+            ("1.0e3", 1000.0),
+            ("9.31e-05", 9.31e-5),
+            ("-2.50E+3", -2500.0),
+            ("1e-07", 1e-7),
+            ("0.000000000000000000e+00", 0.0),
+            ("1.000000000000000056e-01", 0.1),
+            ("9.382193455180704e-05", 9.382193455180704e-5),
         ] {
             assert_eq!(
                 number(text).map(f64::to_bits),
@@ -427,6 +478,12 @@ mod tests {
             "-0",
             "+1",
             "1e3",
+            "1e",
+            "01e3",
+            "1.e3",
+            "1e400",
+            "1.000000000000000057e-01",
+            "9007199254740993e0",
             "9007199254740993",
             "0.1000000000000000055",
             "1.",
