@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
+use arrow_select::take::take_record_batch;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, SpillMetrics};
@@ -31,6 +34,7 @@ pub(super) struct Windows {
     windows: Vec<Arc<dyn WindowExpr>>,
     runs: KeyRuns,
     batch_size: usize,
+    runtime: Arc<RuntimeEnv>,
     spills: SpillManager,
     spilled: Count,
     memory: MemoryReservation,
@@ -60,9 +64,12 @@ impl Windows {
         let keys = window.partition_by_sort_keys()?;
         let keys = keys.into_iter().map(|key| key.expr).collect();
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
-        let consumer = MemoryConsumer::new("partition of a window");
+        // What can be spilled leaves memory to others.
+        let can_spill = Passes::are_two(window.window_expr());
+        let consumer = MemoryConsumer::new("partition of a window").with_can_spill(can_spill);
         Ok(Self {
             runs: KeyRuns::new(keys, &schema)?,
+            runtime: context.runtime_env(),
             spills: SpillManager::new(context.runtime_env(), metrics, schema),
             memory: consumer.register(context.memory_pool()),
             input: window.input().execute(partition, Arc::clone(context))?,
@@ -89,7 +96,10 @@ impl Windows {
             }
             if let Some((rows, passes)) = &mut self.second_pass {
                 match rows.try_next().await? {
-                    Some(batch) => return passes.second(&batch, &self.schema).map(Some),
+                    Some(batch) => {
+                        passes.read_ahead(batch.num_rows()).await?;
+                        return passes.second(&batch, &self.schema).map(Some);
+                    }
                     None => self.second_pass = None,
                 }
             } else if let Some((rows, begins)) = self.runs_ahead.pop_front() {
@@ -158,7 +168,7 @@ impl Windows {
 
     /// Moves the partition that is read to a file.
     fn spill(&mut self, refused: &DataFusionError) -> Result<()> {
-        let mut passes = Passes::new(&self.windows).map_err(|window| {
+        let mut passes = Passes::new(&self.windows, &self.runtime)?.map_err(|window| {
             let held = rounded(self.memory.size() as u64);
             DataFusionError::ResourcesExhausted(format!(
                 "{window} needs all rows of a partition of its window in memory, which takes more than {held} \
@@ -229,9 +239,26 @@ impl Windows {
         let mut at = 0;
         while at < count {
             let rows = self.batch_size.min(count - at);
-            self.ready.push_back(evaluated.slice(at, rows));
+            let slice = evaluated.slice(at, rows);
+            // Whoever collects parts of a large batch counts all of it for each of them.
+            self.ready.push_back(match count > 2 * self.batch_size {
+                true => copied(&slice)?,
+                false => slice,
+            });
             at += rows;
         }
         Ok(())
     }
+}
+
+/// Copies rows, without the buffers that they share with others.
+fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
+    let all = UInt32Array::from_iter_values(0..rows.num_rows() as u32);
+    let copy = take_record_batch(rows, &all)?;
+    let columns = copy.columns().iter().map(|column| match column.data_type() {
+        DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
+        DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+        _ => Arc::clone(column),
+    });
+    Ok(RecordBatch::try_new(copy.schema(), columns.collect())?)
 }

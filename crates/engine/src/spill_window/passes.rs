@@ -10,12 +10,14 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Accumulator, WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, StandardWindowExpr, WindowExpr};
 use datafusion::physical_plan::windows::WindowUDFExpr;
 
+use super::peer_ends::{EndsInOrder, PeerEnds};
 use crate::key_runs::KeyRuns;
 
 /// The functions of one partition.
@@ -30,6 +32,11 @@ pub(super) struct Passes {
     returned: u64,
     before_peers: u64,
     groups: u64,
+    /// The ends of the groups of peers, if a function needs them: in the first pass, and in the second one with
+    /// that of the last group.
+    ends: Option<PeerEnds>,
+    ends_in_order: Option<EndsInOrder>,
+    end_of_peers: u64,
 }
 
 /// The work of a function in the two passes.
@@ -44,16 +51,42 @@ enum TwoPass {
     Rank,
     DenseRank,
     PercentRank,
+    CumeDist,
+    /// The value of one row.
+    OfRow {
+        arg: Arc<dyn PhysicalExpr>,
+        place: RowPlace,
+        /// Rows so far.
+        seen: u64,
+        value: ScalarValue,
+    },
     /// The number of the group of rows, if they are divided into as many groups of about the same size.
     Ntile(u64),
 }
 
+/// The place of a row in its partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowPlace {
+    /// Counted from 0.
+    At(u64),
+    Last,
+}
+
 impl Passes {
-    /// Returns the functions of windows that can be computed in two passes.
+    /// Returns true if windows can be computed in two passes.
+    pub(super) fn are_two(windows: &[Arc<dyn WindowExpr>]) -> bool {
+        windows.iter().all(|window| TwoPass::of(window).is_some())
+    }
+
+    /// Returns the functions of windows, if they can be computed in two passes; otherwise the name of one that
+    /// cannot.
     ///
     /// # Errors
-    /// The name of one that cannot.
-    pub(super) fn new(windows: &[Arc<dyn WindowExpr>]) -> Result<Self, String> {
+    /// A temporary file cannot be created.
+    pub(super) fn new(
+        windows: &[Arc<dyn WindowExpr>],
+        runtime: &Arc<RuntimeEnv>,
+    ) -> Result<Result<Self, String>> {
         let functions = windows
             .iter()
             .map(|window| TwoPass::of(window).ok_or_else(|| window.name().into()));
@@ -61,15 +94,25 @@ impl Passes {
             .first()
             .map(|window| window.order_by())
             .unwrap_or_default();
-        Ok(Self {
-            windows: functions.collect::<Result<_, String>>()?,
-            order_by: order_by.iter().map(|sort| Arc::clone(&sort.expr)).collect(),
+        let windows = match functions.collect::<Result<Vec<TwoPass>, String>>() {
+            Ok(windows) => windows,
+            Err(name) => return Ok(Err(name)),
+        };
+        let order_by: Vec<_> = order_by.iter().map(|sort| Arc::clone(&sort.expr)).collect();
+        let needs_ends = windows.iter().any(|window| matches!(window, TwoPass::CumeDist));
+        let ends = needs_ends.then(|| PeerEnds::new(runtime, order_by.clone()));
+        Ok(Ok(Self {
+            windows,
+            order_by,
             peers: None,
             count: 0,
             returned: 0,
             before_peers: 0,
             groups: 0,
-        })
+            ends: ends.transpose()?,
+            ends_in_order: None,
+            end_of_peers: 0,
+        }))
     }
 
     /// Reads rows in the first pass.
@@ -81,7 +124,10 @@ impl Passes {
         for window in &mut self.windows {
             window.add(rows)?;
         }
-        Ok(())
+        match &mut self.ends {
+            Some(ends) => ends.add(rows),
+            None => Ok(()),
+        }
     }
 
     /// Ends the first pass.
@@ -97,10 +143,23 @@ impl Passes {
                 *value = accumulator.evaluate()?;
             }
         }
+        self.ends_in_order = self.ends.take().map(PeerEnds::finish).transpose()?;
         Ok(())
     }
 
-    /// Returns rows of the second pass with the columns of the functions.
+    /// Reads what the second pass needs for so many rows.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub(super) async fn read_ahead(&mut self, rows: usize) -> Result<()> {
+        match &mut self.ends_in_order {
+            Some(ends) => ends.read_ahead(rows).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns rows of the second pass with the columns of the functions. [`read_ahead`](Self::read_ahead) was
+    /// called for them.
     ///
     /// # Errors
     /// The keys of ORDER BY cannot be compared.
@@ -112,12 +171,14 @@ impl Passes {
                 .insert(KeyRuns::new(self.order_by.clone(), &rows.schema())?),
         };
         // The rank and the dense rank of each row, from 1.
-        let (mut ranks, mut dense) = (Vec::new(), Vec::new());
+        let (mut ranks, mut dense, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for run in peers.next(rows)? {
             if run.begins {
                 self.before_peers = self.returned + run.rows.start as u64;
                 self.groups += 1;
+                self.end_of_peers = self.ends_in_order.as_mut().map_or(0, EndsInOrder::next);
             }
+            ends.resize(run.rows.end, self.end_of_peers);
             ranks.resize(run.rows.end, self.before_peers + 1);
             dense.resize(run.rows.end, self.groups);
         }
@@ -127,13 +188,19 @@ impl Passes {
         let count = self.count;
         for (window, field) in self.windows.iter().zip(&output.fields()[columns.len()..]) {
             let column: ArrayRef = match window {
-                TwoPass::Constant { value, .. } => value.to_array_of_size(rows.num_rows())?,
+                TwoPass::Constant { value, .. } | TwoPass::OfRow { value, .. } => {
+                    value.to_array_of_size(rows.num_rows())?
+                }
                 TwoPass::RowNumber => integers(numbers.clone().map(|number| number + 1)),
                 TwoPass::Rank => integers(ranks.iter().copied()),
                 TwoPass::DenseRank => integers(dense.iter().copied()),
                 TwoPass::PercentRank => {
                     let others = count.saturating_sub(1).max(1) as f64;
                     let parts = ranks.iter().map(|rank| (rank - 1) as f64 / others);
+                    Arc::new(Float64Array::from_iter_values(parts))
+                }
+                TwoPass::CumeDist => {
+                    let parts = ends.iter().map(|end| *end as f64 / count as f64);
                     Arc::new(Float64Array::from_iter_values(parts))
                 }
                 TwoPass::Ntile(groups) => {
@@ -164,7 +231,7 @@ fn tile(number: u64, count: u64, groups: u64) -> u64 {
 impl TwoPass {
     fn of(window: &Arc<dyn WindowExpr>) -> Option<Self> {
         if let Some(plain) = window.as_any().downcast_ref::<PlainAggregateWindowExpr>() {
-            if !is_same_in_partition(plain) || has_filter(plain) {
+            if !is_same_in_partition(&**window) || has_filter(plain) {
                 return None;
             }
             let aggregate = plain.get_aggregate_expr();
@@ -184,33 +251,79 @@ impl TwoPass {
             "rank" => Some(Self::Rank),
             "dense_rank" => Some(Self::DenseRank),
             "percent_rank" => Some(Self::PercentRank),
-            "ntile" => {
-                let groups = function.args().first()?.downcast_ref::<Literal>()?.value();
-                match groups.cast_to(&DataType::UInt64).ok()? {
-                    ScalarValue::UInt64(Some(groups)) if groups > 0 => Some(Self::Ntile(groups)),
-                    _ => None,
-                }
+            "cume_dist" => Some(Self::CumeDist),
+            name @ ("first_value" | "last_value" | "nth_value")
+                if is_same_in_partition(&**window) && takes_rows_as_they_are(function) =>
+            {
+                Some(Self::OfRow {
+                    arg: Arc::clone(function.args().first()?),
+                    place: match name {
+                        "first_value" => RowPlace::At(0),
+                        "last_value" => RowPlace::Last,
+                        _ => RowPlace::At(positive(function.args().get(1)?)? - 1),
+                    },
+                    seen: 0,
+                    value: ScalarValue::try_from(window.field().ok()?.data_type()).ok()?,
+                })
             }
+            "ntile" => Some(Self::Ntile(positive(function.args().first()?)?)),
             _ => None,
         }
     }
 
     fn add(&mut self, rows: &RecordBatch) -> Result<()> {
-        let Self::Constant {
-            args, accumulator, ..
-        } = self
-        else {
-            return Ok(());
-        };
-        let values = args
-            .iter()
-            .map(|arg| arg.evaluate(rows)?.into_array(rows.num_rows()));
-        accumulator.update_batch(&values.collect::<Result<Vec<ArrayRef>>>()?)
+        match self {
+            Self::Constant {
+                args, accumulator, ..
+            } => accumulator.update_batch(&values(args, rows)?),
+            Self::OfRow {
+                arg,
+                place,
+                seen,
+                value,
+            } => {
+                let count = rows.num_rows() as u64;
+                let at = match *place {
+                    RowPlace::At(at) => at.checked_sub(*seen).filter(|at| *at < count),
+                    RowPlace::Last => count.checked_sub(1),
+                };
+                *seen += count;
+                if let Some(at) = at {
+                    let row = rows.slice(at as usize, 1);
+                    *value = ScalarValue::try_from_array(&arg.evaluate(&row)?.into_array(1)?, 0)?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
+/// Returns a literal that is a whole number above zero.
+fn positive(literal: &Arc<dyn PhysicalExpr>) -> Option<u64> {
+    let value = literal.downcast_ref::<Literal>()?.value();
+    match value.cast_to(&DataType::UInt64).ok()? {
+        ScalarValue::UInt64(Some(value)) if value > 0 => Some(value),
+        _ => None,
+    }
+}
+
+/// Evaluates arguments.
+fn values(args: &[Arc<dyn PhysicalExpr>], rows: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    let values = args
+        .iter()
+        .map(|arg| arg.evaluate(rows)?.into_array(rows.num_rows()));
+    values.collect()
+}
+
+/// Returns true if it is certain that a function takes NULL as any other value, and the rows from the first to
+/// the last: DataFusion shows that nowhere else.
+fn takes_rows_as_they_are(function: &WindowUDFExpr) -> bool {
+    format!("{function:?}").ends_with("is_reversed: false, ignore_nulls: false }")
+}
+
 /// Returns true if the frame of each row is the whole partition.
-fn is_same_in_partition(window: &PlainAggregateWindowExpr) -> bool {
+fn is_same_in_partition(window: &dyn WindowExpr) -> bool {
     let frame = window.get_window_frame();
     // Without ORDER BY, all rows are peers of the current one.
     let is_range = frame.units == WindowFrameUnits::Range && window.order_by().is_empty();

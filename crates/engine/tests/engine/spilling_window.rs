@@ -53,6 +53,23 @@ async fn answers_are_those_of_more_memory() {
             false,
         ),
         (
+            "SELECT sum(CAST(a * 1000000 AS BIGINT)), max(b), max(c), min(d), count(e), max(e) FROM (SELECT s, \
+          cume_dist() OVER (PARTITION BY k > 140000 ORDER BY x) AS a, \
+          first_value(s) OVER (PARTITION BY k > 140000 ORDER BY x, k ROWS BETWEEN UNBOUNDED PRECEDING \
+          AND UNBOUNDED FOLLOWING) AS b, \
+          last_value(x) OVER (PARTITION BY k > 140000 ORDER BY x, k ROWS BETWEEN UNBOUNDED PRECEDING \
+          AND UNBOUNDED FOLLOWING) AS c, \
+          last_value(k) OVER (PARTITION BY k > 140000 ORDER BY x NULLS FIRST, k ROWS BETWEEN UNBOUNDED PRECEDING \
+          AND UNBOUNDED FOLLOWING) AS d, \
+          nth_value(s, 100001) OVER (PARTITION BY k > 140000 ORDER BY x, k ROWS BETWEEN UNBOUNDED PRECEDING \
+          AND UNBOUNDED FOLLOWING) AS e FROM t)",
+            true,
+        ),
+        (
+            "SELECT sum(CAST(a * 1000000 AS BIGINT)), max(s) FROM (SELECT s, cume_dist() OVER (ORDER BY s) AS a FROM t)",
+            true,
+        ),
+        (
             "SELECT * FROM (SELECT k, s, count(*) OVER (PARTITION BY CASE WHEN k < 140000 THEN 0 ELSE many END) AS n, \
           sum(x) OVER (PARTITION BY CASE WHEN k < 140000 THEN 0 ELSE many END) AS x FROM t) \
           WHERE k % 9973 = 5 ORDER BY k",
@@ -69,13 +86,14 @@ async fn a_function_that_needs_all_rows_is_refused_by_name() {
     run(&db, TABLE).await;
     run(&db, "SET halocline.memory = '32MiB'").await;
     for text in [
-        "SELECT sum(a) FROM (SELECT s, cume_dist() OVER (ORDER BY s || s || s || s) AS a FROM t)",
+        "SELECT max(a) FROM (SELECT s, nth_value(s, -3) OVER (ORDER BY s || s || s || s ROWS BETWEEN UNBOUNDED PRECEDING \
+          AND UNBOUNDED FOLLOWING) AS a FROM t)",
         "SELECT sum(a), max(s) FROM (SELECT s, sum(k) FILTER (WHERE x > 3) OVER () AS a FROM t)",
     ] {
         let error = error(&db, text).await;
         assert!(error.contains("PARTITION BY"), "{error}");
         assert!(
-            error.contains("cume_dist") || error.contains("sum(t.k)"),
+            error.contains("nth_value") || error.contains("sum(t.k)"),
             "{error}"
         );
     }
