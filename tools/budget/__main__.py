@@ -122,7 +122,7 @@ class Runs:
                 if self.options.only and name not in self.options.only.split(","):
                     continue
                 seconds = max(LEAST, TIMES * expected[name][0].seconds) if limit else 3600
-                ended, found = self.run("halocline", copy, sql, limit, seconds)
+                ended, found = self.run("halocline", copy, sql.replace("{work}", str(self.work)), limit, seconds)
                 if not limit:
                     expected[name] = (ended, found)
                     continue

@@ -26,6 +26,7 @@ OPERATORS = [
     ("window without partitions", "SELECT count(*), max(n), max(m) FROM (SELECT l_orderkey, count(*) OVER () AS n, max(l_comment) OVER () AS m FROM lineitem) t"),
     ("window by partition", "SELECT count(*), sum(n), max(d) FROM (SELECT l_partkey, count(*) OVER (PARTITION BY l_shipmode) AS n, max(l_comment) OVER (PARTITION BY l_suppkey) AS d FROM lineitem) t"),
     ("tiles", "SELECT a, count(*) FROM (SELECT ntile(10) OVER (ORDER BY l_extendedprice, l_orderkey, l_linenumber) AS a FROM lineitem) t GROUP BY a ORDER BY a"),
+    ("distribution", "SELECT count(*), round(sum(a), 3), max(f), max(l) FROM (SELECT cume_dist() OVER (ORDER BY l_extendedprice) AS a, first_value(l_comment) OVER (ORDER BY l_extendedprice, l_orderkey, l_linenumber ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS f, last_value(l_comment) OVER (ORDER BY l_extendedprice, l_orderkey, l_linenumber ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l FROM lineitem) t"),
     ("join of all", "SELECT count(*), max(a.l_comment), min(b.l_comment) FROM lineitem a JOIN lineitem b ON a.l_orderkey = b.l_orderkey AND a.l_linenumber = b.l_linenumber"),
     ("nested loops", "SELECT count(*) FROM orders a JOIN nation b ON a.o_totalprice > 1000 * b.n_nationkey + 400000"),
     ("cross join", "SELECT count(*), max(o_comment) FROM orders, region"),
@@ -33,7 +34,7 @@ OPERATORS = [
     ("not in", "SELECT count(*) FROM lineitem WHERE l_orderkey NOT IN (SELECT o_orderkey FROM orders WHERE o_totalprice > 200000)"),
 ]
 
-# Statements that write; run on a copy of the pool, in this order.
+# Statements that write; run on a copy of the pool, in this order. {work} is a directory.
 WRITES = [
     ("create as sorted", "CREATE TABLE s AS SELECT * FROM lineitem ORDER BY l_comment, l_orderkey, l_linenumber"),
     ("create as", "CREATE TABLE c AS SELECT l_orderkey, l_linenumber, l_comment, l_extendedprice FROM lineitem"),
@@ -41,6 +42,12 @@ WRITES = [
     ("create index", "CREATE INDEX by_comment ON c USING elf (l_comment, l_orderkey)"),
     ("update", "UPDATE c SET l_comment = l_comment || '!' WHERE l_orderkey % 2 = 0"),
     ("update keyed", "UPDATE k SET c = c || '!' WHERE n = 1"),
+    ("insert keyed", "INSERT INTO k SELECT l_orderkey + 100000000, l_linenumber, l_comment FROM lineitem WHERE l_quantity < 10"),
+    ("delete keyed", "DELETE FROM k WHERE n = 2"),
+    ("copy to csv", "COPY (SELECT * FROM c) TO '{work}/c.csv'"),
+    ("copy to parquet", "COPY (SELECT * FROM c ORDER BY l_comment) TO '{work}/c.parquet'"),
+    ("copy from csv", "COPY c FROM '{work}/c.csv'"),
+    ("copy from parquet", "COPY c FROM '{work}/c.parquet'"),
     ("delete", "DELETE FROM c WHERE l_orderkey % 3 = 0"),
     ("add column", "ALTER TABLE c ADD COLUMN note VARCHAR DEFAULT 'none'"),
     ("vacuum", "VACUUM FULL"),
