@@ -47,6 +47,9 @@ pub(crate) struct Tuning {
     pub(crate) small_rows: u64,
     /// Size of a new log in bytes.
     pub(crate) log_bytes: u64,
+    /// Most bytes of DRAM that the changes of a statement to a table with a primary key take, if that is less
+    /// than their part of the memory.
+    pub(crate) changes_bytes: usize,
     /// Time without a publish after which the background compaction begins.
     pub(crate) quiet: Duration,
     #[cfg(test)]
@@ -58,6 +61,7 @@ impl Default for Tuning {
         Self {
             small_rows: 1024,
             log_bytes: 1 << 20,
+            changes_bytes: usize::MAX,
             quiet: Duration::from_millis(200),
             #[cfg(test)]
             injected: None,

@@ -110,9 +110,35 @@ pub enum KeyedError {
         /// The table.
         table: String,
     },
-    /// A table without rows that was to be loaded was changed meanwhile.
-    #[error("table {table} was changed while its rows were loaded; run the statement again")]
+    /// A table was changed, or another one took its place, while a statement read or loaded its rows.
+    #[error("table {table} was changed meanwhile; run the statement again")]
     Changed {
+        /// The table.
+        table: String,
+    },
+    /// A row that a statement adds has the key of another one.
+    #[error("table {table}: two rows have the key '{}'", key.escape_ascii())]
+    DuplicateRow {
+        /// The table.
+        table: String,
+        /// The key, encoded.
+        key: Vec<u8>,
+        /// The number that the row was given.
+        number: u64,
+        /// True if the statement adds the other one as well.
+        by_statement: bool,
+    },
+    /// A statement gives a row several new values.
+    #[error("table {table}: the row with the key '{}' has several new values", key.escape_ascii())]
+    UpdatedTwice {
+        /// The table.
+        table: String,
+        /// The key of the row, encoded.
+        key: Vec<u8>,
+    },
+    /// The statement was interrupted.
+    #[error("table {table}: the statement was interrupted")]
+    Cancelled {
         /// The table.
         table: String,
     },

@@ -212,6 +212,12 @@ impl KeyedTable {
         }
     }
 
+    pub(crate) fn changed(&self) -> KeyedError {
+        KeyedError::Changed {
+            table: self.name().to_owned(),
+        }
+    }
+
     pub(crate) fn failed(&self, source: halocline_store::StoreError) -> KeyedError {
         KeyedError::Store {
             table: self.name().to_owned(),

@@ -3,30 +3,32 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use halocline_store::{DecidedBatch, LoadOptions, Store, StoreError, StoreTransaction, Stores, WriteBatch};
+use halocline_store::{DecidedBatch, LoadOptions, Store, StoreError, Stores, WriteBatch};
 
 use crate::definition::{DEFINITIONS, ROWS, TableDefinition, store_name};
 use crate::error::{KeyedError, Result};
 use crate::load::KeyedLoad;
+use crate::replacement::ReplacedTable;
 use crate::table::KeyedTable;
 use crate::unpublished::UnpublishedTable;
 
 /// The tables with a primary key of a pool, and the definitions of all. Threads may share it.
 #[derive(Debug)]
 pub struct KeyedTables {
-    stores: Stores,
+    pub(crate) stores: Stores,
     /// The definitions, once there is a table.
     definitions: OnceLock<Store>,
     tables: Mutex<BTreeMap<String, Arc<KeyedTable>>>,
     /// The greatest number that has been given to a table since the tables were opened.
     last_uid: Mutex<u64>,
-    /// Tables without rows whose place others have taken. Statements may be reading them.
-    replaced: Mutex<Vec<Arc<KeyedTable>>>,
+    /// Tables whose place others have taken. Statements may be reading them.
+    pub(crate) replaced: Mutex<Vec<ReplacedTable>>,
 }
 
 impl Drop for KeyedTables {
     fn drop(&mut self) {
         let replaced = std::mem::take(self.replaced.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let replaced: Vec<_> = replaced.into_iter().map(|replaced| replaced.table).collect();
         self.drop_stores(&replaced);
     }
 }
@@ -89,7 +91,7 @@ impl KeyedTables {
     }
 
     /// Returns the store with the definitions, which is created if there is none.
-    fn definitions(&self) -> Result<&Store> {
+    pub(crate) fn definitions(&self) -> Result<&Store> {
         if let Some(definitions) = self.definitions.get() {
             return Ok(definitions);
         }
@@ -97,7 +99,7 @@ impl KeyedTables {
         Ok(self.definitions.get_or_init(|| definitions))
     }
 
-    fn tables(&self) -> MutexGuard<'_, BTreeMap<String, Arc<KeyedTable>>> {
+    pub(crate) fn tables(&self) -> MutexGuard<'_, BTreeMap<String, Arc<KeyedTable>>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +157,7 @@ impl KeyedTables {
     }
 
     /// Gives a definition a number, and returns the name of its store, which is not there yet.
-    fn new_store(&self, definition: &mut TableDefinition) -> Result<String> {
+    pub(crate) fn new_store(&self, definition: &mut TableDefinition) -> Result<String> {
         self.drop_replaced();
         definition.uid = self.next_uid();
         let store_name = store_name(definition.uid);
@@ -202,63 +204,6 @@ impl KeyedTables {
         drop(tables);
         self.drop_stores(replaced.as_slice());
         Ok(table)
-    }
-
-    /// Makes a table one of the pool, durably, in place of one of its name without rows, and commits a
-    /// transaction with it, which must not have written to that one. Statements that write to that one fail
-    /// from the same moment on; those that read it still see no rows, and so does an older version of the
-    /// stores in the new table.
-    ///
-    /// # Errors
-    /// [`KeyedError::Changed`]: the table is not that one any more, or has rows, or what the transaction has
-    /// read was changed. [`KeyedError::List`]. The new table is gone then.
-    pub fn publish_in_place_of(
-        &self,
-        mut unpublished: UnpublishedTable,
-        empty: &Arc<KeyedTable>,
-        mut transaction: StoreTransaction,
-    ) -> Result<Arc<KeyedTable>> {
-        let table = Arc::clone(unpublished.table());
-        let mut tables = self.tables();
-        let changed = || KeyedError::Changed {
-            table: table.name().to_owned(),
-        };
-        if !tables
-            .get(empty.name())
-            .is_some_and(|found| Arc::ptr_eq(found, empty))
-        {
-            return Err(changed());
-        }
-        let first = transaction.scan::<&[u8]>(&empty.store, ..).next();
-        if first.transpose().map_err(KeyedError::List)?.is_some() {
-            return Err(changed());
-        }
-        let bytes = table.definition.to_bytes();
-        transaction
-            .put(self.definitions()?, table.name(), bytes)
-            .map_err(KeyedError::List)?;
-        match transaction.commit_and_replace(&empty.store, &table.store) {
-            Err(StoreError::Conflict { .. }) => return Err(changed()),
-            committed => committed.map_err(KeyedError::List)?,
-        }
-        unpublished.keep();
-        let replaced = tables.insert(table.name().to_owned(), Arc::clone(&table));
-        drop(tables);
-        self.replaced().extend(replaced);
-        Ok(table)
-    }
-
-    fn replaced(&self) -> MutexGuard<'_, Vec<Arc<KeyedTable>>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Drops the stores of replaced tables that no statement reads any more.
-    fn drop_replaced(&self) {
-        let unread: Vec<_> = self
-            .replaced()
-            .extract_if(.., |table| Arc::strong_count(table) == 1)
-            .collect();
-        self.drop_stores(&unread);
     }
 
     fn write(&self, definition: &TableDefinition) -> Result<()> {
@@ -320,7 +265,7 @@ impl KeyedTables {
 
     /// Drops the stores of tables that are no longer in the list. One that cannot be dropped now is dropped
     /// when the tables are opened again, as after a crash.
-    fn drop_stores(&self, tables: &[Arc<KeyedTable>]) {
+    pub(crate) fn drop_stores(&self, tables: &[Arc<KeyedTable>]) {
         for table in tables {
             let _rest = self.stores.drop_store(table.store.name());
         }

@@ -20,7 +20,7 @@ use crate::fault::{StoreFault, die_if, injected};
 use crate::layout::{
     DECIDED, DECIDED_VERSION, DecidedHead, DecidedOp, MAX_KEY, MAX_NUMBER, MAX_VALUE, NO_VALUE,
 };
-use crate::reads::ReadSet;
+use crate::reads::{ReadSet, WatchedReads};
 use crate::room::SegmentClaim;
 use crate::state::StoresState;
 
@@ -102,6 +102,19 @@ impl StoresState {
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
         let watched = self.watch_reads(reads)?;
+        self.commit_watched(ops, &watched, decide)
+    }
+
+    /// Does the same with reads that were compared with the trees already.
+    ///
+    /// # Errors
+    /// As [`commit_decided`](Self::commit_decided).
+    pub(crate) fn commit_watched<E: From<StoreError>>(
+        self: &Arc<Self>,
+        ops: &[BatchOp],
+        watched: &WatchedReads,
+        decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
         let claim = SegmentClaim::of(ops);
         let mut attempts = 0;
         let overlay = Overlay::default();
@@ -116,7 +129,7 @@ impl StoresState {
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
             }
             self.writable()?;
-            self.validate(&overlay, &watched)?;
+            self.validate(&overlay, watched)?;
             let (mark, written) = (committer.log.mark(), committer.log.written());
             let commit = committer.commit + 1;
             let mut staged = Vec::new();

@@ -7,12 +7,15 @@ use crate::leaf::slice_of;
 /// Bytes before the key and the value of an encoded pair: their lengths, and the number of the pair.
 const PAIR_HEAD: usize = 2 + 4 + 8;
 
-/// A pair with its number among those given, from 1.
+/// A pair with its number among those given, which orders pairs with the same key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NumberedPair<'a> {
-    pub(crate) number: u64,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
+pub struct NumberedPair<'a> {
+    /// The number.
+    pub number: u64,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
 }
 
 impl<'a> NumberedPair<'a> {

@@ -5,23 +5,20 @@
 //! Otherwise they are sorted in DRAM, spilled, and merged at the end. What was loaded until then is one of
 //! the runs that are merged.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Result, StoreError};
 use crate::limits::{check_key, check_value};
 use crate::loader::StoreLoader;
-use crate::pair_merge::{PairMerge, PairSource};
-use crate::pair_runs::{PairRuns, SpillFactory};
+use crate::pair_merge::PairSource;
+use crate::pair_runs::SpillFactory;
+use crate::pair_sorter::PairSorter;
 use crate::pair_window::{NumberedPair, PairWindow};
 use crate::store::Store;
 use crate::stores::Stores;
 
 /// The least memory of a load.
 const LEAST_MEMORY: usize = 64 << 10;
-
-/// Part of the memory, as its inverse, for reading runs.
-const READING: usize = 4;
 
 /// Pairs are nearly in order if at most one in `1 << NEARLY` is less than the one before it.
 const NEARLY: u32 = 8;
@@ -32,8 +29,8 @@ const CANCEL_EVERY: u64 = 1 << 10;
 /// Options of [`Stores::load`].
 #[derive(Clone)]
 pub struct LoadOptions {
-    memory: usize,
-    spill: SpillFactory,
+    pub(crate) memory: usize,
+    pub(crate) spill: SpillFactory,
 }
 
 impl LoadOptions {
@@ -79,7 +76,7 @@ enum LoadPhase {
         newer: PairWindow,
     },
     /// It is sorted with others, and spilled.
-    Spilling { window: PairWindow, runs: PairRuns },
+    Spilling(PairSorter),
 }
 
 impl Stores {
@@ -168,7 +165,7 @@ impl SortingLoader {
     fn window(&mut self) -> &mut PairWindow {
         match &mut self.phase {
             LoadPhase::Waiting { newer, .. } => newer,
-            LoadPhase::Spilling { window, .. } => window,
+            LoadPhase::Spilling(sorter) => &mut sorter.window,
             LoadPhase::Direct => unreachable!("pairs are loaded at once"),
         }
     }
@@ -178,12 +175,7 @@ impl SortingLoader {
         let loaded = self.loader.last_key();
         match &mut self.phase {
             LoadPhase::Direct => Ok(()),
-            LoadPhase::Spilling { window, runs } => {
-                window.sort();
-                runs.spill(window, 0).map_err(spill_error)?;
-                window.clear();
-                Ok(())
-            }
+            LoadPhase::Spilling(sorter) => sorter.spill_window(),
             LoadPhase::Waiting { older, from, newer } => {
                 let is_first = older.len() == 0;
                 let was_sorted = newer.is_sorted();
@@ -209,23 +201,18 @@ impl SortingLoader {
 
     /// Spills what waits, and from now on everything.
     fn spill(&mut self) -> Result<()> {
-        let reading = self.options.memory / READING;
-        let mut runs = PairRuns::new(Arc::clone(&self.options.spill), reading);
+        // The allocations of its window are made with the first pair, when those here are freed.
+        let mut sorter = PairSorter::new(&self.options);
         if let LoadPhase::Waiting { older, from, newer } = &mut self.phase {
             newer.sort();
             if *from < older.len() {
-                runs.spill(older, *from).map_err(spill_error)?;
+                sorter.spill(older, *from)?;
             }
             if newer.len() > 0 {
-                runs.spill(newer, 0).map_err(spill_error)?;
+                sorter.spill(newer, 0)?;
             }
         }
-        // The windows are freed first.
-        self.phase = LoadPhase::Direct;
-        self.phase = LoadPhase::Spilling {
-            window: PairWindow::new(self.options.memory - reading),
-            runs,
-        };
+        self.phase = LoadPhase::Spilling(sorter);
         Ok(())
     }
 
@@ -262,15 +249,13 @@ impl SortingLoader {
                 let rest = load_older(&mut self.loader, (older, *from), newer)?;
                 load_from(&mut self.loader, newer, rest)?;
             }
-            LoadPhase::Spilling { window, runs } => {
-                window.sort();
-                let mut sources = runs.take_sources();
-                sources.push(PairSource::window(window, 0));
-                if !self.loader.is_empty() {
-                    sources.push(PairSource::loaded(self.loader.restart()?));
-                }
-                let mut merge = PairMerge::new(sources);
-                while let Some(pair) = merge.next().map_err(spill_error)? {
+            LoadPhase::Spilling(sorter) => {
+                let loaded = match self.loader.is_empty() {
+                    true => None,
+                    false => Some(PairSource::loaded(self.loader.restart()?)),
+                };
+                let mut sorted = sorter.sorted_with(loaded);
+                while let Some(pair) = sorted.next()? {
                     load(&mut self.loader, &pair)?;
                     let is_turn = self.loader.len().is_multiple_of(CANCEL_EVERY);
                     if is_turn && cancel.load(Ordering::Relaxed) {
@@ -324,7 +309,7 @@ fn load(loader: &mut StoreLoader, pair: &NumberedPair<'_>) -> Result<()> {
 }
 
 /// Returns the error of a merge or a spill.
-fn spill_error(error: std::io::Error) -> StoreError {
+pub(crate) fn spill_error(error: std::io::Error) -> StoreError {
     match error.downcast() {
         Ok(error) => error,
         Err(source) => StoreError::Spill { source },

@@ -246,13 +246,13 @@ impl Store {
         self.stores.commit(batch.ops, None).map(|_| ())
     }
 
-    pub(crate) fn op(&self, key: &[u8], value: Option<&Vec<u8>>) -> BatchOp {
-        let (store, key) = (Arc::clone(&self.state), key.to_vec());
+    pub(crate) fn op(&self, key: Vec<u8>, value: Option<Vec<u8>>) -> BatchOp {
+        let store = Arc::clone(&self.state);
         match value {
             Some(value) => BatchOp::Put {
                 store,
                 key,
-                value: value.clone(),
+                value,
                 expires: None,
             },
             None => BatchOp::Delete { store, key },

@@ -301,6 +301,14 @@ impl Stores {
         StoreSnapshot::new(&self.handle)
     }
 
+    /// Returns true if there is a snapshot, here or in another process, of a commit before this one.
+    pub fn are_read_before(&self, commit: u64) -> bool {
+        let mut committer = self.state().committer();
+        let mut snapshots = self.state().snapshots();
+        self.state().look_for_readers(&mut committer, &mut snapshots);
+        snapshots.oldest().is_some_and(|oldest| oldest < commit)
+    }
+
     /// Begins a serialisable transaction.
     pub fn begin(&self) -> StoreTransaction {
         self.begin_with(Isolation::Serializable)

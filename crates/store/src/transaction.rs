@@ -17,7 +17,7 @@ use crate::error::{Result, StoreError};
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::limits::{check_key, check_value};
-use crate::reads::ReadSet;
+use crate::reads::{ReadSet, WatchedReads};
 use crate::scan_iterator::Scan;
 use crate::snapshot::StoreSnapshot;
 use crate::store::Store;
@@ -173,14 +173,15 @@ impl StoreTransaction {
     /// # Errors
     /// [`StoreError::Conflict`] if something has: nothing was written; run the transaction again. Also those
     /// of [`Stores::write`](crate::Stores::write).
-    pub fn commit(self) -> Result<()> {
+    pub fn commit(mut self) -> Result<()> {
         // What only reads has read one snapshot, which is serialisable as it is.
         if !self.writes_any() {
             return Ok(());
         }
         let watched = self.stores.state.watch_reads(self.reads())?;
         let condition = CommitCondition::Unchanged(watched);
-        self.stores.commit(self.ops(), Some(condition)).map(drop)
+        let ops = self.take_ops();
+        self.stores.commit(ops, Some(condition)).map(drop)
     }
 
     /// Makes all writes durable together with those of a transaction of the pool, if nothing has changed that
@@ -195,29 +196,28 @@ impl StoreTransaction {
     /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is
     /// opened again.
     pub fn commit_with<E: From<StoreError>>(
-        self,
+        mut self,
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.stores
-            .state
-            .commit_decided(&self.ops(), self.reads(), decide)
+        let reads = self.reads();
+        let ops = self.take_ops();
+        self.stores.state.commit_decided(&ops, reads, decide)
     }
 
-    /// Makes all writes durable as [`commit`](Self::commit) does, and lets a store that was loaded take the
-    /// place of another one, which the caller drops afterwards. No commit to that one comes behind this one:
-    /// they fail with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in the new store.
+    /// Prepares to make all writes durable as [`commit`](Self::commit) does, and to let a store that was loaded
+    /// take the place of another one, which the caller drops afterwards. No commit to that one comes behind this
+    /// one: they fail with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in the new store.
     ///
     /// # Errors
-    /// Those of [`commit`](Self::commit).
-    pub fn commit_and_replace(self, old: &Store, new: &Store) -> Result<()> {
-        let state = Arc::clone(&self.stores.state);
-        self.commit_with(|_| {
-            state.slab.pool().check_place(Duration::ZERO)?;
-            // No other commit goes on meanwhile.
-            let commit = state.visible.load(Ordering::Acquire) + 1;
-            new.state.since.store(commit, Ordering::Release);
-            old.state.retired.store(true, Ordering::Release);
-            Ok(())
+    /// [`StoreError::Conflict`] if something has changed already that the transaction depends on.
+    pub fn prepare_replacement(mut self, old: &Store, new: &Store) -> Result<PreparedReplacement> {
+        let watched = self.stores.state.watch_reads(self.reads())?;
+        Ok(PreparedReplacement {
+            ops: self.take_ops(),
+            watched,
+            old: old.clone(),
+            new: new.clone(),
+            transaction: self,
         })
     }
 
@@ -266,13 +266,15 @@ impl StoreTransaction {
         self.of_store.values().any(|of_store| !of_store.writes.is_empty())
     }
 
-    fn ops(&self) -> Vec<BatchOp> {
-        let writes = self.of_store.values().flat_map(|of_store| {
+    /// Takes the writes out.
+    fn take_ops(&mut self) -> Vec<BatchOp> {
+        let mut ops = Vec::new();
+        for of_store in self.of_store.values_mut() {
             let store = &of_store.store;
-            let writes = of_store.writes.iter();
-            writes.map(move |(key, value)| store.op(key, value.as_ref()))
-        });
-        writes.collect()
+            let writes = std::mem::take(&mut of_store.writes).into_iter();
+            ops.extend(writes.map(|(key, value)| store.op(key, value)));
+        }
+        ops
     }
 
     /// Returns what must not have changed since the transaction began.
@@ -294,6 +296,47 @@ impl StoreTransaction {
             reads.add(&of_store.store.state, keys, ranges);
         }
         reads
+    }
+}
+
+/// A transaction that was compared with all that was committed before, and the replacement of a store that goes
+/// with it: from [`StoreTransaction::prepare_replacement`].
+pub struct PreparedReplacement {
+    /// Its snapshot keeps deletions since, which its reads are compared with.
+    transaction: StoreTransaction,
+    ops: Vec<BatchOp>,
+    watched: WatchedReads,
+    old: Store,
+    new: Store,
+}
+
+impl std::fmt::Debug for PreparedReplacement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreparedReplacement")
+            .field("old", &self.old)
+            .field("new", &self.new)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PreparedReplacement {
+    /// Commits the transaction, with which the new store takes the place of the old one. Returns the number of
+    /// the first commit that sees it. Compares with what was committed since the preparation only.
+    ///
+    /// # Errors
+    /// Those of [`StoreTransaction::commit`].
+    pub fn commit(self) -> Result<u64> {
+        let (state, old, new) = (&self.transaction.stores.state, &self.old.state, &self.new.state);
+        let mut since = 0;
+        state.commit_watched(&self.ops, &self.watched, |_| -> Result<()> {
+            state.slab.pool().check_place(Duration::ZERO)?;
+            // No other commit goes on meanwhile.
+            since = state.visible.load(Ordering::Acquire) + 1;
+            new.since.store(since, Ordering::Release);
+            old.retired.store(true, Ordering::Release);
+            Ok(())
+        })?;
+        Ok(since)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use halocline_keyed::{KeyedTable, KeyedView};
+use halocline_keyed::{KeyedTable, KeyedTables, KeyedView};
 
 use crate::EngineError;
 use crate::stores::OpenStores;
@@ -54,18 +54,24 @@ impl KeyedReads {
         let Some(tables) = self.stores.existing_tables()? else {
             return Ok(None);
         };
-        let Some(table) = tables.table(name) else {
+        if tables.table(name).is_none() {
             return Ok(None);
-        };
-        if let Some(view) = self.view.get() {
-            return Ok(Some((table, view.clone())));
         }
+        let view = match self.view.get() {
+            Some(view) => view,
+            None => self.begin(&tables)?,
+        };
+        let table = tables.table_in(name, view)?;
+        Ok(table.map(|table| (table, view.clone())))
+    }
+
+    /// Fixes the version.
+    fn begin(&self, tables: &KeyedTables) -> Result<&KeyedView, EngineError> {
         let transaction = self.slot.keyed_transaction(tables.stores(), self.stores.pool())?;
-        let view = self.view.get_or_init(|| match transaction {
+        Ok(self.view.get_or_init(|| match transaction {
             Some(transaction) => KeyedView::Transaction(transaction),
             None => KeyedView::Snapshot(tables.stores().snapshot()),
-        });
-        Ok(Some((table, view.clone())))
+        }))
     }
 
     /// Returns true if there is a table of this name; false also if the stores cannot be opened.

@@ -1,20 +1,31 @@
 //! The changes of one statement to a table with a primary key: [`KeyedChanges`].
 //!
 //! They are collected until the statement has succeeded, so that one that fails leaves its transaction as it
-//! was.
+//! was: in DRAM, up to a part of the memory, and otherwise in temporary files. From there they are not written
+//! one by one: they make a new table of the old one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use halocline_keyed::{KeyedRow, KeyedTable, KeyedView};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use halocline_keyed::{KeyedRow, KeyedTable, KeyedView, RewriteRule};
 use halocline_store::StoreTransaction;
 
+use super::keyed_spill::SpilledChanges;
 use super::row_errors::{KeyedRowErrors, RowNames};
 use crate::EngineError;
+use crate::context::EngineContext;
+use crate::size;
 
-/// Most bytes of keys and values that one statement changes: they are in DRAM until it ends.
-const MOST_BYTES: usize = 1 << 30;
+/// Part of the memory, as its inverse, that the changes of a statement take.
+const PART: usize = 4;
+
+/// Bytes of DRAM that a change takes until it is committed: in the statement, in its transaction, in the batch
+/// that is appended to the log, and in the memtable.
+fn cost(key: &[u8], value: &[u8]) -> usize {
+    768 + 6 * key.len() + 3 * value.len()
+}
 
 /// A hint for rows with a key that is there.
 pub(super) const USE_ON_CONFLICT: &str =
@@ -23,28 +34,55 @@ pub(super) const USE_ON_CONFLICT: &str =
 pub(super) const CHOOSE_ANOTHER: &str = "give the row another key, or DELETE that row first";
 /// A hint for two rows of one statement.
 pub(super) const ONE_ROW: &str = "give one row for each key";
+/// A row that a subquery gives several values.
+pub(super) const SEVERAL_VALUES: &str =
+    "a row has several new values; let each subquery give one value, by an aggregate";
+
+/// The treatment of changes that do not fit in DRAM.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum BeyondMemory {
+    /// They make a new table.
+    Rewrite(RewriteRule),
+    /// They are those of an open transaction, which reads what it has written.
+    RefuseInTransaction,
+    /// They depend on each other: whether a row is there decides on the next change.
+    Refuse,
+}
 
 /// The changes of a statement.
 pub(super) struct KeyedChanges<'a> {
-    table: &'a KeyedTable,
+    engine: &'a EngineContext,
+    table: &'a Arc<KeyedTable>,
     view: &'a KeyedView,
     errors: KeyedRowErrors<'a>,
+    beyond: BeyondMemory,
     /// Keys of rows that are deleted or written anew.
     gone: BTreeSet<Vec<u8>>,
-    written: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Bytes of all keys and values noted.
-    bytes: usize,
+    /// Of each key, the number of the row in the statement and its value.
+    written: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
+    reserved: MemoryReservation,
+    spilled: Option<SpilledChanges>,
 }
 
 impl<'a> KeyedChanges<'a> {
-    pub(super) fn new(table: &'a KeyedTable, view: &'a KeyedView, statement: impl Into<String>) -> Self {
+    pub(super) fn new(
+        engine: &'a EngineContext,
+        table: &'a Arc<KeyedTable>,
+        view: &'a KeyedView,
+        statement: impl Into<String>,
+        beyond: BeyondMemory,
+    ) -> Self {
+        let reserved = MemoryConsumer::new("changes of a statement").register(&engine.runtime.memory_pool);
         Self {
+            engine,
             table,
             view,
             errors: KeyedRowErrors::new(table, statement),
+            beyond,
             gone: BTreeSet::new(),
             written: BTreeMap::new(),
-            bytes: 0,
+            reserved,
+            spilled: None,
         }
     }
 
@@ -53,51 +91,99 @@ impl<'a> KeyedChanges<'a> {
         &self.errors
     }
 
-    /// Notes that the row with a key is deleted. Returns false if it was noted already.
+    /// Returns true if the changes are in temporary files: they are compared with each other and with the rows
+    /// of the table at the end.
+    pub(super) fn are_spilled(&self) -> bool {
+        self.spilled.is_some()
+    }
+
+    /// Notes that the row with a key is deleted. Returns false if it was noted already, unless the changes are
+    /// spilled.
     ///
     /// # Errors
     /// The statement changes too much.
     pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool, EngineError> {
-        self.note(key.len())?;
-        Ok(self.gone.insert(key.to_vec()))
+        self.reserve(cost(key, &[]))?;
+        match &mut self.spilled {
+            Some(spilled) => spilled.rewrite.delete(key).map(|()| true).map_err(Into::into),
+            None => Ok(self.gone.insert(key.to_vec())),
+        }
     }
 
-    /// Counts bytes that are kept until the end of the statement.
-    fn note(&mut self, bytes: usize) -> Result<(), EngineError> {
-        self.bytes += bytes;
-        if self.bytes <= MOST_BYTES {
+    /// Reserves bytes that are kept until the end of the statement, unless the changes are spilled, as they are
+    /// if there is no memory.
+    ///
+    /// # Errors
+    /// There is none, and they cannot be spilled.
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), EngineError> {
+        if self.are_spilled() {
             return Ok(());
         }
-        let most = MOST_BYTES >> 20;
+        let most = (self.engine.budget().work() / PART).min(self.engine.tuning.changes_bytes);
+        if self.reserved.size() + bytes <= most && self.reserved.try_grow(bytes).is_ok() {
+            return Ok(());
+        }
         let statement = self.errors.statement();
-        Err(EngineError::Query(format!(
-            "{statement}: one statement changes at most {most} MiB of a table with a primary key; split it into several"
-        )))
+        let memory = size::exact(self.engine.budget().bytes() as u64);
+        let text = match self.beyond {
+            BeyondMemory::Rewrite(rule) => return self.spill(rule),
+            BeyondMemory::RefuseInTransaction => format!(
+                "{statement}: the changes of the open transaction do not fit in the memory, which is {memory}; COMMIT in \
+                 between, run the statement outside of a transaction, or raise the limit of the memory"
+            ),
+            BeyondMemory::Refuse => format!(
+                "{statement}: the changes of the statement do not fit in the memory, which is {memory}; split it into several, \
+                 or raise the limit of the memory"
+            ),
+        };
+        Err(EngineError::Query(text))
     }
 
-    /// Returns true if a row with a key is there, or is written by the statement.
+    /// Moves all changes into temporary files.
+    fn spill(&mut self, rule: RewriteRule) -> Result<(), EngineError> {
+        let statement = self.errors.statement();
+        let mut spilled = SpilledChanges::new(self.engine, self.table, statement, rule);
+        for key in std::mem::take(&mut self.gone) {
+            spilled.rewrite.delete(&key)?;
+        }
+        for (key, (number, value)) in std::mem::take(&mut self.written) {
+            spilled.rewrite.put(number, &key, &value)?;
+        }
+        self.reserved.free();
+        self.spilled = Some(spilled);
+        Ok(())
+    }
+
+    /// Returns true if a row with a key is there, or is written by the statement. Always false for spilled
+    /// changes.
     ///
     /// # Errors
     /// The store cannot be read.
     pub(super) fn has(&self, key: &[u8]) -> Result<bool, EngineError> {
+        if self.are_spilled() {
+            return Ok(false);
+        }
         if self.written.contains_key(key) {
             return Ok(true);
         }
         Ok(!self.gone.contains(key) && self.view.get(self.table.store(), key)?.is_some())
     }
 
-    /// Returns true if the statement writes a row with a key.
+    /// Returns true if the statement writes a row with a key. Always false for spilled changes.
     pub(super) fn writes(&self, key: &[u8]) -> bool {
         self.written.contains_key(key)
     }
 
-    /// Writes a row in place of any with the same key.
+    /// Writes a row in place of any with the same key. `number` is that of the row in the statement.
     ///
     /// # Errors
     /// The statement changes too much.
-    pub(super) fn put(&mut self, row: KeyedRow) -> Result<(), EngineError> {
-        self.note(row.key.len() + row.value.len())?;
-        self.written.insert(row.key, row.value);
+    pub(super) fn put(&mut self, number: u64, row: KeyedRow) -> Result<(), EngineError> {
+        self.reserve(cost(&row.key, &row.value))?;
+        match &mut self.spilled {
+            Some(spilled) => spilled.rewrite.put(number, &row.key, &row.value)?,
+            None => drop(self.written.insert(row.key, (number, row.value))),
+        }
         Ok(())
     }
 
@@ -119,33 +205,48 @@ impl<'a> KeyedChanges<'a> {
             if self.has(&row.key)? {
                 return Err(self.errors.duplicate(batch, at, names, instead));
             }
-            self.put(row)?;
+            self.put(names.number(at).unwrap_or_default(), row)?;
+        }
+        if let Some(spilled) = &mut self.spilled {
+            spilled.instead = instead;
         }
         Ok(())
     }
 
-    /// Returns the number of rows written.
+    /// Returns the number of rows written, unless the changes are spilled.
     pub(super) fn rows(&self) -> u64 {
         self.written.len() as u64
     }
 
     /// Returns the changes of the statement, which has succeeded.
     pub(super) fn collected(self) -> CollectedChanges {
-        CollectedChanges {
-            gone: self.gone,
-            written: self.written,
+        match self.spilled {
+            Some(spilled) => CollectedChanges::Spilled(Box::new(spilled)),
+            None => CollectedChanges::InDram(ChangesInDram {
+                gone: self.gone,
+                written: self.written,
+                reserved: self.reserved,
+            }),
         }
     }
 }
 
 /// The changes of a statement that has succeeded.
-pub(super) struct CollectedChanges {
-    gone: BTreeSet<Vec<u8>>,
-    written: BTreeMap<Vec<u8>, Vec<u8>>,
+pub(super) enum CollectedChanges {
+    InDram(ChangesInDram),
+    Spilled(Box<SpilledChanges>),
 }
 
-impl CollectedChanges {
-    /// Hands the changes to a transaction.
+/// Changes in DRAM.
+pub(super) struct ChangesInDram {
+    gone: BTreeSet<Vec<u8>>,
+    written: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
+    reserved: MemoryReservation,
+}
+
+impl ChangesInDram {
+    /// Hands the changes to a transaction. Returns the reservation of their memory, which is needed until they
+    /// are committed.
     ///
     /// # Errors
     /// A row is too long.
@@ -153,14 +254,16 @@ impl CollectedChanges {
         self,
         table: &KeyedTable,
         transaction: &Arc<Mutex<StoreTransaction>>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<MemoryReservation, EngineError> {
         let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in self.gone.iter().filter(|key| !self.written.contains_key(*key)) {
-            transaction.delete(table.store(), key)?;
+        for key in self.gone {
+            if !self.written.contains_key(&key) {
+                transaction.delete(table.store(), key)?;
+            }
         }
-        for (key, value) in &self.written {
+        for (key, (_, value)) in self.written {
             transaction.put(table.store(), key, value)?;
         }
-        Ok(())
+        Ok(self.reserved)
     }
 }

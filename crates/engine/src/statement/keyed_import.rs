@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use halocline_columns::TableEncoding;
-use halocline_keyed::KeyedView;
+use halocline_keyed::{KeyedError, KeyedView, RewriteRule};
 use halocline_store::StoreError;
 
-use super::keyed_changes::KeyedChanges;
+use super::keyed_changes::{BeyondMemory, CollectedChanges, KeyedChanges};
 use super::keyed_load::{TableLoad, is_empty};
 use super::keyed_rows::{ATTEMPTS, FoundTable};
 use super::row_errors::RowNames;
+use crate::cancel::NEVER;
 use crate::context::EngineContext;
 use crate::import::{read_rows, total_length};
 use crate::session::DatabaseSession;
@@ -64,7 +65,7 @@ pub(crate) fn import_keyed(
     if open.is_none() && total_length(files) >= LOADED_BYTES && is_empty(table)? {
         return load_files(engine, found, files, options, progress, cancel);
     }
-    change(session, engine, found, "import", |changes| {
+    change(session, engine, found, "import", cancel, |changes| {
         let mut fitter = None;
         read_rows(
             table.name(),
@@ -81,7 +82,8 @@ pub(crate) fn import_keyed(
                 let names = RowNames::From(fitter.rows() + 1);
                 let batch = changes.errors().fit(fitter, &batch, names)?;
                 changes.add(&batch, names, LOAD_AND_MERGE)?;
-                Ok(changes.rows())
+                // All are new, or the import fails.
+                Ok(fitter.rows())
             },
         )
     })
@@ -143,12 +145,13 @@ pub(crate) fn insert_keyed_batch(
     found: &FoundTable,
     batch: &RecordBatch,
 ) -> Result<u64, EngineError> {
-    change(session, engine, found, "insert", |changes| {
+    change(session, engine, found, "insert", &NEVER, |changes| {
         let fitter = fitter_for(found, "insert", batch)?;
         let (mut fitter, names) = (fitter.in_zone(session.time_zone()), RowNames::From(1));
         let fitted = changes.errors().fit(&mut fitter, batch, names)?;
         changes.add(&fitted, names, USE_SQL)?;
-        Ok(changes.rows())
+        // All are new, or the insert fails.
+        Ok(fitter.rows())
     })
 }
 
@@ -166,34 +169,61 @@ fn fitter_for(found: &FoundTable, what: &str, batch: &RecordBatch) -> Result<Bat
 fn change<T>(
     session: &DatabaseSession,
     engine: &Arc<EngineContext>,
-    (tables, table): &FoundTable,
+    found: &FoundTable,
     what: &'static str,
+    cancel: &AtomicBool,
     mut fill: impl FnMut(&mut KeyedChanges<'_>) -> Result<T, EngineError>,
 ) -> Result<T, EngineError> {
+    let (tables, table) = found;
     let statement = format!("{what} into {}", table.name());
     // The open transaction sees tables of both kinds as of one moment, which may be this one.
     session.catalog(engine)?;
-    let open = session.slot().keyed_transaction(tables.stores(), &engine.pool)?;
-    for _ in 0..ATTEMPTS {
-        let transaction = match &open {
-            Some(open) => Arc::clone(open),
-            None => Arc::new(Mutex::new(tables.stores().begin())),
+    if let Some(open) = session.slot().keyed_transaction(tables.stores(), &engine.pool)? {
+        let view = KeyedView::Transaction(Arc::clone(&open));
+        let table = tables.table_in(table.name(), &view)?;
+        let table = table.as_ref().unwrap_or(&found.1);
+        let beyond = BeyondMemory::RefuseInTransaction;
+        let mut changes = KeyedChanges::new(engine, table, &view, statement, beyond);
+        let value = fill(&mut changes)?;
+        let CollectedChanges::InDram(changes) = changes.collected() else {
+            unreachable!("they are refused rather than spilled");
         };
+        session.slot().check_writes_keyed(&open)?;
+        let reserved = changes.apply(table, &open)?;
+        session.slot().write_keyed(&open, reserved)?;
+        return Ok(value);
+    }
+    let mut table = Arc::clone(table);
+    for _ in 0..ATTEMPTS {
+        let transaction = Arc::new(Mutex::new(tables.stores().begin()));
         let view = KeyedView::Transaction(Arc::clone(&transaction));
-        let mut changes = KeyedChanges::new(table, &view, statement.as_str());
+        let beyond = BeyondMemory::Rewrite(RewriteRule::Insert);
+        let mut changes = KeyedChanges::new(engine, &table, &view, statement.as_str(), beyond);
         let value = fill(&mut changes)?;
         let changes = changes.collected();
-        if open.is_some() {
-            session.slot().write_keyed(&transaction)?;
-            changes.apply(table, &transaction)?;
-            return Ok(value);
+        drop(view);
+        match changes {
+            CollectedChanges::Spilled(spilled) => {
+                if spilled.publish(tables, &transaction, cancel)?.is_some() {
+                    drop((transaction, table));
+                    tables.drop_replaced();
+                    return Ok(value);
+                }
+            }
+            CollectedChanges::InDram(changes) => {
+                let _reserved = changes.apply(&table, &transaction)?;
+                let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+                match std::mem::replace(&mut *held, tables.stores().begin()).commit() {
+                    Err(StoreError::Conflict { .. } | StoreError::Dropped { .. }) => {}
+                    committed => return Ok(committed.map(|()| value)?),
+                }
+            }
         }
-        changes.apply(table, &transaction)?;
-        let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *held, tables.stores().begin()).commit() {
-            Err(StoreError::Conflict { .. }) => {}
-            committed => return Ok(committed.map(|()| value)?),
-        }
+        // Another one may have taken its place.
+        let current = tables.table(table.name()).ok_or_else(|| KeyedError::NoTable {
+            name: table.name().to_owned(),
+        });
+        table = current?;
     }
     Err(EngineError::TooManyConflicts {
         statement,

@@ -7,19 +7,19 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{BinaryViewArray, RecordBatch};
+use arrow_array::{Array, BinaryViewArray, RecordBatch};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
-use halocline_keyed::{KeyedTable, KeyedTables, KeyedView};
-use halocline_store::{StoreError, StoreTransaction, Stores};
+use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, KeyedView, RewriteRule};
+use halocline_store::{StoreError, Stores};
 
 use super::defaults::spelled_out;
 use super::insert::{literal_rows, query_fitter};
-use super::keyed_changes::{CHOOSE_ANOTHER, CollectedChanges, KeyedChanges};
+use super::keyed_changes::{BeyondMemory, CHOOSE_ANOTHER, CollectedChanges, KeyedChanges, SEVERAL_VALUES};
 use super::keyed_load::{QueriedRows, is_empty, query_to_load};
 use super::modify::{ChangedTable, plan_delete, plan_update};
-use super::parse::{Delete, Insert, InsertSource, Update};
+use super::parse::{Delete, Insert, InsertSource, OnConflict, Update};
 use super::row_errors::RowNames;
 use super::run::StatementRun;
 use super::upsert::KeyedUpsert;
@@ -58,6 +58,20 @@ impl KeyedChange {
             Self::Update(update) => format!("UPDATE {}", update.table),
             Self::Delete(delete) => format!("DELETE FROM {}", delete.table),
         }
+    }
+
+    /// Returns the treatment of changes that do not fit in DRAM, outside of an open transaction.
+    fn beyond_memory(&self) -> BeyondMemory {
+        BeyondMemory::Rewrite(match self {
+            Self::Insert(insert) => match &insert.on_conflict {
+                OnConflict::Fail => RewriteRule::Insert,
+                OnConflict::Nothing(_) => RewriteRule::InsertNew,
+                OnConflict::Replace => RewriteRule::Replace,
+                OnConflict::Update { .. } => return BeyondMemory::Refuse,
+            },
+            Self::Update(_) => RewriteRule::Update,
+            Self::Delete(_) => RewriteRule::Delete,
+        })
     }
 }
 
@@ -109,6 +123,16 @@ pub(crate) fn find_keyed(
     }
 }
 
+/// The outcome of a statement in a transaction of its own.
+enum Attempt {
+    /// It has changed so many rows.
+    Committed(u64),
+    /// It has changed so many rows, by a new table in place of the old one.
+    Rewritten(u64),
+    /// Others have changed what it depends on.
+    Conflict,
+}
+
 impl StatementRun<'_> {
     /// Returns the tables with a primary key and the one of this name, for a statement that changes it; none
     /// if it is no such table.
@@ -141,7 +165,7 @@ impl StatementRun<'_> {
     pub(super) async fn change_keyed(
         &self,
         tables: &Arc<KeyedTables>,
-        table: &Arc<KeyedTable>,
+        mut table: Arc<KeyedTable>,
         change: &KeyedChange,
     ) -> Result<u64, EngineError> {
         // The open transaction sees tables of both kinds as of one moment, which may be this one.
@@ -151,46 +175,43 @@ impl StatementRun<'_> {
             .slot()
             .keyed_transaction(tables.stores(), &self.engine.pool)?
         {
+            let view = KeyedView::Transaction(Arc::clone(&transaction));
+            if let Some(seen) = tables.table_in(table.name(), &view)? {
+                table = seen;
+            }
+            let beyond = BeyondMemory::RefuseInTransaction;
             let (changes, rows) = self
-                .keyed_changes(&catalog, table, &transaction, change, None)
+                .keyed_changes(&catalog, &table, &view, change, (beyond, None))
                 .await?;
-            self.session.slot().write_keyed(&transaction)?;
-            changes.apply(table, &transaction)?;
+            let CollectedChanges::InDram(changes) = changes else {
+                unreachable!("they are refused rather than spilled");
+            };
+            let slot = self.session.slot();
+            slot.check_writes_keyed(&transaction)?;
+            let reserved = changes.apply(&table, &transaction)?;
+            slot.write_keyed(&transaction, reserved)?;
             return Ok(rows);
         }
         for _ in 0..ATTEMPTS {
-            let (catalog, transaction) = self.engine.moment(Stores::begin)?;
-            let transaction = transaction.unwrap_or_else(|| tables.stores().begin());
-            let transaction = Arc::new(Mutex::new(transaction));
-            let mut few = None;
-            if let KeyedChange::Insert(insert) = change
-                && let Some(query) = query_to_load(insert)
-                && is_empty(table)?
-            {
-                let view = KeyedView::Transaction(Arc::clone(&transaction));
-                let planner = self.session.planner_with(&catalog, Some(view.clone()));
-                let target = KeyedTarget { table, view, planner };
-                let query = (query, insert.columns.as_slice());
-                match self.load_query(tables, target, query, &transaction).await? {
-                    QueriedRows::Loaded(rows) => return Ok(rows),
-                    QueriedRows::Few(batches) => few = Some(batches),
+            match self.change_keyed_once(tables, &table, change).await? {
+                Attempt::Committed(rows) => return Ok(rows),
+                Attempt::Rewritten(rows) => {
+                    drop(table);
+                    let tables = Arc::clone(tables);
+                    self.blocking(move |_, _| {
+                        tables.drop_replaced();
+                        Ok(())
+                    })
+                    .await?;
+                    return Ok(rows);
                 }
+                Attempt::Conflict => {}
             }
-            let (changes, rows) = self
-                .keyed_changes(&catalog, table, &transaction, change, few)
-                .await?;
-            changes.apply(table, &transaction)?;
-            let stores = tables.stores().clone();
-            let committed = self
-                .blocking(move |_, _| {
-                    let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
-                    Ok(std::mem::replace(&mut *held, stores.begin()).commit())
-                })
-                .await?;
-            match committed {
-                Err(StoreError::Conflict { .. }) => {}
-                committed => return Ok(committed.map(|()| rows)?),
-            }
+            // Another one may have taken its place.
+            let current = tables.table(table.name()).ok_or_else(|| KeyedError::NoTable {
+                name: table.name().to_owned(),
+            });
+            table = current?;
         }
         Err(EngineError::TooManyConflicts {
             statement: change.statement(),
@@ -198,20 +219,79 @@ impl StatementRun<'_> {
         })
     }
 
-    /// Runs the statement up to its changes, which are returned with the number of rows. `queried` are the
-    /// rows of the query of an `INSERT`, if that was run.
+    /// Runs the statement in a transaction of its own.
+    async fn change_keyed_once(
+        &self,
+        tables: &Arc<KeyedTables>,
+        table: &Arc<KeyedTable>,
+        change: &KeyedChange,
+    ) -> Result<Attempt, EngineError> {
+        let (catalog, transaction) = self.engine.moment(Stores::begin)?;
+        let transaction = transaction.unwrap_or_else(|| tables.stores().begin());
+        let transaction = Arc::new(Mutex::new(transaction));
+        let view = KeyedView::Transaction(Arc::clone(&transaction));
+        let mut few = None;
+        if let KeyedChange::Insert(insert) = change
+            && let Some(query) = query_to_load(insert)
+            && is_empty(table)?
+        {
+            let planner = self.session.planner_with(&catalog, Some(view.clone()));
+            let target = KeyedTarget {
+                table,
+                view: view.clone(),
+                planner,
+            };
+            let query = (query, insert.columns.as_slice());
+            match self.load_query(tables, target, query, &transaction).await? {
+                QueriedRows::Loaded(rows) => return Ok(Attempt::Committed(rows)),
+                QueriedRows::Few(batches) => few = Some(batches),
+            }
+        }
+        let beyond = change.beyond_memory();
+        let (changes, rows) = self
+            .keyed_changes(&catalog, table, &view, change, (beyond, few))
+            .await?;
+        drop((view, catalog));
+        let changes = match changes {
+            CollectedChanges::InDram(changes) => changes,
+            CollectedChanges::Spilled(spilled) => {
+                let (tables, cancel) = (Arc::clone(tables), self.cancel_flag());
+                let published = self
+                    .blocking(move |_, _| spilled.publish(&tables, &transaction, &cancel))
+                    .await?;
+                return Ok(published.map_or(Attempt::Conflict, Attempt::Rewritten));
+            }
+        };
+        let reserved = changes.apply(table, &transaction)?;
+        let stores = tables.stores().clone();
+        let committed = self
+            .blocking(move |_, _| {
+                let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(std::mem::replace(&mut *held, stores.begin()).commit())
+            })
+            .await?;
+        drop(reserved);
+        match committed {
+            Err(StoreError::Conflict { .. } | StoreError::Dropped { .. }) => Ok(Attempt::Conflict),
+            committed => Ok(committed.map(|()| Attempt::Committed(rows))?),
+        }
+    }
+
+    /// Runs the statement up to its changes, which are returned with the number of rows, unless they are
+    /// spilled. `queried` are the rows of the query of an `INSERT`, if that was run.
     async fn keyed_changes(
         &self,
         catalog: &Arc<Catalog>,
         table: &Arc<KeyedTable>,
-        transaction: &Arc<Mutex<StoreTransaction>>,
+        view: &KeyedView,
         change: &KeyedChange,
-        queried: Option<Vec<RecordBatch>>,
+        (beyond, queried): (BeyondMemory, Option<Vec<RecordBatch>>),
     ) -> Result<(CollectedChanges, u64), EngineError> {
-        let view = KeyedView::Transaction(Arc::clone(transaction));
+        let view = view.clone();
         let planner = self.session.planner_with(catalog, Some(view.clone()));
         let target = KeyedTarget { table, view, planner };
-        let mut changes = KeyedChanges::new(table, &target.view, change.statement());
+        let statement = change.statement();
+        let mut changes = KeyedChanges::new(self.engine, table, &target.view, statement, beyond);
         let rows = match change {
             KeyedChange::Insert(insert) => self.insert_keyed(&target, insert, queried, &mut changes).await?,
             KeyedChange::Update(update) => target.update(update, &mut changes).await?,
@@ -228,29 +308,30 @@ impl StatementRun<'_> {
         changes: &mut KeyedChanges<'_>,
     ) -> Result<u64, EngineError> {
         let upsert = KeyedUpsert::new(target, &insert.on_conflict).await?;
-        let is_queried = queried.is_some();
-        let mut batches = queried.unwrap_or_default();
-        match &insert.source {
-            _ if is_queried => {}
-            InsertSource::Literals(rows) => {
+        let mut first = 1;
+        let mut write = |batch: &RecordBatch, changes: &mut KeyedChanges<'_>| {
+            upsert.write(target, batch, first, changes)?;
+            first += batch.num_rows() as u64;
+            Ok::<_, EngineError>(())
+        };
+        match (queried, &insert.source) {
+            (Some(batches), _) => batches.iter().try_for_each(|batch| write(batch, changes))?,
+            (None, InsertSource::Literals(rows)) => {
                 let (rows, mut fit) =
                     literal_rows(&**target.table, &insert.columns, rows, target.planner.time_zone())?;
-                batches.push(changes.errors().fit(&mut fit, &rows, RowNames::From(1))?);
+                let batch = changes.errors().fit(&mut fit, &rows, RowNames::From(1))?;
+                write(&batch, changes)?;
             }
-            InsertSource::Query(query) => {
+            (None, InsertSource::Query(query)) => {
                 let (mut rows, mut fit) = target.query(query, &insert.columns).await?;
                 while let Some(batch) = rows.next().await {
                     let names = RowNames::From(fit.rows() + 1);
-                    batches.push(changes.errors().fit(&mut fit, &batch?, names)?);
+                    let batch = changes.errors().fit(&mut fit, &batch?, names)?;
+                    write(&batch, changes)?;
                 }
             }
         }
-        let (mut first, mut rows) = (1, 0);
-        for batch in &batches {
-            rows += upsert.write(target, batch, first, changes)?;
-            first += batch.num_rows() as u64;
-        }
-        Ok(rows)
+        Ok(changes.rows())
     }
 }
 
@@ -301,19 +382,28 @@ impl KeyedTarget<'_> {
             let batch = batch?;
             for key in batch.column(0).as_binary_view().iter().flatten() {
                 if !changes.delete(key)? {
-                    let text =
-                        "a row has several new values; let each subquery give one value, by an aggregate";
-                    return Err(EngineError::Query(text.into()));
+                    return Err(EngineError::Query(SEVERAL_VALUES.to_owned()));
                 }
             }
             let keys = batch.column(0).as_binary_view().clone();
             let batch = changes.errors().fit(&mut fit, &batch, RowNames::OldKeys(&keys))?;
+            changes.reserve(keys.get_array_memory_size() + batch.get_array_memory_size())?;
             updated.push((keys, batch));
+            if changes.are_spilled() {
+                add_updated(std::mem::take(&mut updated), changes)?;
+            }
         }
         // New keys may be those of other rows that are updated, so all old ones are noted first.
-        for (keys, batch) in &updated {
-            changes.add(batch, RowNames::OldKeys(keys), CHOOSE_ANOTHER)?;
-        }
+        add_updated(updated, changes)?;
         Ok(changes.rows())
     }
+}
+
+/// Adds rows with new values.
+fn add_updated(
+    updated: Vec<(BinaryViewArray, RecordBatch)>,
+    changes: &mut KeyedChanges<'_>,
+) -> Result<(), EngineError> {
+    let mut updated = updated.into_iter();
+    updated.try_for_each(|(keys, batch)| changes.add(&batch, RowNames::OldKeys(&keys), CHOOSE_ANOTHER))
 }

@@ -14,6 +14,7 @@ mod keyed_create_as;
 mod keyed_import;
 mod keyed_load;
 mod keyed_rows;
+mod keyed_spill;
 mod keyed_tables;
 mod lexer;
 mod literal_expr;

@@ -26,7 +26,7 @@ pub(super) enum RowNames<'a> {
 
 impl RowNames<'_> {
     /// Returns the number of a row of the batch.
-    fn number(&self, at: usize) -> Option<u64> {
+    pub(super) fn number(&self, at: usize) -> Option<u64> {
         match self {
             Self::From(first) => Some(first + at as u64),
             Self::Numbers(numbers) => numbers.get(at).copied(),
@@ -137,11 +137,16 @@ impl<'a> KeyedRowErrors<'a> {
         else {
             return error.into();
         };
+        self.duplicate_key(key, Some(*pair), ONE_ROW)
+    }
+
+    /// Returns the error for a row with an encoded key that is there.
+    pub(super) fn duplicate_key(&self, key: &[u8], row: Option<u64>, instead: &'static str) -> EngineError {
         EngineError::DuplicateKey {
             statement: self.statement.clone(),
-            row: Some(*pair),
+            row,
             key: text(&self.table.decode_key(key).unwrap_or_default()),
-            instead: ONE_ROW,
+            instead,
         }
     }
 

@@ -336,7 +336,7 @@ impl StatementRun<'_> {
     async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
         if let Some((tables, table)) = self.keyed_table(&insert.table).await? {
             let change = KeyedChange::Insert(insert);
-            let rows = self.change_keyed(&tables, &table, &change).await?;
+            let rows = self.change_keyed(&tables, table, &change).await?;
             return Ok(format!("inserted {}", counted(rows)));
         }
         let Insert {
@@ -390,7 +390,7 @@ impl StatementRun<'_> {
     async fn delete(&self, delete: Delete) -> Result<String, EngineError> {
         if let Some((tables, table)) = self.keyed_table(&delete.table).await? {
             let change = KeyedChange::Delete(delete);
-            let rows = self.change_keyed(&tables, &table, &change).await?;
+            let rows = self.change_keyed(&tables, table, &change).await?;
             return Ok(format!("deleted {}", counted(rows)));
         }
         let mut held = self.take("DELETE").await?;
@@ -414,7 +414,7 @@ impl StatementRun<'_> {
     async fn update(&self, update: Update) -> Result<String, EngineError> {
         if let Some((tables, table)) = self.keyed_table(&update.table).await? {
             let change = KeyedChange::Update(update);
-            let rows = self.change_keyed(&tables, &table, &change).await?;
+            let rows = self.change_keyed(&tables, table, &change).await?;
             return Ok(format!("updated {}", counted(rows)));
         }
         let mut held = self.take("UPDATE").await?;

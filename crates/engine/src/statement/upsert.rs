@@ -67,7 +67,7 @@ impl KeyedUpsert {
         })
     }
 
-    /// Adds the rows of a batch to the changes; returns the number of rows written. `first` is the number of
+    /// Adds the rows of a batch to the changes. `first` is the number of
     /// the first row in the statement.
     ///
     /// # Errors
@@ -78,25 +78,25 @@ impl KeyedUpsert {
         batch: &RecordBatch,
         first: u64,
         changes: &mut KeyedChanges<'_>,
-    ) -> Result<u64, EngineError> {
-        let (before, names) = (changes.rows(), RowNames::From(first));
+    ) -> Result<(), EngineError> {
+        let names = RowNames::From(first);
         match self {
             Self::Fail => changes.add(batch, names, USE_ON_CONFLICT)?,
             Self::Nothing => {
-                for row in changes.errors().encode(batch, names)? {
+                for (number, row) in (first..).zip(changes.errors().encode(batch, names)?) {
                     if !changes.has(&row.key)? {
-                        changes.put(row)?;
+                        changes.put(number, row)?;
                     }
                 }
             }
             Self::Replace => {
-                for row in changes.errors().encode(batch, names)? {
-                    changes.put(row)?;
+                for (number, row) in (first..).zip(changes.errors().encode(batch, names)?) {
+                    changes.put(number, row)?;
                 }
             }
             Self::Update(update) => update.write(target, batch, first, changes)?,
         }
-        Ok(changes.rows() - before)
+        Ok(())
     }
 }
 
@@ -176,7 +176,7 @@ impl UpdateOnConflict {
             }
             match changes.has(&row.key)? {
                 true => drop(conflicts.insert(row.key, at as u32)),
-                false => changes.put(row)?,
+                false => changes.put(first + at as u64, row)?,
             }
         }
         if conflicts.is_empty() {
@@ -240,8 +240,8 @@ impl UpdateOnConflict {
             .in_zone(target.planner.time_zone());
         let names = RowNames::Numbers(&numbers);
         let updated = changes.errors().fit(&mut fit, &updated, names)?;
-        for row in changes.errors().encode(&updated, names)? {
-            changes.put(row)?;
+        for (number, row) in numbers.iter().zip(changes.errors().encode(&updated, names)?) {
+            changes.put(*number, row)?;
         }
         Ok(())
     }

@@ -34,6 +34,24 @@ const STEPS: &[&[&str]] = &[
     &["DROP TABLE IF EXISTS k, l"],
 ];
 
+/// Steps whose changes make new tables, if they are not kept in DRAM.
+const REWRITES: &[&[&str]] = &[
+    &["CREATE TABLE k (PRIMARY KEY (i)) AS SELECT i, s FROM t"],
+    &["UPDATE k SET s = s || '!' WHERE i % 2 = 0"],
+    &["UPDATE k SET i = i + 1"],
+    &["DELETE FROM k WHERE i > 20"],
+    &["INSERT INTO k SELECT i + 30, s FROM t"],
+    &["REPLACE INTO k SELECT i, 'replaced' FROM t"],
+];
+
+/// Returns the tuning with which no changes are kept in DRAM.
+fn none_in_dram() -> Tuning {
+    Tuning {
+        changes_bytes: 0,
+        ..Tuning::default()
+    }
+}
+
 /// All tables with their rows.
 async fn state(db: &Database) -> Result<Vec<String>, String> {
     let tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
@@ -71,7 +89,7 @@ async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), S
 ///
 /// # Errors
 /// One leaves what it must not.
-fn explore(steps: &[&[&str]]) -> Result<Report, Box<Violation>> {
+fn explore(steps: &[&[&str]], tuning: &Tuning) -> Result<Report, Box<Violation>> {
     let runtime = runtime();
     let (kept, states) = (RefCell::new(None), RefCell::new(Vec::new()));
     let explorer = Explorer {
@@ -80,7 +98,7 @@ fn explore(steps: &[&[&str]]) -> Result<Report, Box<Violation>> {
     };
     explorer.run(
         |medium| {
-            let db = create(medium, Compaction::Off, Tuning::default());
+            let db = create(medium, Compaction::Off, tuning.clone());
             runtime.block_on(async {
                 for text in SETUP {
                     rows(&db, text).await.unwrap();
@@ -111,7 +129,7 @@ fn explore(steps: &[&[&str]]) -> Result<Report, Box<Violation>> {
 
 #[test]
 fn tables_with_a_key_are_created_and_dropped_whole() {
-    let report = explore(STEPS).unwrap_or_else(|violation| panic!("{violation}"));
+    let report = explore(STEPS, &Tuning::default()).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.fences > STEPS.len() && report.images > 50, "{report}");
 }
 
@@ -124,6 +142,22 @@ fn several_statements_in_place_of_one_are_noticed() {
             "INSERT INTO k SELECT i FROM t",
         ],
     ] {
-        assert!(explore(&[&step]).is_err(), "{step:?}");
+        assert!(explore(&[&step], &Tuning::default()).is_err(), "{step:?}");
     }
+}
+
+#[test]
+fn tables_are_made_anew_whole() {
+    let report = explore(REWRITES, &none_in_dram()).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.fences > REWRITES.len() && report.images > 50, "{report}");
+}
+
+#[test]
+fn several_rewrites_in_place_of_one_are_noticed() {
+    let made = "CREATE TABLE k (PRIMARY KEY (i)) AS SELECT i, s FROM t";
+    let halves = [
+        "UPDATE k SET s = '-' WHERE i % 2 = 0",
+        "UPDATE k SET s = '-' WHERE i % 2 = 1",
+    ];
+    assert!(explore(&[&[made], &halves], &none_in_dram()).is_err());
 }

@@ -32,6 +32,7 @@ use crate::{Compaction, Database, DatabaseOptions};
 /// Few rows make a segment, few records fill the log.
 pub(crate) fn small(injected: Option<EngineFault>) -> Tuning {
     Tuning {
+        changes_bytes: usize::MAX,
         small_rows: 8,
         log_bytes: 4096,
         quiet: Duration::ZERO,

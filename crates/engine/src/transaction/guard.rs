@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use datafusion::execution::memory_pool::MemoryReservation;
 use halocline_pool::Pool;
 use halocline_store::{StoreError, StoreTransaction, Stores};
 
@@ -31,6 +32,8 @@ struct KeyedPart {
     stores: Stores,
     transaction: Arc<Mutex<StoreTransaction>>,
     writes: bool,
+    /// That of what it has written.
+    memory: Vec<MemoryReservation>,
 }
 
 #[derive(Default)]
@@ -88,20 +91,40 @@ impl TransactionSlot {
         Ok(Some(Arc::clone(&keyed.insert(part).transaction)))
     }
 
-    /// Notes that the open transaction writes to tables with a primary key.
+    /// Fails if a transaction is not the open one any more.
     ///
     /// # Errors
     /// It is over, or lost.
-    pub(crate) fn write_keyed(&self, transaction: &Arc<Mutex<StoreTransaction>>) -> Result<(), EngineError> {
+    pub(crate) fn check_writes_keyed(
+        &self,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+    ) -> Result<(), EngineError> {
         match &*self.state() {
             SlotState::Begun | SlotState::Reading(_) | SlotState::Open(_) => {}
             SlotState::Running => return Err(EngineError::TransactionBusy),
             SlotState::Lost => return Err(EngineError::TransactionLost),
             SlotState::Idle => return Err(EngineError::TransactionOver),
         }
+        match &*self.keyed() {
+            Some(part) if Arc::ptr_eq(&part.transaction, transaction) => Ok(()),
+            _ => Err(EngineError::TransactionOver),
+        }
+    }
+
+    /// Notes that the open transaction has written to tables with a primary key, which takes memory until it
+    /// ends.
+    ///
+    /// # Errors
+    /// It is over, or lost.
+    pub(crate) fn write_keyed(
+        &self,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+        memory: MemoryReservation,
+    ) -> Result<(), EngineError> {
         match &mut *self.keyed() {
             Some(part) if Arc::ptr_eq(&part.transaction, transaction) => {
                 part.writes = true;
+                part.memory.push(memory);
                 Ok(())
             }
             _ => Err(EngineError::TransactionOver),
@@ -195,7 +218,7 @@ impl TransactionSlot {
             return taken.map(drop);
         }
         let keyed = self.keyed().take();
-        match taken {
+        let committed = match taken {
             Ok(SlotState::Open(transaction)) => match keyed {
                 Some(keyed) => keyed.commit_with(*transaction, cancel),
                 None => transaction.commit(cancel),
@@ -206,7 +229,15 @@ impl TransactionSlot {
                 *self.state() = SlotState::Idle;
                 Err(error)
             }
-        }
+        };
+        committed.map_err(|error| match error {
+            // Another table took the place of one that it has changed, or there is none any more.
+            EngineError::Store(StoreError::Dropped { name: store }) => {
+                let what = "all rows".to_owned();
+                StoreError::Conflict { store, what }.into()
+            }
+            error => error,
+        })
     }
 
     /// Runs `ROLLBACK`.
@@ -240,6 +271,7 @@ impl KeyedPart {
             stores: stores.clone(),
             transaction: Arc::new(Mutex::new(stores.begin())),
             writes: false,
+            memory: Vec::new(),
         }
     }
 

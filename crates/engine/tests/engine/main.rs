@@ -33,6 +33,7 @@ mod fused_random;
 mod imports;
 mod join_order;
 mod keyed;
+mod keyed_beyond_memory;
 mod keyed_create_as;
 mod keyed_drops;
 mod keyed_errors;

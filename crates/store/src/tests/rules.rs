@@ -183,7 +183,11 @@ fn hides_replacements() -> bool {
     let new = loader.finish().unwrap();
     let (snapshot, mut transaction, mut replacing) = (stores.snapshot(), stores.begin(), stores.begin());
     replacing.put(&new, "other", "1").unwrap();
-    replacing.commit_and_replace(&old, &new).unwrap();
+    replacing
+        .prepare_replacement(&old, &new)
+        .unwrap()
+        .commit()
+        .unwrap();
     let is_hidden =
         snapshot.get(&new, "k").unwrap().is_none() && snapshot.scan::<&str>(&new, ..).next().is_none();
     let read = transaction.get(&new, "k").unwrap();

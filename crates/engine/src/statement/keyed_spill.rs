@@ -1,0 +1,107 @@
+//! The changes of a statement that do not fit in DRAM: [`SpilledChanges`].
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use halocline_keyed::{
+    KeyedError, KeyedRewrite, KeyedTable, KeyedTables, KeyedView, RewriteRule, RewrittenRows,
+};
+use halocline_store::{LoadOptions, StoreTransaction};
+
+use super::keyed_changes::{ONE_ROW, SEVERAL_VALUES, USE_ON_CONFLICT};
+use super::row_errors::KeyedRowErrors;
+use crate::EngineError;
+use crate::context::EngineContext;
+use crate::memory::WriterShare;
+
+/// Most bytes of DRAM of the sort: more makes no merge faster.
+const MOST_MEMORY: usize = 256 << 20;
+
+/// Changes in temporary files. They make a new table of the old one, which takes its place.
+pub(super) struct SpilledChanges {
+    pub(super) rewrite: KeyedRewrite,
+    table: Arc<KeyedTable>,
+    statement: String,
+    rule: RewriteRule,
+    /// A hint for rows with a key that is there.
+    pub(super) instead: &'static str,
+    /// The memory of the sort.
+    _share: WriterShare,
+}
+
+impl SpilledChanges {
+    pub(super) fn new(
+        engine: &EngineContext,
+        table: &Arc<KeyedTable>,
+        statement: &str,
+        rule: RewriteRule,
+    ) -> Self {
+        let (share, files) = (engine.writer_share(), Arc::clone(&engine.spill_files));
+        let memory = share.options.memory.min(MOST_MEMORY);
+        let options = LoadOptions::new(memory, Arc::new(move || files.file()));
+        Self {
+            rewrite: KeyedRewrite::new(table, rule, &options),
+            table: Arc::clone(table),
+            statement: statement.to_owned(),
+            rule,
+            instead: USE_ON_CONFLICT,
+            _share: share,
+        }
+    }
+
+    /// Makes the new table, and commits it with the transaction in which the statement was run. Returns the
+    /// number of rows; none if others have changed what the statement depends on. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::DuplicateKey`]; a row has several new values; the pool or a temporary file cannot be
+    /// written; the caller wants the end.
+    pub(super) fn publish(
+        self,
+        tables: &KeyedTables,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<u64>, EngineError> {
+        let view = KeyedView::Transaction(Arc::clone(transaction));
+        let rewritten = self.rewrite.finish(tables, &view, cancel);
+        let errors = KeyedRowErrors::new(&self.table, self.statement);
+        let (table, rows) = rewritten.map_err(|error| errors.of_rewrite(error, self.instead))?;
+        let transaction = {
+            let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *held, tables.stores().begin())
+        };
+        match tables.publish_rewritten(table, &self.table, transaction) {
+            Err(KeyedError::Changed { .. }) => Ok(None),
+            published => {
+                published?;
+                let RewrittenRows { deleted, written } = rows;
+                Ok(Some(match self.rule {
+                    RewriteRule::Delete => deleted,
+                    _ => written,
+                }))
+            }
+        }
+    }
+}
+
+impl KeyedRowErrors<'_> {
+    /// Returns the error of changes that make a new table.
+    fn of_rewrite(&self, error: KeyedError, instead: &'static str) -> EngineError {
+        match error {
+            KeyedError::DuplicateRow {
+                key,
+                number,
+                by_statement,
+                ..
+            } => {
+                let instead = match by_statement {
+                    true => ONE_ROW,
+                    false => instead,
+                };
+                self.duplicate_key(&key, (number > 0).then_some(number), instead)
+            }
+            KeyedError::UpdatedTwice { .. } => EngineError::Query(SEVERAL_VALUES.to_owned()),
+            KeyedError::Cancelled { .. } => EngineError::Cancelled,
+            error => error.into(),
+        }
+    }
+}
