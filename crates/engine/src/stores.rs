@@ -154,16 +154,20 @@ impl OpenStores {
     /// # Errors
     /// The stores are damaged; the pool cannot be written.
     pub(crate) fn give_back(&self, wait: Duration) -> Result<(), EngineError> {
-        let stores = {
+        let (stores, tables) = {
             let mut opened = self.opened();
             if opened.stores.is_none() && !Stores::exist_in(&self.pool)? {
                 return Ok(());
             }
-            match opened.writable(&self.pool) {
+            let stores = match opened.writable(&self.pool) {
                 Err(EngineError::Store(StoreError::Pool(PoolError::SlabInUse { .. }))) => return Ok(()),
                 stores => stores?.clone(),
-            }
+            };
+            (stores, opened.tables.clone())
         };
+        if let Some(tables) = tables {
+            tables.drop_replaced();
+        }
         stores.give_back(wait)?;
         Ok(())
     }
