@@ -43,13 +43,13 @@ impl KeyedTables {
     }
 
     /// Makes a table one of the pool, durably, in place of another one of its name, and commits a transaction
-    /// with it, which must have read all rows that matter, and must not have written to that one. Statements that
-    /// write to that one fail from the same moment on; those that read an older version find it by
+    /// with it, which must have read all rows that matter, and must not have written to that one. Statements
+    /// that write to that one fail from the same moment on; those that read an older version find it by
     /// [`table_in`](Self::table_in).
     ///
     /// # Errors
-    /// [`KeyedError::Changed`]: the table is not that one any more, or what the transaction has read was changed.
-    /// [`KeyedError::List`]. The new table is gone then.
+    /// [`KeyedError::Changed`]: the table is not that one any more, or what the transaction has read was
+    /// changed. [`KeyedError::List`]. The new table is gone then.
     pub fn publish_rewritten(
         &self,
         mut unpublished: UnpublishedTable,
@@ -65,7 +65,7 @@ impl KeyedTables {
             StoreError::Conflict { .. } | StoreError::Dropped { .. } => table.changed(),
             error => KeyedError::List(error),
         };
-        // What was read is compared before others have to wait.
+        // The reads are compared before others have to wait.
         let prepared = transaction.prepare_replacement(&old.store, &table.store);
         let prepared = prepared.map_err(failed)?;
         let mut tables = self.tables();
@@ -82,8 +82,8 @@ impl KeyedTables {
         Ok(table)
     }
 
-    /// Returns a table as a version of the stores has it: another one may have taken its place since. `None` if
-    /// there is none of this name now.
+    /// Returns a table as a version of the stores has it: another one may have taken its place since. `None`
+    /// if there is none of this name now.
     ///
     /// # Errors
     /// [`KeyedError::Changed`]: the rows of that version are gone. [`KeyedError::List`],
@@ -124,9 +124,9 @@ impl KeyedTables {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frees the space of tables whose place others have taken, unless a statement reads them, or one can find
-    /// them that reads an older version. What cannot be freed now is freed by a later call, or when the tables
-    /// are opened again.
+    /// Frees the space of tables whose place others have taken, unless a statement reads them, or one can
+    /// find them that reads an older version. What cannot be freed now is freed by a later call, or when the
+    /// tables are opened again.
     pub fn drop_replaced(&self) {
         let mut replaced = self.replaced();
         let unread = replaced.extract_if(.., |replaced| {

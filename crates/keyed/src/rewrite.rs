@@ -1,8 +1,8 @@
 //! Statements that change more rows than DRAM holds: [`KeyedRewrite`].
 //!
-//! The changes are sorted by key in temporary files. Merged with the rows of the table, which are in that order
-//! as well, they make a new table, which takes the place of the old one. So a statement takes the memory of the
-//! sort, however many rows it changes, and one that fails or is interrupted leaves nothing.
+//! The changes are sorted by key in temporary files. Merged with the rows of the table, which are in that
+//! order as well, they make a new table, which takes the place of the old one. So a statement takes the
+//! memory of the sort, however many rows it changes, and one that fails or is interrupted leaves nothing.
 
 use std::cmp::Ordering;
 use std::ops::Bound;

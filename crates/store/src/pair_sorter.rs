@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::layout::MAX_KEY;
 use crate::pair_merge::{PairMerge, PairSource};
 use crate::pair_runs::PairRuns;
 use crate::pair_window::{NumberedPair, PairWindow};
@@ -11,8 +12,8 @@ use crate::sorting_loader::{LoadOptions, spill_error};
 /// Part of the memory, as its inverse, for reading runs.
 const READING: usize = 4;
 
-/// Sorts pairs by their keys, and those with the same key by their numbers. Pairs that do not fit in the memory
-/// of the options are in a temporary file until then.
+/// Sorts pairs by their keys, and those with the same key by their numbers. Pairs that do not fit in the
+/// memory of the options are in a temporary file until then.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -54,12 +55,19 @@ impl PairSorter {
         }
     }
 
-    /// Adds a pair. Of pairs with the same key, the numbers must not descend. The key has at most
-    /// [`MAX_KEY`](crate::MAX_KEY) bytes, and the value less than 4 GiB.
+    /// Adds a pair. Pairs with the same key come in the order of their numbers if these do not descend as the
+    /// pairs are added, otherwise in any order.
     ///
     /// # Errors
     /// [`StoreError::Spill`](crate::StoreError::Spill).
+    ///
+    /// # Panics
+    /// If the key has more than [`MAX_KEY`] bytes, or the value 4 GiB or more.
     pub fn push(&mut self, number: u64, key: &[u8], value: &[u8]) -> Result<()> {
+        assert!(
+            key.len() <= MAX_KEY && u32::try_from(value.len()).is_ok(),
+            "the pair is too long"
+        );
         let pair = NumberedPair { number, key, value };
         if self.window.is_full_for(&pair) {
             self.spill_window()?;

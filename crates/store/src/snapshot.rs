@@ -40,8 +40,8 @@ impl StoreSnapshot {
         self.commit
     }
 
-    /// Returns true unless a store has [taken the place](crate::StoreTransaction::prepare_replacement) of another
-    /// one since.
+    /// Returns true unless a store has [taken the place](crate::StoreTransaction::prepare_replacement) of
+    /// another one since.
     pub fn sees(&self, store: &Store) -> bool {
         store.state.is_seen_at(self.commit)
     }

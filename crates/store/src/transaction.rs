@@ -204,9 +204,10 @@ impl StoreTransaction {
         self.stores.state.commit_decided(&ops, reads, decide)
     }
 
-    /// Prepares to make all writes durable as [`commit`](Self::commit) does, and to let a store that was loaded
-    /// take the place of another one, which the caller drops afterwards. No commit to that one comes behind this
-    /// one: they fail with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in the new store.
+    /// Prepares to make all writes durable as [`commit`](Self::commit) does, and to let a store that was
+    /// loaded take the place of another one, which the caller drops afterwards. No commit to that one comes
+    /// behind this one: they fail with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in
+    /// the new store.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if something has changed already that the transaction depends on.
@@ -299,8 +300,8 @@ impl StoreTransaction {
     }
 }
 
-/// A transaction that was compared with all that was committed before, and the replacement of a store that goes
-/// with it: from [`StoreTransaction::prepare_replacement`].
+/// A transaction that was compared with all that was committed before, and the replacement of a store that
+/// goes with it: from [`StoreTransaction::prepare_replacement`].
 pub struct PreparedReplacement {
     /// Its snapshot keeps deletions since, which its reads are compared with.
     transaction: StoreTransaction,
@@ -320,8 +321,8 @@ impl std::fmt::Debug for PreparedReplacement {
 }
 
 impl PreparedReplacement {
-    /// Commits the transaction, with which the new store takes the place of the old one. Returns the number of
-    /// the first commit that sees it. Compares with what was committed since the preparation only.
+    /// Commits the transaction, with which the new store takes the place of the old one. Returns the number
+    /// of the first commit that sees it. Compares with what was committed since the preparation only.
     ///
     /// # Errors
     /// Those of [`StoreTransaction::commit`].

@@ -5,7 +5,8 @@
 //! input is small. The input is sorted by the keys of the partitions, so that one partition is collected at a
 //! time. One that does not fit goes to a file, if each of its functions can be computed in two passes: what
 //! is the same in all rows of a partition (aggregates, the first and the last value), or follows from the
-//! number of the row, of its peers and of the rows (`ntile`, `percent_rank`, `cume_dist`). Otherwise the query is refused by the name of the function.
+//! number of the row, of its peers and of the rows (`ntile`, `percent_rank`, `cume_dist`). Otherwise the
+//! query is refused by the name of the function.
 
 mod exec;
 mod partition;

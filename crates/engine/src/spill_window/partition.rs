@@ -64,7 +64,7 @@ impl Windows {
         let keys = window.partition_by_sort_keys()?;
         let keys = keys.into_iter().map(|key| key.expr).collect();
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
-        // What can be spilled leaves memory to others.
+        // A reservation that can be spilled leaves memory to others.
         let can_spill = Passes::are_two(window.window_expr());
         let consumer = MemoryConsumer::new("partition of a window").with_can_spill(can_spill);
         Ok(Self {

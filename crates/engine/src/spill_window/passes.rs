@@ -32,8 +32,8 @@ pub(super) struct Passes {
     returned: u64,
     before_peers: u64,
     groups: u64,
-    /// The ends of the groups of peers, if a function needs them: in the first pass, and in the second one with
-    /// that of the last group.
+    /// The ends of the groups of peers, if a function needs them: in the first pass, and in the second one
+    /// with that of the last group.
     ends: Option<PeerEnds>,
     ends_in_order: Option<EndsInOrder>,
     end_of_peers: u64,
@@ -78,8 +78,8 @@ impl Passes {
         windows.iter().all(|window| TwoPass::of(window).is_some())
     }
 
-    /// Returns the functions of windows, if they can be computed in two passes; otherwise the name of one that
-    /// cannot.
+    /// Returns the functions of windows, if they can be computed in two passes; otherwise the name of one
+    /// that cannot.
     ///
     /// # Errors
     /// A temporary file cannot be created.
@@ -158,8 +158,8 @@ impl Passes {
         }
     }
 
-    /// Returns rows of the second pass with the columns of the functions. [`read_ahead`](Self::read_ahead) was
-    /// called for them.
+    /// Returns rows of the second pass with the columns of the functions. [`read_ahead`](Self::read_ahead)
+    /// was called for them.
     ///
     /// # Errors
     /// The keys of ORDER BY cannot be compared.
@@ -316,8 +316,8 @@ fn values(args: &[Arc<dyn PhysicalExpr>], rows: &RecordBatch) -> Result<Vec<Arra
     values.collect()
 }
 
-/// Returns true if it is certain that a function takes NULL as any other value, and the rows from the first to
-/// the last: DataFusion shows that nowhere else.
+/// Returns true if it is certain that a function takes NULL as any other value, and the rows from the first
+/// to the last: DataFusion shows that nowhere else.
 fn takes_rows_as_they_are(function: &WindowUDFExpr) -> bool {
     format!("{function:?}").ends_with("is_reversed: false, ignore_nulls: false }")
 }

@@ -1,8 +1,8 @@
 //! The changes of one statement to a table with a primary key: [`KeyedChanges`].
 //!
 //! They are collected until the statement has succeeded, so that one that fails leaves its transaction as it
-//! was: in DRAM, up to a part of the memory, and otherwise in temporary files. From there they are not written
-//! one by one: they make a new table of the old one.
+//! was: in DRAM, up to a part of the memory, and otherwise in temporary files. From there they are not
+//! written one by one: they make a new table of the old one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,8 @@ use crate::size;
 /// Part of the memory, as its inverse, that the changes of a statement take.
 const PART: usize = 4;
 
-/// Bytes of DRAM that a change takes until it is committed: in the statement, in its transaction, in the batch
-/// that is appended to the log, and in the memtable.
+/// Bytes of DRAM that a change takes until it is committed: in the statement, in its transaction, in the
+/// batch that is appended to the log, and in the memtable.
 fn cost(key: &[u8], value: &[u8]) -> usize {
     768 + 6 * key.len() + 3 * value.len()
 }
@@ -91,14 +91,14 @@ impl<'a> KeyedChanges<'a> {
         &self.errors
     }
 
-    /// Returns true if the changes are in temporary files: they are compared with each other and with the rows
-    /// of the table at the end.
+    /// Returns true if the changes are in temporary files: they are compared with each other and with the
+    /// rows of the table at the end.
     pub(super) fn are_spilled(&self) -> bool {
         self.spilled.is_some()
     }
 
-    /// Notes that the row with a key is deleted. Returns false if it was noted already, unless the changes are
-    /// spilled.
+    /// Notes that the row with a key is deleted. Returns false if it was noted already, unless the changes
+    /// are spilled.
     ///
     /// # Errors
     /// The statement changes too much.
@@ -110,8 +110,8 @@ impl<'a> KeyedChanges<'a> {
         }
     }
 
-    /// Reserves bytes that are kept until the end of the statement, unless the changes are spilled, as they are
-    /// if there is no memory.
+    /// Reserves bytes that are kept until the end of the statement, unless the changes are spilled, as they
+    /// are if there is no memory.
     ///
     /// # Errors
     /// There is none, and they cannot be spilled.
@@ -245,8 +245,8 @@ pub(super) struct ChangesInDram {
 }
 
 impl ChangesInDram {
-    /// Hands the changes to a transaction. Returns the reservation of their memory, which is needed until they
-    /// are committed.
+    /// Hands the changes to a transaction. Returns the reservation of their memory, which is needed until
+    /// they are committed.
     ///
     /// # Errors
     /// A row is too long.

@@ -1,5 +1,5 @@
-//! Statements that change more rows of a table with a primary key than the memory holds: they do the same as to
-//! a table without one, and older versions stay as they are.
+//! Statements that change more rows of a table with a primary key than the memory holds: they do the same as
+//! to a table without one, and older versions stay as they are.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -68,7 +68,7 @@ async fn statements_change_more_rows_than_fit() {
         assert_ne!(after, before, "{text} makes a new table");
         is_as_plain(&db).await;
     }
-    // What is there stays, or is replaced.
+    // Rows that are there stay, or are replaced.
     let again = "SELECT a, b, -1e0 FROM plain UNION ALL SELECT a + 300000, b, -1e0 FROM plain";
     let message = run(&db, &format!("INSERT OR IGNORE INTO keyed {again}")).await;
     let count = query(&db, "SELECT count(*) FROM plain").await.remove(0);

@@ -286,7 +286,8 @@ fn copies_of_hidden_keys_are_counted_once() {
 
 /// Returns how many more bytes count as needed than are, after keys were set behind a checkpoint, segments
 /// with their versions before emptied, and the process killed. A snapshot keeps the first versions. The
-/// second ones may have been hidden by a range that the checkpoint carries on, whose deletions have its commit.
+/// second ones may have been hidden by a range that the checkpoint carries on, whose deletions have its
+/// commit.
 fn unneeded_beside_a_snapshot(hides: bool) -> u64 {
     let rewrites = (0..9).map(|at| Put(30 + at % 4, 15_000));
     let steps: Vec<StoreStep> = puts(0..20, 30)

@@ -189,9 +189,9 @@ pub(crate) fn fixed(text: &str) -> Option<FixedPoint> {
     })
 }
 
-/// Parses a number that is a double's shortest decimal form, or has an exponent and the digits that the double
-/// has when so many are printed: `1e-7`, `1e-07`, `2.50E+3`, `1.000000000000000056e-01`. `1e3`, without a sign or
-/// a point, may be a code.
+/// Parses a number that is a double's shortest decimal form, or has an exponent and the digits that the
+/// double has when so many are printed: `1e-7`, `1e-07`, `2.50E+3`, `1.000000000000000056e-01`. `1e3`,
+/// without a sign or a point, may be a code.
 pub(crate) fn double(text: &str) -> Option<f64> {
     let first = *text.as_bytes().first()?;
     let plausible =
@@ -216,9 +216,9 @@ fn is_scientific(text: &str, value: f64) -> bool {
     significant_digits(&printed).is_some_and(|(printed, _)| printed == given)
 }
 
-/// Returns the sign of a number, its digits without zeros at both ends, and the exponent of the last one; with
-/// the number of digits that it has without zeros in front. `None` unless it has a digit before a point or an
-/// exponent, no needless zero there, and a digit behind each of them.
+/// Returns the sign of a number, its digits without zeros at both ends, and the exponent of the last one;
+/// with the number of digits that it has without zeros in front. `None` unless it has a digit before a point
+/// or an exponent, no needless zero there, and a digit behind each of them.
 fn significant_digits(text: &str) -> Option<((bool, String, i32), usize)> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);

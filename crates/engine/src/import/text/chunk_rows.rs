@@ -244,8 +244,8 @@ fn plain_field<'a>(text: &'a str, at: usize, dialect: &Dialect) -> Option<FoundF
     })
 }
 
-/// Returns the place of the first of two bytes. Most fields are short: eight bytes at a time are compared in a
-/// register, before a call that looks at more of them at once.
+/// Returns the place of the first of two bytes. Most fields are short: eight bytes at a time are compared in
+/// a register, before a call that looks at more of them at once.
 #[inline]
 fn find_either(bytes: &[u8], one: u8, other: u8) -> Option<usize> {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
