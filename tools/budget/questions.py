@@ -43,6 +43,7 @@ WRITES = [
     ("update", "UPDATE c SET l_comment = l_comment || '!' WHERE l_orderkey % 2 = 0"),
     ("update keyed", "UPDATE k SET c = c || '!' WHERE n = 1"),
     ("insert keyed", "INSERT INTO k SELECT l_orderkey + 100000000, l_linenumber, l_comment FROM lineitem WHERE l_quantity < 10"),
+    ("upsert keyed", "INSERT INTO k SELECT l_orderkey + 50000000 * (l_linenumber % 2), l_linenumber, l_comment FROM lineitem ON CONFLICT (o, n) DO UPDATE SET c = excluded.c || k.c"),
     ("delete keyed", "DELETE FROM k WHERE n = 2"),
     ("copy to csv", "COPY (SELECT * FROM c) TO '{work}/c.csv'"),
     ("copy to parquet", "COPY (SELECT * FROM c ORDER BY l_comment) TO '{work}/c.parquet'"),

@@ -63,6 +63,7 @@ mod star;
 mod statement;
 mod storable;
 mod stores;
+mod string_views;
 mod syntax;
 #[cfg(test)]
 mod tests;

@@ -112,7 +112,8 @@ impl MemoryBudget {
     }
 
     /// Sets the sizes that DataFusion does not take from the memory there is: buffers of each thread, rows of
-    /// a batch, rows that a hash join collects. `threads` is the most that a query may have.
+    /// a batch, of a row group of Parquet, and those that a hash join collects. `threads` is the most that a
+    /// query may have.
     pub(crate) fn configure(self, config: SessionConfig, threads: usize) -> SessionConfig {
         let work = self.work();
         let threads = threads.min(work / OF_A_THREAD).max(1);
@@ -129,6 +130,9 @@ impl MemoryBudget {
         execution.sort_spill_reservation_bytes = of_sort.min(work / threads / 8);
         let of_writer = execution.objectstore_writer_buffer_size;
         execution.objectstore_writer_buffer_size = of_writer.min(work / 64);
+        // A writer of Parquet holds a row group.
+        let of_group = execution.parquet.max_row_group_size;
+        execution.parquet.max_row_group_size = of_group.min(work / 4 / BYTES_OF_ROW);
         config
     }
 

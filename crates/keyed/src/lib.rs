@@ -50,6 +50,7 @@ pub use definition::TableDefinition;
 pub use error::{KeyedError, Result};
 pub use load::KeyedLoad;
 pub use ranges::{KeyBounds, KeyCondition, KeyRanges};
+pub use replacement::Replacements;
 pub use rewrite::{KeyedRewrite, RewriteRule, RewrittenRows};
 pub use scan::KeyedScan;
 pub use table::{KeyedRow, KeyedTable};

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use halocline_store::{StoreError, StoreTransaction};
+use halocline_store::{DecidedBatch, StoreError, StoreTransaction};
 
 use crate::definition::TableDefinition;
 use crate::error::{KeyedError, Result};
@@ -20,6 +20,39 @@ pub(crate) struct ReplacedTable {
     pub(crate) table: Arc<KeyedTable>,
     /// The first commit that sees the other one.
     pub(crate) since: u64,
+}
+
+/// Tables that take the places of others when a transaction commits. Dropping it drops them.
+#[derive(Debug, Default)]
+pub struct Replacements {
+    of: Vec<Replacement>,
+    /// Tables that the transaction has replaced again. Its statements may be reading them.
+    passed: Vec<UnpublishedTable>,
+}
+
+#[derive(Debug)]
+struct Replacement {
+    old: Arc<KeyedTable>,
+    new: UnpublishedTable,
+}
+
+impl Replacements {
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    fn add(&mut self, old: &Arc<KeyedTable>, new: UnpublishedTable) {
+        self.passed.retain(UnpublishedTable::is_read);
+        let mut before = self.of.iter_mut();
+        match before.find(|before| before.new.table().definition.uid == old.definition.uid) {
+            Some(before) => self.passed.push(std::mem::replace(&mut before.new, new)),
+            None => self.of.push(Replacement {
+                old: Arc::clone(old),
+                new,
+            }),
+        }
+    }
 }
 
 impl KeyedTables {
@@ -43,43 +76,116 @@ impl KeyedTables {
     }
 
     /// Makes a table one of the pool, durably, in place of another one of its name, and commits a transaction
-    /// with it, which must have read all rows that matter, and must not have written to that one. Statements
-    /// that write to that one fail from the same moment on; those that read an older version find it by
-    /// [`table_in`](Self::table_in).
+    /// with it, which must have read all rows that matter. Statements that write to that one fail from the
+    /// same moment on; those that read an older version find it by [`table_in`](Self::table_in).
     ///
     /// # Errors
     /// [`KeyedError::Changed`]: the table is not that one any more, or what the transaction has read was
     /// changed. [`KeyedError::List`]. The new table is gone then.
     pub fn publish_rewritten(
         &self,
-        mut unpublished: UnpublishedTable,
+        unpublished: UnpublishedTable,
         old: &Arc<KeyedTable>,
         mut transaction: StoreTransaction,
     ) -> Result<Arc<KeyedTable>> {
         let table = Arc::clone(unpublished.table());
-        let bytes = table.definition.to_bytes();
-        transaction
-            .put(self.definitions()?, table.name(), bytes)
-            .map_err(KeyedError::List)?;
-        let failed = |error| match error {
-            StoreError::Conflict { .. } | StoreError::Dropped { .. } => table.changed(),
-            error => KeyedError::List(error),
-        };
-        // The reads are compared before others have to wait.
-        let prepared = transaction.prepare_replacement(&old.store, &table.store);
-        let prepared = prepared.map_err(failed)?;
-        let mut tables = self.tables();
-        let current = tables.get(old.name());
-        if !current.is_some_and(|current| Arc::ptr_eq(current, old)) {
-            return Err(table.changed());
-        }
-        let since = prepared.commit().map_err(failed)?;
-        unpublished.keep();
-        let replaced = tables.insert(table.name().to_owned(), Arc::clone(&table));
-        drop(tables);
-        self.replaced()
-            .extend(replaced.map(|table| ReplacedTable { table, since }));
+        let mut replacements = Replacements::default();
+        self.replace_in(&mut transaction, unpublished, old, &mut replacements)?;
+        let committed = self.commit_replacing(transaction, replacements);
+        committed.map_err(|error| match error {
+            KeyedError::List(StoreError::Conflict { .. } | StoreError::Dropped { .. }) => table.changed(),
+            error => error,
+        })?;
         Ok(table)
+    }
+
+    /// Lets a table take the place of another one of its name in a transaction, which finds it by
+    /// [`table_in`](Self::table_in) from now on. It has been made of all rows that the transaction sees, and
+    /// is one of the pool once that is committed by [`commit_replacing`](Self::commit_replacing).
+    ///
+    /// # Errors
+    /// [`KeyedError::List`].
+    pub fn replace_in(
+        &self,
+        transaction: &mut StoreTransaction,
+        new: UnpublishedTable,
+        old: &Arc<KeyedTable>,
+        replacements: &mut Replacements,
+    ) -> Result<()> {
+        let table = new.table();
+        transaction
+            .put(self.definitions()?, table.name(), table.definition.to_bytes())
+            .map_err(KeyedError::List)?;
+        transaction.replace(&old.store, &table.store);
+        replacements.add(old, new);
+        Ok(())
+    }
+
+    /// Commits a transaction, with which tables take the places of others.
+    ///
+    /// # Errors
+    /// [`KeyedError::Changed`]: a table is not the one any more that the transaction has replaced.
+    /// [`KeyedError::List`]. The new tables are gone then, unless they were committed.
+    pub fn commit_replacing(&self, transaction: StoreTransaction, replacements: Replacements) -> Result<()> {
+        let prepared = transaction.prepare().map_err(KeyedError::List)?;
+        self.put_in_place(replacements, || prepared.commit().map_err(KeyedError::List))
+    }
+
+    /// Commits a transaction as [`commit_replacing`](Self::commit_replacing) does, together with one of the
+    /// pool, as [`commit_with`](StoreTransaction::commit_with) does.
+    ///
+    /// # Errors
+    /// [`KeyedError::Changed`]: a table is not the one any more that the transaction has replaced. That of
+    /// `decide`, and those of the commit. The new tables are gone then, unless they were committed.
+    pub fn commit_replacing_with<E: From<KeyedError> + From<StoreError>>(
+        &self,
+        transaction: StoreTransaction,
+        replacements: Replacements,
+        decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let prepared = transaction.prepare()?;
+        self.put_in_place(replacements, || prepared.commit_with(decide))
+    }
+
+    /// Makes new tables those of the pool by a commit, whose reads were compared before, since all who look a
+    /// table up wait meanwhile.
+    fn put_in_place<E: From<KeyedError>>(
+        &self,
+        replacements: Replacements,
+        commit: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<(), E> {
+        let mut tables = self.tables();
+        for Replacement { old, .. } in &replacements.of {
+            let current = tables.get(old.name());
+            if !current.is_some_and(|current| Arc::ptr_eq(current, old)) {
+                return Err(old.changed().into());
+            }
+        }
+        let committed = commit();
+        let newest = || self.stores.snapshot().commit();
+        let since = committed.as_ref().map_or_else(|_| newest(), |since| *since);
+        for Replacement { mut new, .. } in replacements.of {
+            let table = Arc::clone(new.table());
+            // A commit that has failed because the file was moved may be in it.
+            if committed.is_err() && !self.is_defined(&table) {
+                continue;
+            }
+            new.keep();
+            let replaced = tables.insert(table.name().to_owned(), table);
+            self.replaced()
+                .extend(replaced.map(|table| ReplacedTable { table, since }));
+        }
+        committed.map(drop)
+    }
+
+    /// Returns true if the newest definition of a name is that of a table.
+    fn is_defined(&self, table: &KeyedTable) -> bool {
+        let stored = self
+            .definitions()
+            .ok()
+            .and_then(|store| store.get(table.name()).ok()?);
+        let stored = stored.and_then(|bytes| TableDefinition::from_bytes(table.name(), &bytes).ok());
+        stored.is_some_and(|stored| stored.uid == table.definition.uid)
     }
 
     /// Returns a table as a version of the stores has it: another one may have taken its place since. `None`

@@ -34,6 +34,8 @@ pub enum RewriteRule {
     InsertNew,
     /// Rows are added in place of those with the same key; of several, the last one.
     Replace,
+    /// Rows are added in place of those with the same key. No two have the same key.
+    ReplaceOnce,
     /// Rows are deleted and added again, each once. No two have the same key in the end.
     Update,
     /// Rows are deleted.
@@ -92,7 +94,7 @@ impl KeyedRewrite {
     }
 
     /// Makes the new table of the rows that `view` sees and the changes. It takes the place of the old one by
-    /// [`KeyedTables::publish_rewritten`].
+    /// [`KeyedTables::publish_rewritten`], or in an open transaction by [`KeyedTables::replace_in`].
     ///
     /// # Errors
     /// [`KeyedError::DuplicateRow`], [`KeyedError::UpdatedTwice`], [`KeyedError::Cancelled`],
@@ -107,7 +109,7 @@ impl KeyedRewrite {
         let name = tables.new_store(&mut definition)?;
         let failed = |source| self.table.failed(source);
         let mut rewritten = NewRows {
-            loader: tables.stores().load_sorted(&name).map_err(failed)?,
+            loader: view.load(tables.stores(), &name).map_err(failed)?,
             table: &self.table,
             cancel,
             seen: 0,
@@ -135,7 +137,8 @@ impl KeyedRewrite {
                 counts.deleted += u64::from(changed.is_deleted);
                 let stays = there.as_ref().filter(|_| !changed.is_deleted);
                 match (changed.written, stays, self.rule) {
-                    (Some(value), None, _) | (Some(value), Some(_), RewriteRule::Replace) => {
+                    (Some(value), None, _)
+                    | (Some(value), Some(_), RewriteRule::Replace | RewriteRule::ReplaceOnce) => {
                         counts.written += 1;
                         rewritten.push(&changed.key, &value)?;
                     }

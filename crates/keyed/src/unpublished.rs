@@ -30,6 +30,11 @@ impl UnpublishedTable {
         &self.table
     }
 
+    /// Returns true if somebody else has the table.
+    pub(crate) fn is_read(&self) -> bool {
+        Arc::strong_count(&self.table) > 1
+    }
+
     /// Keeps the store, since the table is published.
     pub(crate) fn keep(&mut self) {
         self.is_published = true;

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use halocline_store::{Result, Scan, Store, StoreSnapshot, StoreTransaction, TransactionScan};
+use halocline_store::{
+    Result, Scan, Store, StoreLoader, StoreSnapshot, StoreTransaction, Stores, TransactionScan,
+};
 
 use crate::ranges::KeyBounds;
 
@@ -32,6 +34,25 @@ impl KeyedView {
             Self::Transaction(transaction) => {
                 let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
                 transaction.get(store, key)
+            }
+        }
+    }
+
+    /// Makes a transaction depend on all keys of a store, so that its reads of it take no memory.
+    pub fn depend_on_all(&self, store: &Store) {
+        if let Self::Transaction(transaction) = self {
+            let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+            transaction.depend_on_all(store);
+        }
+    }
+
+    /// Begins to load a store whose pairs the view sees.
+    pub(crate) fn load(&self, stores: &Stores, name: &str) -> Result<StoreLoader> {
+        match self {
+            Self::Snapshot(_) => stores.load_sorted(name),
+            Self::Transaction(transaction) => {
+                let transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+                transaction.load_sorted(name)
             }
         }
     }

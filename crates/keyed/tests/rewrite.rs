@@ -11,7 +11,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use halocline_keyed::{
-    KeyedError, KeyedRewrite, KeyedTable, KeyedTables, KeyedView, RewriteRule, RewrittenRows, TableDefinition,
+    KeyedError, KeyedRewrite, KeyedTable, KeyedTables, KeyedView, Replacements, RewriteRule, RewrittenRows,
+    TableDefinition,
 };
 use halocline_pool::{Pool, PoolOptions};
 use halocline_store::{LoadOptions, StoreError, Stores};
@@ -114,7 +115,7 @@ fn expected(
     for (key, value) in written {
         match (rows.contains_key(&key), rule) {
             (true, RewriteRule::InsertNew) => {}
-            (false, _) | (true, RewriteRule::Replace) => {
+            (false, _) | (true, RewriteRule::Replace | RewriteRule::ReplaceOnce) => {
                 counts.written += 1;
                 rows.insert(key, value);
             }
@@ -135,8 +136,9 @@ fn changes(rng: &mut StdRng, rule: RewriteRule, rows: &BTreeMap<i32, i32>) -> Ve
         let (key, value) = (rng.random_range(0..6000), rng.random());
         match rule {
             RewriteRule::Replace | RewriteRule::InsertNew => made.push(Change::Put(key, value)),
-            RewriteRule::Insert => {
-                if new.insert(key) && !rows.contains_key(&key) {
+            RewriteRule::Insert | RewriteRule::ReplaceOnce => {
+                let is_free = rule == RewriteRule::ReplaceOnce || !rows.contains_key(&key);
+                if new.insert(key) && is_free {
                     made.push(Change::Put(key, value));
                 }
             }
@@ -165,6 +167,30 @@ fn changes(rng: &mut StdRng, rule: RewriteRule, rows: &BTreeMap<i32, i32>) -> Ve
     made
 }
 
+const RULES: [RewriteRule; 6] = [
+    RewriteRule::Insert,
+    RewriteRule::InsertNew,
+    RewriteRule::Replace,
+    RewriteRule::ReplaceOnce,
+    RewriteRule::Update,
+    RewriteRule::Delete,
+];
+
+/// Collects changes of a table.
+fn collected(table: &Arc<KeyedTable>, rule: RewriteRule, changes: &[Change]) -> KeyedRewrite {
+    let mut rewrite = KeyedRewrite::new(table, rule, &options());
+    for (number, change) in (1..).zip(changes) {
+        match *change {
+            Change::Delete(key) => rewrite.delete(&encoded(table, key, 0).0).unwrap(),
+            Change::Put(key, value) => {
+                let (key, value) = encoded(table, key, value);
+                rewrite.put(number, &key, &value).unwrap();
+            }
+        }
+    }
+    rewrite
+}
+
 #[test]
 fn rewritten_tables_have_the_rows_of_the_model() {
     let seed = RandomState::new().build_hasher().finish();
@@ -178,15 +204,8 @@ fn rewritten_tables_have_the_rows_of_the_model() {
         .map(|_| (rng.random_range(0..5000), rng.random()))
         .collect();
     fill(&tables.create(definition()).unwrap(), &model);
-    let rules = [
-        RewriteRule::Insert,
-        RewriteRule::InsertNew,
-        RewriteRule::Replace,
-        RewriteRule::Update,
-        RewriteRule::Delete,
-    ];
-    for round in 0..25 {
-        let rule = rules[round % rules.len()];
+    for round in 0..30 {
+        let rule = RULES[round % RULES.len()];
         if model.is_empty() {
             model.insert(1, 1);
             fill(&tables.table("t").unwrap(), &model);
@@ -194,16 +213,7 @@ fn rewritten_tables_have_the_rows_of_the_model() {
         let changes = changes(&mut rng, rule, &model);
         let (view, transaction) = begin(&tables);
         let table = tables.table("t").unwrap();
-        let mut rewrite = KeyedRewrite::new(&table, rule, &options());
-        for (number, change) in (1..).zip(&changes) {
-            match *change {
-                Change::Delete(key) => rewrite.delete(&encoded(&table, key, 0).0).unwrap(),
-                Change::Put(key, value) => {
-                    let (key, value) = encoded(&table, key, value);
-                    rewrite.put(number, &key, &value).unwrap();
-                }
-            }
-        }
+        let rewrite = collected(&table, rule, &changes);
         let mut after = model.clone();
         let rewritten = rewrite.finish(&tables, &view, &NOT_CANCELLED);
         match expected(&mut after, rule, &changes) {
@@ -220,6 +230,97 @@ fn rewritten_tables_have_the_rows_of_the_model() {
         drop(table);
         tables.drop_replaced();
         assert_eq!(rows_now(&tables), model, "{rule:?} in round {round}");
+        assert_eq!(stores_with_rows(&stores), 1);
+    }
+    drop(tables);
+    let tables = KeyedTables::open(&stores).unwrap();
+    assert_eq!(rows_now(&tables), model);
+}
+
+/// A transaction makes its table anew several times, between small changes, while others commit elsewhere.
+#[test]
+fn transactions_see_the_tables_that_they_make() {
+    let seed = RandomState::new().build_hasher().finish();
+    println!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let pool = Pool::create(directory.path().join("p"), &Default::default()).unwrap();
+    let stores = Stores::open(&pool).unwrap();
+    let other = stores.store("other").unwrap();
+    let tables = KeyedTables::open(&stores).unwrap();
+    let mut model: BTreeMap<i32, i32> = (0..2000)
+        .map(|_| (rng.random_range(0..5000), rng.random()))
+        .collect();
+    fill(&tables.create(definition()).unwrap(), &model);
+    for round in 0..12 {
+        let (view, transaction) = begin(&tables);
+        let mut replacements = Replacements::default();
+        let mut seen = model.clone();
+        let reading = tables.table("t").unwrap();
+        for _ in 0..rng.random_range(1..6) {
+            // A newer commit than the transaction sees.
+            other.put("k", rng.random::<u64>().to_le_bytes()).unwrap();
+            let table = tables.table_in("t", &view).unwrap().unwrap();
+            let mut few: Vec<i32> = seen.keys().step_by(100).copied().collect();
+            few.push(rng.random_range(0..6000));
+            for key in few {
+                let value = rng.random();
+                let row = encoded(&table, key, value);
+                transaction
+                    .lock()
+                    .unwrap()
+                    .put(table.store(), row.0, row.1)
+                    .unwrap();
+                seen.insert(key, value);
+            }
+            assert_eq!(read(&table, &view), seen);
+            let rule = RULES[rng.random_range(0..RULES.len())];
+            let changes = changes(&mut rng, rule, &seen);
+            let mut after = seen.clone();
+            let rewritten = collected(&table, rule, &changes).finish(&tables, &view, &NOT_CANCELLED);
+            match expected(&mut after, rule, &changes) {
+                Ok(counts) => {
+                    let (new, found) = rewritten.unwrap();
+                    assert_eq!(found, counts, "{rule:?}");
+                    let mut held = transaction.lock().unwrap();
+                    tables
+                        .replace_in(&mut held, new, &table, &mut replacements)
+                        .unwrap();
+                    seen = after;
+                }
+                Err(()) => drop(rewritten.unwrap_err()),
+            }
+            let table = tables.table_in("t", &view).unwrap().unwrap();
+            assert_eq!(read(&table, &view), seen, "{rule:?}");
+            assert_eq!(rows_now(&tables), model, "nobody else sees it");
+            if seen.is_empty() {
+                break;
+            }
+        }
+        drop(view);
+        let transaction = Arc::into_inner(transaction).unwrap().into_inner().unwrap();
+        match round % 3 {
+            0 => drop((transaction, replacements)),
+            1 if !replacements.is_empty() => {
+                let (key, value) = encoded(&reading, -1, round);
+                reading.store().put(key, value).unwrap();
+                model.insert(-1, round);
+                let error = tables.commit_replacing(transaction, replacements).unwrap_err();
+                let conflict = matches!(&error, KeyedError::List(StoreError::Conflict { .. }));
+                assert!(conflict, "{error}");
+            }
+            _ => {
+                tables.commit_replacing(transaction, replacements).unwrap();
+                model = seen;
+            }
+        }
+        if model.is_empty() {
+            model.insert(1, 1);
+            fill(&tables.table("t").unwrap(), &model);
+        }
+        drop(reading);
+        tables.drop_replaced();
+        assert_eq!(rows_now(&tables), model);
         assert_eq!(stores_with_rows(&stores), 1);
     }
     drop(tables);

@@ -20,7 +20,7 @@ use crate::fault::{StoreFault, die_if, injected};
 use crate::layout::{
     DECIDED, DECIDED_VERSION, DecidedHead, DecidedOp, MAX_KEY, MAX_NUMBER, MAX_VALUE, NO_VALUE,
 };
-use crate::reads::{ReadSet, WatchedReads};
+use crate::reads::WatchedReads;
 use crate::room::SegmentClaim;
 use crate::state::StoresState;
 
@@ -89,26 +89,12 @@ impl DecidedObject {
 }
 
 impl StoresState {
-    /// Commits puts and deletions if nothing has changed that the reads name and `decide` succeeds, which
-    /// commits a transaction that the batch was put into.
+    /// Commits puts and deletions if nothing has changed that the reads name, which were compared with the
+    /// trees before, and `decide` succeeds, which commits a transaction that the batch was put into.
     ///
     /// # Errors
     /// That of `decide`, and those of [`commit`](Self::commit): nothing has changed. After an error of the
-    /// medium behind `decide` the batch is committed when the pool is opened again.
-    pub(crate) fn commit_decided<E: From<StoreError>>(
-        self: &Arc<Self>,
-        ops: &[BatchOp],
-        reads: ReadSet,
-        decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let watched = self.watch_reads(reads)?;
-        self.commit_watched(ops, &watched, decide)
-    }
-
-    /// Does the same with reads that were compared with the trees already.
-    ///
-    /// # Errors
-    /// As [`commit_decided`](Self::commit_decided).
+    /// medium after `decide` the batch is committed when the pool is opened again.
     pub(crate) fn commit_watched<E: From<StoreError>>(
         self: &Arc<Self>,
         ops: &[BatchOp],

@@ -73,27 +73,7 @@ impl Stores {
     /// # }
     /// ```
     pub fn load_sorted(&self, name: &str) -> Result<StoreLoader> {
-        check_name(name)?;
-        let state = &self.handle.state;
-        state.writable()?;
-        let mut committer = state.committer();
-        if state.stores().contains_key(name) {
-            return Err(exists(name));
-        }
-        let id = committer.next_store;
-        committer.next_store += 1;
-        let store = StoreState::new(state.opening, id, name, Default::default(), 0, 0);
-        // Nothing can be read or written by a handle to it before it is there.
-        store.dropped.store(true, Ordering::Release);
-        Ok(StoreLoader {
-            store,
-            segments: LoadedSegments::new(state),
-            log: LoadLog::new(committer.log.secret(), id, committer.commit),
-            tree: LoadTree::new(id),
-            keys: 0,
-            bytes: 0,
-            handle: Arc::clone(&self.handle),
-        })
+        StoreLoader::begin(&self.handle, name, None)
     }
 }
 
@@ -104,6 +84,33 @@ fn exists(name: &str) -> StoreError {
 }
 
 impl StoreLoader {
+    /// Begins to load a store. `seen_at` is the oldest commit whose snapshots see its pairs; the newest one
+    /// if it is `None`.
+    pub(crate) fn begin(handle: &Arc<StoresHandle>, name: &str, seen_at: Option<u64>) -> Result<Self> {
+        check_name(name)?;
+        let state = &handle.state;
+        state.writable()?;
+        let mut committer = state.committer();
+        if state.stores().contains_key(name) {
+            return Err(exists(name));
+        }
+        let id = committer.next_store;
+        committer.next_store += 1;
+        let store = StoreState::new(state.opening, id, name, Default::default(), 0, 0);
+        // Nothing can be read or written by a handle to it before it is there.
+        store.dropped.store(true, Ordering::Release);
+        let commit = seen_at.unwrap_or(committer.commit);
+        Ok(Self {
+            store,
+            segments: LoadedSegments::new(state),
+            log: LoadLog::new(committer.log.secret(), id, commit),
+            tree: LoadTree::new(id),
+            keys: 0,
+            bytes: 0,
+            handle: Arc::clone(handle),
+        })
+    }
+
     /// Adds a pair, whose key must be greater than all before.
     ///
     /// # Errors

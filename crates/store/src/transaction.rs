@@ -6,9 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::ops::RangeBounds;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use std::vec::IntoIter;
 
 use crate::commit::{BatchOp, CommitCondition};
@@ -17,7 +15,9 @@ use crate::error::{Result, StoreError};
 use crate::handle::StoresHandle;
 use crate::key_range::KeyRange;
 use crate::limits::{check_key, check_value};
-use crate::reads::{ReadSet, WatchedReads};
+use crate::loader::StoreLoader;
+use crate::prepared::{PreparedTransaction, Replacement};
+use crate::reads::ReadSet;
 use crate::scan_iterator::Scan;
 use crate::snapshot::StoreSnapshot;
 use crate::store::Store;
@@ -63,6 +63,7 @@ pub struct StoreTransaction {
     isolation: Isolation,
     /// By number, so that the order of commit is that of the stores.
     of_store: BTreeMap<u32, StoreUse>,
+    replacements: Vec<Replacement>,
 }
 
 /// A key and its new value; `None` stands for a deletion.
@@ -76,6 +77,8 @@ struct StoreUse {
     writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     reads: BTreeSet<Vec<u8>>,
     ranges: Vec<Arc<ScannedRange>>,
+    /// True if one of the ranges is that of all keys: more reads change nothing then.
+    reads_all: bool,
 }
 
 /// The range that a scan has read: all of it until the scan is dropped, which leaves out what it did not
@@ -89,6 +92,7 @@ impl StoreTransaction {
             snapshot: StoreSnapshot::new(stores),
             isolation,
             of_store: BTreeMap::new(),
+            replacements: Vec::new(),
         }
     }
 
@@ -98,6 +102,7 @@ impl StoreTransaction {
             writes: BTreeMap::new(),
             reads: BTreeSet::new(),
             ranges: Vec::new(),
+            reads_all: false,
         })
     }
 
@@ -111,8 +116,20 @@ impl StoreTransaction {
         if let Some(written) = of_store.writes.get(key) {
             return Ok(written.clone());
         }
-        of_store.reads.insert(key.to_vec());
+        if !of_store.reads_all {
+            of_store.reads.insert(key.to_vec());
+        }
         self.snapshot.get(store, key)
+    }
+
+    /// Makes the transaction depend on all keys of a store. Reads of it take no memory from then on.
+    pub fn depend_on_all(&mut self, store: &Store) {
+        let of_store = self.of(store);
+        if !of_store.reads_all {
+            of_store.reads_all = true;
+            of_store.reads.clear();
+            of_store.ranges = vec![Arc::new(Mutex::new(Some(KeyRange::of::<&[u8]>(&..))))];
+        }
     }
 
     /// Sets the value of a key.
@@ -151,7 +168,9 @@ impl StoreTransaction {
     fn scan_range(&mut self, store: &Store, range: KeyRange) -> TransactionScan {
         let read = Arc::new(Mutex::new(Some(range.clone())));
         let of_store = self.of(store);
-        of_store.ranges.push(Arc::clone(&read));
+        if !of_store.reads_all {
+            of_store.ranges.push(Arc::clone(&read));
+        }
         let writes: Vec<_> = match range.is_empty() {
             true => Vec::new(),
             false => {
@@ -178,6 +197,9 @@ impl StoreTransaction {
         if !self.writes_any() {
             return Ok(());
         }
+        if !self.replacements.is_empty() {
+            return self.prepare()?.commit().map(drop);
+        }
         let watched = self.stores.state.watch_reads(self.reads())?;
         let condition = CommitCondition::Unchanged(watched);
         let ops = self.take_ops();
@@ -196,30 +218,52 @@ impl StoreTransaction {
     /// [`StoreError::Media`] after `decide` has succeeded: the writes are in the stores when the pool is
     /// opened again.
     pub fn commit_with<E: From<StoreError>>(
-        mut self,
+        self,
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        let reads = self.reads();
-        let ops = self.take_ops();
-        self.stores.state.commit_decided(&ops, reads, decide)
+        self.prepare()?.commit_with(decide).map(drop)
     }
 
-    /// Prepares to make all writes durable as [`commit`](Self::commit) does, and to let a store that was
-    /// loaded take the place of another one, which the caller drops afterwards. No commit to that one comes
-    /// behind this one: they fail with [`StoreError::Dropped`]. Snapshots of earlier commits see no pairs in
-    /// the new store.
+    /// Compares what the transaction depends on with all that was committed before, so that its commit, which
+    /// others wait for, compares with the rest only.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] if something has changed already that the transaction depends on.
-    pub fn prepare_replacement(mut self, old: &Store, new: &Store) -> Result<PreparedReplacement> {
+    /// [`StoreError::Conflict`] if something has changed already.
+    pub fn prepare(mut self) -> Result<PreparedTransaction> {
         let watched = self.stores.state.watch_reads(self.reads())?;
-        Ok(PreparedReplacement {
-            ops: self.take_ops(),
-            watched,
+        let (ops, replacements) = (self.take_ops(), std::mem::take(&mut self.replacements));
+        Ok(PreparedTransaction::new(self, ops, watched, replacements))
+    }
+
+    /// Begins to load a new store as [`Stores::load_sorted`] does, whose pairs the transaction sees.
+    ///
+    /// # Errors
+    /// Those of [`Stores::load_sorted`].
+    pub fn load_sorted(&self, name: &str) -> Result<StoreLoader> {
+        StoreLoader::begin(&self.stores, name, Some(self.snapshot.commit()))
+    }
+
+    /// Lets a store that the transaction [has loaded](Self::load_sorted) take the place of another one when
+    /// it commits; the caller drops that one afterwards. What the transaction has written to that one before
+    /// is forgotten. No commit to that one comes after this one: they fail with [`StoreError::Dropped`].
+    /// Snapshots of earlier commits see no pairs in the new store.
+    pub fn replace(&mut self, old: &Store, new: &Store) {
+        let mut before = self.replacements.iter_mut();
+        if let Some(replacement) = before.find(|before| before.new.state.id == old.state.id) {
+            // Nobody else has seen it.
+            replacement.new = new.clone();
+            self.of_store.remove(&old.state.id);
+            return;
+        }
+        self.of(old).writes.clear();
+        self.replacements.push(Replacement {
             old: old.clone(),
             new: new.clone(),
-            transaction: self,
-        })
+        });
+    }
+
+    pub(crate) fn stores(&self) -> &StoresHandle {
+        &self.stores
     }
 
     /// Fails if anything has changed since that the transaction has read: what [`commit`](Self::commit)
@@ -281,7 +325,12 @@ impl StoreTransaction {
     /// Returns what must not have changed since the transaction began.
     fn reads(&self) -> ReadSet {
         let mut reads = ReadSet::new(self.snapshot.commit());
-        for of_store in self.of_store.values() {
+        let is_own = |id: &u32| self.replacements.iter().any(|own| own.new.state.id == *id);
+        for (id, of_store) in &self.of_store {
+            // Nobody else writes to a store that is not in its place yet.
+            if is_own(id) {
+                continue;
+            }
             let keys = of_store.writes.keys();
             let (keys, ranges) = match self.isolation {
                 Isolation::Snapshot => (keys.cloned().collect(), Vec::new()),
@@ -297,47 +346,6 @@ impl StoreTransaction {
             reads.add(&of_store.store.state, keys, ranges);
         }
         reads
-    }
-}
-
-/// A transaction that was compared with all that was committed before, and the replacement of a store that
-/// goes with it: from [`StoreTransaction::prepare_replacement`].
-pub struct PreparedReplacement {
-    /// Its snapshot keeps deletions since, which its reads are compared with.
-    transaction: StoreTransaction,
-    ops: Vec<BatchOp>,
-    watched: WatchedReads,
-    old: Store,
-    new: Store,
-}
-
-impl std::fmt::Debug for PreparedReplacement {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PreparedReplacement")
-            .field("old", &self.old)
-            .field("new", &self.new)
-            .finish_non_exhaustive()
-    }
-}
-
-impl PreparedReplacement {
-    /// Commits the transaction, with which the new store takes the place of the old one. Returns the number
-    /// of the first commit that sees it. Compares with what was committed since the preparation only.
-    ///
-    /// # Errors
-    /// Those of [`StoreTransaction::commit`].
-    pub fn commit(self) -> Result<u64> {
-        let (state, old, new) = (&self.transaction.stores.state, &self.old.state, &self.new.state);
-        let mut since = 0;
-        state.commit_watched(&self.ops, &self.watched, |_| -> Result<()> {
-            state.slab.pool().check_place(Duration::ZERO)?;
-            // No other commit goes on meanwhile.
-            since = state.visible.load(Ordering::Acquire) + 1;
-            new.since.store(since, Ordering::Release);
-            old.retired.store(true, Ordering::Release);
-            Ok(())
-        })?;
-        Ok(since)
     }
 }
 

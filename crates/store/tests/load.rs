@@ -441,7 +441,8 @@ fn a_loaded_store_takes_the_place_of_another_one() {
         assert!(transaction.scan::<&str>(&old, ..).next().is_none());
         transaction.put(&list, "table", "new").unwrap();
         then();
-        transaction.prepare_replacement(&old, &new)?.commit()
+        transaction.replace(&old, &new);
+        transaction.commit()
     };
     let conflict = replace(&|| {
         old.put("k", "v").unwrap();

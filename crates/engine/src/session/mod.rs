@@ -11,6 +11,7 @@ mod select;
 mod settings;
 mod shape;
 mod states;
+mod string_keys;
 mod tables;
 mod times;
 mod widened;
@@ -58,6 +59,7 @@ use crate::stack;
 use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::{AFTER_LARGE, give_back};
 use crate::stores::OpenStores;
+use crate::string_views::StringViewsRule;
 use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
 use crate::unnest::ReducePartners;
 
@@ -135,6 +137,7 @@ impl DatabaseSession {
             .with_physical_optimizer_rule(Arc::new(DynamicFilterRule))
             .with_physical_optimizer_rule(Arc::new(SortAggregateRule))
             .with_physical_optimizer_rule(Arc::new(SpillingWindowRule))
+            .with_physical_optimizer_rule(Arc::new(StringViewsRule))
             .with_physical_optimizer_rule(Arc::new(ShareRows));
         let mut state = semantics::register(semantics::with_rules(builder).build());
         // Registering fails only for what must not be replaced.

@@ -101,6 +101,7 @@ const OWN_OF_GROUPS_PHYSICAL: &[&str] = &[
     "large_limits",
     "sort_aggregate",
     "spilling_window",
+    "string_views",
 ];
 
 const PUSH_DOWN_LIMIT: &str = "push_down_limit";

@@ -2,7 +2,7 @@
 //!
 //! Star joins, fused aggregates and hash joins hold what they have collected in memory, and fail if that is
 //! not enough. As long as the query has returned no row, it is then planned again of operators that spill,
-//! over the same version of the database.
+//! over the same version of the database, with [keys of groups](super::string_keys) that take little memory.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::states::SessionStates;
+use super::string_keys::without_views;
 use crate::config::{FeatureMode, SessionSettings};
 use crate::plan::external;
 use crate::stack;
@@ -52,6 +53,7 @@ fn is_exhausted(error: &DataFusionError) -> bool {
 
 async fn start(states: &SessionStates, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
     let state = states.spilling();
-    let physical = state.create_physical_plan(plan).await?;
+    let plan = without_views(state.optimize(plan)?)?;
+    let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
     stack::execute(physical, Arc::new(TaskContext::from(&state))).map_err(external)
 }

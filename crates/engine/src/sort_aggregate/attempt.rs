@@ -1,4 +1,8 @@
 //! The aggregation as it was planned, in a part of the memory and without files.
+//!
+//! Invariant: the first refusal ends the attempt. A partial aggregation that is refused memory would go on,
+//! and pass on the states of its groups, which are all values of a group here and which exchanges keep
+//! without counting them until there are enough rows for a batch.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +21,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::layout::unexpected;
@@ -34,7 +39,8 @@ pub(super) async fn attempt(
     plan: &Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,
 ) -> Result<Option<Vec<SendableRecordBatchStream>>> {
-    let context = limited(context)?;
+    let refused = Arc::new(Notify::new());
+    let context = limited(context, &refused)?;
     let partitions = plan.output_partitioning().partition_count();
     let mut tasks: JoinSet<Result<(usize, SendableRecordBatchStream)>> = JoinSet::new();
     let mut failed = None;
@@ -48,7 +54,14 @@ pub(super) async fn attempt(
     }
     let mut begun: Vec<Option<SendableRecordBatchStream>> = (0..partitions).map(|_| None).collect();
     while failed.is_none()
-        && let Some(task) = tasks.join_next().await
+        && let Some(task) = tokio::select! {
+            biased;
+            () = refused.notified() => {
+                tasks.shutdown().await;
+                return Ok(None);
+            }
+            task = tasks.join_next() => task,
+        }
     {
         match task.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))? {
             Ok((partition, rows)) => begun[partition] = Some(rows),
@@ -77,10 +90,10 @@ async fn begun(mut rows: SendableRecordBatchStream) -> Result<SendableRecordBatc
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, all)))
 }
 
-/// Returns a context with a part of the memory, in which nothing spills.
-fn limited(context: &TaskContext) -> Result<Arc<TaskContext>> {
+/// Returns a context with a part of the memory, in which nothing spills. The first refusal is notified.
+fn limited(context: &TaskContext, refused: &Arc<Notify>) -> Result<Arc<TaskContext>> {
     let runtime = context.runtime_env();
-    let pool = LimitedPool::over(Arc::clone(&runtime.memory_pool));
+    let pool = LimitedPool::over(Arc::clone(&runtime.memory_pool), Arc::clone(refused));
     let no_files = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let runtime = RuntimeEnvBuilder::from_runtime_env(&runtime)
         .with_memory_pool(Arc::new(pool))
@@ -105,10 +118,11 @@ struct LimitedPool {
     inner: Arc<dyn MemoryPool>,
     limit: usize,
     used: AtomicUsize,
+    refused: Arc<Notify>,
 }
 
 impl LimitedPool {
-    fn over(inner: Arc<dyn MemoryPool>) -> Self {
+    fn over(inner: Arc<dyn MemoryPool>, refused: Arc<Notify>) -> Self {
         let limit = match inner.memory_limit() {
             MemoryLimit::Finite(bytes) => bytes / SHARE,
             _ => usize::MAX,
@@ -117,6 +131,7 @@ impl LimitedPool {
             inner,
             limit,
             used: AtomicUsize::new(0),
+            refused,
         }
     }
 }
@@ -160,6 +175,7 @@ impl MemoryPool for LimitedPool {
         };
         if grown.is_err() {
             self.used.fetch_sub(additional, Ordering::Relaxed);
+            self.refused.notify_one();
         }
         grown
     }

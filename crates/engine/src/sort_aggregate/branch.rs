@@ -6,10 +6,12 @@ use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
 
@@ -17,6 +19,7 @@ use super::distinct::distinct;
 use super::joined::joined;
 use super::layout::{Branch, BranchKind, Layout, unexpected};
 use super::middle::{MiddleOf, middle};
+use super::narrow::{narrowed, widened};
 use super::once::OnceExec;
 use crate::materialized::Collected;
 
@@ -57,13 +60,13 @@ impl Branch {
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let columns: Vec<usize> = (0..layout.keys).chain(self.order.iter().copied()).collect();
-        let sorted = match order_of(&columns, layout) {
-            Some(order) => {
-                let input = Arc::new(OnceExec::new(rows, None));
-                SortExec::new(order, input).execute(0, Arc::clone(context))?
-            }
+        let read = self.columns(layout);
+        let rows = narrowed(rows, read.clone())?;
+        let sorted = match order_of(&columns, &read, layout) {
+            Some(order) => sorted(rows, order, layout, context)?,
             None => rows,
         };
+        let sorted = widened(sorted, read, &layout.columns);
         match self.kind {
             BranchKind::Groups => {
                 let names = self.aggregates.iter().map(|(aggregate, _)| aggregate.name());
@@ -110,7 +113,7 @@ impl Branch {
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let keys: Vec<usize> = (0..layout.keys).collect();
-        let order = order_of(&keys, layout);
+        let order = order_of(&keys, &keys, layout);
         let keys = keys.into_iter().map(|key| {
             let column: Arc<dyn PhysicalExpr> = Arc::new(column(key, layout));
             (column, layout.columns.field(key).name().clone())
@@ -128,6 +131,23 @@ impl Branch {
     }
 }
 
+/// Sorts rows: by all threads if there are no keys, since the other partitions have no rows then.
+fn sorted(
+    rows: SendableRecordBatchStream,
+    order: LexOrdering,
+    layout: &Layout,
+    context: &Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
+    let input = Arc::new(OnceExec::new(rows, None));
+    let threads = context.session_config().target_partitions();
+    if layout.keys > 0 || threads < 2 {
+        return SortExec::new(order, input).execute(0, Arc::clone(context));
+    }
+    let parts = RepartitionExec::try_new(input, Partitioning::RoundRobinBatch(threads))?;
+    let parts = SortExec::new(order.clone(), Arc::new(parts)).with_preserve_partitioning(true);
+    SortPreservingMergeExec::new(order, Arc::new(parts)).execute(0, Arc::clone(context))
+}
+
 /// Names the aggregates whose results for one group take more memory than there is.
 fn refused(names: &str, error: DataFusionError) -> DataFusionError {
     match error.find_root() {
@@ -139,14 +159,17 @@ fn refused(names: &str, error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns the order by columns, values that are not keys with NULLs last; none without columns.
-fn order_of(columns: &[usize], layout: &Layout) -> Option<LexOrdering> {
+/// Returns the order by columns of a layout, values that are not keys with NULLs last, for rows that have
+/// only the columns `read`, ascending; none without columns.
+fn order_of(columns: &[usize], read: &[usize], layout: &Layout) -> Option<LexOrdering> {
     let columns = columns.iter().map(|&number| {
         let options = SortOptions {
             descending: false,
             nulls_first: number < layout.keys,
         };
-        PhysicalSortExpr::new(Arc::new(column(number, layout)), options)
+        let name = layout.columns.field(number).name();
+        let place = read.partition_point(|&column| column < number);
+        PhysicalSortExpr::new(Arc::new(Column::new(name, place)), options)
     });
     LexOrdering::new(columns)
 }

@@ -19,6 +19,7 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, stream};
 
 use super::layout::{Layout, ValueColumn, unexpected};
+use crate::string_views::compacted;
 
 /// Computes keys and values; a row for each grouping set.
 #[derive(Debug)]
@@ -121,8 +122,8 @@ fn compute(
         _ => evaluate_group_by(group_by, batch)?,
     };
     let sets = sets.into_iter().map(|keys| {
-        let columns = keys.into_iter().chain(values.iter().cloned());
-        let columns: Vec<ArrayRef> = columns.collect();
+        let columns = keys.iter().chain(&values);
+        let columns: Vec<ArrayRef> = columns.map(compacted).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let columns_of = Arc::clone(&layout.columns);
         Ok(RecordBatch::try_new_with_options(columns_of, columns, &options)?)

@@ -42,7 +42,7 @@ enum Groups {
 }
 
 /// Runs an aggregation in memory, or, if it does not fit, by sorting.
-pub(super) struct SortAggregateExec {
+pub(crate) struct SortAggregateExec {
     /// The aggregation, above an [`InputExec`].
     plan: Arc<dyn ExecutionPlan>,
     groups: Mutex<Option<Shared<BoxFuture<'static, Outcome>>>>,

@@ -123,7 +123,7 @@ impl Layout {
         }
         let row_number = columns.fields.len();
         if is_numbered {
-            let field = Field::new("row number", DataType::UInt64, false);
+            let field = Field::new("row number", DataType::UInt64, true);
             columns.fields.push(Arc::new(field));
         }
         let schema: SchemaRef = Arc::new(Schema::new(columns.fields.clone()));

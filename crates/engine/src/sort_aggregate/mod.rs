@@ -23,8 +23,10 @@ mod exec;
 mod joined;
 mod layout;
 mod middle;
+mod narrow;
 mod once;
 mod rule;
 mod values;
 
+pub(crate) use exec::SortAggregateExec;
 pub(crate) use rule::SortAggregateRule;

@@ -24,7 +24,7 @@ use super::partition::Windows;
 
 /// Computes windows, one partition of the window at a time.
 #[derive(Debug)]
-pub(super) struct SpillingWindowExec {
+pub(crate) struct SpillingWindowExec {
     /// Describes the windows; it is not run.
     window: Arc<dyn ExecutionPlan>,
     metrics: ExecutionPlanMetricsSet,

@@ -9,9 +9,12 @@
 //! query is refused by the name of the function.
 
 mod exec;
+mod filter;
 mod partition;
 mod passes;
 mod peer_ends;
 mod rule;
 
-pub(crate) use rule::SpillingWindowRule;
+pub(crate) use exec::SpillingWindowExec;
+pub(crate) use filter::has_no_filter;
+pub(crate) use rule::{SpillingWindowRule, known_bytes};

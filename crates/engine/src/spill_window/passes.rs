@@ -17,6 +17,7 @@ use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, StandardWindowExpr, WindowExpr};
 use datafusion::physical_plan::windows::WindowUDFExpr;
 
+use super::filter::has_no_filter;
 use super::peer_ends::{EndsInOrder, PeerEnds};
 use crate::key_runs::KeyRuns;
 
@@ -231,7 +232,7 @@ fn tile(number: u64, count: u64, groups: u64) -> u64 {
 impl TwoPass {
     fn of(window: &Arc<dyn WindowExpr>) -> Option<Self> {
         if let Some(plain) = window.as_any().downcast_ref::<PlainAggregateWindowExpr>() {
-            if !is_same_in_partition(&**window) || has_filter(plain) {
+            if !is_same_in_partition(&**window) || !has_no_filter(&**window) {
                 return None;
             }
             let aggregate = plain.get_aggregate_expr();
@@ -331,11 +332,6 @@ fn is_same_in_partition(window: &dyn WindowExpr) -> bool {
         bound.is_unbounded() || (is_range && matches!(bound, WindowFrameBound::CurrentRow))
     };
     reaches(&frame.start_bound) && reaches(&frame.end_bound)
-}
-
-/// Returns true unless it is certain that an aggregate has no `FILTER`, which DataFusion shows nowhere else.
-fn has_filter(window: &PlainAggregateWindowExpr) -> bool {
-    !format!("{window:?}").ends_with("filter: None }")
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl PhysicalOptimizerRule for SpillingWindowRule {
 }
 
 /// Returns the bytes of the rows of a plan at most; `usize::MAX` if that is unknown.
-fn known_bytes(plan: &Arc<dyn ExecutionPlan>) -> usize {
+pub(crate) fn known_bytes(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     let rows = statistics
         .ok()

@@ -16,7 +16,6 @@ use super::keyed_spill::SpilledChanges;
 use super::row_errors::{KeyedRowErrors, RowNames};
 use crate::EngineError;
 use crate::context::EngineContext;
-use crate::size;
 
 /// Part of the memory, as its inverse, that the changes of a statement take.
 const PART: usize = 4;
@@ -25,6 +24,12 @@ const PART: usize = 4;
 /// batch that is appended to the log, and in the memtable.
 fn cost(key: &[u8], value: &[u8]) -> usize {
     768 + 6 * key.len() + 3 * value.len()
+}
+
+/// Bytes of DRAM that a look-up of a key takes until its transaction ends, which depends on it: the key in
+/// the read set, and the range of a scan if there is a row.
+fn read_cost(key: &[u8]) -> usize {
+    384 + 5 * key.len()
 }
 
 /// A hint for rows with a key that is there.
@@ -38,24 +43,14 @@ pub(super) const ONE_ROW: &str = "give one row for each key";
 pub(super) const SEVERAL_VALUES: &str =
     "a row has several new values; let each subquery give one value, by an aggregate";
 
-/// The treatment of changes that do not fit in DRAM.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum BeyondMemory {
-    /// They make a new table.
-    Rewrite(RewriteRule),
-    /// They are those of an open transaction, which reads what it has written.
-    RefuseInTransaction,
-    /// They depend on each other: whether a row is there decides on the next change.
-    Refuse,
-}
-
 /// The changes of a statement.
 pub(super) struct KeyedChanges<'a> {
     engine: &'a EngineContext,
     table: &'a Arc<KeyedTable>,
     view: &'a KeyedView,
     errors: KeyedRowErrors<'a>,
-    beyond: BeyondMemory,
+    /// The meaning of several changes of one key, if they are spilled.
+    rule: RewriteRule,
     /// Keys of rows that are deleted or written anew.
     gone: BTreeSet<Vec<u8>>,
     /// Of each key, the number of the row in the statement and its value.
@@ -70,7 +65,7 @@ impl<'a> KeyedChanges<'a> {
         table: &'a Arc<KeyedTable>,
         view: &'a KeyedView,
         statement: impl Into<String>,
-        beyond: BeyondMemory,
+        rule: RewriteRule,
     ) -> Self {
         let reserved = MemoryConsumer::new("changes of a statement").register(&engine.runtime.memory_pool);
         Self {
@@ -78,7 +73,7 @@ impl<'a> KeyedChanges<'a> {
             table,
             view,
             errors: KeyedRowErrors::new(table, statement),
-            beyond,
+            rule,
             gone: BTreeSet::new(),
             written: BTreeMap::new(),
             reserved,
@@ -101,7 +96,7 @@ impl<'a> KeyedChanges<'a> {
     /// are spilled.
     ///
     /// # Errors
-    /// The statement changes too much.
+    /// A temporary file cannot be written.
     pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool, EngineError> {
         self.reserve(cost(key, &[]))?;
         match &mut self.spilled {
@@ -114,7 +109,7 @@ impl<'a> KeyedChanges<'a> {
     /// are if there is no memory.
     ///
     /// # Errors
-    /// There is none, and they cannot be spilled.
+    /// A temporary file cannot be written.
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), EngineError> {
         if self.are_spilled() {
             return Ok(());
@@ -123,26 +118,14 @@ impl<'a> KeyedChanges<'a> {
         if self.reserved.size() + bytes <= most && self.reserved.try_grow(bytes).is_ok() {
             return Ok(());
         }
-        let statement = self.errors.statement();
-        let memory = size::exact(self.engine.budget().bytes() as u64);
-        let text = match self.beyond {
-            BeyondMemory::Rewrite(rule) => return self.spill(rule),
-            BeyondMemory::RefuseInTransaction => format!(
-                "{statement}: the changes of the open transaction do not fit in the memory, which is {memory}; COMMIT in \
-                 between, run the statement outside of a transaction, or raise the limit of the memory"
-            ),
-            BeyondMemory::Refuse => format!(
-                "{statement}: the changes of the statement do not fit in the memory, which is {memory}; split it into several, \
-                 or raise the limit of the memory"
-            ),
-        };
-        Err(EngineError::Query(text))
+        self.spill()
     }
 
     /// Moves all changes into temporary files.
-    fn spill(&mut self, rule: RewriteRule) -> Result<(), EngineError> {
+    fn spill(&mut self) -> Result<(), EngineError> {
         let statement = self.errors.statement();
-        let mut spilled = SpilledChanges::new(self.engine, self.table, statement, rule);
+        let mut spilled = SpilledChanges::new(self.engine, self.table, statement, self.rule);
+        self.view.depend_on_all(self.table.store());
         for key in std::mem::take(&mut self.gone) {
             spilled.rewrite.delete(&key)?;
         }
@@ -158,15 +141,24 @@ impl<'a> KeyedChanges<'a> {
     /// changes.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub(super) fn has(&self, key: &[u8]) -> Result<bool, EngineError> {
+    /// The store cannot be read; the changes cannot be spilled.
+    pub(super) fn has(&mut self, key: &[u8]) -> Result<bool, EngineError> {
         if self.are_spilled() {
             return Ok(false);
         }
         if self.written.contains_key(key) {
             return Ok(true);
         }
-        Ok(!self.gone.contains(key) && self.view.get(self.table.store(), key)?.is_some())
+        Ok(!self.gone.contains(key) && self.was_there(key)? && !self.are_spilled())
+    }
+
+    /// Returns true if a row with a key was there before the statement.
+    ///
+    /// # Errors
+    /// The store cannot be read; the changes cannot be spilled.
+    pub(super) fn was_there(&mut self, key: &[u8]) -> Result<bool, EngineError> {
+        self.reserve(read_cost(key))?;
+        Ok(self.view.get(self.table.store(), key)?.is_some())
     }
 
     /// Returns true if the statement writes a row with a key. Always false for spilled changes.
@@ -177,7 +169,7 @@ impl<'a> KeyedChanges<'a> {
     /// Writes a row in place of any with the same key. `number` is that of the row in the statement.
     ///
     /// # Errors
-    /// The statement changes too much.
+    /// A temporary file cannot be written.
     pub(super) fn put(&mut self, number: u64, row: KeyedRow) -> Result<(), EngineError> {
         self.reserve(cost(&row.key, &row.value))?;
         match &mut self.spilled {

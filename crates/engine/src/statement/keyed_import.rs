@@ -12,7 +12,7 @@ use halocline_columns::TableEncoding;
 use halocline_keyed::{KeyedError, KeyedView, RewriteRule};
 use halocline_store::StoreError;
 
-use super::keyed_changes::{BeyondMemory, CollectedChanges, KeyedChanges};
+use super::keyed_changes::{CollectedChanges, KeyedChanges};
 use super::keyed_load::{TableLoad, is_empty};
 use super::keyed_rows::{ATTEMPTS, FoundTable};
 use super::row_errors::RowNames;
@@ -182,23 +182,27 @@ fn change<T>(
         let view = KeyedView::Transaction(Arc::clone(&open));
         let table = tables.table_in(table.name(), &view)?;
         let table = table.as_ref().unwrap_or(&found.1);
-        let beyond = BeyondMemory::RefuseInTransaction;
-        let mut changes = KeyedChanges::new(engine, table, &view, statement, beyond);
+        let mut changes = KeyedChanges::new(engine, table, &view, statement, RewriteRule::Insert);
         let value = fill(&mut changes)?;
-        let CollectedChanges::InDram(changes) = changes.collected() else {
-            unreachable!("they are refused rather than spilled");
-        };
-        session.slot().check_writes_keyed(&open)?;
-        let reserved = changes.apply(table, &open)?;
-        session.slot().write_keyed(&open, reserved)?;
+        let slot = session.slot();
+        slot.check_writes_keyed(&open)?;
+        match changes.collected() {
+            CollectedChanges::InDram(changes) => {
+                let reserved = changes.apply(table, &open)?;
+                slot.write_keyed(&open, table, reserved)?;
+            }
+            CollectedChanges::Spilled(spilled) => {
+                spilled.replace_in(slot, tables, &open, cancel)?;
+            }
+        }
         return Ok(value);
     }
     let mut table = Arc::clone(table);
     for _ in 0..ATTEMPTS {
         let transaction = Arc::new(Mutex::new(tables.stores().begin()));
         let view = KeyedView::Transaction(Arc::clone(&transaction));
-        let beyond = BeyondMemory::Rewrite(RewriteRule::Insert);
-        let mut changes = KeyedChanges::new(engine, &table, &view, statement.as_str(), beyond);
+        let rule = RewriteRule::Insert;
+        let mut changes = KeyedChanges::new(engine, &table, &view, statement.as_str(), rule);
         let value = fill(&mut changes)?;
         let changes = changes.collected();
         drop(view);

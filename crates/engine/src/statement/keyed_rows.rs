@@ -16,7 +16,7 @@ use halocline_store::{StoreError, Stores};
 
 use super::defaults::spelled_out;
 use super::insert::{literal_rows, query_fitter};
-use super::keyed_changes::{BeyondMemory, CHOOSE_ANOTHER, CollectedChanges, KeyedChanges, SEVERAL_VALUES};
+use super::keyed_changes::{CHOOSE_ANOTHER, CollectedChanges, KeyedChanges, SEVERAL_VALUES};
 use super::keyed_load::{QueriedRows, is_empty, query_to_load};
 use super::modify::{ChangedTable, plan_delete, plan_update};
 use super::parse::{Delete, Insert, InsertSource, OnConflict, Update};
@@ -60,18 +60,18 @@ impl KeyedChange {
         }
     }
 
-    /// Returns the treatment of changes that do not fit in DRAM, outside of an open transaction.
-    fn beyond_memory(&self) -> BeyondMemory {
-        BeyondMemory::Rewrite(match self {
+    /// Returns the meaning of several changes of one key.
+    fn rule(&self) -> RewriteRule {
+        match self {
             Self::Insert(insert) => match &insert.on_conflict {
                 OnConflict::Fail => RewriteRule::Insert,
                 OnConflict::Nothing(_) => RewriteRule::InsertNew,
                 OnConflict::Replace => RewriteRule::Replace,
-                OnConflict::Update { .. } => return BeyondMemory::Refuse,
+                OnConflict::Update { .. } => RewriteRule::ReplaceOnce,
             },
             Self::Update(_) => RewriteRule::Update,
             Self::Delete(_) => RewriteRule::Delete,
-        })
+        }
     }
 }
 
@@ -179,18 +179,21 @@ impl StatementRun<'_> {
             if let Some(seen) = tables.table_in(table.name(), &view)? {
                 table = seen;
             }
-            let beyond = BeyondMemory::RefuseInTransaction;
-            let (changes, rows) = self
-                .keyed_changes(&catalog, &table, &view, change, (beyond, None))
-                .await?;
-            let CollectedChanges::InDram(changes) = changes else {
-                unreachable!("they are refused rather than spilled");
-            };
-            let slot = self.session.slot();
+            let (changes, rows) = self.keyed_changes(&catalog, &table, &view, change, None).await?;
+            let slot = Arc::clone(self.session.slot());
             slot.check_writes_keyed(&transaction)?;
-            let reserved = changes.apply(&table, &transaction)?;
-            slot.write_keyed(&transaction, reserved)?;
-            return Ok(rows);
+            let spilled = match changes {
+                CollectedChanges::InDram(changes) => {
+                    let reserved = changes.apply(&table, &transaction)?;
+                    slot.write_keyed(&transaction, &table, reserved)?;
+                    return Ok(rows);
+                }
+                CollectedChanges::Spilled(spilled) => spilled,
+            };
+            let (tables, cancel) = (Arc::clone(tables), self.cancel_flag());
+            return self
+                .blocking(move |_, _| spilled.replace_in(&slot, &tables, &transaction, &cancel))
+                .await;
         }
         for _ in 0..ATTEMPTS {
             match self.change_keyed_once(tables, &table, change).await? {
@@ -247,10 +250,7 @@ impl StatementRun<'_> {
                 QueriedRows::Few(batches) => few = Some(batches),
             }
         }
-        let beyond = change.beyond_memory();
-        let (changes, rows) = self
-            .keyed_changes(&catalog, table, &view, change, (beyond, few))
-            .await?;
+        let (changes, rows) = self.keyed_changes(&catalog, table, &view, change, few).await?;
         drop((view, catalog));
         let changes = match changes {
             CollectedChanges::InDram(changes) => changes,
@@ -285,13 +285,13 @@ impl StatementRun<'_> {
         table: &Arc<KeyedTable>,
         view: &KeyedView,
         change: &KeyedChange,
-        (beyond, queried): (BeyondMemory, Option<Vec<RecordBatch>>),
+        queried: Option<Vec<RecordBatch>>,
     ) -> Result<(CollectedChanges, u64), EngineError> {
         let view = view.clone();
         let planner = self.session.planner_with(catalog, Some(view.clone()));
         let target = KeyedTarget { table, view, planner };
         let statement = change.statement();
-        let mut changes = KeyedChanges::new(self.engine, table, &target.view, statement, beyond);
+        let mut changes = KeyedChanges::new(self.engine, table, &target.view, statement, change.rule());
         let rows = match change {
             KeyedChange::Insert(insert) => self.insert_keyed(&target, insert, queried, &mut changes).await?,
             KeyedChange::Update(update) => target.update(update, &mut changes).await?,

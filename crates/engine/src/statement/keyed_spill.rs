@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use halocline_keyed::{
     KeyedError, KeyedRewrite, KeyedTable, KeyedTables, KeyedView, RewriteRule, RewrittenRows,
+    UnpublishedTable,
 };
-use halocline_store::{LoadOptions, StoreTransaction};
+use halocline_pool::PoolError;
+use halocline_store::{LoadOptions, StoreError, StoreTransaction};
 
 use super::keyed_changes::{ONE_ROW, SEVERAL_VALUES, USE_ON_CONFLICT};
 use super::row_errors::KeyedRowErrors;
 use crate::EngineError;
 use crate::context::EngineContext;
 use crate::memory::WriterShare;
+use crate::transaction::TransactionSlot;
 
 /// Most bytes of DRAM of the sort: more makes no merge faster.
 const MOST_MEMORY: usize = 256 << 20;
@@ -61,26 +64,77 @@ impl SpilledChanges {
         transaction: &Arc<Mutex<StoreTransaction>>,
         cancel: &AtomicBool,
     ) -> Result<Option<u64>, EngineError> {
-        let view = KeyedView::Transaction(Arc::clone(transaction));
-        let rewritten = self.rewrite.finish(tables, &view, cancel);
-        let errors = KeyedRowErrors::new(&self.table, self.statement);
-        let (table, rows) = rewritten.map_err(|error| errors.of_rewrite(error, self.instead))?;
+        let old = Arc::clone(&self.table);
+        let (table, rows) = self.rewritten(tables, transaction, cancel)?;
         let transaction = {
             let mut held = transaction.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *held, tables.stores().begin())
         };
-        match tables.publish_rewritten(table, &self.table, transaction) {
+        match tables.publish_rewritten(table, &old, transaction) {
             Err(KeyedError::Changed { .. }) => Ok(None),
-            published => {
-                published?;
-                let RewrittenRows { deleted, written } = rows;
-                Ok(Some(match self.rule {
-                    RewriteRule::Delete => deleted,
-                    _ => written,
-                }))
-            }
+            published => Ok(published.map(|_| Some(rows))?),
         }
     }
+
+    /// Makes the new table, which takes the place of the old one in the open transaction of a session.
+    /// Returns the number of rows. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`publish`](Self::publish); the transaction is over; it holds the lock of the pool, which has
+    /// to grow.
+    pub(super) fn replace_in(
+        self,
+        slot: &TransactionSlot,
+        tables: &Arc<KeyedTables>,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+        cancel: &AtomicBool,
+    ) -> Result<u64, EngineError> {
+        let (old, statement) = (Arc::clone(&self.table), self.statement.clone());
+        let rewritten = self.rewritten(tables, transaction, cancel);
+        let (table, rows) = rewritten.map_err(|error| match error {
+            error if is_locked(&error) && slot.holds_lock() => EngineError::Query(format!(
+                "{statement}: the changes do not fit in the memory, and the pool cannot grow for a new table because the open \
+                 transaction has changed tables without a primary key; run the statement before those, or outside of the \
+                 transaction"
+            )),
+            error => error,
+        })?;
+        slot.replace_keyed(transaction, tables, table, &old)?;
+        Ok(rows)
+    }
+
+    /// Makes the new table of what a transaction sees, and returns it with the number of rows.
+    fn rewritten(
+        self,
+        tables: &KeyedTables,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+        cancel: &AtomicBool,
+    ) -> Result<(UnpublishedTable, u64), EngineError> {
+        let view = KeyedView::Transaction(Arc::clone(transaction));
+        let rewritten = self.rewrite.finish(tables, &view, cancel);
+        let errors = KeyedRowErrors::new(&self.table, self.statement);
+        let (table, rows) = rewritten.map_err(|error| errors.of_rewrite(error, self.instead))?;
+        let RewrittenRows { deleted, written } = rows;
+        let rows = match self.rule {
+            RewriteRule::Delete => deleted,
+            _ => written,
+        };
+        Ok((table, rows))
+    }
+}
+
+/// Returns true if another writer holds the lock of the pool.
+fn is_locked(error: &EngineError) -> bool {
+    let EngineError::Keyed(error) = error else {
+        return false;
+    };
+    matches!(
+        &**error,
+        KeyedError::Store {
+            source: StoreError::Pool(PoolError::Locked { .. }),
+            ..
+        }
+    )
 }
 
 impl KeyedRowErrors<'_> {

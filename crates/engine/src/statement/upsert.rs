@@ -174,7 +174,7 @@ impl UpdateOnConflict {
             if changes.writes(&row.key) || conflicts.contains_key(&row.key) {
                 return Err(changes.errors().duplicate(batch, at, names, ONE_ROW));
             }
-            match changes.has(&row.key)? {
+            match changes.was_there(&row.key)? {
                 true => drop(conflicts.insert(row.key, at as u32)),
                 false => changes.put(first + at as u64, row)?,
             }

@@ -42,6 +42,20 @@ const REWRITES: &[&[&str]] = &[
     &["DELETE FROM k WHERE i > 20"],
     &["INSERT INTO k SELECT i + 30, s FROM t"],
     &["REPLACE INTO k SELECT i, 'replaced' FROM t"],
+    &[
+        "BEGIN",
+        "UPDATE k SET i = i + 100",
+        "DELETE FROM k WHERE i > 130",
+        "COMMIT",
+    ],
+    &[
+        "BEGIN",
+        "UPDATE k SET s = s || '?'",
+        "INSERT INTO u SELECT i FROM k WHERE i < 105",
+        "INSERT INTO k SELECT n, 'from u' FROM u WHERE n < 100",
+        "COMMIT",
+    ],
+    &["BEGIN", "DELETE FROM k", "ROLLBACK"],
 ];
 
 /// Returns the tuning with which no changes are kept in DRAM.

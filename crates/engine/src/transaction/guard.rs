@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use datafusion::execution::memory_pool::MemoryReservation;
+use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, Replacements, UnpublishedTable};
 use halocline_pool::Pool;
 use halocline_store::{StoreError, StoreTransaction, Stores};
 
@@ -32,8 +33,10 @@ struct KeyedPart {
     stores: Stores,
     transaction: Arc<Mutex<StoreTransaction>>,
     writes: bool,
-    /// That of what it has written.
-    memory: Vec<MemoryReservation>,
+    /// That of what it has written, by the names of the stores.
+    memory: Vec<(String, MemoryReservation)>,
+    /// New tables in place of others, once there are some.
+    replaced: Option<(Arc<KeyedTables>, Replacements)>,
 }
 
 #[derive(Default)]
@@ -91,6 +94,12 @@ impl TransactionSlot {
         Ok(Some(Arc::clone(&keyed.insert(part).transaction)))
     }
 
+    /// Returns true if the open transaction has changed tables without a primary key, so that it holds the
+    /// writer's lock.
+    pub(crate) fn holds_lock(&self) -> bool {
+        matches!(&*self.state(), SlotState::Open(_))
+    }
+
     /// Fails if a transaction is not the open one any more.
     ///
     /// # Errors
@@ -111,7 +120,7 @@ impl TransactionSlot {
         }
     }
 
-    /// Notes that the open transaction has written to tables with a primary key, which takes memory until it
+    /// Notes that the open transaction has written to a table with a primary key, which takes memory until it
     /// ends.
     ///
     /// # Errors
@@ -119,12 +128,40 @@ impl TransactionSlot {
     pub(crate) fn write_keyed(
         &self,
         transaction: &Arc<Mutex<StoreTransaction>>,
+        table: &KeyedTable,
         memory: MemoryReservation,
     ) -> Result<(), EngineError> {
         match &mut *self.keyed() {
             Some(part) if Arc::ptr_eq(&part.transaction, transaction) => {
                 part.writes = true;
-                part.memory.push(memory);
+                part.memory.push((table.store().name().to_owned(), memory));
+                Ok(())
+            }
+            _ => Err(EngineError::TransactionOver),
+        }
+    }
+
+    /// Lets a new table take the place of another one in the open transaction.
+    ///
+    /// # Errors
+    /// It is over, or lost; those of [`KeyedTables::replace_in`].
+    pub(crate) fn replace_keyed(
+        &self,
+        transaction: &Arc<Mutex<StoreTransaction>>,
+        tables: &Arc<KeyedTables>,
+        new: UnpublishedTable,
+        old: &Arc<KeyedTable>,
+    ) -> Result<(), EngineError> {
+        self.check_writes_keyed(transaction)?;
+        match &mut *self.keyed() {
+            Some(part) if Arc::ptr_eq(&part.transaction, transaction) => {
+                let begin = || (Arc::clone(tables), Replacements::default());
+                let (_, replacements) = part.replaced.get_or_insert_with(begin);
+                let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+                tables.replace_in(&mut transaction, new, old, replacements)?;
+                part.writes = true;
+                // What was written to the old table is forgotten.
+                part.memory.retain(|(store, _)| store != old.store().name());
                 Ok(())
             }
             _ => Err(EngineError::TransactionOver),
@@ -230,12 +267,18 @@ impl TransactionSlot {
                 Err(error)
             }
         };
+        let all_rows = |store| -> EngineError {
+            let what = "all rows".to_owned();
+            StoreError::Conflict { store, what }.into()
+        };
         committed.map_err(|error| match error {
             // Another table took the place of one that it has changed, or there is none any more.
-            EngineError::Store(StoreError::Dropped { name: store }) => {
-                let what = "all rows".to_owned();
-                StoreError::Conflict { store, what }.into()
-            }
+            EngineError::Store(StoreError::Dropped { name: store }) => all_rows(store),
+            EngineError::Keyed(error) => match *error {
+                KeyedError::Changed { table } => all_rows(table),
+                KeyedError::List(error) => error.into(),
+                error => error.into(),
+            },
             error => error,
         })
     }
@@ -272,6 +315,7 @@ impl KeyedPart {
             transaction: Arc::new(Mutex::new(stores.begin())),
             writes: false,
             memory: Vec::new(),
+            replaced: None,
         }
     }
 
@@ -303,15 +347,24 @@ impl KeyedPart {
         !self.writes && self.stores.is_reader()
     }
 
-    fn commit(self) -> Result<(), EngineError> {
+    fn commit(mut self) -> Result<(), EngineError> {
         if self.only_reads() {
             return Ok(());
         }
-        Ok(self.take().commit()?)
+        match self.replaced.take() {
+            None => Ok(self.take().commit()?),
+            Some((tables, replacements)) => {
+                tables.commit_replacing(self.take(), replacements)?;
+                // Its snapshot is older than the replacement.
+                drop(self);
+                tables.drop_replaced();
+                Ok(())
+            }
+        }
     }
 
     /// Commits this part together with the changes of other tables.
-    fn commit_with(self, others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
+    fn commit_with(mut self, others: Transaction, cancel: &AtomicBool) -> Result<(), EngineError> {
         if self.only_reads() {
             // The writer's lock is held, so that nothing is committed to both kinds of tables before
             // `others`.
@@ -324,7 +377,15 @@ impl KeyedPart {
         if !others.has_changes() {
             return self.commit();
         }
-        others.commit_with_stores(cancel, |decide| self.take().commit_with(decide))
+        let Some((tables, replacements)) = self.replaced.take() else {
+            return others.commit_with_stores(cancel, |decide| self.take().commit_with(decide));
+        };
+        others.commit_with_stores(cancel, |decide| {
+            tables.commit_replacing_with(self.take(), replacements, decide)
+        })?;
+        drop(self);
+        tables.drop_replaced();
+        Ok(())
     }
 }
 

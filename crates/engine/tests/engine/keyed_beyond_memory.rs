@@ -80,6 +80,15 @@ async fn statements_change_more_rows_than_fit() {
     assert_eq!(message, format!("inserted {all} rows"));
     run(&db, "UPDATE plain SET f = a + 0e0").await;
     is_as_plain(&db).await;
+    let again = "SELECT a, b, 1e0 FROM plain UNION ALL SELECT a + 1000000, b, f FROM plain";
+    let update = "ON CONFLICT (a, b) DO UPDATE SET f = keyed.f + excluded.f WHERE keyed.a % 2 = 0";
+    let message = run(&db, &format!("INSERT INTO keyed {again} {update}")).await;
+    run(&db, "INSERT INTO plain SELECT a + 1000000, b, f FROM plain").await;
+    run(&db, "UPDATE plain SET f = f + 1 WHERE a % 2 = 0 AND a < 1000000").await;
+    let changed = "SELECT count(*) FROM plain WHERE a % 2 = 0 OR a >= 1000000";
+    let changed = query(&db, changed).await.remove(0);
+    assert_eq!(message, format!("inserted {changed} rows"));
+    is_as_plain(&db).await;
     drop(db);
     is_as_plain(&reopen(&dir, &DatabaseOptions::default())).await;
 }
@@ -124,8 +133,9 @@ async fn errors_leave_the_table_as_it_was() {
             "UPDATE keyed: there is a row with the primary key (",
         ),
         (
-            "INSERT INTO keyed SELECT * FROM plain ON CONFLICT (a, b) DO UPDATE SET f = excluded.f",
-            "INSERT INTO keyed: the changes of the statement do not fit in the memory, which is 32MiB; split it",
+            "INSERT INTO keyed SELECT * FROM plain UNION ALL SELECT * FROM plain WHERE a = 7919 \
+             ON CONFLICT (a, b) DO UPDATE SET f = excluded.f",
+            "there is a row with the primary key (7919, row 1) already; give one row for each key",
         ),
     ] {
         let message = error(&db, text).await;
@@ -133,16 +143,57 @@ async fn errors_leave_the_table_as_it_was() {
         assert_eq!(rows_of_tables(&db), before);
         is_as_plain(&db).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_change_more_rows_than_fit() {
+    let (dir, db) = two_tables().await;
+    let other = db.session();
+    let seen = "SELECT count(*), sum(a), sum(f) FROM keyed";
+    for end in ["ROLLBACK", "COMMIT"] {
+        let before = query(&other, seen).await;
+        run(&db, "BEGIN").await;
+        // The pool can grow as long as only tables with a primary key are changed.
+        for table in ["keyed", "plain"] {
+            for text in [
+                "UPDATE {} SET f = f + 1 WHERE a % 7 = 0",
+                "UPDATE {} SET a = a + 1",
+                "UPDATE {} SET f = -1 WHERE a = 7920",
+                "DELETE FROM {} WHERE a % 5 = 1",
+                "INSERT INTO {} SELECT a + 200000, b, f FROM {}",
+                "INSERT INTO {} VALUES (-1, 'new', 0)",
+            ] {
+                run(&db, &text.replace("{}", table)).await;
+                assert_eq!(query(&other, seen).await, before, "{text}");
+            }
+            if table == "keyed" {
+                let message = error(&db, "INSERT INTO keyed SELECT * FROM keyed").await;
+                assert!(
+                    message.contains("there is a row with the primary key"),
+                    "{message}"
+                );
+            }
+        }
+        is_as_plain(&db).await;
+        run(&db, end).await;
+        for session in [&db, &other] {
+            is_as_plain(session).await;
+        }
+        assert_eq!(query(&other, seen).await == before, end == "ROLLBACK");
+        assert_eq!(rows_of_tables(&db).len(), 1, "after {end}");
+    }
+    // Another session changes a row of the table.
     run(&db, "BEGIN").await;
-    let message = error(&db, "UPDATE keyed SET f = 0").await;
-    assert!(
-        message.contains("UPDATE keyed: the changes of the open transaction do not fit in the memory"),
-        "{message}"
-    );
-    run(&db, "UPDATE keyed SET f = 0 WHERE a = 7919").await;
-    run(&db, "COMMIT").await;
-    run(&db, "UPDATE plain SET f = 0 WHERE a = 7919").await;
-    is_as_plain(&db).await;
+    run(&db, "UPDATE keyed SET f = 0").await;
+    run(&db, "DELETE FROM plain").await;
+    run(&other, "UPDATE keyed SET f = 7 WHERE a = -1").await;
+    let message = error(&db, "COMMIT").await;
+    assert!(message.contains("run the transaction again"), "{message}");
+    run(&db, "UPDATE plain SET f = 7 WHERE a = -1").await;
+    is_as_plain(&other).await;
+    assert_eq!(rows_of_tables(&db).len(), 1);
+    drop((db, other));
+    is_as_plain(&reopen(&dir, &DatabaseOptions::default())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -46,6 +46,7 @@ mod keyed_transactions;
 mod keys_and_groups;
 mod large_limits;
 mod late;
+mod little_memory;
 mod meeting_conditions;
 mod merged_columns;
 mod named_windows;

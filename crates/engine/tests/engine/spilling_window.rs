@@ -66,6 +66,12 @@ async fn answers_are_those_of_more_memory() {
             true,
         ),
         (
+            "SELECT sum(a), max(b), min(c), max(d), max(s) FROM (SELECT s, sum(k) FILTER (WHERE x > 3) OVER () AS a, \
+          count(*) FILTER (WHERE x % 2 = 0) OVER () AS b, min(s) FILTER (WHERE k > 7) OVER () AS c, \
+          max(k) FILTER (WHERE FALSE) OVER () AS d FROM t)",
+            true,
+        ),
+        (
             "SELECT sum(CAST(a * 1000000 AS BIGINT)), max(s) FROM (SELECT s, cume_dist() OVER (ORDER BY s) AS a FROM t)",
             true,
         ),
@@ -88,7 +94,7 @@ async fn a_function_that_needs_all_rows_is_refused_by_name() {
     for text in [
         "SELECT max(a) FROM (SELECT s, nth_value(s, -3) OVER (ORDER BY s || s || s || s ROWS BETWEEN UNBOUNDED PRECEDING \
           AND UNBOUNDED FOLLOWING) AS a FROM t)",
-        "SELECT sum(a), max(s) FROM (SELECT s, sum(k) FILTER (WHERE x > 3) OVER () AS a FROM t)",
+        "SELECT sum(a), max(s) FROM (SELECT s, sum(k) OVER (ORDER BY s ROWS BETWEEN 3 FOLLOWING AND UNBOUNDED FOLLOWING) AS a FROM t)",
     ] {
         let error = error(&db, text).await;
         assert!(error.contains("PARTITION BY"), "{error}");

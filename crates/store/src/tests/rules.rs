@@ -183,11 +183,8 @@ fn hides_replacements() -> bool {
     let new = loader.finish().unwrap();
     let (snapshot, mut transaction, mut replacing) = (stores.snapshot(), stores.begin(), stores.begin());
     replacing.put(&new, "other", "1").unwrap();
-    replacing
-        .prepare_replacement(&old, &new)
-        .unwrap()
-        .commit()
-        .unwrap();
+    replacing.replace(&old, &new);
+    replacing.commit().unwrap();
     let is_hidden =
         snapshot.get(&new, "k").unwrap().is_none() && snapshot.scan::<&str>(&new, ..).next().is_none();
     let read = transaction.get(&new, "k").unwrap();

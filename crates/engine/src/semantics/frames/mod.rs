@@ -7,6 +7,7 @@
 
 mod blocks;
 mod evaluator;
+mod filtered;
 mod function;
 mod marker;
 mod sliding;
@@ -14,7 +15,7 @@ mod sliding;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -69,9 +70,11 @@ fn over_frames(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     };
     if needs_rows {
         replace(&mut call, exclusion);
+    } else if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+        filtered::move_into_argument(function, &mut call.params)?;
     }
     let call = Expr::WindowFunction(call);
-    Ok(Transformed::new(call, needs_rows, TreeNodeRecursion::Continue))
+    Ok(Transformed::yes(call))
 }
 
 /// Replaces the function of a call, unless it has no frame.
