@@ -40,7 +40,7 @@ impl StoreSnapshot {
         self.commit
     }
 
-    /// Returns true unless a store has [taken the place](crate::StoreTransaction::prepare_replacement) of
+    /// Returns true unless a store has [taken the place](crate::StoreTransaction::replace) of
     /// another one since.
     pub fn sees(&self, store: &Store) -> bool {
         store.state.is_seen_at(self.commit)
