@@ -31,6 +31,8 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 TIMES = 10
 # Seconds that each statement may take in any case.
 LEAST = 20
+# The same where times do not count.
+UNTIMED = 600
 SSB = ["date", "supplier", "customer", "part", "lineorder"]
 
 
@@ -49,6 +51,7 @@ def arguments():
     parser.add_argument("--only", help="names of statements, separated by commas")
     parser.add_argument("--sessions", type=int, default=1, help="processes that run each statement at once [default: 1]")
     parser.add_argument("--no-duckdb", action="store_true", help="do not run DuckDB")
+    parser.add_argument("--untimed", action="store_true", help="do not call a statement slow before ten minutes")
     parser.add_argument("--optional", action="store_true", help="do nothing, and say so, where there are no control groups")
     parser.add_argument("--json", type=Path, help="file to append a line of each run to")
     return parser.parse_args()
@@ -67,6 +70,9 @@ class Runs:
         self.work.mkdir(parents=True, exist_ok=True)
         self.duckdb = not options.no_duckdb and importlib.util.find_spec("duckdb") is not None
         self.rows = []
+
+    def at_least(self, seconds):
+        return max(UNTIMED if self.options.untimed else LEAST, seconds)
 
     def commands(self, system, pool, sql):
         if system == "duckdb":
@@ -101,7 +107,7 @@ class Runs:
             allowed = free.seconds * TIMES
             if duck and duck.code == 0:
                 allowed = max(allowed, duck.seconds)
-            ended, found = self.run("halocline", pool, sql, limit, max(LEAST, allowed))
+            ended, found = self.run("halocline", pool, sql, limit, self.at_least(allowed))
             outcome = "right"
             if ended.code is None:
                 outcome = "slow"
@@ -122,7 +128,7 @@ class Runs:
             for name, sql in questions.WRITES:
                 if self.options.only and name not in self.options.only.split(","):
                     continue
-                seconds = max(LEAST, TIMES * expected[name][0].seconds) if limit else 3600
+                seconds = self.at_least(TIMES * expected[name][0].seconds) if limit else 3600
                 ended, found = self.run("halocline", copy, sql.replace("{work}", str(self.work)), limit, seconds)
                 if not limit:
                     expected[name] = (ended, found)
