@@ -14,7 +14,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
-use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
 
 use super::exec::{StringsExec, plain};
 use crate::config::SessionSettings;
@@ -82,6 +82,18 @@ fn over_strings(
             .iter()
             .all(|window| takes_strings(&**window, &input.schema()))
         {
+            return Ok(Transformed::no(plan));
+        }
+        // The order of other keys follows from more than the order of the input, which is all that is kept.
+        let order = input.output_ordering();
+        let is_ordered = |key: &Arc<dyn PhysicalExpr>| {
+            order.is_some_and(|order| order.iter().any(|sort| sort.expr.eq(key)))
+        };
+        let mut keys = window
+            .window_expr()
+            .iter()
+            .flat_map(|window| window.partition_by());
+        if !keys.all(is_ordered) {
             return Ok(Transformed::no(plan));
         }
         let schema = plan.schema();
