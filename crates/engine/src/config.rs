@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
 use halocline_pool::VerifyMode;
@@ -146,6 +146,12 @@ fn write_rate(rate: Option<u64>) -> String {
 /// Access unit of the medium of the pool in bytes; an extension of the configuration of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MediumUnit(pub(crate) u64);
+
+/// Returns the bytes of memory that queries share; `None` for a plan without a database.
+pub(crate) fn query_memory(options: &ConfigOptions) -> Option<usize> {
+    let settings = options.extensions.get::<SessionSettings>()?;
+    settings.query_memory.as_ref().map(|memory| memory.size())
+}
 
 /// A setting that is on unless it is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::config::SessionSettings;
+use crate::config::query_memory;
 
 /// Part of the queries' memory that the first rows of a sort may take: one over this.
 const SHARE: usize = 8;
@@ -34,11 +34,10 @@ impl PhysicalOptimizerRule for LargeLimitRule {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let settings = options.extensions.get::<SessionSettings>();
-        let Some(memory) = settings.and_then(|settings| settings.query_memory.as_ref()) else {
+        let Some(memory) = query_memory(options) else {
             return Ok(plan);
         };
-        let room = memory.size() / SHARE;
+        let room = memory / SHARE;
         plan.transform_up(|plan| {
             Ok(match with_limit_above(&plan, room) {
                 Some(limited) => Transformed::yes(limited),

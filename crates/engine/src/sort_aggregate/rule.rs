@@ -12,7 +12,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::exec::SortAggregateExec;
 use super::layout::collects;
-use crate::config::SessionSettings;
+use crate::config::query_memory;
 
 /// Part of the queries' memory that values may take without the node: one over this.
 const SHARE: usize = 16;
@@ -29,11 +29,10 @@ impl PhysicalOptimizerRule for SortAggregateRule {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let settings = options.extensions.get::<SessionSettings>();
-        let Some(memory) = settings.and_then(|settings| settings.query_memory.as_ref()) else {
+        let Some(memory) = query_memory(options) else {
             return Ok(plan);
         };
-        let room = memory.size() / SHARE;
+        let room = memory / SHARE;
         let rewritten = plan.transform_up(|plan| {
             let Some((_, first)) = aggregation(&plan) else {
                 return Ok(Transformed::no(plan));

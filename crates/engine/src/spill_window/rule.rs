@@ -11,7 +11,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::windows::WindowAggExec;
 
 use super::exec::SpillingWindowExec;
-use crate::config::SessionSettings;
+use crate::config::query_memory;
 
 /// Part of the queries' memory that rows may take without the node: one over this.
 const SHARE: usize = 16;
@@ -28,11 +28,10 @@ impl PhysicalOptimizerRule for SpillingWindowRule {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let settings = options.extensions.get::<SessionSettings>();
-        let Some(memory) = settings.and_then(|settings| settings.query_memory.as_ref()) else {
+        let Some(memory) = query_memory(options) else {
             return Ok(plan);
         };
-        let room = memory.size() / SHARE;
+        let room = memory / SHARE;
         let rewritten = plan.transform_up(|plan| {
             let is_large = plan
                 .downcast_ref::<WindowAggExec>()

@@ -14,10 +14,10 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::exec::{StringsExec, plain};
-use crate::config::SessionSettings;
+use crate::config::query_memory;
 use crate::sort_aggregate::SortAggregateExec;
 use crate::spill_window::{SpillingWindowExec, has_no_filter, known_bytes};
 
@@ -34,11 +34,10 @@ impl PhysicalOptimizerRule for StringViewsRule {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let settings = options.extensions.get::<SessionSettings>();
-        let Some(memory) = settings.and_then(|settings| settings.query_memory.as_ref()) else {
+        let Some(memory) = query_memory(options) else {
             return Ok(plan);
         };
-        let room = memory.size() / SHARE;
+        let room = memory / SHARE;
         let rewritten = plan.transform_down(|plan| {
             if plan.is::<SortAggregateExec>() {
                 // It copies strings itself, and knows the nodes below.
@@ -84,26 +83,16 @@ fn over_strings(
         {
             return Ok(Transformed::no(plan));
         }
-        // The order of other keys follows from more than the order of the input, which is all that is kept.
-        let order = input.output_ordering();
-        let is_ordered = |key: &Arc<dyn PhysicalExpr>| {
-            order.is_some_and(|order| order.iter().any(|sort| sort.expr.eq(key)))
-        };
-        let mut keys = window
-            .window_expr()
-            .iter()
-            .flat_map(|window| window.partition_by());
-        if !keys.all(is_ordered) {
-            return Ok(Transformed::no(plan));
-        }
         let schema = plan.schema();
         let plain: Arc<dyn ExecutionPlan> = Arc::new(StringsExec::plain(input));
-        // The window is refused where the order of its keys follows from more than the order of the input.
-        let Ok(window) = replace_children_if_necessary(Arc::clone(&plan), vec![plain]) else {
+        let window = replace_children_if_necessary(Arc::clone(&plan), vec![plain])?;
+        // Keys may be in order for another reason than that of the input, which alone is known above the
+        // strings: constants are.
+        let of_strings = window.downcast_ref::<BoundedWindowAggExec>();
+        if !of_strings.is_some_and(|window| window.partition_by_sort_keys().is_ok()) {
             return Ok(Transformed::no(plan));
-        };
+        }
         let views = StringsExec::typed(window, &schema);
-        // The nodes below are those that were there before.
         return Ok(Transformed::yes(Arc::new(views) as Arc<dyn ExecutionPlan>));
     }
     let exchange = plan.downcast_ref::<RepartitionExec>();

@@ -160,7 +160,7 @@ impl TransactionSlot {
                 let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
                 tables.replace_in(&mut transaction, new, old, replacements)?;
                 part.writes = true;
-                // What was written to the old table is forgotten.
+                // The transaction forgets its writes to the old table.
                 part.memory.retain(|(store, _)| store != old.store().name());
                 Ok(())
             }
