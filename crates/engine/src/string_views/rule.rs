@@ -89,7 +89,7 @@ fn over_strings(
         // Keys may be in order for another reason than that of the input, which alone is known above the
         // strings: constants are.
         let of_strings = window.downcast_ref::<BoundedWindowAggExec>();
-        if !of_strings.is_some_and(|window| window.partition_by_sort_keys().is_ok()) {
+        if of_strings.is_none_or(|window| window.partition_by_sort_keys().is_err()) {
             return Ok(Transformed::no(plan));
         }
         let views = StringsExec::typed(window, &schema);
