@@ -22,6 +22,7 @@ use super::middle::{MiddleOf, middle};
 use super::narrow::{narrowed, widened};
 use super::once::OnceExec;
 use crate::materialized::Collected;
+use crate::string_views::StringsExec;
 
 /// Name of the files in errors.
 const FILE: &str = "rows of an aggregation";
@@ -145,6 +146,8 @@ fn sorted(
     }
     let parts = RepartitionExec::try_new(input, Partitioning::RoundRobinBatch(threads))?;
     let parts = SortExec::new(order.clone(), Arc::new(parts)).with_preserve_partitioning(true);
+    // The merge counts all that the texts of a batch share with others.
+    let parts = StringsExec::compact(Arc::new(parts));
     SortPreservingMergeExec::new(order, Arc::new(parts)).execute(0, Arc::clone(context))
 }
 

@@ -22,14 +22,14 @@ use super::compact::compacted;
 
 /// Returns the rows of the input in the types of a schema. Views have buffers of their own.
 #[derive(Debug)]
-pub(super) struct StringsExec {
+pub(crate) struct StringsExec {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
 impl StringsExec {
     /// Creates a node that keeps the types.
-    pub(super) fn compact(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(crate) fn compact(input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = Arc::clone(input.properties());
         Self { input, properties }
     }

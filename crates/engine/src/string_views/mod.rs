@@ -14,5 +14,5 @@ mod exec;
 mod rule;
 
 pub(crate) use compact::compacted;
-pub(crate) use exec::plain;
+pub(crate) use exec::{StringsExec, plain};
 pub(crate) use rule::StringViewsRule;

@@ -13,6 +13,7 @@ use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
@@ -98,7 +99,11 @@ fn over_strings(
     let exchange = plan.downcast_ref::<RepartitionExec>();
     let is_exchange =
         exchange.is_some_and(|exchange| matches!(exchange.partitioning(), Partitioning::Hash(..)));
-    if !is_exchange && !plan.is::<SortExec>() && !plan.is::<SpillingWindowExec>() {
+    let collects = is_exchange
+        || plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<SpillingWindowExec>();
+    if !collects {
         return Ok(Transformed::no(plan));
     }
     let compact: Arc<dyn ExecutionPlan> = Arc::new(StringsExec::compact(input));
