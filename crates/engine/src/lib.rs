@@ -27,6 +27,7 @@ mod duration;
 mod equi_keys;
 mod error;
 mod estimate;
+mod file_column;
 mod filter;
 mod import;
 mod info;

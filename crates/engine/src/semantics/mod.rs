@@ -34,6 +34,7 @@ mod reading;
 mod row_comparisons;
 mod rules;
 mod sets;
+mod shared_keys;
 mod simplifier;
 mod sort_keys;
 mod sum;
@@ -62,7 +63,7 @@ pub(crate) use extremes::{greatest, least};
 pub(crate) use floats::{
     canonical as canonical_float, comparison as float_comparison, is_canonical, without_sign_of_zero,
 };
-pub(crate) use frames::Exclusion;
+pub(crate) use frames::{Exclusion, aggregate_over_frames};
 pub(crate) use simplifier::simplified;
 pub(crate) use times::{read as read_time, session_zone, with_seconds};
 
@@ -100,9 +101,10 @@ pub(crate) fn with_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
 
 /// Returns optimizer rules with ours in place of those of DataFusion that we correct.
 pub(crate) fn corrected(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
-    let ours: [LogicalRule; 2] = [
+    let ours: [LogicalRule; 3] = [
         Arc::new(simplifier::SimplifyKeepingNulls::default()),
         Arc::new(filters::PushDownNormalized::default()),
+        Arc::new(shared_keys::ShareSubexpressions::default()),
     ];
     let rules = rules.into_iter();
     let rules = rules.map(|rule| match ours.iter().find(|own| own.name() == rule.name()) {

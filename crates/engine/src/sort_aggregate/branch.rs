@@ -21,6 +21,7 @@ use super::layout::{Branch, BranchKind, Layout, unexpected};
 use super::middle::{MiddleOf, middle};
 use super::narrow::{narrowed, widened};
 use super::once::OnceExec;
+use super::selection::{files_of, selection, selects};
 use crate::materialized::Collected;
 use crate::string_views::StringsExec;
 
@@ -63,6 +64,9 @@ impl Branch {
         let columns: Vec<usize> = (0..layout.keys).chain(self.order.iter().copied()).collect();
         let read = self.columns(layout);
         let rows = narrowed(rows, read.clone())?;
+        if let Some(of) = self.middle_of_all(&read, layout)? {
+            return Ok(selection(rows, of, files_of(context)?, context));
+        }
         let sorted = match order_of(&columns, &read, layout) {
             Some(order) => sorted(rows, order, layout, context)?,
             None => rows,
@@ -83,27 +87,50 @@ impl Branch {
                 is_median,
                 is_distinct,
             } => {
-                let ([(aggregate, _)], [value]) = (&self.aggregates[..], &self.order[..]) else {
-                    return Err(unexpected("one aggregate selects a row of one column"));
-                };
                 let rows = match is_distinct {
                     true => distinct(sorted, columns)?,
                     false => sorted,
                 };
-                let keys = layout.columns.fields().iter().take(layout.keys).cloned();
-                let result: Field = aggregate.field().as_ref().clone();
-                let fields: Vec<_> = keys.chain([Arc::new(result)]).collect();
-                let of = MiddleOf {
-                    aggregate: Arc::clone(aggregate),
-                    is_median,
-                    fraction,
-                    keys: layout.keys,
-                    value: *value,
-                    output: Arc::new(Schema::new(fields)),
-                };
+                let of = self.middle_of(fraction, is_median, layout)?;
                 middle(rows, of, context)
             }
         }
+    }
+
+    /// Returns the selection of a branch of middle rows.
+    fn middle_of(&self, fraction: f64, is_median: bool, layout: &Layout) -> Result<MiddleOf> {
+        let ([(aggregate, _)], [value]) = (&self.aggregates[..], &self.order[..]) else {
+            return Err(unexpected("one aggregate selects a row of one column"));
+        };
+        let keys = layout.columns.fields().iter().take(layout.keys).cloned();
+        let result: Field = aggregate.field().as_ref().clone();
+        let fields: Vec<_> = keys.chain([Arc::new(result)]).collect();
+        Ok(MiddleOf {
+            aggregate: Arc::clone(aggregate),
+            is_median,
+            fraction,
+            keys: layout.keys,
+            value: *value,
+            output: Arc::new(Schema::new(fields)),
+        })
+    }
+
+    /// Returns the selection from rows that have only the columns `read`, if they need not be sorted for it.
+    fn middle_of_all(&self, read: &[usize], layout: &Layout) -> Result<Option<MiddleOf>> {
+        let BranchKind::Middle {
+            fraction,
+            is_median,
+            is_distinct: false,
+        } = self.kind
+        else {
+            return Ok(None);
+        };
+        let mut of = self.middle_of(fraction, is_median, layout)?;
+        if layout.keys > 0 || !selects(layout.columns.field(of.value).data_type()) {
+            return Ok(None);
+        }
+        of.value = read.partition_point(|&column| column < of.value);
+        Ok(Some(of))
     }
 
     /// Aggregates rows that are sorted by the keys.

@@ -272,7 +272,7 @@ impl ColumnsBuilder<'_> {
 }
 
 /// Returns what a branch does for an aggregate.
-fn kind_of(aggregate: &AggregateFunctionExpr) -> BranchKind {
+pub(super) fn kind_of(aggregate: &AggregateFunctionExpr) -> BranchKind {
     let name = aggregate.fun().name();
     let args = aggregate.expressions();
     let is_float = aggregate.field().data_type().is_floating();

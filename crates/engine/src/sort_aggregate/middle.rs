@@ -180,6 +180,32 @@ impl Middle {
 }
 
 impl MiddleOf {
+    /// Returns the row of a group without keys, with the value at each position in the order of its values.
+    ///
+    /// # Errors
+    /// That of `value_at`.
+    pub(super) fn group(
+        &self,
+        count: u64,
+        value_at: impl Fn(u64) -> Result<ArrayRef>,
+    ) -> Result<RecordBatch> {
+        let mut finished = Finished {
+            count: 1,
+            ..Finished::default()
+        };
+        if count > 0 {
+            let (lower, upper, weight) = self.positions(count);
+            finished.lower.push(value_at(lower)?);
+            finished.upper.push(value_at(upper)?);
+            finished.groups.push(0);
+            finished.weights.push(weight);
+        }
+        let field = self.output.fields().last();
+        let field = field.ok_or_else(|| unexpected("the result has a column"))?;
+        let result = cast(&self.results(&finished)?, field.data_type())?;
+        Ok(RecordBatch::try_new(Arc::clone(&self.output), vec![result])?)
+    }
+
     /// Returns the two positions of a group that the result is computed from, and the part of the way to the
     /// second.
     fn positions(&self, count: u64) -> (u64, u64, f64) {

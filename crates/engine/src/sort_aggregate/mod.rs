@@ -8,7 +8,8 @@
 //!
 //! - `f(DISTINCT x)` aggregates the rows that are left when the input is sorted by the keys of the groups and
 //!   `x`, and repeated rows are dropped;
-//! - `median(x)` and `percentile_cont` select one or two rows of each group from the same order;
+//! - `median(x)` and `percentile_cont` select one or two rows of each group from the same order, and without
+//!   groups from [values that are not sorted](selection);
 //! - all others are aggregated group by group, from the input sorted by the keys.
 //!
 //! Each order is a [branch](layout::Branch); all branches have the same groups in the same order, and are
@@ -24,9 +25,12 @@ mod joined;
 mod layout;
 mod middle;
 mod narrow;
+mod of_all;
 mod once;
 mod rule;
+mod selection;
 mod values;
 
 pub(crate) use exec::SortAggregateExec;
+pub(crate) use of_all::{is_of_sorted_values, of_all_rows};
 pub(crate) use rule::SortAggregateRule;

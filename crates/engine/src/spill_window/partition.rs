@@ -10,7 +10,6 @@ use arrow_select::concat::{concat, concat_batches};
 use arrow_select::take::take_record_batch;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, SpillMetrics};
@@ -18,26 +17,36 @@ use datafusion::physical_plan::windows::WindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, SpillManager};
 use futures::TryStreamExt;
 
+use super::in_frames::FrameFunction;
 use super::passes::Passes;
+use super::two_pass::is_same_in_partition;
 use crate::key_runs::KeyRuns;
 use crate::size::rounded;
 use crate::sliced_size;
+use crate::spill_files::SpillFiles;
 use crate::spill_writer::SpillWriter;
 
 /// Memory for each byte of a partition that is collected: its rows, the same in one batch, and the results.
 const COPIES: usize = 3;
+/// What functions have in memory is looked at when a partition has grown by one over this.
+const GROWTH: u64 = 8;
 
 /// Reads the input, and returns its rows with the columns of the windows.
 pub(super) struct Windows {
     input: SendableRecordBatchStream,
     schema: SchemaRef,
     windows: Vec<Arc<dyn WindowExpr>>,
+    /// Those that are evaluated row by row.
+    in_frames: Vec<Option<FrameFunction>>,
     runs: KeyRuns,
     batch_size: usize,
-    runtime: Arc<RuntimeEnv>,
+    context: Arc<TaskContext>,
+    files: Arc<SpillFiles>,
     spills: SpillManager,
     spilled: Count,
     memory: MemoryReservation,
+    /// Rows of a partition in a file after which the memory of its functions is looked at.
+    next_look: u64,
     /// Rows of complete partitions, with the number of rows of each, and then those of the partition that is
     /// read.
     rows: Vec<RecordBatch>,
@@ -65,11 +74,20 @@ impl Windows {
         let keys = keys.into_iter().map(|key| key.expr).collect();
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
         // A reservation that can be spilled leaves memory to others.
-        let can_spill = Passes::are_two(window.window_expr());
+        let can_spill = Passes::are_two(window.window_expr(), &schema);
+        let by_row = |window| match is_same_in_partition(window) {
+            true => None,
+            false => FrameFunction::of(window, &schema),
+        };
         let consumer = MemoryConsumer::new("partition of a window").with_can_spill(can_spill);
+        let files = context.session_config().get_extension::<SpillFiles>();
+        let files = files.ok_or_else(|| DataFusionError::Internal("a session has temporary files".into()))?;
         Ok(Self {
+            in_frames: window.window_expr().iter().map(by_row).collect(),
+            files,
+            next_look: 0,
             runs: KeyRuns::new(keys, &schema)?,
-            runtime: context.runtime_env(),
+            context: Arc::clone(context),
             spills: SpillManager::new(context.runtime_env(), metrics, schema),
             memory: consumer.register(context.memory_pool()),
             input: window.input().execute(partition, Arc::clone(context))?,
@@ -98,22 +116,27 @@ impl Windows {
                 match rows.try_next().await? {
                     Some(batch) => {
                         passes.read_ahead(batch.num_rows()).await?;
-                        return passes.second(&batch, &self.schema).map(Some);
+                        let batch = passes.second(&batch, &self.schema)?;
+                        reserve(&self.memory, passes)?;
+                        return Ok(Some(batch));
                     }
-                    None => self.second_pass = None,
+                    None => {
+                        self.second_pass = None;
+                        self.memory.free();
+                    }
                 }
             } else if let Some((rows, begins)) = self.runs_ahead.pop_front() {
                 match begins && self.file.is_some() {
                     // The rows of the file come before these.
                     true => {
                         self.runs_ahead.push_front((rows, begins));
-                        self.end_of_file()?;
+                        self.end_of_file().await?;
                     }
                     false => self.add(rows, begins)?,
                 }
             } else if self.is_done {
                 if self.file.is_some() {
-                    self.end_of_file()?;
+                    self.end_of_file().await?;
                 } else if self.rows.is_empty() {
                     return Ok(None);
                 } else {
@@ -149,6 +172,10 @@ impl Windows {
         if let Some((file, passes)) = &mut self.file {
             passes.first(&rows)?;
             file.append(&rows)?;
+            if passes.count() >= self.next_look {
+                reserve(&self.memory, passes)?;
+                self.next_look = passes.count() + passes.count() / GROWTH;
+            }
             return Ok(());
         }
         let bytes = sliced_size::of_batch(&rows)?;
@@ -168,19 +195,17 @@ impl Windows {
 
     /// Moves the partition that is read to a file.
     fn spill(&mut self, refused: &DataFusionError) -> Result<()> {
-        let mut passes = Passes::new(&self.windows, &self.runtime)?.map_err(|window| {
-            let held = rounded(self.memory.size() as u64);
-            DataFusionError::ResourcesExhausted(format!(
-                "{window} needs all rows of a partition of its window in memory, which takes more than {held} \
-                 ({refused}); divide the rows by PARTITION BY, or set halocline.memory to more"
-            ))
-        })?;
+        let schema = self.input.schema();
+        let passes = Passes::new(&self.windows, &schema, &self.context.runtime_env(), &self.files)?;
+        let mut passes = passes.map_err(|window| too_large(&window, self.memory.size(), refused))?;
         let mut file = SpillWriter::new(&self.spills, "rows of a window")?;
         for rows in self.rows.drain(..) {
             passes.first(&rows)?;
             file.append(&rows)?;
         }
         self.memory.free();
+        reserve(&self.memory, &passes)?;
+        self.next_look = 0;
         self.spilled.add(1);
         self.current = 0;
         self.file = Some((file, passes));
@@ -188,12 +213,14 @@ impl Windows {
     }
 
     /// Ends the partition in a file, if there is one.
-    fn end_of_file(&mut self) -> Result<()> {
+    async fn end_of_file(&mut self) -> Result<()> {
         let Some((file, mut passes)) = self.file.take() else {
             return Ok(());
         };
         passes.end_first()?;
         if let Some(file) = file.finish()? {
+            let rows = || self.spills.read_spill_as_stream(Arc::clone(&file), None);
+            passes.sort_values(rows, &self.context).await?;
             self.second_pass = Some((self.spills.read_spill_as_stream(file, None)?, passes));
         }
         Ok(())
@@ -220,8 +247,12 @@ impl Windows {
         let mut start = 0;
         for rows in self.complete.drain(..) {
             let partition = all.slice(start, rows);
-            for (window, results) in self.windows.iter().zip(&mut results) {
-                results.push(window.evaluate(&partition)?);
+            let windows = self.windows.iter().zip(&self.in_frames);
+            for ((window, in_frames), results) in windows.zip(&mut results) {
+                match in_frames {
+                    None => results.push(window.evaluate(&partition)?),
+                    Some(function) => evaluate_by_row(function, &partition, self.batch_size, results)?,
+                }
             }
             start += rows;
         }
@@ -249,6 +280,42 @@ impl Windows {
         }
         Ok(())
     }
+}
+
+/// Appends the results of a function over a partition, some rows at a time.
+fn evaluate_by_row(
+    function: &FrameFunction,
+    partition: &RecordBatch,
+    batch_size: usize,
+    results: &mut Vec<ArrayRef>,
+) -> Result<()> {
+    let rows = partition.num_rows();
+    let reads = function.reads().into_iter();
+    let values = reads.map(|expr| expr.evaluate(partition)?.into_array(rows));
+    let mut in_frames = function.begin(values.collect::<Result<_>>()?, rows)?;
+    for _ in 0..rows.div_ceil(batch_size) {
+        results.push(in_frames.next(batch_size)?);
+    }
+    Ok(())
+}
+
+/// Reserves what the functions of a partition have in memory.
+///
+/// # Errors
+/// There is not as much.
+fn reserve(memory: &MemoryReservation, passes: &Passes) -> Result<()> {
+    let (size, largest) = passes.size();
+    memory
+        .try_resize(size)
+        .map_err(|error| too_large(largest.unwrap_or("a window"), size, &error))
+}
+
+fn too_large(window: &str, held: usize, refused: &DataFusionError) -> DataFusionError {
+    let held = rounded(held as u64);
+    DataFusionError::ResourcesExhausted(format!(
+        "{window} needs the values of a partition of its window in memory, which takes more than {held} \
+         ({refused}); divide the rows by PARTITION BY, or set halocline.memory to more"
+    ))
 }
 
 /// Copies rows, without the buffers that they share with others.

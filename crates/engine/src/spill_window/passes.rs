@@ -1,29 +1,31 @@
 //! Functions over a partition that is read twice.
 //!
-//! The first pass aggregates the values of all rows, and counts them; the second returns a value for each
-//! row.
+//! The first pass aggregates the values of all rows, counts them, and writes what functions over frames read
+//! to files; the second returns a value for each row.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array, new_empty_array};
 use arrow_cast::cast;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::SchemaRef;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::logical_expr::{Accumulator, WindowFrameBound, WindowFrameUnits};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Literal;
-use datafusion::physical_expr::window::{PlainAggregateWindowExpr, StandardWindowExpr, WindowExpr};
-use datafusion::physical_plan::windows::WindowUDFExpr;
+use datafusion::physical_expr::window::WindowExpr;
 
-use super::filter::has_no_filter;
+use super::file_columns::FileColumns;
 use super::peer_ends::{EndsInOrder, PeerEnds};
+use super::two_pass::TwoPass;
 use crate::key_runs::KeyRuns;
+use crate::sort_aggregate::of_all_rows;
+use crate::spill_files::SpillFiles;
 
 /// The functions of one partition.
 pub(super) struct Passes {
     windows: Vec<TwoPass>,
+    names: Vec<String>,
     /// Runs of rows that are equal by ORDER BY.
     order_by: Vec<Arc<dyn PhysicalExpr>>,
     peers: Option<KeyRuns>,
@@ -38,59 +40,35 @@ pub(super) struct Passes {
     ends: Option<PeerEnds>,
     ends_in_order: Option<EndsInOrder>,
     end_of_peers: u64,
-}
-
-/// The work of a function in the two passes.
-enum TwoPass {
-    /// The aggregate of all rows.
-    Constant {
-        args: Vec<Arc<dyn PhysicalExpr>>,
-        accumulator: Box<dyn Accumulator>,
-        value: ScalarValue,
-    },
-    RowNumber,
-    Rank,
-    DenseRank,
-    PercentRank,
-    CumeDist,
-    /// The value of one row.
-    OfRow {
-        arg: Arc<dyn PhysicalExpr>,
-        place: RowPlace,
-        /// Rows so far.
-        seen: u64,
-        value: ScalarValue,
-    },
-    /// The number of the group of rows, if they are divided into as many groups of about the same size.
-    Ntile(u64),
-}
-
-/// The place of a row in its partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowPlace {
-    /// Counted from 0.
-    At(u64),
-    Last,
+    /// What functions over frames read.
+    columns: FileColumns,
 }
 
 impl Passes {
     /// Returns true if windows can be computed in two passes.
-    pub(super) fn are_two(windows: &[Arc<dyn WindowExpr>]) -> bool {
-        windows.iter().all(|window| TwoPass::of(window).is_some())
+    pub(super) fn are_two(windows: &[Arc<dyn WindowExpr>], schema: &SchemaRef) -> bool {
+        let mut columns = FileColumns::new(schema);
+        windows
+            .iter()
+            .all(|window| TwoPass::of(window, &mut columns).is_some())
     }
 
-    /// Returns the functions of windows, if they can be computed in two passes; otherwise the name of one
-    /// that cannot.
+    /// Returns the functions of windows over rows of a schema, if they can be computed in two passes;
+    /// otherwise the name of one that cannot.
     ///
     /// # Errors
     /// A temporary file cannot be created.
     pub(super) fn new(
         windows: &[Arc<dyn WindowExpr>],
+        schema: &SchemaRef,
         runtime: &Arc<RuntimeEnv>,
+        files: &SpillFiles,
     ) -> Result<Result<Self, String>> {
+        let mut columns = FileColumns::new(schema);
+        let names = windows.iter().map(|window| window.name().to_owned()).collect();
         let functions = windows
             .iter()
-            .map(|window| TwoPass::of(window).ok_or_else(|| window.name().into()));
+            .map(|window| TwoPass::of(window, &mut columns).ok_or_else(|| window.name().into()));
         let order_by = windows
             .first()
             .map(|window| window.order_by())
@@ -99,11 +77,13 @@ impl Passes {
             Ok(windows) => windows,
             Err(name) => return Ok(Err(name)),
         };
+        columns.create(files)?;
         let order_by: Vec<_> = order_by.iter().map(|sort| Arc::clone(&sort.expr)).collect();
         let needs_ends = windows.iter().any(|window| matches!(window, TwoPass::CumeDist));
         let ends = needs_ends.then(|| PeerEnds::new(runtime, order_by.clone()));
         Ok(Ok(Self {
             windows,
+            names,
             order_by,
             peers: None,
             count: 0,
@@ -113,6 +93,7 @@ impl Passes {
             ends: ends.transpose()?,
             ends_in_order: None,
             end_of_peers: 0,
+            columns,
         }))
     }
 
@@ -125,6 +106,7 @@ impl Passes {
         for window in &mut self.windows {
             window.add(rows)?;
         }
+        self.columns.append(rows)?;
         match &mut self.ends {
             Some(ends) => ends.add(rows),
             None => Ok(()),
@@ -134,18 +116,67 @@ impl Passes {
     /// Ends the first pass.
     ///
     /// # Errors
-    /// An aggregate overflows.
+    /// An aggregate overflows; a temporary file cannot be written.
     pub(super) fn end_first(&mut self) -> Result<()> {
+        let arrays = self.columns.finish()?;
         for window in &mut self.windows {
-            if let TwoPass::Constant {
-                accumulator, value, ..
-            } = window
-            {
-                *value = accumulator.evaluate()?;
+            match window {
+                TwoPass::Constant {
+                    accumulator, value, ..
+                } => *value = accumulator.evaluate()?,
+                TwoPass::InFrames {
+                    function,
+                    columns,
+                    begun,
+                } => {
+                    let reads = columns.iter().map(|column| Arc::clone(&arrays[*column]));
+                    *begun = Some(function.begin(reads.collect(), self.count as usize)?);
+                }
+                _ => {}
             }
         }
         self.ends_in_order = self.ends.take().map(PeerEnds::finish).transpose()?;
         Ok(())
+    }
+
+    /// Computes aggregates of sorted values, between the passes. `rows` returns those of the partition.
+    ///
+    /// # Errors
+    /// The rows cannot be read, or sorted.
+    pub(super) async fn sort_values(
+        &mut self,
+        rows: impl FnOnce() -> Result<SendableRecordBatchStream>,
+        context: &Arc<TaskContext>,
+    ) -> Result<()> {
+        let mut aggregates = Vec::new();
+        for window in &self.windows {
+            if let TwoPass::OfSortedValues { aggregate, .. } = window {
+                aggregates.push(Arc::clone(aggregate));
+            }
+        }
+        if aggregates.is_empty() {
+            return Ok(());
+        }
+        let mut results = of_all_rows(rows()?, aggregates, context).await?.into_iter();
+        for window in &mut self.windows {
+            if let TwoPass::OfSortedValues { value, .. } = window {
+                *value = results.next().unwrap_or(ScalarValue::Null);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of rows of the first pass so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the bytes that functions have in memory, and the name of the one that has most.
+    pub(super) fn size(&self) -> (usize, Option<&str>) {
+        let sizes = self.windows.iter().map(TwoPass::size);
+        let most = sizes.clone().enumerate().max_by_key(|(_, size)| *size);
+        let name = most.map(|(at, _)| self.names[at].as_str());
+        (sizes.sum::<usize>() + self.columns.size(), name)
     }
 
     /// Reads what the second pass needs for so many rows.
@@ -187,11 +218,11 @@ impl Passes {
         self.returned = numbers.end;
         let mut columns = rows.columns().to_vec();
         let count = self.count;
-        for (window, field) in self.windows.iter().zip(&output.fields()[columns.len()..]) {
+        for (window, field) in self.windows.iter_mut().zip(&output.fields()[columns.len()..]) {
             let column: ArrayRef = match window {
-                TwoPass::Constant { value, .. } | TwoPass::OfRow { value, .. } => {
-                    value.to_array_of_size(rows.num_rows())?
-                }
+                TwoPass::Constant { value, .. }
+                | TwoPass::OfSortedValues { value, .. }
+                | TwoPass::OfRow { value, .. } => value.to_array_of_size(rows.num_rows())?,
                 TwoPass::RowNumber => integers(numbers.clone().map(|number| number + 1)),
                 TwoPass::Rank => integers(ranks.iter().copied()),
                 TwoPass::DenseRank => integers(dense.iter().copied()),
@@ -207,6 +238,10 @@ impl Passes {
                 TwoPass::Ntile(groups) => {
                     integers(numbers.clone().map(|number| tile(number, count, *groups)))
                 }
+                TwoPass::InFrames { begun, .. } => match begun {
+                    Some(function) => function.next(rows.num_rows())?,
+                    None => new_empty_array(field.data_type()),
+                },
             };
             columns.push(cast(&column, field.data_type())?);
         }
@@ -227,111 +262,6 @@ fn tile(number: u64, count: u64, groups: u64) -> u64 {
         true => number / (least + 1) + 1,
         false => larger + (number - in_larger) / least + 1,
     }
-}
-
-impl TwoPass {
-    fn of(window: &Arc<dyn WindowExpr>) -> Option<Self> {
-        if let Some(plain) = window.as_any().downcast_ref::<PlainAggregateWindowExpr>() {
-            if !is_same_in_partition(&**window) || !has_no_filter(&**window) {
-                return None;
-            }
-            let aggregate = plain.get_aggregate_expr();
-            return Some(Self::Constant {
-                args: aggregate.expressions(),
-                accumulator: aggregate.create_accumulator().ok()?,
-                value: ScalarValue::Null,
-            });
-        }
-        let standard = window.as_any().downcast_ref::<StandardWindowExpr>()?;
-        let function = standard
-            .get_standard_func_expr()
-            .as_any()
-            .downcast_ref::<WindowUDFExpr>()?;
-        match function.fun().name() {
-            "row_number" => Some(Self::RowNumber),
-            "rank" => Some(Self::Rank),
-            "dense_rank" => Some(Self::DenseRank),
-            "percent_rank" => Some(Self::PercentRank),
-            "cume_dist" => Some(Self::CumeDist),
-            name @ ("first_value" | "last_value" | "nth_value")
-                if is_same_in_partition(&**window) && takes_rows_as_they_are(function) =>
-            {
-                Some(Self::OfRow {
-                    arg: Arc::clone(function.args().first()?),
-                    place: match name {
-                        "first_value" => RowPlace::At(0),
-                        "last_value" => RowPlace::Last,
-                        _ => RowPlace::At(positive(function.args().get(1)?)? - 1),
-                    },
-                    seen: 0,
-                    value: ScalarValue::try_from(window.field().ok()?.data_type()).ok()?,
-                })
-            }
-            "ntile" => Some(Self::Ntile(positive(function.args().first()?)?)),
-            _ => None,
-        }
-    }
-
-    fn add(&mut self, rows: &RecordBatch) -> Result<()> {
-        match self {
-            Self::Constant {
-                args, accumulator, ..
-            } => accumulator.update_batch(&values(args, rows)?),
-            Self::OfRow {
-                arg,
-                place,
-                seen,
-                value,
-            } => {
-                let count = rows.num_rows() as u64;
-                let at = match *place {
-                    RowPlace::At(at) => at.checked_sub(*seen).filter(|at| *at < count),
-                    RowPlace::Last => count.checked_sub(1),
-                };
-                *seen += count;
-                if let Some(at) = at {
-                    let row = rows.slice(at as usize, 1);
-                    *value = ScalarValue::try_from_array(&arg.evaluate(&row)?.into_array(1)?, 0)?;
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Returns a literal that is a whole number above zero.
-fn positive(literal: &Arc<dyn PhysicalExpr>) -> Option<u64> {
-    let value = literal.downcast_ref::<Literal>()?.value();
-    match value.cast_to(&DataType::UInt64).ok()? {
-        ScalarValue::UInt64(Some(value)) if value > 0 => Some(value),
-        _ => None,
-    }
-}
-
-/// Evaluates arguments.
-fn values(args: &[Arc<dyn PhysicalExpr>], rows: &RecordBatch) -> Result<Vec<ArrayRef>> {
-    let values = args
-        .iter()
-        .map(|arg| arg.evaluate(rows)?.into_array(rows.num_rows()));
-    values.collect()
-}
-
-/// Returns true if it is certain that a function takes NULL as any other value, and the rows from the first
-/// to the last: DataFusion shows that nowhere else.
-fn takes_rows_as_they_are(function: &WindowUDFExpr) -> bool {
-    format!("{function:?}").ends_with("is_reversed: false, ignore_nulls: false }")
-}
-
-/// Returns true if the frame of each row is the whole partition.
-fn is_same_in_partition(window: &dyn WindowExpr) -> bool {
-    let frame = window.get_window_frame();
-    // Without ORDER BY, all rows are peers of the current one.
-    let is_range = frame.units == WindowFrameUnits::Range && window.order_by().is_empty();
-    let reaches = |bound: &WindowFrameBound| {
-        bound.is_unbounded() || (is_range && matches!(bound, WindowFrameBound::CurrentRow))
-    };
-    reaches(&frame.start_bound) && reaches(&frame.end_bound)
 }
 
 #[cfg(test)]

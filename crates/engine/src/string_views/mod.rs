@@ -12,6 +12,7 @@
 mod compact;
 mod exec;
 mod rule;
+mod window;
 
 pub(crate) use compact::compacted;
 pub(crate) use exec::{StringsExec, plain};

@@ -6,10 +6,7 @@ use arrow_schema::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::window::WindowExpr;
-use datafusion::physical_expr::{Partitioning, PhysicalExpr};
+use datafusion::physical_expr::Partitioning;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -18,9 +15,10 @@ use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::exec::{StringsExec, plain};
+use super::window;
 use crate::config::query_memory;
 use crate::sort_aggregate::SortAggregateExec;
-use crate::spill_window::{SpillingWindowExec, has_no_filter, known_bytes};
+use crate::spill_window::{SpillingWindowExec, known_bytes};
 
 /// Part of the queries' memory that rows may take without the node: one over this.
 const SHARE: usize = 16;
@@ -76,24 +74,23 @@ fn over_strings(
     plan: Arc<dyn ExecutionPlan>,
     input: Arc<dyn ExecutionPlan>,
 ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
-        if !window
-            .window_expr()
-            .iter()
-            .all(|window| takes_strings(&**window, &input.schema()))
-        {
-            return Ok(Transformed::no(plan));
-        }
+    if let Some(running) = plan.downcast_ref::<BoundedWindowAggExec>() {
         let schema = plan.schema();
-        let plain: Arc<dyn ExecutionPlan> = Arc::new(StringsExec::plain(input));
-        let window = replace_children_if_necessary(Arc::clone(&plan), vec![plain])?;
+        let (views, strings) = (input.schema(), Arc::new(StringsExec::plain(input)));
+        let functions = running.window_expr().iter();
+        let functions = functions.map(|function| window::over_strings(function, &views, &strings.schema()));
+        let Some(functions) = functions.collect::<Option<Vec<_>>>() else {
+            return Ok(Transformed::no(plan));
+        };
+        let mode = running.input_order_mode.clone();
+        let can_repartition = !running.partition_keys().is_empty();
+        let of_strings = BoundedWindowAggExec::try_new(functions, strings, mode, can_repartition)?;
         // Keys may be in order for another reason than that of the input, which alone is known above the
         // strings: constants are.
-        let of_strings = window.downcast_ref::<BoundedWindowAggExec>();
-        if of_strings.is_none_or(|window| window.partition_by_sort_keys().is_err()) {
+        if of_strings.partition_by_sort_keys().is_err() {
             return Ok(Transformed::no(plan));
         }
-        let views = StringsExec::typed(window, &schema);
+        let views = StringsExec::typed(Arc::new(of_strings), &schema);
         return Ok(Transformed::yes(Arc::new(views) as Arc<dyn ExecutionPlan>));
     }
     let exchange = plan.downcast_ref::<RepartitionExec>();
@@ -111,21 +108,4 @@ fn over_strings(
         plan,
         vec![compact],
     )?))
-}
-
-/// Returns true if a function over a window has the same result when the views of its input are strings: they
-/// are not among its arguments, and at most compared as they are.
-fn takes_strings(window: &dyn WindowExpr, schema: &Schema) -> bool {
-    let reads_views = |expr: &Arc<dyn PhysicalExpr>| {
-        let columns = collect_columns(expr);
-        let mut types = columns
-            .iter()
-            .map(|column| schema.field(column.index()).data_type());
-        types.any(|data_type| plain(data_type).is_some())
-    };
-    let order = window.order_by().iter().map(|sort| &sort.expr);
-    let mut keys = window.partition_by().iter().chain(order);
-    !window.expressions().iter().any(reads_views)
-        && keys.all(|key| key.is::<Column>() || !reads_views(key))
-        && has_no_filter(window)
 }

@@ -331,3 +331,24 @@ async fn floats_leave_no_trace_in_frames_behind_them() {
         assert_eq!(query(&db, &text).await, ["9000"], "{text}");
     }
 }
+
+#[tokio::test]
+async fn functions_share_expressions_in_their_keys() {
+    let (_dir, db) = new_pool();
+    run(
+        &db,
+        "CREATE TABLE t AS SELECT value AS k FROM generate_series(1, 6) AS g(value)",
+    )
+    .await;
+    let text = "SELECT k, max(DATE '2000-01-01' + k) OVER w AS a, lag(k) OVER w AS b FROM t \
+        WINDOW w AS (PARTITION BY k > 4 ORDER BY k % 3, k) ORDER BY k";
+    let expected = [
+        "1|2000-01-04|3",
+        "2|2000-01-05|4",
+        "3|2000-01-04|NULL",
+        "4|2000-01-05|1",
+        "5|2000-01-07|6",
+        "6|2000-01-07|NULL",
+    ];
+    assert_eq!(query(&db, text).await, expected);
+}

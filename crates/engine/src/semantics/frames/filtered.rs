@@ -1,7 +1,7 @@
-//! `FILTER` of aggregates over whole partitions as part of their argument.
+//! `FILTER` of aggregates over windows as part of their argument.
 //!
-//! DataFusion's window expression does not show its filter, and a partition that does not fit into memory can
-//! only be aggregated by [two passes](crate::spill_window) that know it.
+//! DataFusion's window expression does not show its filter, which who [evaluates](crate::spill_window) a
+//! partition that does not fit into memory has to know.
 
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::WindowFunctionParams;
@@ -32,9 +32,7 @@ const WITHOUT_NULLS: [&str; 16] = [
 /// # Errors
 /// The argument and the condition do not go together.
 pub(super) fn move_into_argument(function: &AggregateUDF, params: &mut WindowFunctionParams) -> Result<()> {
-    let is_whole = params.order_by.is_empty()
-        || params.window_frame.start_bound.is_unbounded() && params.window_frame.end_bound.is_unbounded();
-    if !is_whole || !WITHOUT_NULLS.contains(&function.name()) {
+    if !WITHOUT_NULLS.contains(&function.name()) {
         return Ok(());
     }
     if let Some(argument) = params.args.first_mut()

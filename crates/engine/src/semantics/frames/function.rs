@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_plan::expressions::{Column, Literal};
+use datafusion::physical_plan::windows::WindowUDFExpr;
 
 use super::evaluator::{Evaluator, Frame};
 use super::marker::Exclusion;
@@ -142,6 +143,25 @@ impl WindowUDFImpl for OverFrames {
     fn limit_effect(&self, _: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
         LimitEffect::Unknown
     }
+}
+
+/// Returns the aggregate that a function evaluates over all rows of its frames, if it is one of these, without
+/// `EXCLUDE` and `FILTER`, and over arguments of a schema.
+pub(crate) fn aggregate_over_frames(
+    function: &WindowUDFExpr,
+    schema: &Schema,
+) -> Option<AggregateFunctionExpr> {
+    let over_frames = function.fun().inner().downcast_ref::<OverFrames>()?;
+    let Inner::Aggregate(aggregate) = &over_frames.inner else {
+        return None;
+    };
+    if over_frames.exclusion.is_some() || over_frames.is_filtered {
+        return None;
+    }
+    let args = function.args();
+    let fields = args.iter().map(|arg| arg.return_field(schema));
+    let fields: Vec<FieldRef> = fields.collect::<Result<_>>().ok()?;
+    expression(aggregate, args, &fields, false, over_frames.distinct).ok()
 }
 
 /// Returns an aggregate over arguments of these types as the columns of a schema of their own; literals,

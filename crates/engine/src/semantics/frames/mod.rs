@@ -25,6 +25,7 @@ use datafusion::optimizer::AnalyzerRule;
 use self::function::OverFrames;
 use self::marker::exclusion_of;
 
+pub(crate) use self::function::aggregate_over_frames;
 pub(crate) use self::marker::Exclusion;
 pub(super) use self::marker::{is_marker, markers};
 
@@ -61,6 +62,9 @@ fn over_frames(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let by = &mut call.params.partition_by;
     let exclusion = by.iter().find_map(exclusion_of);
     by.retain(|expr| exclusion_of(expr).is_none());
+    if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+        filtered::move_into_argument(function, &mut call.params)?;
+    }
     let needs_rows = match &call.fun {
         _ if exclusion.is_some() => true,
         WindowFunctionDefinition::AggregateUDF(function) => {
@@ -70,8 +74,6 @@ fn over_frames(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     };
     if needs_rows {
         replace(&mut call, exclusion);
-    } else if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
-        filtered::move_into_argument(function, &mut call.params)?;
     }
     let call = Expr::WindowFunction(call);
     Ok(Transformed::yes(call))
