@@ -49,7 +49,8 @@ def arguments():
     parser.add_argument("--limits", default="128M,256M,400M,1G", help="of the groups [default: 128M,256M,400M,1G]")
     parser.add_argument("--sets", default="tpch,ssb,group-by,joins,operators,writes", help="which statements")
     parser.add_argument("--only", help="names of statements, separated by commas")
-    parser.add_argument("--sessions", type=int, default=1, help="processes that run each statement at once [default: 1]")
+    parser.add_argument("--sessions", type=int, default=1, help="of one process, which answer each query at once [default: 1]")
+    parser.add_argument("--sessions-program", default="target/release/examples/sessions", help="the program for more than one session")
     parser.add_argument("--no-duckdb", action="store_true", help="do not run DuckDB")
     parser.add_argument("--untimed", action="store_true", help="do not call a statement slow before ten minutes")
     parser.add_argument("--optional", action="store_true", help="do nothing, and say so, where there are no control groups")
@@ -74,29 +75,31 @@ class Runs:
     def at_least(self, seconds):
         return max(UNTIMED if self.options.untimed else LEAST, seconds)
 
-    def commands(self, system, pool, sql):
+    def command(self, system, pool, sql, answers_to):
         if system == "duckdb":
             file = pool.with_suffix(".duckdb")
             return [sys.executable, str(Path(__file__).with_name("duck.py")), str(file), str(self.work), sql]
+        if len(answers_to) > 1:
+            return [self.options.sessions_program, str(pool), sql, *map(str, answers_to)]
         options = ["--read-only"] if reads(sql) else []
         return [self.options.program, "sql", str(pool), *options, "--output", "csv", sql]
 
-    def run(self, system, pool, sql, limit, seconds):
-        """Returns how the slowest process ended, and the answers."""
+    def run(self, system, pool, sql, limit, seconds, sessions=1):
+        """Returns how the process ended, and the answer of each session."""
         group = cgroup.ControlGroup(limit) if limit else None
-        count = self.options.sessions if limit and reads(sql) else 1
-        outputs = [self.work / f"{system}.{number}.csv" for number in range(count)]
+        outputs = [self.work / f"{system}.{number}.csv" for number in range(sessions)]
+        said = outputs[0] if sessions == 1 else self.work / f"{system}.out"
         try:
-            command = self.commands(system, pool, sql)
-            ends = cgroup.run([command] * count, group, seconds, outputs, {"TMPDIR": str(self.work)})
+            command = self.command(system, pool, sql, outputs)
+            ended = cgroup.run(command, group, seconds, said, {"TMPDIR": str(self.work)})
         finally:
             if group:
                 group.close()
-        worst = max(ends, key=lambda end: (end.code is None, end.code != 0, end.seconds))
-        return worst, [answers.read(output) for output in outputs] if worst.code == 0 else []
+        return ended, [answers.read(output) for output in outputs] if ended.code == 0 else []
 
     def ask(self, kind, name, pool, sql, limits):
-        free, expected = self.run("halocline", pool, sql, None, 3600)
+        sessions = self.options.sessions
+        free, expected = self.run("halocline", pool, sql, None, 3600, sessions)
         if free.code != 0:
             self.add(kind, name, None, "failed without a limit", free, free)
             return
@@ -107,7 +110,7 @@ class Runs:
             allowed = free.seconds * TIMES
             if duck and duck.code == 0:
                 allowed = max(allowed, duck.seconds)
-            ended, found = self.run("halocline", pool, sql, limit, self.at_least(allowed))
+            ended, found = self.run("halocline", pool, sql, limit, self.at_least(allowed), sessions)
             outcome = "right"
             if ended.code is None:
                 outcome = "slow"

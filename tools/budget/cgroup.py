@@ -69,38 +69,31 @@ class Ended:
         return self.code == -signal.SIGKILL
 
 
-def run(commands, group, seconds, outputs, environment=None):
-    """Runs commands at the same time in a group (or outside of any), each with its output to a file.
+def run(command, group, seconds, output, environment=None):
+    """Runs a command in a group (or outside of any), with its output to a file.
 
     One that has not ended after `seconds` is killed, and its code is None.
     """
+    errors = Path(f"{output}.err")
     started = time.monotonic()
-    processes = []
-    for command, output in zip(commands, outputs):
-        with open(output, "wb") as out, open(f"{output}.err", "wb") as errors:
-            processes.append(
-                subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=errors,
-                    env={**os.environ, **(environment or {})},
-                    preexec_fn=group.enter if group else None,
-                )
-            )
-    ends, peak = {}, 0
-    while len(ends) < len(processes):
-        for number, process in enumerate(processes):
-            if number not in ends and process.poll() is not None:
-                ends[number] = (process.returncode, time.monotonic() - started)
+    with open(output, "wb") as out, open(errors, "wb") as err:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **(environment or {})},
+            preexec_fn=group.enter if group else None,
+        )
+    peak, is_late = 0, False
+    while process.poll() is None and not is_late:
         if group:
             peak = max(peak, group.anonymous())
-        if time.monotonic() - started > seconds:
-            for number, process in enumerate(processes):
-                if number not in ends:
-                    process.kill()
-                    process.wait()
-                    ends[number] = (None, time.monotonic() - started)
+        is_late = time.monotonic() - started > seconds
         time.sleep(INTERVAL)
-    said = [Path(f"{output}.err").read_text(errors="replace")[-300:].strip() for output in outputs]
-    return [Ended(*ends[number], peak, said[number]) for number in range(len(processes))]
+    elapsed = time.monotonic() - started
+    if is_late:
+        process.kill()
+        process.wait()
+    said = errors.read_text(errors="replace")[-300:].strip()
+    return Ended(None if is_late else process.returncode, elapsed, peak, said)

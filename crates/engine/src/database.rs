@@ -197,10 +197,10 @@ impl Database {
         let medium = medium_of(pool.kind(), options.medium.as_ref());
         let memory = PoolMemory::of(&pool, options);
         let copies = options.dram_budget.unwrap_or(u64::MAX);
-        let placements = Placements::new(memory, copies, medium, index_options(options));
+        let query_memory = Arc::new(QueryMemory::new(budget.of_queries()));
+        let placements = Placements::new(memory, &query_memory, copies, medium, index_options(options));
         let placements = Arc::new(placements);
         let stores = Arc::new(OpenStores::new(&pool));
-        let query_memory = Arc::new(QueryMemory::new(budget.of_queries()));
         let spill_files = Arc::new(SpillFiles::new(options.temp_directory.clone(), &pool));
         let engine = EngineContext {
             pool,

@@ -434,23 +434,9 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
     })
 }
 
-/// Returns the DRAM of the handles of open tables and indexes in bytes. Dictionaries, chunks and lists are
-/// read where they lie.
+/// Returns the DRAM of the handles of all tables and their indexes in bytes.
 fn dram_bytes(catalog: &Catalog) -> u64 {
-    let tables = catalog.table_names();
-    let columns: usize = tables
-        .iter()
-        .filter_map(|name| catalog.table(name).ok())
-        .map(|open| open.table.segments().len() * open.table.schema().fields().len())
-        .sum();
-    let dimensions: usize = catalog
-        .indexes()
-        .iter()
-        .filter_map(OpenIndex::now)
-        .map(|index| index.segments().len() * index.columns().len())
-        .sum();
-    ((columns + dimensions) * HANDLE_BYTES) as u64
+    let names = catalog.table_names();
+    let tables = names.iter().filter_map(|name| catalog.table(name).ok());
+    tables.map(|open| open.handle_bytes() as u64).sum()
 }
-
-/// About what an open column or dimension takes.
-const HANDLE_BYTES: usize = 512;

@@ -7,9 +7,10 @@
 //!
 //! The budget is a quarter of the machine's or container's DRAM by default, at least [`LEAST_MEMORY`], of
 //! which 24 MiB, at most a quarter, are set aside. An import uses a quarter of the rest for rows between file
-//! and table. A query has a thread for each 16 MiB at most, and below 512 MiB smaller batches and buffers.
-//! Below 1 GiB, threads share one heap of the allocator. Not counted: a batch of an Arrow file while it is
-//! decoded, pages of a Parquet file while they are decoded, and what opened tables and indexes take.
+//! and table, half of which a page of a Parquet file or a batch of an Arrow file may take while it is decoded;
+//! a larger batch is decoded from a temporary file that is mapped, or refused if it is compressed. What opened
+//! tables and indexes take counts among the memory of the queries. A query has a thread for each 16 MiB at
+//! most, and below 512 MiB smaller batches and buffers. Below 1 GiB, threads share one heap of the allocator.
 
 use std::sync::Arc;
 

@@ -42,6 +42,16 @@ impl SpillFiles {
         }
     }
 
+    /// Returns those in a directory.
+    #[cfg(test)]
+    pub(crate) fn in_directory(directory: &Path) -> Self {
+        Self {
+            wanted: Some(directory.to_owned()),
+            pool: PathBuf::new(),
+            directory: OnceLock::new(),
+        }
+    }
+
     /// Returns the directory. Where it was not chosen, and no file can be made in that of the pool, as with a
     /// pool that is only read, it is the one of the system.
     pub(crate) fn directory(&self) -> &Path {

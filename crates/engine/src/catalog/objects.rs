@@ -187,8 +187,7 @@ impl CatalogObjects {
         // An unreadable index may belong to any table.
         let on_table = |index: &&OpenIndex| index.table.as_ref().is_none_or(|table| table == name);
         let indexes = self.indexes().iter().filter(on_table).cloned().collect();
-        let memory = Arc::clone(self.placements.memory());
-        let open = Arc::new(OpenTable::new(table, indexes, memory));
+        let open = Arc::new(OpenTable::new(table, indexes, &self.placements));
         Ok(Arc::clone(slot.get_or_init(|| open)))
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
+use datafusion::execution::memory_pool::MemoryReservation;
 use halocline_columns::{ColumnsError, Segment, StringPredicate, Table};
 use halocline_elf::TableIndex;
 
@@ -13,7 +14,7 @@ use super::statistics::table_statistics;
 use crate::EngineError;
 use crate::delta::TableDelta;
 use crate::estimate::PlanEstimate;
-use crate::placements::IndexPlacement;
+use crate::placements::{IndexPlacement, Placements};
 use crate::spill_join::KnownKeys;
 use crate::tiers::{PoolMemory, TableResidency};
 
@@ -33,7 +34,12 @@ pub(crate) struct OpenTable {
     pub(crate) known_keys: Arc<KnownKeys>,
     /// Statistics of the segments; versions of one generation share them.
     statistics: Arc<OnceLock<Statistics>>,
+    /// The DRAM of the handles; versions of one generation share it.
+    handles: Arc<MemoryReservation>,
 }
+
+/// About what an open column of a segment, or one of an index, takes.
+const HANDLE_BYTES: usize = 512;
 
 /// An index of a version, which may be unusable.
 #[derive(Clone)]
@@ -128,11 +134,16 @@ impl std::fmt::Debug for OpenTable {
 }
 
 impl OpenTable {
-    pub(crate) fn new(table: Table, indexes: Arc<[OpenIndex]>, memory: Arc<PoolMemory>) -> Self {
+    /// Counts what it takes in the memory of the queries.
+    pub(crate) fn new(table: Table, indexes: Arc<[OpenIndex]>, placements: &Placements) -> Self {
+        let columns = table.segments().len() * table.schema().fields().len();
+        let of_index = |index: Arc<TableIndex>| index.segments().len() * index.columns().len();
+        let dimensions: usize = indexes.iter().filter_map(OpenIndex::now).map(of_index).sum();
         Self {
+            handles: Arc::new(placements.count_handles((columns + dimensions) * HANDLE_BYTES)),
+            memory: Arc::clone(placements.memory()),
             table,
             indexes,
-            memory,
             residency: Arc::default(),
             delta: None,
             known_keys: Arc::default(),
@@ -160,6 +171,7 @@ impl OpenTable {
                 false => Arc::default(),
             },
             statistics: Arc::clone(&self.statistics),
+            handles: Arc::clone(&self.handles),
         })
     }
 
@@ -181,7 +193,13 @@ impl OpenTable {
             residency: Arc::clone(&self.residency),
             known_keys: Arc::clone(&self.known_keys),
             statistics: Arc::clone(&self.statistics),
+            handles: Arc::clone(&self.handles),
         })
+    }
+
+    /// Returns the DRAM of its handles in bytes. Dictionaries, chunks and lists are read where they lie.
+    pub(crate) fn handle_bytes(&self) -> usize {
+        self.handles.size()
     }
 
     /// Returns those of the columns that are not in memory as a whole.

@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::error::{ImportError, ImportFault, SourceLocation};
-use super::input::{BytesRead, Input, detect, fault};
+use super::input::{BytesRead, Input, detect, fault, length};
 use super::options::{ImportFormat, ImportOptions};
 use super::report::{DialectReport, InferredColumn};
 use super::sql_types::tpch_schema;
@@ -16,6 +16,7 @@ use super::text::{Dialect, InferredColumns, TextColumns, TypeCandidate, infer, s
 use super::value::sql_name;
 use super::{ipc, parquet, text};
 use crate::semantics::convert;
+use crate::spill_files::SpillFiles;
 use crate::storable::{storable_schema, storable_type, to_schema};
 
 /// A file to read, with its format.
@@ -41,6 +42,8 @@ pub(crate) struct Files {
     batch: BatchSize,
     /// The time zone of timestamps that have none, in columns with time zone; UTC if none.
     zone: Option<Tz>,
+    /// For batches that are too large for DRAM.
+    spill_files: Option<Arc<SpillFiles>>,
     /// Bytes read so far.
     pub(crate) bytes: BytesRead,
 }
@@ -133,8 +136,22 @@ impl Files {
             columns: text.columns,
             batch,
             zone: options.time_zone,
+            spill_files: None,
             bytes: BytesRead::default(),
         })
+    }
+
+    /// Copies batches that are too large for DRAM to temporary files.
+    pub(crate) fn spilling_to(self, files: &Arc<SpillFiles>) -> Self {
+        Self {
+            spill_files: Some(Arc::clone(files)),
+            ..self
+        }
+    }
+
+    /// Returns the bytes of all files.
+    pub(crate) fn length(&self) -> u64 {
+        self.sources.iter().map(|source| length(&source.path)).sum()
     }
 
     /// Returns the number of files.
@@ -184,7 +201,9 @@ impl Files {
                     bytes,
                 );
             }
-            (None, ImportFormat::Arrow) => ipc::read(&source.path, self.batch, bytes)?,
+            (None, ImportFormat::Arrow) => {
+                ipc::read(&source.path, self.batch, bytes, self.spill_files.as_ref())?
+            }
             (None, _) => parquet::read(&source.path, self.batch, bytes)?,
         };
         check_names(&source.path, &input.schema, &self.schema)?;
@@ -318,7 +337,7 @@ fn common_schema(
     for source in sources {
         let own = match (&source.dialect, source.format) {
             (Some(_), _) => continue,
-            (None, ImportFormat::Arrow) => ipc::read(&source.path, batch, BytesRead::default())?.schema,
+            (None, ImportFormat::Arrow) => ipc::read(&source.path, batch, BytesRead::default(), None)?.schema,
             (None, _) => parquet::read(&source.path, batch, BytesRead::default())?.schema,
         };
         common = Some(match common {

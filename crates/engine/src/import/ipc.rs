@@ -1,26 +1,37 @@
 //! Arrow IPC: files (footer, random access) and streams.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_ipc::reader::{FileReaderBuilder, StreamReader};
 use arrow_schema::ArrowError;
 
 use super::error::{ImportError, ImportFault, SourceLocation};
 use super::files::BatchSize;
 use super::guard::guarded;
-use super::input::{BytesRead, CountingReader, Input, fault, open, unreadable};
+use super::input::{BytesRead, Input, fault, open, unreadable};
+use super::ipc_blocks::BlockReader;
 use super::ipc_bounds::IpcBounds;
+use super::ipc_file::FileBatches;
+use super::ipc_stream::StreamBatches;
+use crate::sliced_size;
+use crate::spill_files::SpillFiles;
 use crate::storable::{storable_schema, to_schema};
 
 const FILE_MAGIC: &[u8] = b"ARROW1";
 /// The end of a finished stream: the continuation marker and an empty message.
 const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// Opens an Arrow IPC file or stream.
-pub(crate) fn read(path: &Path, batch: BatchSize, bytes: BytesRead) -> Result<Input, ImportError> {
+/// Opens an Arrow IPC file or stream. Batches that are too large for DRAM are copied to `files`; without
+/// files they are read all the same.
+pub(crate) fn read(
+    path: &Path,
+    batch: BatchSize,
+    bytes: BytesRead,
+    files: Option<&Arc<SpillFiles>>,
+) -> Result<Input, ImportError> {
     let mut file = open(path)?;
     let foreign = |reason: String| {
         fault(
@@ -44,12 +55,11 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: BytesRead) -> Result<In
         let bounds = IpcBounds::new(&file, limit).map_err(|e| unreadable(path, &e))?;
         let checked = guarded(|| bounds.check_file()).and_then(|checked| checked);
         checked.map_err(foreign)?;
-        let reader = opened(|| FileReaderBuilder::new().build(file)).map_err(foreign)?;
-        let length = super::input::length(path);
-        let batches = reader.num_batches().max(1) as u64;
-        let schema = reader.schema();
-        let counted = reader.inspect(move |_| bytes.add(length / batches));
-        return Ok(input(path, &schema, counted));
+        let length = file.metadata().map_err(|e| unreadable(path, &e))?.len();
+        let reader = BlockReader::new(file, limit, files.cloned());
+        let batches = opened(|| FileBatches::new(reader, length, bytes)).map_err(foreign)?;
+        let schema = Arc::clone(&batches.schema);
+        return Ok(input(path, &schema, batches, batch));
     }
     if tail(&mut file, END_OF_STREAM.len()).map_err(|e| unreadable(path, &e))? != END_OF_STREAM {
         if !begins_with(&mut file, &END_OF_STREAM[..4]).map_err(|e| unreadable(path, &e))? {
@@ -69,14 +79,13 @@ pub(crate) fn read(path: &Path, batch: BatchSize, bytes: BytesRead) -> Result<In
             ImportFault::Truncated("the end of the stream is missing".into()),
         ));
     }
-    file.seek(SeekFrom::Start(0)).map_err(|e| unreadable(path, &e))?;
     let bounds = IpcBounds::new(&file, limit).map_err(|e| unreadable(path, &e))?;
     let checked = guarded(|| bounds.check_stream()).and_then(|checked| checked);
     checked.map_err(foreign)?;
-    let counted = BufReader::with_capacity(1 << 20, CountingReader::new(file, bytes));
-    let reader = opened(|| StreamReader::try_new(counted, None)).map_err(foreign)?;
-    let schema = reader.schema();
-    Ok(input(path, &schema, reader))
+    let reader = BlockReader::new(file, limit, files.cloned());
+    let batches = opened(|| StreamBatches::new(reader, bytes)).map_err(foreign)?;
+    let schema = Arc::clone(&batches.schema);
+    Ok(input(path, &schema, batches, batch))
 }
 
 fn opened<T>(open: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, String> {
@@ -119,24 +128,45 @@ fn tail(file: &mut File, count: usize) -> std::io::Result<Vec<u8>> {
     Ok(tail)
 }
 
+/// Returns the parts of a batch that are no larger than `size`.
+fn parts(batch: RecordBatch, size: BatchSize) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    let bytes = sliced_size::of_batch(&batch).unwrap_or_else(|_| batch.get_array_memory_size());
+    let step = size.rows(bytes.div_ceil(rows.max(1)) as u64);
+    (0..rows)
+        .step_by(step)
+        .map(move |at| batch.slice(at, step.min(rows - at)))
+}
+
 fn input(
     path: &Path,
     schema: &arrow_schema::Schema,
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+    size: BatchSize,
 ) -> Input {
     let schema = storable_schema(schema);
     let to = schema.clone();
     let path: PathBuf = path.to_path_buf();
     let batches = PanicGuarded { inner: Some(batches) };
-    let batches = batches.enumerate().map(move |(number, batch)| {
-        let wrong = |e: ArrowError| {
-            fault(
-                &path,
-                SourceLocation::Batch(number),
-                ImportFault::Other(format!("cannot be decoded: {e}")),
-            )
+    let batches = batches.enumerate().flat_map(move |(number, batch)| {
+        let (error, batch) = match batch {
+            Ok(batch) => (None, Some(batch)),
+            Err(error) => (Some(error), None),
         };
-        to_schema(&batch.map_err(wrong)?, &to).map_err(wrong)
+        let parts = batch
+            .into_iter()
+            .flat_map(move |batch| parts(batch, size).map(Ok));
+        let (path, to) = (path.clone(), to.clone());
+        error.into_iter().map(Err).chain(parts).map(move |part| {
+            let wrong = |e: ArrowError| {
+                fault(
+                    &path,
+                    SourceLocation::Batch(number),
+                    ImportFault::Other(format!("cannot be decoded: {e}")),
+                )
+            };
+            to_schema(&part.map_err(wrong)?, &to).map_err(wrong)
+        })
     });
     Input {
         schema,

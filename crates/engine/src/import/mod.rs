@@ -11,7 +11,10 @@ mod files;
 mod guard;
 mod input;
 mod ipc;
+mod ipc_blocks;
 mod ipc_bounds;
+mod ipc_file;
+mod ipc_stream;
 mod options;
 mod parquet;
 mod parquet_metadata;
@@ -27,11 +30,12 @@ pub use options::{ImportFormat, ImportOptions, QuoteOption};
 pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, InferredColumn};
 
 pub(crate) use csv_file::{CsvColumns, CsvRead, CsvSource};
+pub(crate) use files::Files;
 pub(crate) use guard::guarded;
 pub(crate) use input::total_length;
 pub(crate) use ipc_bounds::check_batch_in;
 pub(crate) use parquet_metadata::sound_metadata;
-pub(crate) use run::{read_rows, run};
+pub(crate) use run::{open, read_rows, run};
 pub(crate) use sql_types::{data_type, read_columns, read_field};
 pub(crate) use value::{sql_name, text_of_bytes};
 

@@ -63,8 +63,7 @@ pub struct ImportOptions {
     pub sample_rows: Option<usize>,
     /// Rows per batch between decoder and encoder at most; fewer if the rows are long.
     pub batch_rows: usize,
-    /// Bytes of a batch, about; by default a part of the memory the database may use. Those of an Arrow file
-    /// are as they are.
+    /// Bytes of a batch, about; by default a part of the memory the database may use.
     pub batch_bytes: Option<usize>,
     /// Append to an existing table, whose columns the files must then have.
     pub append: bool,

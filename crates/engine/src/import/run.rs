@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use halocline_columns::{ColumnsError, Table, TableEncoding, TableStats, TableWriter};
 
 use super::error::{ImportError, ImportFault, SourceLocation};
@@ -17,6 +16,7 @@ use super::options::ImportOptions;
 use super::report::{ImportProgress, ImportReport};
 use super::value::sql_name;
 use crate::EngineError;
+use crate::context::EngineContext;
 use crate::statement::TableSpec;
 use crate::transaction::Transaction;
 
@@ -40,9 +40,6 @@ pub(crate) fn run(
     cancel: &AtomicBool,
 ) -> Result<ImportReport, EngineError> {
     let started = Instant::now();
-    if paths.is_empty() {
-        return Err(EngineError::Query("there is no file to import".into()));
-    }
     let table_spec = TableSpec {
         name: table.to_string(),
         if_not_exists: options.append,
@@ -59,9 +56,8 @@ pub(crate) fn run(
         stays_as_it_is(&open, &options)?;
         options.schema.get_or_insert(open.schema().clone());
     }
-    let batch_bytes = transaction.engine().budget().decoding() / IN_FLIGHT;
-    options.batch_bytes.get_or_insert(batch_bytes);
-    let files = Files::open(table, paths, &options)?;
+    let engine = Arc::clone(transaction.engine());
+    let files = open(&engine, table, paths, &options)?;
     let guessed = files.guessed;
     let (mut dialects, mut columns) = (Vec::new(), Vec::new());
     let mut store = |files: Files| {
@@ -71,7 +67,7 @@ pub(crate) fn run(
                 .make(transaction, &files.schema)
                 .map_err(|error| own_fault(&files, error))?;
         }
-        store(transaction, table, &files, total_length(paths), progress, cancel)
+        store(transaction, table, &files, progress, cancel)
     };
     let stats = match store(files) {
         // A value did not fit the type guessed from the sample: look at all of them.
@@ -83,7 +79,7 @@ pub(crate) fn run(
                 sample_rows: None,
                 ..options.clone()
             };
-            store(Files::open(table, paths, &whole)?)
+            store(open(&engine, table, paths, &whole)?)
         }
         result => result,
     }?;
@@ -100,32 +96,39 @@ pub(crate) fn run(
     })
 }
 
-/// Hands the rows of files, as batches with the columns of `schema`, to `write`, which returns the number of
-/// rows so far.
+/// Opens files whose batches take a part of the memory.
+///
+/// # Errors
+/// As [`Files::open`]; there is none.
+pub(crate) fn open(
+    engine: &EngineContext,
+    table: &str,
+    paths: &[PathBuf],
+    options: &ImportOptions,
+) -> Result<Files, EngineError> {
+    if paths.is_empty() {
+        return Err(EngineError::Query("there is no file to import".into()));
+    }
+    let mut options = options.clone();
+    let batch_bytes = engine.budget().decoding() / IN_FLIGHT;
+    options.batch_bytes.get_or_insert(batch_bytes);
+    Ok(Files::open(table, paths, &options)?.spilling_to(&engine.spill_files))
+}
+
+/// Hands the rows of files to `write`, which returns the number of rows so far.
 ///
 /// # Errors
 /// A malformed file names itself and the place; those of `write`; `cancel` was set.
 pub(crate) fn read_rows(
-    table: &str,
-    schema: &SchemaRef,
-    paths: &[PathBuf],
-    options: &ImportOptions,
+    files: &Files,
     progress: &mut dyn FnMut(&ImportProgress),
     cancel: &AtomicBool,
     mut write: impl FnMut(RecordBatch) -> Result<u64, EngineError>,
 ) -> Result<ImportReport, EngineError> {
     let started = Instant::now();
-    if paths.is_empty() {
-        return Err(EngineError::Query("there is no file to import".into()));
-    }
-    let options = ImportOptions {
-        schema: Some(options.schema.clone().unwrap_or_else(|| Arc::clone(schema))),
-        ..options.clone()
-    };
-    let files = Files::open(table, paths, &options)?;
-    let input_bytes = total_length(paths);
+    let input_bytes = files.length();
     let mut rows = 0;
-    each_batch(&files, input_bytes, progress, cancel, |_, batch| {
+    each_batch(files, input_bytes, progress, cancel, |_, batch| {
         rows = write(batch)?;
         Ok(rows)
     })?;
@@ -182,14 +185,13 @@ fn store(
     transaction: &Transaction,
     table: &str,
     files: &Files,
-    total_bytes: u64,
     progress: &mut dyn FnMut(&ImportProgress),
     cancel: &AtomicBool,
 ) -> Result<TableStats, EngineError> {
     let wrong = |error| column_fault(files, 0, error);
     let options = transaction.engine().table_options();
     let mut writer = TableWriter::append(transaction.txn(), table, options).map_err(wrong)?;
-    each_batch(files, total_bytes, progress, cancel, |file_number, batch| {
+    each_batch(files, files.length(), progress, cancel, |file_number, batch| {
         let written = writer.write(&batch);
         written.map_err(|error| column_fault(files, file_number, error))?;
         Ok(writer.rows())

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use halocline_cache::{DramBudget, Placement};
 use halocline_columns::Table;
 use halocline_elf::{IndexOptions, KeptCopies, PlaceOptions, Query, TableIndex};
@@ -26,6 +27,7 @@ use halocline_emulator::EmulatedSpec;
 use crate::EngineError;
 use crate::advise::auto::{PlacementAdvisor, PlacementChoice};
 use crate::advise::selections::IndexSelection;
+use crate::query_memory::QueryMemory;
 use crate::tiers::PoolMemory;
 use trees::VolatileTreeStore;
 
@@ -34,6 +36,8 @@ use trees::VolatileTreeStore;
 pub(crate) struct Placements {
     /// The memory of the pool that they are copied from.
     memory: Arc<PoolMemory>,
+    /// The memory of the queries, in which the handles of open tables and indexes count.
+    handles: Arc<dyn MemoryPool>,
     budget: DramBudget,
     /// Number of changes of the budget; indexes that were placed before the last one are placed anew.
     epoch: AtomicU64,
@@ -46,10 +50,17 @@ pub(crate) struct Placements {
 
 impl Placements {
     /// Returns an empty set for a pool in `memory`, whose placements are advised for `medium`; volatile
-    /// indexes are built with `options`.
-    pub(crate) fn new(memory: PoolMemory, limit: u64, medium: EmulatedSpec, options: IndexOptions) -> Self {
+    /// indexes are built with `options`. Handles count in the memory of `queries`.
+    pub(crate) fn new(
+        memory: PoolMemory,
+        queries: &Arc<QueryMemory>,
+        limit: u64,
+        medium: EmulatedSpec,
+        options: IndexOptions,
+    ) -> Self {
         Self {
             memory: Arc::new(memory),
+            handles: Arc::clone(queries) as Arc<_>,
             trees: VolatileTreeStore::new(options),
             budget: DramBudget::new(limit),
             advisor: PlacementAdvisor::new(medium),
@@ -61,6 +72,13 @@ impl Placements {
     /// Returns the memory of the pool.
     pub(crate) fn memory(&self) -> &Arc<PoolMemory> {
         &self.memory
+    }
+
+    /// Counts the bytes of handles until what is returned is dropped.
+    pub(crate) fn count_handles(&self, bytes: usize) -> MemoryReservation {
+        let reservation = MemoryConsumer::new("open tables and indexes").register(&self.handles);
+        reservation.grow(bytes);
+        reservation
     }
 
     /// Returns the DRAM budget of all copies.

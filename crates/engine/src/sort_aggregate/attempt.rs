@@ -31,16 +31,17 @@ use super::layout::unexpected;
 const SHARE: usize = 4;
 
 /// Runs a plan until each partition has returned its first batch, which an aggregation does when it has read
-/// all of its input. Returns none if that takes more memory than it may.
+/// all of its input. Returns none if that takes more memory than it may, or than `most` bytes.
 ///
 /// # Errors
 /// Any other error of the plan.
 pub(super) async fn attempt(
     plan: &Arc<dyn ExecutionPlan>,
+    most: usize,
     context: &Arc<TaskContext>,
 ) -> Result<Option<Vec<SendableRecordBatchStream>>> {
     let refused = Arc::new(Notify::new());
-    let context = limited(context, &refused)?;
+    let context = limited(context, most, &refused)?;
     let partitions = plan.output_partitioning().partition_count();
     let mut tasks: JoinSet<Result<(usize, SendableRecordBatchStream)>> = JoinSet::new();
     let mut failed = None;
@@ -91,9 +92,9 @@ async fn begun(mut rows: SendableRecordBatchStream) -> Result<SendableRecordBatc
 }
 
 /// Returns a context with a part of the memory, in which nothing spills. The first refusal is notified.
-fn limited(context: &TaskContext, refused: &Arc<Notify>) -> Result<Arc<TaskContext>> {
+fn limited(context: &TaskContext, most: usize, refused: &Arc<Notify>) -> Result<Arc<TaskContext>> {
     let runtime = context.runtime_env();
-    let pool = LimitedPool::over(Arc::clone(&runtime.memory_pool), Arc::clone(refused));
+    let pool = LimitedPool::over(Arc::clone(&runtime.memory_pool), most, Arc::clone(refused));
     let no_files = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let runtime = RuntimeEnvBuilder::from_runtime_env(&runtime)
         .with_memory_pool(Arc::new(pool))
@@ -122,10 +123,10 @@ struct LimitedPool {
 }
 
 impl LimitedPool {
-    fn over(inner: Arc<dyn MemoryPool>, refused: Arc<Notify>) -> Self {
+    fn over(inner: Arc<dyn MemoryPool>, most: usize, refused: Arc<Notify>) -> Self {
         let limit = match inner.memory_limit() {
-            MemoryLimit::Finite(bytes) => bytes / SHARE,
-            _ => usize::MAX,
+            MemoryLimit::Finite(bytes) => most.min(bytes / SHARE),
+            _ => most,
         };
         Self {
             inner,

@@ -13,7 +13,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 
 use super::distinct::distinct;
 use super::joined::joined;
@@ -21,6 +21,7 @@ use super::layout::{Branch, BranchKind, Layout, unexpected};
 use super::middle::{MiddleOf, middle};
 use super::narrow::{narrowed, widened};
 use super::once::OnceExec;
+use super::parts::divided;
 use super::selection::{files_of, selection, selects};
 use crate::materialized::Collected;
 use crate::string_views::StringsExec;
@@ -28,11 +29,33 @@ use crate::string_views::StringsExec;
 /// Name of the files in errors.
 const FILE: &str = "rows of an aggregation";
 
-/// Returns the groups of rows that have the columns of a layout.
+/// Returns the groups of rows that have the columns of a layout, part by part.
 ///
 /// # Errors
 /// That of the rows; a file cannot be written or read.
 pub(super) async fn aggregated(
+    rows: SendableRecordBatchStream,
+    layout: &Arc<Layout>,
+    output: SchemaRef,
+    context: &Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
+    if layout.keys == 0 {
+        return of_part(rows, layout, output, context).await;
+    }
+    let parts = divided(rows, layout.keys, context).await?;
+    let (layout, context, schema) = (Arc::clone(layout), Arc::clone(context), Arc::clone(&output));
+    let groups = stream::iter(parts).then(move |part| {
+        let (layout, context, schema) = (Arc::clone(&layout), Arc::clone(&context), Arc::clone(&schema));
+        async move { of_part(part, &layout, schema, &context).await }
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(
+        output,
+        groups.try_flatten(),
+    )))
+}
+
+/// Returns the groups of a part, or of all rows.
+async fn of_part(
     rows: SendableRecordBatchStream,
     layout: &Layout,
     output: SchemaRef,

@@ -12,6 +12,7 @@
 //!   groups from [values that are not sorted](selection);
 //! - all others are aggregated group by group, from the input sorted by the keys.
 //!
+//! Rows with keys are divided into [parts] first, by the hash of the keys, so that most sorts are in memory.
 //! Each order is a [branch](layout::Branch); all branches have the same groups in the same order, and are
 //! joined row by row. So only the result of a group has to fit into memory (Graefe, ACM Computing Surveys
 //! 25(2), 1993, section 4.2, describes aggregation by sorting).
@@ -27,6 +28,7 @@ mod middle;
 mod narrow;
 mod of_all;
 mod once;
+mod parts;
 mod rule;
 mod selection;
 mod values;

@@ -87,7 +87,7 @@ fn partial(mut plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
 }
 
 /// Returns the rows of a plan at most; `usize::MAX` if that is unknown.
-fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
+pub(super) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     let rows = statistics
         .ok()

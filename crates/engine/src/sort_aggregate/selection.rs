@@ -2,9 +2,10 @@
 //! significant ones first, as in radix exchange (Knuth, The Art of Computer Programming, volume 3, section
 //! 5.2.2).
 //!
-//! The values are in a [file](crate::file_column) that is mapped. Each pass counts the values of the next 16
-//! bits, among those whose bits before are the ones that were found; the position tells which of them is the
-//! right one. The counters take half a MiB.
+//! The values are in a [file](crate::file_column) that is mapped. Bits that all values share are passed over.
+//! Each pass counts the values of the next 16 bits, among those whose bits before are the ones that were
+//! found; the position tells which of them is the right one. As soon as few values are left, they are
+//! collected. The counters take half a MiB, the values that are collected a whole one.
 
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ use crate::spill_files::SpillFiles;
 
 /// Bits that a pass looks at.
 const DIGIT: u32 = 16;
+/// Values that are collected.
+const COLLECTED: u64 = 1 << 15;
 
 /// Returns true for types whose values can be selected.
 pub(super) fn selects(data_type: &DataType) -> bool {
@@ -46,7 +49,8 @@ pub(super) fn selection(
     let group = async move {
         let mut rows = rows;
         let mut column = FileColumn::new(rows.schema().field(of.value).data_type().clone(), &files)?;
-        memory.try_resize(column.size() + (size_of::<u64>() << DIGIT))?;
+        let collected = COLLECTED as usize * size_of::<(u128, usize)>();
+        memory.try_resize(column.size() + (size_of::<u64>() << DIGIT) + collected)?;
         let mut count = 0;
         while let Some(batch) = rows.try_next().await? {
             let values = valid(&batch, of.value)?;
@@ -84,7 +88,7 @@ fn selected(values: &ArrayRef, position: u64) -> Result<ArrayRef> {
     macro_rules! row {
         ($native:ty, $key:expr) => {{
             let all = &buffer.typed_data::<$native>()[data.offset()..][..data.len()];
-            row_at(all, 8 * width as u32, $key, position)
+            row_at(all, $key, position)
         }};
     }
     // The keys of signed values are shifted by the half of their range; those of negative floats are
@@ -114,10 +118,16 @@ fn selected(values: &ArrayRef, position: u64) -> Result<ArrayRef> {
     Ok(values.slice(row, 1))
 }
 
-/// Returns the row of the value at a position in the order of keys of so many bits.
-fn row_at<T: Copy>(values: &[T], bits: u32, key: impl Fn(T) -> u128, position: u64) -> Option<usize> {
-    let (mut left, mut found, mut position) = (bits, 0_u128, position);
-    while left > 0 {
+/// Returns the row of the value at a position in the order of keys.
+fn row_at<T: Copy>(values: &[T], key: impl Fn(T) -> u128, position: u64) -> Option<usize> {
+    let first = key(*values.first()?);
+    let differing = values
+        .iter()
+        .fold(0, |differing, value| differing | (key(*value) ^ first));
+    let mut left = u128::BITS - differing.leading_zeros();
+    let (mut found, mut position) = (first.checked_shr(left).unwrap_or(0), position);
+    let mut count = values.len() as u64;
+    while left > 0 && count > COLLECTED {
         let above = left;
         left -= left.min(DIGIT);
         let mut counts = vec![0_u64; 1 << (above - left)];
@@ -133,9 +143,20 @@ fn row_at<T: Copy>(values: &[T], bits: u32, key: impl Fn(T) -> u128, position: u
             position -= counts[digit];
             digit += 1;
         }
-        found = found << (above - left) | digit as u128;
+        (found, count) = (found << (above - left) | digit as u128, counts[digit]);
     }
-    values.iter().position(|value| key(*value) == found)
+    let mut rows = (0..).zip(values).filter_map(|(row, value): (usize, _)| {
+        let key = key(*value);
+        (key.checked_shr(left).unwrap_or(0) == found).then_some((key, row))
+    });
+    if left == 0 {
+        return rows.nth(usize::try_from(position).ok()?).map(|(_, row)| row);
+    }
+    let mut rows: Vec<(u128, usize)> = rows.collect();
+    let position = usize::try_from(position)
+        .ok()
+        .filter(|position| *position < rows.len())?;
+    Some(rows.select_nth_unstable(position).1.1)
 }
 
 /// Returns the temporary files of a session.
@@ -164,7 +185,7 @@ mod tests {
         let seed = rand::random();
         println!("seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
-        let count = 3_000;
+        let count = 40_000;
         let integers: Vec<i64> = (0..count)
             .map(|_| random.random::<i64>() >> random.random_range(0..64))
             .collect();

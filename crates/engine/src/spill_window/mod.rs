@@ -6,9 +6,9 @@
 //! time. One that does not fit goes to a file, and is read in two passes. The first one computes what is the
 //! same in all rows of a partition (aggregates, the first and the last value), counts rows and peers
 //! (`ntile`, `percent_rank`, `cume_dist`), and writes what other functions over frames read to
-//! [files](crate::file_column) that are mapped; `median` and aggregates over distinct values are computed between the
-//! passes, by [sorting](crate::sort_aggregate). The query is refused by the name of a function that needs more
-//! memory than there is: its result for one row is large, or it reads values of nested types.
+//! [files](crate::file_column) that are mapped; `median` and aggregates over distinct values are computed
+//! between the passes, by [sorting](crate::sort_aggregate). The query is refused by the name of a function
+//! that needs more memory than there is: its result for one row is large, or it reads values of nested types.
 
 mod exec;
 mod file_columns;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use halocline_columns::TableEncoding;
-use halocline_keyed::{KeyedError, KeyedView, RewriteRule};
+use halocline_keyed::{KeyedError, KeyedTable, KeyedView, RewriteRule};
 use halocline_store::StoreError;
 
 use super::keyed_changes::{CollectedChanges, KeyedChanges};
@@ -18,7 +18,7 @@ use super::keyed_rows::{ATTEMPTS, FoundTable};
 use super::row_errors::RowNames;
 use crate::cancel::NEVER;
 use crate::context::EngineContext;
-use crate::import::{read_rows, total_length};
+use crate::import::{self, Files, read_rows, total_length};
 use crate::session::DatabaseSession;
 use crate::write::{BatchFitter, arrange};
 use crate::{EngineError, ImportOptions, ImportProgress, ImportReport};
@@ -67,26 +67,31 @@ pub(crate) fn import_keyed(
     }
     change(session, engine, found, "import", cancel, |changes| {
         let mut fitter = None;
-        read_rows(
-            table.name(),
-            table.schema(),
-            files,
-            options,
-            progress,
-            cancel,
-            |batch| {
-                let fitter = match &mut fitter {
-                    Some(fitter) => fitter,
-                    none => none.insert(fitter_for(found, "import", &batch)?),
-                };
-                let names = RowNames::From(fitter.rows() + 1);
-                let batch = changes.errors().fit(fitter, &batch, names)?;
-                changes.add(&batch, names, LOAD_AND_MERGE)?;
-                // All are new, or the import fails.
-                Ok(fitter.rows())
-            },
-        )
+        let files = open_files(engine, table, files, options)?;
+        read_rows(&files, progress, cancel, |batch| {
+            let fitter = match &mut fitter {
+                Some(fitter) => fitter,
+                none => none.insert(fitter_for(found, "import", &batch)?),
+            };
+            let names = RowNames::From(fitter.rows() + 1);
+            let batch = changes.errors().fit(fitter, &batch, names)?;
+            changes.add(&batch, names, LOAD_AND_MERGE)?;
+            // All are new, or the import fails.
+            Ok(fitter.rows())
+        })
     })
+}
+
+/// Opens files with the columns of a table, unless the options name others.
+fn open_files(
+    engine: &EngineContext,
+    table: &KeyedTable,
+    paths: &[PathBuf],
+    options: &ImportOptions,
+) -> Result<Files, EngineError> {
+    let mut options = options.clone();
+    options.schema.get_or_insert_with(|| Arc::clone(table.schema()));
+    import::open(engine, table.name(), paths, &options)
 }
 
 /// Loads the rows of files into a table without rows.
@@ -104,29 +109,22 @@ fn load_files(
     let (tables, table) = found;
     let (transaction, mut share) = (tables.stores().begin(), Some(engine.writer_share()));
     let mut load = None;
-    let report = read_rows(
-        table.name(),
-        table.schema(),
-        files,
-        options,
-        progress,
-        cancel,
-        |batch| {
-            if let Some(share) = share.take() {
-                let fitting = (
-                    format!("import into {}", table.name()),
-                    fitter_for(found, "import", &batch)?,
-                );
-                let definition = table.definition().clone();
-                load = Some(TableLoad::begin(engine, tables, definition, fitting, share)?);
-            }
-            let Some(load) = &mut load else {
-                return Ok(0);
-            };
-            load.add(&batch)?;
-            Ok(load.rows())
-        },
-    )?;
+    let files = open_files(engine, table, files, options)?;
+    let report = read_rows(&files, progress, cancel, |batch| {
+        if let Some(share) = share.take() {
+            let fitting = (
+                format!("import into {}", table.name()),
+                fitter_for(found, "import", &batch)?,
+            );
+            let definition = table.definition().clone();
+            load = Some(TableLoad::begin(engine, tables, definition, fitting, share)?);
+        }
+        let Some(load) = &mut load else {
+            return Ok(0);
+        };
+        load.add(&batch)?;
+        Ok(load.rows())
+    })?;
     if let Some(load) = load {
         let (loaded, _) = load.finish(cancel)?;
         tables.publish_in_place_of(loaded, table, transaction)?;

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::file::properties::WriterProperties;
-use arrow_array::{ArrayRef, Int32Array, Int64Array, StringArray};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal128Type;
+use arrow_array::{ArrayRef, Decimal128Array, Int32Array, Int64Array, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 
 use super::*;
+use crate::spill_files::SpillFiles;
 
 fn batch(from: i32) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(from..from + 1000));
@@ -59,6 +62,48 @@ fn whole_files_give_all_rows() {
             "{name}: texts become views"
         );
         assert!(!batch.schema().field(0).is_nullable() && batch.schema().field(1).is_nullable());
+    }
+}
+
+#[test]
+fn large_batches_of_arrow_files_are_read_in_parts() {
+    const ROWS: usize = 70_000;
+    let text = |row: usize| (row % 5 > 0).then(|| format!("{row:0300}"));
+    let numbers = Decimal128Array::from_iter_values((0..ROWS).map(|row| row as i128 * 1_000_000_007));
+    let numbers: ArrayRef = Arc::new(numbers.with_precision_and_scale(38, 2).unwrap());
+    let texts: ArrayRef = Arc::new((0..ROWS).map(text).collect::<StringArray>());
+    let batch = RecordBatch::try_from_iter([("a", numbers), ("b", texts)]).unwrap();
+    let mut file = FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    let mut stream = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    for batch in [batch.slice(0, 10), batch.slice(10, ROWS - 10)] {
+        file.write(&batch).unwrap();
+        stream.write(&batch).unwrap();
+    }
+    let options = ImportOptions {
+        batch_bytes: Some(1 << 20),
+        ..ImportOptions::default()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    for bytes in [file.into_inner().unwrap(), stream.into_inner().unwrap()] {
+        let path = write(dir.path(), "large", bytes);
+        for spill_files in [None, Some(Arc::new(SpillFiles::in_directory(dir.path())))] {
+            let mut files = Files::open("t", std::slice::from_ref(&path), &options).unwrap();
+            if let Some(spill_files) = &spill_files {
+                files = files.spilling_to(spill_files);
+            }
+            let mut row = 0;
+            for part in files.read(0).unwrap().batches {
+                let part = part.unwrap();
+                assert!(part.num_rows() * 300 <= 2 << 20, "{} rows", part.num_rows());
+                let numbers = part.column(0).as_primitive::<Decimal128Type>().iter();
+                for (number, found) in numbers.zip(part.column(1).as_string_view().iter()) {
+                    assert_eq!(number, Some(row as i128 * 1_000_000_007));
+                    assert_eq!(found.map(str::to_owned), text(row));
+                    row += 1;
+                }
+            }
+            assert_eq!(row, ROWS);
+        }
     }
 }
 

@@ -145,8 +145,8 @@ impl WindowUDFImpl for OverFrames {
     }
 }
 
-/// Returns the aggregate that a function evaluates over all rows of its frames, if it is one of these, without
-/// `EXCLUDE` and `FILTER`, and over arguments of a schema.
+/// Returns the aggregate that a function evaluates over all rows of its frames, if it is one of these,
+/// without `EXCLUDE` and `FILTER`, and over arguments of a schema.
 pub(crate) fn aggregate_over_frames(
     function: &WindowUDFExpr,
     schema: &Schema,
