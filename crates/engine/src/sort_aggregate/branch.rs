@@ -1,4 +1,4 @@
-//! The rows of one partition, aggregated branch by branch.
+//! The rows of one partition or part, aggregated branch by branch.
 
 use std::sync::Arc;
 
@@ -13,15 +13,14 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 
 use super::distinct::distinct;
 use super::joined::joined;
-use super::layout::{Branch, BranchKind, Layout, unexpected};
+use super::layout::{Branch, BranchKind, FilteredAggregate, Layout, unexpected};
 use super::middle::{MiddleOf, middle};
 use super::narrow::{narrowed, widened};
 use super::once::OnceExec;
-use super::parts::divided;
 use super::selection::{files_of, selection, selects};
 use crate::materialized::Collected;
 use crate::string_views::StringsExec;
@@ -29,33 +28,11 @@ use crate::string_views::StringsExec;
 /// Name of the files in errors.
 const FILE: &str = "rows of an aggregation";
 
-/// Returns the groups of rows that have the columns of a layout, part by part.
+/// Returns the groups of rows that have the columns of a layout.
 ///
 /// # Errors
 /// That of the rows; a file cannot be written or read.
-pub(super) async fn aggregated(
-    rows: SendableRecordBatchStream,
-    layout: &Arc<Layout>,
-    output: SchemaRef,
-    context: &Arc<TaskContext>,
-) -> Result<SendableRecordBatchStream> {
-    if layout.keys == 0 {
-        return of_part(rows, layout, output, context).await;
-    }
-    let parts = divided(rows, layout.keys, context).await?;
-    let (layout, context, schema) = (Arc::clone(layout), Arc::clone(context), Arc::clone(&output));
-    let groups = stream::iter(parts).then(move |part| {
-        let (layout, context, schema) = (Arc::clone(&layout), Arc::clone(&context), Arc::clone(&schema));
-        async move { of_part(part, &layout, schema, &context).await }
-    });
-    Ok(Box::pin(RecordBatchStreamAdapter::new(
-        output,
-        groups.try_flatten(),
-    )))
-}
-
-/// Returns the groups of a part, or of all rows.
-async fn of_part(
+pub(super) async fn by_sorting(
     rows: SendableRecordBatchStream,
     layout: &Layout,
     output: SchemaRef,
@@ -165,20 +142,33 @@ impl Branch {
     ) -> Result<SendableRecordBatchStream> {
         let keys: Vec<usize> = (0..layout.keys).collect();
         let order = order_of(&keys, &keys, layout);
-        let keys = keys.into_iter().map(|key| {
-            let column: Arc<dyn PhysicalExpr> = Arc::new(column(key, layout));
-            (column, layout.columns.field(key).name().clone())
+        let rows = Arc::new(OnceExec::new(rows, order));
+        layout
+            .aggregation(&self.aggregates, rows)?
+            .execute(0, Arc::clone(context))
+    }
+}
+
+impl Layout {
+    /// Returns the node that computes aggregates by the keys.
+    pub(super) fn aggregation(
+        &self,
+        aggregates: &[FilteredAggregate],
+        rows: Arc<dyn ExecutionPlan>,
+    ) -> Result<AggregateExec> {
+        let keys = (0..self.keys).map(|key| {
+            let column: Arc<dyn PhysicalExpr> = Arc::new(column(key, self));
+            (column, self.columns.field(key).name().clone())
         });
-        let (aggregates, filters) = self.aggregates.iter().cloned().unzip();
-        let aggregation = AggregateExec::try_new(
+        let (aggregates, filters) = aggregates.iter().cloned().unzip();
+        AggregateExec::try_new(
             AggregateMode::Single,
             PhysicalGroupBy::new_single(keys.collect()),
             aggregates,
             filters,
-            Arc::new(OnceExec::new(rows, order)),
-            Arc::clone(&layout.columns),
-        )?;
-        aggregation.execute(0, Arc::clone(context))
+            rows,
+            Arc::clone(&self.columns),
+        )
     }
 }
 

@@ -22,8 +22,8 @@ use datafusion::physical_plan::{
 use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::{TryStreamExt, stream};
 
+use super::aggregated::aggregated;
 use super::attempt::{InputExec, attempt};
-use super::branch::aggregated;
 use super::columns::ColumnsExec;
 use super::layout::{Layout, unexpected};
 use super::rule::{aggregation, known_rows};

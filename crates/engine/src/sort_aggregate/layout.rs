@@ -95,6 +95,8 @@ pub(super) struct Layout {
     pub(super) is_numbered: bool,
     pub(super) columns: SchemaRef,
     pub(super) branches: Vec<Branch>,
+    /// All aggregates, for rows in any order; empty if some depend on the order.
+    pub(super) unsorted: Vec<FilteredAggregate>,
     /// The branch of each aggregate, and its number there.
     pub(super) places: Vec<(usize, usize)>,
 }
@@ -128,7 +130,7 @@ impl Layout {
         }
         let schema: SchemaRef = Arc::new(Schema::new(columns.fields.clone()));
         let mut branches: Vec<Branch> = Vec::new();
-        let mut places = Vec::new();
+        let (mut places, mut unsorted) = (Vec::new(), Vec::new());
         for (aggregate, plan) in first.aggr_expr().iter().zip(plans) {
             let mut order = plan.order.clone();
             if plan.kind == BranchKind::Groups && is_numbered {
@@ -146,7 +148,12 @@ impl Layout {
                 });
                 branches.len() - 1
             });
-            let built = plan.build(aggregate, &schema, context)?;
+            if !is_numbered {
+                let built = plan.build(aggregate, aggregate.is_distinct(), &schema, context)?;
+                unsorted.push((Arc::new(built), plan.filter.clone()));
+            }
+            let is_distinct = aggregate.is_distinct() && plan.kind == BranchKind::Groups;
+            let built = plan.build(aggregate, is_distinct, &schema, context)?;
             places.push((number, branches[number].aggregates.len()));
             branches[number].aggregates.push((Arc::new(built), plan.filter));
         }
@@ -156,6 +163,7 @@ impl Layout {
             is_numbered,
             columns: schema,
             branches,
+            unsorted,
             places,
         })
     }
@@ -168,13 +176,13 @@ struct AggregatePlan {
     args: Vec<Arc<dyn PhysicalExpr>>,
     order_by: Vec<PhysicalSortExpr>,
     filter: Option<Arc<dyn PhysicalExpr>>,
-    is_distinct: bool,
 }
 
 impl AggregatePlan {
     fn build(
         &self,
         aggregate: &AggregateFunctionExpr,
+        is_distinct: bool,
         schema: &SchemaRef,
         context: &TaskContext,
     ) -> Result<AggregateFunctionExpr> {
@@ -185,7 +193,7 @@ impl AggregatePlan {
             .schema(Arc::clone(schema))
             .alias(aggregate.name())
             .order_by(self.order_by.clone())
-            .with_distinct(self.is_distinct)
+            .with_distinct(is_distinct)
             .with_ignore_nulls(aggregate.ignore_nulls())
             .with_reversed(aggregate.is_reversed())
             .build()
@@ -241,7 +249,6 @@ impl ColumnsBuilder<'_> {
             args,
             order_by,
             filter,
-            is_distinct: aggregate.is_distinct() && kind == BranchKind::Groups,
         })
     }
 

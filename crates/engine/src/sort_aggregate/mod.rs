@@ -3,8 +3,9 @@
 //!
 //! DataFusion collects them in DRAM. What it spills are whole groups, so that a few large ones, or many
 //! beside each other, take more than there is. [`SortAggregateRule`] puts a node above such an aggregation,
-//! unless the estimate says that its input is small. The node runs the aggregation in a part of the memory;
-//! if that is refused more, it starts anew with sorts, which spill:
+//! unless the estimate says that its input is small. The node runs the aggregation in a part of the memory.
+//! If that is refused more, it starts anew: rows are divided by the hash of their keys into [parts], which are
+//! aggregated one by one. A part that does not fit, and rows without keys, are sorted, which spills:
 //!
 //! - `f(DISTINCT x)` aggregates the rows that are left when the input is sorted by the keys of the groups and
 //!   `x`, and repeated rows are dropped;
@@ -12,11 +13,11 @@
 //!   groups from [values that are not sorted](selection);
 //! - all others are aggregated group by group, from the input sorted by the keys.
 //!
-//! Rows with keys are divided into [parts] first, by the hash of the keys, so that most sorts are in memory.
 //! Each order is a [branch](layout::Branch); all branches have the same groups in the same order, and are
 //! joined row by row. So only the result of a group has to fit into memory (Graefe, ACM Computing Surveys
 //! 25(2), 1993, section 4.2, describes aggregation by sorting).
 
+mod aggregated;
 mod attempt;
 mod branch;
 mod columns;

@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use futures::TryStreamExt;
 
-use super::branch::aggregated;
+use super::aggregated::aggregated;
 use super::columns::ColumnsExec;
 use super::layout::{BranchKind, Layout, collects, kind_of, unexpected};
 use super::once::OnceExec;

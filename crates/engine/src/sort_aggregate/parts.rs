@@ -1,9 +1,9 @@
-//! Rows divided by the hash of their keys into parts, each of which has all rows of its groups.
+//! Rows divided by the hash of their keys into parts, each of which has all rows of its groups (Graefe, ACM
+//! Computing Surveys 25(2), 1993, section 4.3).
 //!
-//! A part is sorted in memory where all rows would be merged from many files, which compares each row once
-//! for every doubling of the files, and reads and writes it once for every level of merges (Graefe, ACM
-//! Computing Surveys 25(2), 1993, section 4.3: partitioning instead of merging). A part that does not fit is
-//! sorted with files, as all rows would be.
+//! A part is aggregated in memory, where sorted rows would be merged from many files: that compares each row
+//! once for every doubling of the files, and reads and writes it once for every level of merges. A part that
+//! does not fit is sorted, as all rows would be.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use arrow_select::take::take_record_batch;
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SpillFile, TaskContext};
 use datafusion::physical_plan::SpillManager;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use futures::TryStreamExt;
@@ -27,9 +27,25 @@ const BITS: u32 = 5;
 /// Different from that of exchanges, which have divided the rows before.
 const HASH: QualityRandomState = QualityRandomState::with_seed(0x9a17);
 
+/// The rows of one part.
+pub(super) struct Part {
+    spills: SpillManager,
+    file: Arc<dyn SpillFile>,
+}
+
+impl Part {
+    /// Returns the rows.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn read(&self) -> Result<SendableRecordBatchStream> {
+        self.spills.read_spill_as_stream(Arc::clone(&self.file), None)
+    }
+}
+
 /// The rows of one part: those in the file, and those that are not written yet.
 #[derive(Default)]
-struct Part {
+struct WrittenPart {
     batches: Vec<RecordBatch>,
     writer: Option<SpillWriter>,
 }
@@ -38,7 +54,7 @@ struct Part {
 struct Parts {
     schema: SchemaRef,
     keys: usize,
-    parts: Vec<Part>,
+    parts: Vec<WrittenPart>,
     /// Rows of a batch, about.
     batch_size: usize,
     spills: SpillManager,
@@ -54,13 +70,15 @@ pub(super) async fn divided(
     mut rows: SendableRecordBatchStream,
     keys: usize,
     context: &TaskContext,
-) -> Result<Vec<SendableRecordBatchStream>> {
+) -> Result<Vec<Part>> {
     let schema = rows.schema();
     let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
     let consumer = MemoryConsumer::new("rows of an aggregation").with_can_spill(true);
     let mut parts = Parts {
         keys,
-        parts: std::iter::repeat_with(Part::default).take(1 << BITS).collect(),
+        parts: std::iter::repeat_with(WrittenPart::default)
+            .take(1 << BITS)
+            .collect(),
         batch_size: context.session_config().batch_size(),
         spills: SpillManager::new(context.runtime_env(), metrics, Arc::clone(&schema)),
         memory: consumer.register(context.memory_pool()),
@@ -127,14 +145,16 @@ impl Parts {
         Ok(())
     }
 
-    /// Returns the rows of each part. All are in files: the sorts need the memory.
-    fn finish(mut self) -> Result<Vec<SendableRecordBatchStream>> {
+    /// Returns the rows of each part. All are in files: aggregation needs the memory.
+    fn finish(mut self) -> Result<Vec<Part>> {
         self.write()?;
         let writers = self.parts.into_iter().filter_map(|part| part.writer);
         let files = writers.filter_map(|writer| writer.finish().transpose());
-        files
-            .map(|file| self.spills.read_spill_as_stream(file?, None))
-            .collect()
+        let parts = files.map(|file| {
+            let spills = self.spills.clone();
+            Ok(Part { spills, file: file? })
+        });
+        parts.collect()
     }
 }
 
@@ -198,7 +218,7 @@ mod tests {
             let mut count = 0;
             for part in parts {
                 let mut groups: BTreeMap<Option<i64>, i64> = BTreeMap::new();
-                let rows: Vec<RecordBatch> = part.try_collect().await.unwrap();
+                let rows: Vec<RecordBatch> = part.read().unwrap().try_collect().await.unwrap();
                 for batch in rows {
                     let (keys, values) = (batch.column(0), batch.column(1));
                     let keys = keys.as_primitive::<Int64Type>().iter();
