@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{TryStreamExt, stream};
 
 use super::attempt::attempt;
 use super::branch::by_sorting;
@@ -30,15 +30,17 @@ pub(super) async fn aggregated(
         return by_sorting(rows, layout, output, context).await;
     }
     let parts = divided(rows, layout.keys, context).await?;
-    let (layout, context, schema) = (Arc::clone(layout), Arc::clone(context), Arc::clone(&output));
-    let groups = stream::iter(parts).then(move |part| {
-        let (layout, context, schema) = (Arc::clone(&layout), Arc::clone(&context), Arc::clone(&schema));
-        async move {
-            match in_memory(&part, &layout, Arc::clone(&schema), &context).await? {
-                Some(groups) => Ok(groups),
-                None => by_sorting(part.read()?, &layout, schema, &context).await,
-            }
-        }
+    let state = PartGroups {
+        parts: parts.into_iter(),
+        // Where some aggregates depend on the order of the rows, these are sorted.
+        fits: !layout.unsorted.is_empty(),
+        layout: Arc::clone(layout),
+        output: Arc::clone(&output),
+        context: Arc::clone(context),
+    };
+    let groups = stream::try_unfold(state, |mut state| async move {
+        let groups = state.next().await?;
+        Ok::<_, DataFusionError>(groups.map(|groups| (groups, state)))
     });
     Ok(Box::pin(RecordBatchStreamAdapter::new(
         output,
@@ -46,19 +48,39 @@ pub(super) async fn aggregated(
     )))
 }
 
-/// Returns the groups of a part if they fit into memory.
-async fn in_memory(
-    part: &Part,
-    layout: &Layout,
+/// The groups of the parts that are left.
+struct PartGroups {
+    parts: std::vec::IntoIter<Part>,
+    /// False as soon as a part did not fit: the others have about as many rows.
+    fits: bool,
+    layout: Arc<Layout>,
     output: SchemaRef,
-    context: &Arc<TaskContext>,
-) -> Result<Option<SendableRecordBatchStream>> {
-    if layout.unsorted.is_empty() {
-        return Ok(None);
+    context: Arc<TaskContext>,
+}
+
+impl PartGroups {
+    async fn next(&mut self) -> Result<Option<SendableRecordBatchStream>> {
+        let Some(part) = self.parts.next() else {
+            return Ok(None);
+        };
+        if self.fits {
+            if let Some(groups) = self.in_memory(&part).await? {
+                return Ok(Some(groups));
+            }
+            self.fits = false;
+        }
+        let output = Arc::clone(&self.output);
+        let groups = by_sorting(part.read()?, &self.layout, output, &self.context).await?;
+        Ok(Some(groups))
     }
-    let rows = Arc::new(OnceExec::new(part.read()?, None));
-    let aggregation: Arc<dyn ExecutionPlan> = Arc::new(layout.aggregation(&layout.unsorted, rows)?);
-    let groups = attempt(&aggregation, usize::MAX, context).await?;
-    let places = (0..layout.unsorted.len()).map(|number| (0, number));
-    Ok(groups.map(|groups| joined(groups, layout.keys, places.collect(), output)))
+
+    /// Returns the groups of a part if they fit into memory.
+    async fn in_memory(&self, part: &Part) -> Result<Option<SendableRecordBatchStream>> {
+        let (rows, aggregates) = (Arc::new(OnceExec::new(part.read()?, None)), &self.layout.unsorted);
+        let aggregation: Arc<dyn ExecutionPlan> = Arc::new(self.layout.aggregation(aggregates, rows)?);
+        let groups = attempt(&aggregation, usize::MAX, &self.context).await?;
+        let places = (0..aggregates.len()).map(|number| (0, number)).collect();
+        let output = Arc::clone(&self.output);
+        Ok(groups.map(|groups| joined(groups, self.layout.keys, places, output)))
+    }
 }
