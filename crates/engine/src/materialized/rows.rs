@@ -50,12 +50,33 @@ impl SharedRows {
     }
 }
 
+/// Moves batches to a file, and the rest of a stream with them.
+async fn spilled(
+    batches: Vec<RecordBatch>,
+    memory: MemoryReservation,
+    mut rows: SendableRecordBatchStream,
+    what: &str,
+    context: &TaskContext,
+) -> Result<Option<(SpillManager, Arc<dyn SpillFile>)>> {
+    let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+    let spills = SpillManager::new(context.runtime_env(), metrics, rows.schema());
+    let mut file = spills.create_in_progress_file(what)?;
+    for batch in batches {
+        file.append_batch(&batch)?;
+    }
+    drop(memory);
+    while let Some(batch) = rows.try_next().await? {
+        file.append_batch(&batch)?;
+    }
+    Ok(file.finish()?.map(|file| (spills, file)))
+}
+
 /// All rows of a stream: in memory, or in a file if they were too many.
 pub(crate) struct Collected {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     file: Option<(SpillManager, Arc<dyn SpillFile>)>,
-    /// Held as long as the batches are.
+    /// Held as long as the batches are. It is none that spills any more: those share the memory.
     memory: MemoryReservation,
 }
 
@@ -70,45 +91,27 @@ impl Collected {
         what: &str,
         context: &TaskContext,
     ) -> Result<Self> {
-        let schema = rows.schema();
-        let consumer = MemoryConsumer::new("Materialized").with_can_spill(true);
-        let memory = consumer.register(context.memory_pool());
+        let consumer = || MemoryConsumer::new("Materialized");
+        let held = consumer().register(context.memory_pool());
+        let collecting = consumer().with_can_spill(true).register(context.memory_pool());
         let mut collected = Self {
-            schema,
+            schema: rows.schema(),
             batches: Vec::new(),
             file: None,
-            memory,
+            memory: held,
         };
         while let Some(batch) = rows.try_next().await? {
-            let fits = collected.memory.try_grow(batch.get_array_memory_size()).is_ok();
+            let fits = collecting.try_grow(batch.get_array_memory_size()).is_ok();
             collected.batches.push(batch);
             if !fits {
-                collected.spill(rows, what, context).await?;
-                break;
+                let batches = std::mem::take(&mut collected.batches);
+                collected.file = spilled(batches, collecting, rows, what, context).await?;
+                return Ok(collected);
             }
         }
+        let bytes = collecting.free();
+        collected.memory.grow(bytes);
         Ok(collected)
-    }
-
-    /// Moves all rows to a file, and the rest of the stream with them.
-    async fn spill(
-        &mut self,
-        mut rows: SendableRecordBatchStream,
-        what: &str,
-        context: &TaskContext,
-    ) -> Result<()> {
-        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-        let spills = SpillManager::new(context.runtime_env(), metrics, Arc::clone(&self.schema));
-        let mut file = spills.create_in_progress_file(what)?;
-        for batch in self.batches.drain(..) {
-            file.append_batch(&batch)?;
-        }
-        self.memory.free();
-        while let Some(batch) = rows.try_next().await? {
-            file.append_batch(&batch)?;
-        }
-        self.file = file.finish()?.map(|file| (spills, file));
-        Ok(())
     }
 
     /// Returns the rows in their order.

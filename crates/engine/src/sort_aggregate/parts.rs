@@ -12,7 +12,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SpillFile, TaskContext};
 use datafusion::physical_plan::SpillManager;
@@ -158,22 +158,22 @@ impl Parts {
     }
 }
 
-/// Returns the rows of batches, which may have few, as batches of about `rows` rows.
+/// Returns the rows of batches, which may have few, as batches of at most `rows` rows, and about as many: who
+/// sorts them has room for so many only.
 fn joined(
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,
     rows: usize,
 ) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
-    let (schema, mut left) = (Arc::clone(schema), batches.into_iter());
+    let (schema, mut left) = (Arc::clone(schema), batches.into_iter().peekable());
     std::iter::from_fn(move || {
-        let (mut group, mut count) = (Vec::new(), 0);
-        while count < rows
-            && let Some(batch) = left.next()
-        {
+        let mut group = vec![left.next()?];
+        let mut count = group[0].num_rows();
+        while let Some(batch) = left.next_if(|batch| count + batch.num_rows() <= rows) {
             count += batch.num_rows();
             group.push(batch);
         }
-        (count > 0).then(|| Ok(concat_batches(&schema, &group)?))
+        Some(concat_batches(&schema, &group).map_err(DataFusionError::from))
     })
 }
 

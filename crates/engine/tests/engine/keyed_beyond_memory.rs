@@ -197,6 +197,21 @@ async fn transactions_change_more_rows_than_fit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn vacuum_frees_tables_that_nobody_reads_any_more() {
+    let (_dir, db) = two_tables().await;
+    let (reader, text) = (db.session(), "SELECT count(*), sum(f) FROM keyed");
+    run(&reader, "BEGIN").await;
+    let before = query(&reader, text).await;
+    run(&db, "UPDATE keyed SET f = -f").await;
+    run(&db, "VACUUM").await;
+    assert_eq!(rows_of_tables(&db).len(), 2, "the transaction reads the old one");
+    assert_eq!(query(&reader, text).await, before);
+    run(&reader, "ROLLBACK").await;
+    run(&db, "VACUUM").await;
+    assert_eq!(rows_of_tables(&db).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_transactions_see_the_table_that_they_began_with() {
     let (_dir, db) = two_tables().await;
     let (reads, writes) = (db.session(), db.session());
