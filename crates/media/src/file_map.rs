@@ -29,6 +29,7 @@ impl FileMap {
     /// # Errors
     /// That of the system; [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the file is shorter, or has
     /// a name by which others could shorten it.
+    #[allow(clippy::disallowed_methods, reason = "maps a file that is no medium")]
     pub fn new(file: File, len: usize) -> std::io::Result<FileMap> {
         let stat = rustix::fs::fstat(&file)?;
         if stat.st_nlink > 0 || u64::try_from(stat.st_size).unwrap_or(0) < len as u64 {

@@ -91,7 +91,7 @@ mod tests {
             let message = reader.message(offset, head, body).unwrap();
             let range = offset as usize..(offset + head + body) as usize;
             assert_eq!(message.as_slice(), &bytes[range]);
-            let is_aligned = message.slice(head as usize).as_ptr().addr() % 64 == 0;
+            let is_aligned = message.slice(head as usize).as_ptr().addr().is_multiple_of(64);
             assert!(is_aligned || body <= 1000, "{head}");
         }
         assert!(reader.message(24, 200, 2777).is_err());

@@ -169,6 +169,7 @@ pub(super) fn files_of(context: &TaskContext) -> Result<Arc<SpillFiles>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stdout, reason = "a random test prints its seed")]
 mod tests {
     use arrow_array::{
         Decimal128Array, Float32Array, Float64Array, Int8Array, Int64Array, TimestampMicrosecondArray,

@@ -130,7 +130,8 @@ impl Passes {
                     begun,
                 } => {
                     let reads = columns.iter().map(|column| Arc::clone(&arrays[*column]));
-                    *begun = Some(function.begin(reads.collect(), self.count as usize)?);
+                    let function = function.begin(reads.collect(), self.count as usize)?;
+                    *begun = Some(Box::new(function));
                 }
                 _ => {}
             }

@@ -48,10 +48,10 @@ pub(super) enum TwoPass {
     Ntile(u64),
     /// A function over frames, and the columns that it reads.
     InFrames {
-        function: FrameFunction,
+        function: Box<FrameFunction>,
         columns: Vec<usize>,
         /// In the second pass.
-        begun: Option<InFrames>,
+        begun: Option<Box<InFrames>>,
     },
 }
 
@@ -73,7 +73,7 @@ impl TwoPass {
         let reads = function.reads().into_iter().map(|expr| columns.add(expr));
         Some(Self::InFrames {
             columns: reads.collect::<Option<_>>()?,
-            function,
+            function: Box::new(function),
             begun: None,
         })
     }
