@@ -158,8 +158,8 @@ impl Parts {
     }
 }
 
-/// Returns the rows of batches, which may have few, as batches of at most `rows` rows, and about as many: who
-/// sorts them has room for so many only.
+/// Returns the rows of batches, which may have few, as batches of at most `rows` rows, and about as many: a
+/// sort has to have room for two of them.
 fn joined(
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,

@@ -1,4 +1,4 @@
-//! What functions read of a partition that does not fit into memory, in files.
+//! The columns that functions read of a partition that does not fit into memory, in files.
 
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ use crate::spill_writer::SpillWriter;
 
 /// Memory for each byte of a partition that is collected: its rows, the same in one batch, and the results.
 const COPIES: usize = 3;
-/// What functions have in memory is looked at when a partition has grown by one over this.
+/// The memory of functions is measured when a partition has grown by one over this.
 const GROWTH: u64 = 8;
 
 /// Reads the input, and returns its rows with the columns of the windows.

@@ -40,7 +40,7 @@ pub(super) struct Passes {
     ends: Option<PeerEnds>,
     ends_in_order: Option<EndsInOrder>,
     end_of_peers: u64,
-    /// What functions over frames read.
+    /// The columns that functions over frames read.
     columns: FileColumns,
 }
 

@@ -1,7 +1,7 @@
 //! `FILTER` of aggregates over windows as part of their argument.
 //!
-//! DataFusion's window expression does not show its filter, which who [evaluates](crate::spill_window) a
-//! partition that does not fit into memory has to know.
+//! DataFusion's window expression does not show its filter, without which a partition that does not fit into
+//! memory cannot be [evaluated](crate::spill_window).
 
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::WindowFunctionParams;
