@@ -96,7 +96,10 @@ impl StoresState {
         for Unlink { store, key, version } in unlinks {
             let trees = store.write();
             let mut newer = trees.locate(&self.pages(), &key)?.map(|located| located.record);
-            while let Some(record) = newer.filter(|record| record.commit() > version.commit()) {
+            // Versions of one batch have the same commit.
+            let is_newer =
+                |record: &RecordRef| record.commit() >= version.commit() && record.offset != version.offset;
+            while let Some(record) = newer.filter(is_newer) {
                 let prev = record.head.prev.get();
                 if prev == version.offset {
                     let version = RecordRef::load(medium, prev).ok_or(Damage::record(prev))?;

@@ -113,6 +113,27 @@ fn what_an_earlier_writer_kept_is_stale() {
     assert!(matches!(snapshot.get(&seen, "k"), Err(StoreError::Stale { .. })));
 }
 
+#[test]
+fn a_version_behind_two_of_one_batch_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let stores = Stores::open_with(&create(&path), options()).unwrap();
+    let store = stores.store("s").unwrap();
+    store.put("k", "old").unwrap();
+    // The writer has not noticed the reader when it commits both versions.
+    let reader = open_reader(&path);
+    let seen = reader.existing("s").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(&store, "k", "new").unwrap();
+    batch.delete(&store, "k").unwrap();
+    stores.write(batch).unwrap();
+    for round in 0..3000_u32 {
+        store.put((round % 20).to_be_bytes(), vec![7; 500]).unwrap();
+    }
+    assert_eq!(seen.get("k").unwrap().unwrap(), b"old");
+    assert_eq!(store.get("k").unwrap(), None);
+}
+
 /// A reader and what it sees.
 struct Seen {
     stores: Stores,
