@@ -67,33 +67,49 @@ impl Branch {
         if let Some(of) = self.middle_of_all(&read, layout)? {
             return Ok(selection(rows, of, files_of(context)?, context));
         }
+        if self.kind == BranchKind::Distinct {
+            let rows = widened(distinct(rows, context), read, &layout.columns);
+            return self.groups_in_order(rows, layout, context);
+        }
+        let rows = match self.kind {
+            BranchKind::Middle {
+                is_distinct: true, ..
+            } => distinct(rows, context),
+            _ => rows,
+        };
         let sorted = match order_of(&columns, &read, layout) {
             Some(order) => sorted(rows, order, layout, context)?,
             None => rows,
         };
         let sorted = widened(sorted, read, &layout.columns);
-        match self.kind {
-            BranchKind::Groups => {
-                let names = self.aggregates.iter().map(|(aggregate, _)| aggregate.name());
-                let names = names.collect::<Vec<_>>().join(", ");
-                let groups = self.groups(sorted, layout, context)?;
-                let schema = groups.schema();
-                let groups = groups.map_err(move |error| refused(&names, error));
-                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, groups)))
-            }
-            BranchKind::Distinct => self.groups(distinct(sorted, columns)?, layout, context),
-            BranchKind::Middle {
-                fraction,
-                is_median,
-                is_distinct,
-            } => {
-                let rows = match is_distinct {
-                    true => distinct(sorted, columns)?,
-                    false => sorted,
-                };
-                let of = self.middle_of(fraction, is_median, layout)?;
-                middle(rows, of, context)
-            }
+        if let BranchKind::Middle {
+            fraction, is_median, ..
+        } = self.kind
+        {
+            return middle(sorted, self.middle_of(fraction, is_median, layout)?, context);
+        }
+        let names = self.aggregates.iter().map(|(aggregate, _)| aggregate.name());
+        let names = names.collect::<Vec<_>>().join(", ");
+        let groups = self.groups(sorted, layout, context)?;
+        let schema = groups.schema();
+        let groups = groups.map_err(move |error| refused(&names, error));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, groups)))
+    }
+
+    /// Aggregates rows in any order, and sorts the groups if there are other branches.
+    fn groups_in_order(
+        &self,
+        rows: SendableRecordBatchStream,
+        layout: &Layout,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = Arc::new(OnceExec::new(rows, None));
+        let aggregation = layout.aggregation(&self.aggregates, rows)?;
+        let groups = aggregation.execute(0, Arc::clone(context))?;
+        let keys: Vec<usize> = (0..layout.keys).collect();
+        match order_of(&keys, &keys, layout) {
+            Some(order) if layout.branches.len() > 1 => sorted(groups, order, layout, context),
+            _ => Ok(groups),
         }
     }
 

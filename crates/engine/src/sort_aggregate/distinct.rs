@@ -1,61 +1,46 @@
-//! Sorted rows without repetitions.
+//! Rows without repetitions.
 
-use arrow_array::{BooleanArray, RecordBatch};
-use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::error::Result;
-use datafusion::execution::SendableRecordBatchStream;
+use std::sync::Arc;
+
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 
-/// Returns the rows of a stream that differ from the row before in one of the columns. The rows are sorted by
-/// these columns, so that each combination of their values is returned once.
+use super::once::OnceExec;
+use super::parts::divided;
+
+/// Returns the rows of a stream that differ in one of the columns, each once, in any order.
 ///
-/// # Errors
-/// The columns cannot be compared.
+/// Equal rows are in one [part](super::parts), so that the set of one part is in memory at a time.
 pub(super) fn distinct(
     rows: SendableRecordBatchStream,
-    columns: Vec<usize>,
-) -> Result<SendableRecordBatchStream> {
+    context: &Arc<TaskContext>,
+) -> SendableRecordBatchStream {
     let schema = rows.schema();
-    let fields = columns.iter();
-    let fields = fields.map(|&column| SortField::new(schema.field(column).data_type().clone()));
-    let mut filter = DistinctRows {
-        converter: RowConverter::new(fields.collect())?,
-        columns,
-        last: None,
+    let columns = schema.fields().iter().enumerate();
+    let columns = columns.map(|(number, field)| {
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), number));
+        (column, field.name().clone())
+    });
+    let group_by = PhysicalGroupBy::new_single(columns.collect());
+    let (context, input) = (Arc::clone(context), Arc::clone(&schema));
+    let unique = async move {
+        let parts = divided(rows, input.fields().len(), &context).await?;
+        let sets = stream::iter(parts).map(move |part| {
+            let rows = Arc::new(OnceExec::new(part.read()?, None));
+            let (mode, input) = (AggregateMode::Single, Arc::clone(&input));
+            let set = AggregateExec::try_new(mode, group_by.clone(), Vec::new(), Vec::new(), rows, input)?;
+            set.execute(0, Arc::clone(&context))
+        });
+        Ok::<_, DataFusionError>(sets.try_flatten())
     };
-    let kept = rows.map(move |batch| filter.filter(&batch?));
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, kept)))
-}
-
-struct DistinctRows {
-    converter: RowConverter,
-    columns: Vec<usize>,
-    /// The last row so far.
-    last: Option<OwnedRow>,
-}
-
-impl DistinctRows {
-    fn filter(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns: Vec<_> = self
-            .columns
-            .iter()
-            .map(|&column| batch.column(column).clone())
-            .collect();
-        let rows = self.converter.convert_columns(&columns)?;
-        let mut differs = Vec::with_capacity(rows.num_rows());
-        for number in 0..rows.num_rows() {
-            let row = rows.row(number);
-            differs.push(match (number, &self.last) {
-                (0, Some(last)) => last.row() != row,
-                (0, None) => true,
-                _ => rows.row(number - 1) != row,
-            });
-        }
-        if let Some(last) = rows.num_rows().checked_sub(1) {
-            self.last = Some(rows.row(last).owned());
-        }
-        Ok(filter_record_batch(batch, &BooleanArray::from(differs))?)
-    }
+    Box::pin(RecordBatchStreamAdapter::new(
+        schema,
+        stream::once(unique).try_flatten(),
+    ))
 }

@@ -7,10 +7,10 @@
 //! If that is refused more, it starts anew: rows are divided by the hash of their keys into [parts], which are
 //! aggregated one by one. A part that does not fit, and rows without keys, are sorted, which spills:
 //!
-//! - `f(DISTINCT x)` aggregates the rows that are left when the input is sorted by the keys of the groups and
-//!   `x`, and repeated rows are dropped;
-//! - `median(x)` and `percentile_cont` select one or two rows of each group from the same order, and without
-//!   groups from [values that are not sorted](selection);
+//! - `f(DISTINCT x)` aggregates the rows that are left when repeated ones are dropped, in parts by the hash
+//!   of the keys and `x`;
+//! - `median(x)` and `percentile_cont` select one or two rows of each group from the rows sorted by the keys
+//!   and `x`, and without groups from [values that are not sorted](selection);
 //! - all others are aggregated group by group, from the input sorted by the keys.
 //!
 //! Each order is a [branch](layout::Branch); all branches have the same groups in the same order, and are
