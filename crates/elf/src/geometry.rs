@@ -236,7 +236,7 @@ impl RecordGeometry {
         self.max_codes.len()
     }
 
-    /// Dimensions.
+    /// Returns the number of indexed columns, without the buckets.
     pub(crate) fn columns(&self) -> usize {
         self.dims() - usize::from(self.buckets.is_some())
     }
