@@ -231,7 +231,7 @@ impl RecordGeometry {
         }
     }
 
-    /// Depths of the tree: the dimensions, and one more if it is bucketed.
+    /// Returns the number of levels of the tree: the dimensions, and one more if it is bucketed.
     pub(crate) fn dims(&self) -> usize {
         self.max_codes.len()
     }

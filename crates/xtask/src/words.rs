@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::sources::{entries, sources};
 
 /// Words in `s` that are no verbs.
-const NOUNS: [&str; 30] = [
+const NOUNS: [&str; 31] = [
     "Always",
     "Bits",
     "Blocks",
@@ -16,6 +16,7 @@ const NOUNS: [&str; 30] = [
     "Chunks",
     "Codes",
     "Columns",
+    "Depths",
     "Entries",
     "Items",
     "Its",
