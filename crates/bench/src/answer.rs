@@ -5,10 +5,10 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::BenchError;
 
-/// One line per row, values separated by `|`, in the order of the batches.
+/// Formats each row as a line of values separated by `|`, in the order of the batches. Nulls become `NULL`.
 ///
 /// # Errors
-/// A column is of a type that cannot be shown.
+/// A column has a type that cannot be formatted.
 pub fn lines(batches: &[RecordBatch]) -> Result<Vec<String>, BenchError> {
     let options = FormatOptions::default().with_null("NULL");
     let mut lines = Vec::new();

@@ -22,7 +22,7 @@ impl Backing {
     /// Those that keep trees.
     pub const OF_TREES: [Self; 3] = [Self::Dax, Self::PageCache, Self::Emulated];
 
-    /// Its name on the command line.
+    /// Returns the name of the backing on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs, thread};
 
-/// The CPU's name, or `unknown`.
+/// Returns the name of the CPU, or `unknown`.
 #[must_use]
 pub fn cpu() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -17,7 +17,7 @@ pub fn cpu() -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// CPUs this process may use.
+/// Returns the number of CPUs that this process may use.
 #[must_use]
 pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
@@ -64,14 +64,14 @@ pub fn command() -> String {
     words.join(" ")
 }
 
-/// DRAM that this process holds for itself, in bytes: its anonymous resident pages, measured by the kernel.
-/// Mapped bytes of a pool are not among them. `None` where the kernel does not say.
+/// Returns the DRAM in bytes that this process holds for itself: its anonymous resident pages, measured by
+/// the kernel. Mapped bytes of a pool are not included. Returns `None` if the kernel does not report it.
 #[must_use]
 pub fn anonymous_dram() -> Option<u64> {
     anonymous_dram_of("self")
 }
 
-/// The same of the process with this id (or `self`).
+/// Returns the [`anonymous_dram`] of the process with this id (or `self`).
 #[must_use]
 pub fn anonymous_dram_of(process: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -80,7 +80,7 @@ pub fn anonymous_dram_of(process: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// As [`anonymous_dram`], counted page by page: exact at this moment, but slow where much is mapped.
+/// Counts [`anonymous_dram`] page by page, which is exact at this moment, but slow if much is mapped.
 #[must_use]
 pub fn counted_dram() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/smaps_rollup").ok()?;

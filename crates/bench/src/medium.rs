@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use crate::{BenchError, Reporter, Settings, SlowTierMedium};
 
 impl Settings {
-    /// The emulated medium asked for, with this host as measured if it is relative; none for the real one.
+    /// Returns the requested emulated medium, or `None` for the real one. A relative medium gets the measured
+    /// figures of this host.
     ///
     /// # Errors
-    /// The host cannot be measured; a cache without a medium.
+    /// The host cannot be measured; a cache is requested without a medium.
     pub(crate) fn emulated(&self) -> Result<Option<EmulatedSpec>, BenchError> {
         match (&self.tiers.medium, self.tiers.cache_model) {
             (None, None) => return Ok(None),
@@ -52,10 +53,10 @@ impl Settings {
         })
     }
 
-    /// The same for pools, which lie where `--dir` says otherwise.
+    /// Returns the requested emulated medium of pools, or `None` for the real one, which `--dir` selects.
     ///
     /// # Errors
-    /// As [`emulated`](Self::emulated); a medium that no file can lie on.
+    /// As [`emulated`](Self::emulated); no file can lie on the medium.
     pub(crate) fn pool_medium(&self) -> Result<Option<EmulatedSpec>, BenchError> {
         match self.tiers.medium {
             Some(SlowTierMedium::Dram) => Err(BenchError::Setup(
@@ -67,7 +68,8 @@ impl Settings {
         }
     }
 
-    /// How the pools of an experiment are opened: with all threads it has, on the medium asked for.
+    /// Returns the options that open the pools of an experiment, with all its threads and on the requested
+    /// medium.
     ///
     /// # Errors
     /// As [`pool_medium`](Self::pool_medium).

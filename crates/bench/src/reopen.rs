@@ -59,8 +59,8 @@ pub fn measure(pool: &Path, query: &str, medium: Option<&EmulatedSpec>) -> Resul
     })
 }
 
-/// As [`measure`], in a fresh process: `command` with the pool, the query and `--medium` with the medium as
-/// JSON added.
+/// Runs [`measure`] in a fresh process: `command` with the pool, the query and `--medium` with the medium as
+/// JSON added. An empty `command` measures in this process.
 ///
 /// # Errors
 /// The process cannot be started, fails, or does not print what it should.

@@ -43,14 +43,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Threads to use.
+    /// Returns the number of threads to use.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
             .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// Repetitions: as asked for, or `full`, or 2 for a smoke test.
+    /// Returns the number of repetitions: as requested, or `full`, or 2 for a smoke test.
     #[must_use]
     pub fn repetitions(&self, full: usize) -> usize {
         self.repetitions.unwrap_or(if self.quick { 2 } else { full })
@@ -61,10 +61,10 @@ impl Settings {
         if self.on.is_empty() { default } else { &self.on }
     }
 
-    /// A directory for this run, removed with the returned value.
+    /// Creates a directory for this run, which is removed when the returned value is dropped.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub fn temporary_directory(&self) -> Result<TempDir, BenchError> {
         let builder = || tempfile::Builder::new().prefix("halocline-bench-").to_owned();
         Ok(match &self.directory {

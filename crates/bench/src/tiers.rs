@@ -36,7 +36,7 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    /// The slow tier, with its cache.
+    /// Returns the slow tier with its cache.
     #[must_use]
     pub fn medium(&self) -> SlowTierMedium {
         let mut medium = self.medium.clone().unwrap_or_default();
@@ -143,7 +143,7 @@ impl Budget {
         }
     }
 
-    /// Bytes of it for an index of that size.
+    /// Returns the budget in bytes for an index of `size` bytes.
     #[must_use]
     pub fn of(self, size: u64) -> u64 {
         match self {

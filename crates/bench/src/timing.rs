@@ -8,7 +8,7 @@ use crate::BenchError;
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Values in the order they were measured.
+    /// Creates samples from values in the order they were measured.
     #[must_use]
     pub fn new(values: Vec<f64>) -> Self {
         Self(values)
@@ -19,7 +19,7 @@ impl Samples {
         self.0.push(value);
     }
 
-    /// How many there are.
+    /// Returns the number of samples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -36,7 +36,8 @@ impl Samples {
         Self(self.0.iter().map(|value| 1.0 / value).collect())
     }
 
-    /// The middle value (of an even number, the mean of the two); NaN without values.
+    /// Returns the median, which is the mean of the two middle values if their number is even; NaN if there
+    /// are no samples.
     #[must_use]
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
@@ -48,13 +49,13 @@ impl Samples {
         }
     }
 
-    /// The smallest value; NaN without values.
+    /// Returns the smallest value; NaN if there are no samples.
     #[must_use]
     pub fn min(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::min)
     }
 
-    /// The largest value; NaN without values.
+    /// Returns the largest value; NaN if there are no samples.
     #[must_use]
     pub fn max(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::max)
@@ -82,7 +83,7 @@ pub(crate) fn interleaved(repetitions: usize, systems: &mut [Run<'_>]) -> Result
     Ok(samples)
 }
 
-/// The geometric mean; NaN without values.
+/// Returns the geometric mean; NaN if `values` is empty.
 pub(crate) fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }

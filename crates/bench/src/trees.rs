@@ -10,7 +10,7 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// The kinds asked for, or all.
+    /// Returns the requested kinds of trees, or all kinds.
     pub(crate) fn kinds(&self) -> &[TreeKind] {
         match self.kinds.is_empty() {
             true => TreeKind::ALL,

@@ -50,7 +50,7 @@ pub(crate) struct CallError {
 }
 
 impl CallError {
-    /// An argument is not what it should be.
+    /// Creates the error for an invalid argument.
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self {
             status: HlStatus::Invalid,

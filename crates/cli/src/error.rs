@@ -56,7 +56,7 @@ impl CliError {
         }
     }
 
-    /// The lines for stderr.
+    /// Formats the error and its hint, if there is one, as lines for stderr.
     pub(crate) fn report(&self) -> String {
         let hint = match self {
             Self::Usage { hint, .. } => Some(hint),

@@ -151,7 +151,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Set once Ctrl-C was pressed.
+    /// Returns the flag that is set once Ctrl-C is pressed.
     pub(crate) fn requested(&self) -> &'static AtomicBool {
         &REQUESTED
     }

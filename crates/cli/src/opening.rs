@@ -12,7 +12,7 @@ use halocline_pool::{Pool, PoolError, PoolOptions};
 use crate::args::{KvArgs, OpenArgs};
 use crate::error::CliError;
 
-/// Options of the engine from those of the command line.
+/// Converts the options of the command line to those of the engine.
 pub(crate) fn options(args: &OpenArgs, read_only: bool) -> DatabaseOptions {
     DatabaseOptions::default()
         .with_read_only(read_only)
@@ -53,7 +53,7 @@ pub(crate) fn open_or_create(path: &Path, options: &DatabaseOptions) -> Result<O
 }
 
 impl OpenedDatabase {
-    /// A pool that was there before.
+    /// Wraps a database whose pool existed before this command.
     pub(crate) fn existing(database: Database) -> Self {
         Self {
             database,
@@ -61,7 +61,7 @@ impl OpenedDatabase {
         }
     }
 
-    /// After a failure: removes a pool that was made for this command and holds nothing.
+    /// Removes the pool after a failure if it was created for this command and has no tables.
     pub(crate) fn discard_if_empty(self) {
         let Some(path) = self.created else { return };
         let empty = self.database.info().is_ok_and(|info| info.tables.is_empty());
@@ -132,7 +132,7 @@ fn pool_with(path: &Path, args: &KvArgs, read_only: bool) -> Result<Pool, TreeEr
 }
 
 impl OpenedPool {
-    /// After a failure: removes a pool that was made for this command.
+    /// Removes the pool after a failure if it was created for this command.
     pub(crate) fn discard_if_new(self) {
         drop(self.pool);
         if let Some(path) = self.created {

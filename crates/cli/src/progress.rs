@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar over bytes, hidden when stderr is not a terminal.
+/// Creates a progress bar over bytes, hidden if stderr is not a terminal.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
     bar(total, "{msg:32!} {wide_bar} {bytes}/{total_bytes} {elapsed}")
 }
 
-/// A bar over steps.
+/// Creates a progress bar over steps, hidden if stderr is not a terminal.
 pub(crate) fn steps(total: u64) -> ProgressBar {
     bar(total, "{msg:32!} {wide_bar} {pos}/{len} {elapsed}")
 }
 
-/// A spinner for work whose length is not known.
+/// Creates a spinner for work of unknown length, hidden if stderr is not a terminal.
 pub(crate) fn spinner(message: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -13,7 +13,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
     parse(text.strip_suffix("/s").unwrap_or(text)).map_err(|error| format!("{error}, or 100M/s"))
 }
 
-/// `1.5 GiB`, `12.0 MiB`, `812 B`.
+/// Formats a size in bytes as `1.5 GiB`, `12.0 MiB` or `812 B`.
 pub(crate) fn display(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
@@ -28,7 +28,7 @@ pub(crate) fn display(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `6_001_215` as `6,001,215`.
+/// Formats a number with thousands separators: `6_001_215` becomes `6,001,215`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -41,7 +41,7 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
-/// `1 row`, `2,000 rows`.
+/// Formats a number with its noun, as in `1 row` or `2,000 rows`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!(
         "{} {thing}{}",

@@ -178,7 +178,7 @@ pub enum ColumnsError {
 /// Result of this crate.
 pub type Result<T, E = ColumnsError> = std::result::Result<T, E>;
 
-/// An error about stored bytes.
+/// Creates a [`ColumnsError::Damaged`] for stored bytes.
 pub(crate) fn damaged(place: impl Into<String>, what: impl Into<String>) -> ColumnsError {
     ColumnsError::Damaged {
         place: place.into(),

@@ -40,7 +40,7 @@ pub enum TableEncoding {
 }
 
 impl TableEncoding {
-    /// Its name in SQL and in a table's description.
+    /// Returns its name in SQL and in a table's description.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,6 +82,8 @@ impl Default for TableOptions {
 }
 
 impl TableOptions {
+    /// Asserts that the options are within their limits.
+    ///
     /// # Panics
     /// If the options break their limits.
     pub(crate) fn assert_valid(&self) {

@@ -288,8 +288,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// IndexMakes renewals run on the query at which they are due instead of on a background thread, so that
-    /// the copies depend on the queries alone. For copies that follow the queries, in tests and on
+    /// Makes renewals run on the query at which they are due instead of on a background thread, so that the
+    /// copies depend on the queries alone. This is meant for copies that follow the queries, in tests and on
     /// virtual clocks.
     pub fn copy_alone(&self) {
         if let Some(dynamic) = &self.dynamic {
@@ -297,7 +297,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// IndexWaits for a renewal of copies that follow the queries.
+    /// Waits for a renewal in progress of copies that follow the queries.
     pub fn wait_for_copies(&self) {
         if let Some(dynamic) = &self.dynamic {
             dynamic.wait();

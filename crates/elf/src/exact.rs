@@ -62,7 +62,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// [`exact`](Self::exact) for a point with a code for each depth.
+    /// Runs [`exact`](Self::exact) for a point with one code for each depth.
     #[inline(always)]
     fn exact_at(&self, point: &[u64]) -> Result<Tids<'_>> {
         match &self.dynamic {
@@ -77,7 +77,7 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// [`exact`](Self::exact) with copies that follow the queries.
+    /// Runs [`exact`](Self::exact) with copies that follow the queries.
     #[inline(never)]
     fn exact_dynamic(&self, dynamic: &Dynamic, point: &[u64], sampled: bool) -> Result<Tids<'_>> {
         dynamic.want_tuples();
@@ -146,7 +146,8 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// [`exact`](Self::exact) with these copies. Returns an error if damage was read.
+    /// Runs [`exact`](Self::exact) with the given copies. Returns an error if the search has read damaged
+    /// data.
     #[inline(always)]
     fn exact_in<'a>(
         &'a self,
@@ -184,7 +185,7 @@ impl<B: Bytes> Elf<B> {
         self.exact_any(header, image, point)
     }
 
-    /// [`exact`](Self::exact) in a clustered index.
+    /// Runs [`exact`](Self::exact) on a clustered index.
     #[inline(never)]
     fn exact_clustered<'a>(
         &'a self,
@@ -208,7 +209,7 @@ impl<B: Bytes> Elf<B> {
         Ok(tree.tids(dispatch(Clustered(Exact { tree, point }))?))
     }
 
-    /// [`exact`](Self::exact) in any list of either layout.
+    /// Runs [`exact`](Self::exact) on lists of any kind in either layout.
     #[inline(never)]
     fn exact_any<'a>(
         &'a self,

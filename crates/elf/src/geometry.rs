@@ -32,12 +32,12 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// First bit in the record.
+    /// Returns the index of the field's first bit in the record.
     pub(crate) fn bit(self) -> usize {
         self.byte * 8 + self.shift as usize
     }
 
-    /// Width in bits.
+    /// Returns the width of the field in bits.
     pub(crate) fn width(self) -> usize {
         self.mask.count_ones() as usize
     }
@@ -231,12 +231,12 @@ impl RecordGeometry {
         }
     }
 
-    /// Depths of the tree: the dimensions, and one more if it is bucketed.
+    /// Returns the number of levels of the tree: the dimensions, and one more if it is bucketed.
     pub(crate) fn dims(&self) -> usize {
         self.max_codes.len()
     }
 
-    /// Dimensions.
+    /// Returns the number of indexed columns, without the buckets.
     pub(crate) fn columns(&self) -> usize {
         self.dims() - usize::from(self.buckets.is_some())
     }
@@ -247,12 +247,12 @@ impl RecordGeometry {
         self.buckets.is_some_and(|buckets| buckets.depth == depth)
     }
 
-    /// The depth at which the values of dimension `dim` are.
+    /// Returns the depth at which the values of dimension `dim` are stored.
     pub(crate) fn depth_of(&self, dim: usize) -> usize {
         dim + usize::from(self.buckets.is_some_and(|buckets| dim >= buckets.depth))
     }
 
-    /// 64-bit words of the full record.
+    /// Returns the number of 64-bit words of a full record.
     pub(crate) fn words(&self) -> usize {
         self.bits.div_ceil(64)
     }

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// Offset, size and name in the rows of the table under a heading of the format document.
+    /// Returns the offset, size and name in each row of the table under a heading of the format document.
     fn documented(heading: &str) -> Vec<String> {
         let section = include_str!("../../../docs/format.md")
             .lines()

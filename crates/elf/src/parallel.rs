@@ -56,8 +56,8 @@ impl<B: Bytes> Selection<'_, B> {
             .is_some_and(|found| found.lists + found.rows >= WORTH)
     }
 
-    /// [`is_worth_threads`](Self::is_worth_threads) for a count: several threads materialize the rows, so
-    /// these must be few.
+    /// Returns true if several threads are estimated to be worthwhile for a count. They materialize the rows,
+    /// so these must not outnumber the lists to visit.
     pub(crate) fn is_worth_threads_to_count(&self) -> bool {
         self.expected()
             .is_some_and(|found| found.lists >= WORTH.max(found.rows))
@@ -67,10 +67,10 @@ impl<B: Bytes> Selection<'_, B> {
         self.plan().and_then(|plan| self.elf().expected(plan))
     }
 
-    /// [`tids_into`](Self::tids_into) with these threads.
+    /// Runs [`tids_into`](Self::tids_into) on these threads.
     ///
     /// # Errors
-    /// [`ElfError::Damaged`](crate::ElfError::Damaged); what was appended then is worthless.
+    /// [`ElfError::Damaged`](crate::ElfError::Damaged); the TIDs appended until then must be discarded.
     pub fn tids_into_on(&self, threads: Threads, tids: &mut Vec<Tid>) -> Result<()> {
         let (elf, Some(plan)) = (self.elf(), self.plan()) else {
             return self.elf().sound();

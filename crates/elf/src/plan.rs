@@ -136,7 +136,7 @@ impl Plan {
         }
     }
 
-    /// The restricted dimensions, ascending.
+    /// Returns the restricted dimensions in ascending order.
     pub(crate) fn restricted(&self) -> &[u8] {
         &self.restricted[..self.count]
     }

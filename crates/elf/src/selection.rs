@@ -169,8 +169,8 @@ impl<B: Bytes> Selection<'_, B> {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// The rows that match one predicate for each dimension; what is wanted of them is said on the
-    /// [`Selection`].
+    /// Selects the rows that match one predicate for each dimension. The methods of [`Selection`] count,
+    /// collect or visit them.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`].
@@ -210,8 +210,9 @@ impl<B: Bytes> Elf<B> {
         }
     }
 
-    /// Estimated number of rows that match, and of lists visited on the way to them: exact where the upper
-    /// levels decide it, else from some dozens of lists and the histograms. Microseconds.
+    /// Estimates the number of rows that match, and of lists visited to find them. The estimate is exact
+    /// where the upper levels decide it, and otherwise based on some dozens of lists and the histograms.
+    /// Takes microseconds.
     ///
     /// # Errors
     /// [`ElfError::WrongDimensions`], [`ElfError::Damaged`].

@@ -18,7 +18,7 @@ pub(crate) trait MatchSink {
     /// [`MatchSink::appended`].
     fn buffer(&mut self) -> &mut Vec<Tid>;
 
-    /// Called after TIDs were appended.
+    /// Notifies the sink that TIDs have been appended to its buffer.
     fn appended(&mut self) -> Result<()>;
 
     /// Adds the `count` rows from `first` on (all sinks; clustered indexes call this method alone).
@@ -130,7 +130,7 @@ impl TidGuard {
         Ok(())
     }
 
-    /// [`pass`](Self::pass) for consecutive rows.
+    /// Validates consecutive rows like [`pass`](Self::pass), and returns them as a range.
     #[inline(always)]
     fn pass_rows(&mut self, first: u64, count: u64) -> Result<Range<Tid>> {
         self.given += count;

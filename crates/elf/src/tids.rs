@@ -33,7 +33,7 @@ impl<'a> Tids<'a> {
         Self::from_first(first.unwrap_or(0) & mask, bytes, step, count, mask)
     }
 
-    /// [`new`](Self::new) for a caller that has read the first TID.
+    /// Creates the iterator like [`new`](Self::new), for a caller that has already read the first TID.
     #[inline(always)]
     pub(crate) fn from_first(first: Tid, bytes: &'a [u8], step: usize, left: usize, mask: u32) -> Self {
         Self {

@@ -196,7 +196,7 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Byte at `at`.
+    /// Returns the byte at `at`.
     #[inline(always)]
     pub(crate) fn u8(&self, at: usize) -> u8 {
         match self.load::<1>(at) {
@@ -205,7 +205,7 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Little-endian u32 at `at`.
+    /// Returns the little-endian `u32` at `at`.
     #[inline(always)]
     pub(crate) fn u32(&self, at: usize) -> u32 {
         match self.load::<4>(at) {
@@ -214,7 +214,7 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Little-endian u64 at `at`.
+    /// Returns the little-endian `u64` at `at`.
     #[inline(always)]
     pub(crate) fn u64(&self, at: usize) -> u64 {
         match self.load::<8>(at) {
@@ -223,14 +223,14 @@ impl<'a, B: Bytes> View<'a, B> {
         }
     }
 
-    /// Little-endian u32 at `at` and u64 behind it, if they are within the slice.
+    /// Returns the little-endian `u32` at `at` and the `u64` after it, if they are within the slice.
     #[inline(always)]
     pub(crate) fn u32_u64(&self, at: usize) -> Option<(u32, u64)> {
         let [a, b, c, d, rest @ ..] = self.load::<12>(at)?;
         Some((u32::from_le_bytes([a, b, c, d]), u64::from_le_bytes(rest)))
     }
 
-    /// Little-endian unsigned number of `len` (1..=8) bytes at `at`; needs eight readable bytes.
+    /// Returns the little-endian unsigned integer of `len` (1..=8) bytes at `at`. Needs eight readable bytes.
     #[inline(always)]
     pub(crate) fn uint(&self, at: usize, len: usize) -> u64 {
         self.u64(at) & (u64::MAX >> ((64 - 8 * len as u32) & 63))

@@ -60,8 +60,8 @@ impl fmt::Debug for Workers {
 }
 
 impl<B: Bytes> Selection<'_, B> {
-    /// [`tids_into`](Self::tids_into) on these threads if the selection is estimated to be large enough,
-    /// otherwise on this one. Returns true if the pool was used; this thread waits meanwhile.
+    /// Runs [`tids_into`](Self::tids_into) on these threads if the selection is estimated to be large enough,
+    /// otherwise on the calling thread. Returns true if the pool was used; the calling thread waits for it.
     ///
     /// # Errors
     /// [`ElfError::Damaged`](crate::ElfError::Damaged); the TIDs appended until then must be discarded.
@@ -74,8 +74,8 @@ impl<B: Bytes> Selection<'_, B> {
         Ok(pool.is_some())
     }
 
-    /// [`count`](Self::count) on these threads if many lists have to be read for few rows, otherwise on this
-    /// one. The second value is true if the pool was used.
+    /// Runs [`count`](Self::count) on these threads if many lists have to be read for few rows, otherwise on
+    /// the calling thread. The second value is true if the pool was used.
     ///
     /// # Errors
     /// [`ElfError::Damaged`](crate::ElfError::Damaged).

@@ -176,7 +176,7 @@ fn runtime() -> Result<&'static Runtime, EngineError> {
     Ok(RUNTIME.get().expect("it was set just now"))
 }
 
-/// Levels of a plan: operators above each other, and expressions within those.
+/// Returns the depth of a plan in levels of nested operators and of the expressions within them.
 fn depth(plan: &Arc<dyn ExecutionPlan>) -> Result<usize> {
     let mut deepest = 0;
     let mut operators: Vec<(&Arc<dyn ExecutionPlan>, usize)> = vec![(plan, 1)];

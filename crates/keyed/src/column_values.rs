@@ -15,7 +15,7 @@ pub(crate) enum ColumnValues {
 }
 
 impl ColumnValues {
-    /// `None` if the array is none of the kind.
+    /// Creates the values of an array; returns `None` if the array is not of this kind.
     pub(crate) fn new(array: &ArrayRef, kind: ColumnKind) -> Option<Self> {
         if ColumnKind::of(array.data_type()) != Some(kind) {
             return None;

@@ -103,7 +103,7 @@ fn give_back(file: &File, len: u64) {
     }
 }
 
-/// Fallback for file systems that cannot allocate in advance.
+/// Extends the file by writing zeros, as a fallback for file systems that cannot allocate in advance.
 fn write_zeroes(file: &File, path: &Path, old_len: u64, new_len: u64) -> Result<(), MediaError> {
     let zeroes = vec![0; 1 << 20];
     let mut at = old_len;

@@ -103,6 +103,8 @@ unsafe fn store_words(to: *mut u8, bytes: &[u8]) {
     }
 }
 
+/// Loads the bytes of a word atomically.
+///
 /// # Safety
 /// The word is mapped, readable and aligned.
 #[inline]
@@ -225,9 +227,9 @@ mod bulk {
 mod bulk {
     pub(super) const AVAILABLE: bool = false;
 
-    /// Never called.
+    /// Does nothing; never called because `AVAILABLE` is false.
     pub(super) unsafe fn load(_from: *const u8, _into: &mut [u8]) {}
 
-    /// Never called.
+    /// Does nothing; never called because `AVAILABLE` is false.
     pub(super) unsafe fn store(_to: *mut u8, _bytes: &[u8]) {}
 }

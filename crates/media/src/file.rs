@@ -289,9 +289,9 @@ impl MediumAccess for FileMedium {
         self.region.store(offset, bytes);
     }
 
-    /// In strict mode, writes to the page cache by a system call. A store through the mapping would be the
-    /// first one after a write-back, and so a page fault, in which ext4 begins a transaction of its journal
-    /// that the next write-back then has to wait for.
+    /// Writes fewer than `LONG_WRITE` bytes in strict mode to the page cache by a system call. A store
+    /// through the mapping would be the first one after a write-back, and so cause a page fault, in which
+    /// ext4 begins a transaction of its journal that the next write-back then has to wait for.
     #[inline]
     fn store_unread(&self, offset: u64, bytes: &[u8]) {
         match self.kind {
@@ -489,7 +489,7 @@ fn file_len(file: &File, path: &Path) -> Result<u64, MediaError> {
 mod tests {
     use super::*;
 
-    /// A page of a file in strict mode.
+    /// Creates a file medium of one page in strict mode.
     fn strict(folder: &Path) -> FileMedium {
         let options = FileOptions {
             create: true,

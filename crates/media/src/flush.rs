@@ -119,6 +119,8 @@ mod imp {
         }
     }
 
+    /// Writes a cache line back with `clwb`.
+    ///
     /// # Safety
     /// The CPU has `clwb`, and the line is mapped.
     #[inline]
@@ -128,6 +130,8 @@ mod imp {
         unsafe { asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) };
     }
 
+    /// Flushes a cache line with `clflushopt`.
+    ///
     /// # Safety
     /// The CPU has `clflushopt`, and the line is mapped.
     #[inline]
@@ -136,6 +140,8 @@ mod imp {
         unsafe { asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags)) };
     }
 
+    /// Flushes a cache line with `clflush`.
+    ///
     /// # Safety
     /// The line is mapped.
     #[inline]
@@ -169,13 +175,13 @@ mod imp {
         FlushInstruction::None
     }
 
-    /// Never called: `detect` does not offer it.
+    /// Does nothing; never called because `detect` does not return this instruction.
     pub(super) unsafe fn clwb(_line: *const u8) {}
 
-    /// Never called: `detect` does not offer it.
+    /// Does nothing; never called because `detect` does not return this instruction.
     pub(super) unsafe fn clflushopt(_line: *const u8) {}
 
-    /// Never called: `detect` does not offer it.
+    /// Does nothing; never called because `detect` does not return this instruction.
     pub(super) unsafe fn clflush(_line: *const u8) {}
 
     /// Orders stores.

@@ -219,8 +219,10 @@ impl Region {
         Some(unsafe { std::slice::from_raw_parts(start.cast().as_ptr(), words) })
     }
 
+    /// Returns the `len` bytes at `offset` as a slice.
+    ///
     /// # Safety
-    /// Nobody stores to the range while the slice lives.
+    /// No one stores to the range while the slice is alive.
     #[inline]
     pub(crate) unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
         let start = self.at(offset, len);

@@ -199,7 +199,7 @@ impl MediumBackend for Tracked {
         Ok(())
     }
 
-    /// Recorded as a store of zeros, any part of which a crash may leave.
+    /// Records the discard as a store of zeros, any part of which a crash may leave.
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
         self.store(offset, &vec![0; len as usize]);
         Ok(())

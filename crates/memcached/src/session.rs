@@ -331,7 +331,8 @@ impl Session {
         self.refuse(bad, block.noreply, consumed, reply)
     }
 
-    /// The first command of a connection to a server with users: `set`, whose data is a name and a password.
+    /// Handles the first command of a connection to a server with users: a `set` whose data is a name and a
+    /// password.
     fn authenticate(
         &mut self,
         command: &Command<'_>,

@@ -14,8 +14,10 @@ use crate::{FastFair, FpTree, LbTree, OrderedIndex, TreeError, TreeKind, WbTree}
 impl FromStr for TreeKind {
     type Err = TreeError;
 
+    /// Parses the name of a kind of tree.
+    ///
     /// # Errors
-    /// [`TreeError::UnknownKind`].
+    /// [`TreeError::UnknownKind`] if no kind has this name.
     fn from_str(text: &str) -> Result<TreeKind, TreeError> {
         let found = TreeKind::ALL.iter().find(|kind| kind.name() == text);
         found.copied().ok_or_else(|| TreeError::UnknownKind {

@@ -305,8 +305,10 @@ fn plan(
     })
 }
 
+/// Returns an error if the file is not a pool that this version can repair.
+///
 /// # Errors
-/// [`PoolError::NewerFormat`], [`PoolError::NotAPool`], and those of features that are not known.
+/// [`PoolError::NewerFormat`], [`PoolError::NotAPool`], and the errors of unknown features.
 fn refuse(slots: &SuperblockCopies, path: &Path) -> Result<(), PoolError> {
     let newer = slots.iter().find_map(|slot| match slot {
         SuperblockCopy::Newer(found) => Some(*found),

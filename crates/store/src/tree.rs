@@ -45,7 +45,7 @@ impl Damage {
         }
     }
 
-    /// An offset leads to what cannot be a page of the kind that is expected there.
+    /// Describes an offset that does not lead to a page of the kind that is expected there.
     pub(crate) fn offset(offset: u64) -> Self {
         Self {
             offset,
@@ -53,7 +53,7 @@ impl Damage {
         }
     }
 
-    /// A leaf has a key that is not between its bounds.
+    /// Describes a leaf with a key that is not between its bounds.
     pub(crate) fn bounds(leaf: u64) -> Self {
         Self {
             offset: leaf,
@@ -75,7 +75,7 @@ impl Damage {
         }
     }
 
-    /// A version of one key leads to one of another key or store.
+    /// Describes a version of one key that leads to one of another key or store.
     pub(crate) fn version(record: u64) -> Self {
         Self {
             offset: record,

@@ -6,6 +6,8 @@ mod install;
 mod lines;
 mod oracles;
 mod record;
+mod sources;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -14,8 +16,8 @@ const HELP: &str = "\
 Usage: cargo xtask TASK [ARGUMENT...]
 
   fmt       Check the format of all sources; `fmt --fix` rewrites them
-  check     Run the lints, build the documentation, package the crates, and check licences where cargo-deny is
-            installed
+  check     Check the words of doc comments, run the lints, build the documentation, package the crates, and check
+            licences where cargo-deny is installed
   test      Run all tests; arguments are passed on to `cargo test`
   bench     Run the benchmarks; arguments are passed on to `cargo bench`
   docs      Build the API documentation, and the book where mdbook is installed
@@ -70,6 +72,7 @@ fn fmt(arguments: &[String]) -> Result<(), String> {
 }
 
 fn check() -> Result<(), String> {
+    words::check(&root())?;
     let lints = [
         "clippy",
         "--workspace",

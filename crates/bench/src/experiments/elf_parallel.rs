@@ -54,7 +54,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The tables of a kind, made when their turn comes.
+/// Returns a lazy iterator over the tables of a kind, each with its name.
 fn tables(
     kind: DataKind,
     settings: &Settings,

@@ -87,13 +87,13 @@ impl PolicyResults {
         cell.map_or(f64::NAN, |cell| cell.rate.median())
     }
 
-    /// How many times the throughput of the slow tier alone, measured in turn with it.
+    /// Returns the throughput as a multiple of that of the slow tier alone, measured in turn with it.
     fn gain(&self, placement: &str, budget: u64) -> f64 {
         self.rate(placement, Some(budget)) / self.rate("slow-only", None)
     }
 
-    /// A capacity as a part of the index, in percent: the paper has parts of the lists, which are not all as
-    /// long.
+    /// Converts a capacity in bytes to a percentage of the index. The paper gives percentages of the lists
+    /// instead, which differ in length.
     fn percent(&self, capacity: u64) -> f64 {
         (capacity as f64 / self.size.max(1) as f64 * 1e4).round() / 1e2
     }
@@ -128,7 +128,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Exact matches before those that count.
+/// Returns the number of exact matches that warm the systems up before the measured ones.
 fn warm_up(settings: &Settings) -> usize {
     let default = match (settings.quick, settings.tiers.full) {
         (true, _) => 5_000,
@@ -223,7 +223,7 @@ fn measure(
     })
 }
 
-/// As many queries as the index in DRAM answers in 0.15 s.
+/// Returns the number of queries that the index in DRAM answers in 0.15 s.
 fn enough(
     settings: &Settings,
     volatile: &IndexSystem,

@@ -47,7 +47,7 @@ const PAPER: [Placement; 3] = [
     Placement::Dynamic(PolicyKind::Lru, Links::Hashed),
 ];
 
-/// Those asked for, or all that the layout has.
+/// Returns the requested placements, or all those of the layout if none is requested.
 fn placements(settings: &Settings, layout: Layout) -> Vec<Placement> {
     let asked = &settings.tiers.placements;
     match layout {
@@ -103,7 +103,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Exact matches in all.
+/// Returns the total number of exact matches.
 fn total(settings: &Settings) -> usize {
     let default = match (settings.quick, settings.tiers.full) {
         (true, _) => 5_000,

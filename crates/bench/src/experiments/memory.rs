@@ -129,7 +129,7 @@ fn steps(
     Ok(std::fs::remove_file(&pool)?)
 }
 
-/// Runs a command of the program; gives the most anonymous DRAM that it was seen to hold.
+/// Runs a command of the program and returns the peak of its anonymous DRAM in bytes, as sampled.
 pub(super) fn peak_of(settings: &Settings, arguments: &[OsString]) -> Result<u64, BenchError> {
     let program = settings.program.as_ref().ok_or_else(|| {
         BenchError::Setup("DRAM is measured on the program; run `halocline bench`".to_owned())
@@ -158,7 +158,7 @@ pub(super) fn peak_of(settings: &Settings, arguments: &[OsString]) -> Result<u64
     Ok(peak)
 }
 
-/// Bytes of the tables of a pool, and what it lies on.
+/// Returns the size in bytes of the tables of a pool, and the description of its storage.
 fn table_and_medium(pool: &Path) -> Result<(u64, String), BenchError> {
     let options = DatabaseOptions::default().with_read_only(true);
     let info = Database::open(pool, &options)?.info()?;

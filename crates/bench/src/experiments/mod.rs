@@ -83,7 +83,7 @@ const POOLS: &[&str] = &[
     "--cache-model",
 ];
 
-/// All experiments.
+/// Returns all experiments.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
     &[

@@ -108,7 +108,7 @@ fn record(
         .try_for_each(|(metric, samples)| report.samples("halocline", config, metric, samples, "ms"))
 }
 
-/// Every restart must give the answer of the first one.
+/// Fails unless the restart gives the answer of the first one, which is kept in `answer`.
 fn agree(answer: &mut Option<Vec<String>>, restart: &Reopened) -> Result<(), BenchError> {
     let expected = answer.get_or_insert_with(|| restart.answer.clone());
     if *expected == restart.answer {
@@ -123,7 +123,7 @@ fn agree(answer: &mut Option<Vec<String>>, restart: &Reopened) -> Result<(), Ben
     })
 }
 
-/// A pool of about `size` bytes, and what it lies on.
+/// Creates a pool of about `size` bytes and returns its path and the description of its storage.
 pub(super) fn make_pool(
     directory: &Path,
     size: usize,

@@ -121,7 +121,7 @@ fn set(runtime: &Runtime, database: &Database, mode: &str) -> Result<(), BenchEr
     Ok(())
 }
 
-/// Milliseconds from a query's text to its last row, and the rows.
+/// Runs a query and returns the milliseconds from its text to its last row, and the rows.
 fn ask(runtime: &Runtime, database: &Database, query: &str) -> Result<(f64, Vec<String>), BenchError> {
     let started = Instant::now();
     let found = runtime.block_on(async { database.sql(query).await?.collect().await })?;

@@ -101,7 +101,7 @@ impl Figure for Maps {
     }
 }
 
-/// From nearly white to dark blue.
+/// Returns the colour of a share, from nearly white at 0 to dark blue at 1.
 fn shade(share: f64) -> RGBColor {
     let part = |from: f64, to: f64| (from + (to - from) * share.clamp(0.0, 1.0)) as u8;
     RGBColor(part(240.0, 8.0), part(246.0, 60.0), part(252.0, 120.0))

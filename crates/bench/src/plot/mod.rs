@@ -42,7 +42,7 @@ const COLORS: [RGBColor; 8] = [
     RGBColor(60, 60, 60),
 ];
 
-/// The colour of the `index`-th series.
+/// Returns the colour of the `index`-th series.
 fn color(index: usize) -> RGBAColor {
     let opacity = [1.0, 0.55, 0.3][index / COLORS.len() % 3];
     COLORS[index % COLORS.len()].mix(opacity)
@@ -63,7 +63,7 @@ pub struct Frame {
 
 /// A figure.
 pub trait Figure {
-    /// The figure as the text of an SVG file.
+    /// Renders the figure as the text of an SVG file.
     ///
     /// # Errors
     /// There is nothing to draw, or it cannot be drawn.
@@ -117,7 +117,7 @@ fn drawn_or(draw: impl FnOnce() -> Drawn) -> Result<(), String> {
     draw().map_err(|error| error.to_string())
 }
 
-/// Lines of at most `most` characters, broken between words.
+/// Wraps text between words to lines of at most `most` characters. A longer word gets a line of its own.
 fn wrapped(text: &str, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![];
     for word in text.split_whitespace() {
@@ -132,7 +132,7 @@ fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// Names of the series with their colours, from above.
+/// Draws the names of the series with their colours, from top to bottom.
 fn legend<'a>(area: &Area<'_>, names: impl Iterator<Item = &'a str>) -> Drawn {
     for (index, name) in names.enumerate() {
         let y = 24 + 20 * index as i32;
@@ -143,12 +143,13 @@ fn legend<'a>(area: &Area<'_>, names: impl Iterator<Item = &'a str>) -> Drawn {
     Ok(())
 }
 
-/// Text that is centred at a place.
+/// Returns a style for text that is centred at its position.
 fn centred(size: u32) -> TextStyle<'static> {
     TextStyle::from((FONT, size).into_font()).pos(Pos::new(HPos::Center, VPos::Center))
 }
 
-/// A number with three digits, and a letter for thousands and millions.
+/// Formats a number with about three digits and a suffix for thousands (`k`), millions (`M`) or billions
+/// (`G`).
 pub(crate) fn short(value: f64) -> String {
     let (scaled, letter) = match value.abs() {
         v if v >= 1e9 => (value / 1e9, "G"),

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread;
 
-/// A cache with one bucket.
+/// Creates a cache with one bucket.
 fn small() -> PairCache {
     PairCache::new(size_of::<PairCache>() + size_of::<PairBucket>()).unwrap()
 }

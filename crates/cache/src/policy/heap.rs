@@ -45,7 +45,7 @@ impl RankHeap {
         self.push(item.slot, rank);
     }
 
-    /// Re-inserts a removed slot with its previous size.
+    /// Reinserts a removed slot with its previous size.
     pub(super) fn push(&mut self, slot: u32, rank: u64) {
         self.ranks[slot as usize] = rank;
         self.bytes += u64::from(self.sizes[slot as usize]);

@@ -288,7 +288,7 @@ pub(crate) struct KvBenchArgs {
     pub(crate) output: OutputFormat,
 }
 
-/// The kinds of trees by their names.
+/// Returns a parser for the names of the kinds of trees.
 pub(super) fn kinds() -> impl TypedValueParser<Value = TreeKind> {
     let names = TreeKind::ALL.iter().map(|kind| kind.name());
     PossibleValuesParser::new(names)

@@ -87,7 +87,7 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
     ))
 }
 
-/// A pool that does not open may open after a repair.
+/// Adds a hint to `--repair` to an error that has no hint. A pool that does not open may open after a repair.
 fn suggest_repair(error: CliError, args: &CheckArgs) -> CliError {
     match error {
         CliError::Failed { message, hint: None } if !args.repair => CliError::with_hint(

@@ -50,7 +50,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The tables of these names, all if there is no name.
+/// Returns the tables with the given names, or all if there are no names.
 fn chosen<T: FromStr<Err = String> + Copy + std::fmt::Display>(
     names: &[String],
     all: &[T],

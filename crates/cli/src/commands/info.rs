@@ -219,8 +219,8 @@ fn tree_json(tree: &TreeInfo) -> Value {
     })
 }
 
-/// `2 segments, 40 deleted rows, 3 rows in the log, clustered by day`; what is nothing is left out but for
-/// the segments.
+/// Describes the state of a table, such as `2 segments, 40 deleted rows, 3 rows in the log, clustered by
+/// day`. Empty parts are left out, except for the segments.
 fn state(table: &TableInfo) -> String {
     let mut parts = vec![counted(table.segments as u64, "segment")];
     if table.deleted_rows > 0 {

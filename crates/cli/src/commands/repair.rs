@@ -128,7 +128,7 @@ fn save(plan: &RepairPlan, args: &CheckArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The damaged objects of a pool, as far as it can be opened.
+/// Checks a pool, as far as it can be opened, and returns its damaged objects.
 fn damaged(database: &Database) -> Result<Vec<DamagedObject>, CliError> {
     let bar = progress::steps(0);
     let report = database.check(&mut |state| {

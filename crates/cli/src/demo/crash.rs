@@ -72,7 +72,8 @@ pub(crate) fn run(
     })
 }
 
-/// Starts a writer behind row `last`, kills it after [`WRITING`], and returns the last row that it reported.
+/// Starts a writer that inserts after row `last`, kills it after [`WRITING`], and returns the last row that
+/// it reported.
 fn kill_a_writer(pool: &Path, last: u64) -> Result<u64, CliError> {
     let mut child = Command::new(current_program()?)
         .args(["internal", "append"])
@@ -126,7 +127,7 @@ fn verified(database: &Database, acknowledged: u64) -> Result<u64, CliError> {
     }
 }
 
-/// Inserts rows behind row `last` until the process is killed, or the reader of its output has gone.
+/// Inserts rows after row `last` until the process is killed or the reader of its output is gone.
 pub(crate) fn append_forever(pool: &Path, last: u64) -> Result<(), CliError> {
     let database = opening::open(pool, &DatabaseOptions::default())?;
     let mut out = io::stdout();

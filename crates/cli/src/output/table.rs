@@ -78,8 +78,8 @@ impl<W: Write> TableSink<W> {
     }
 }
 
-/// An empty table in the program's style. On a terminal it fits the width, unless that left its columns too
-/// narrow to read.
+/// Creates an empty table in the style of the program. On a terminal it fits the width, unless that would
+/// make its columns too narrow to read.
 pub(crate) fn plain_table(columns: usize) -> Table {
     const NARROWEST: usize = 8;
     let mut table = Table::new();

@@ -134,7 +134,7 @@ async fn end(database: &Database) -> Result<(), CliError> {
     }
 }
 
-/// The statements given with the command; none means that they are to be read from stdin one by one.
+/// Returns the statements given with the command, or `None` if they are to be read from stdin one by one.
 fn script(args: &SqlArgs) -> Result<Option<Vec<String>>, CliError> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
@@ -158,8 +158,8 @@ fn script(args: &SqlArgs) -> Result<Option<Vec<String>>, CliError> {
     Ok(Some(statements))
 }
 
-/// Statements and shell commands from a pipe, each run when its semicolon arrives. The first failure ends it,
-/// unless the others are to be run all the same.
+/// Runs statements and shell commands from a pipe, each as soon as its semicolon arrives. Stops at the
+/// first failure, unless the remaining statements are to be run regardless.
 fn piped(runtime: &Runtime, session: &mut Session, failures: &mut Failures) -> Result<(), CliError> {
     let mut pending = String::new();
     for line in io::stdin().lock().lines() {
@@ -184,7 +184,7 @@ fn piped(runtime: &Runtime, session: &mut Session, failures: &mut Failures) -> R
     Ok(())
 }
 
-/// The threads that queries run on.
+/// Creates the runtime with the threads that queries run on.
 pub(crate) fn runtime() -> Result<Runtime, CliError> {
     let failed = |reason: &str| {
         CliError::with_hint(

@@ -83,7 +83,7 @@ fn report(error: CliError) -> Result<(), CliError> {
     Ok(write!(io::stderr(), "{}", error.report())?)
 }
 
-/// `$XDG_STATE_HOME/halocline/history`, by default under `~/.local/state`.
+/// Returns the path `$XDG_STATE_HOME/halocline/history`, by default under `~/.local/state`.
 fn history_file() -> Option<PathBuf> {
     let absolute = |name| {
         env::var_os(name)
@@ -94,7 +94,7 @@ fn history_file() -> Option<PathBuf> {
     Some(state.join("halocline").join("history"))
 }
 
-/// History is a comfort: where it cannot be kept, the shell still ends well.
+/// Saves the history. Failures are ignored, as the shell works without a history.
 fn save(editor: &mut DefaultEditor, file: &Path) {
     if let Some(directory) = file.parent() {
         let _ = fs::create_dir_all(directory);

@@ -2,7 +2,7 @@
 
 use halocline_engine::{SqlPart, SqlParts, trim_sql};
 
-/// Splits `text` into its finished statements (without their semicolons) and the rest behind the last
+/// Splits `text` into its finished statements (without their semicolons) and the rest after the last
 /// semicolon. Empty statements are left out.
 pub(crate) fn split(text: &str) -> (Vec<String>, String) {
     let mut statements = Vec::new();
@@ -44,8 +44,8 @@ pub(crate) fn creates_table(statement: &str) -> bool {
     )
 }
 
-/// The statement for a history of lines: line breaks become blanks, unless a comment to the end of a line
-/// forbids it.
+/// Converts a statement to one line for the history by replacing line breaks by spaces. A statement that
+/// contains `--` is left unchanged, as a comment extends to the end of its line.
 pub(crate) fn one_line(statement: &str) -> String {
     if statement.contains("--") {
         statement.to_owned()

@@ -17,45 +17,46 @@ pub(crate) struct BitPackedCodec<'a> {
     bytes: &'a [u8],
 }
 
-/// Bytes of packed values.
+/// Returns the size in bytes of `rows` values packed in `width` bits each, rounded up to whole blocks.
 pub(crate) fn packed_len(width: usize, rows: usize) -> usize {
     rows.div_ceil(BLOCK) * width * BLOCK_BYTES_PER_BIT
 }
 
 impl<'a> BitPackedCodec<'a> {
-    /// `bytes` must have the length that [`packed_len`] gives, and the alignment of words.
+    /// Creates a codec over packed `bytes`; `None` unless they have the length that [`packed_len`] returns
+    /// and the alignment of words.
     pub(crate) fn new(width: usize, rows: usize, bytes: &'a [u8]) -> Option<Self> {
         let aligned = bytes.is_empty() || (bytes.as_ptr() as usize).is_multiple_of(align_of::<u64>());
         (width <= 64 && bytes.len() == packed_len(width, rows) && aligned).then_some(Self { width, bytes })
     }
 
-    /// Bits per value.
+    /// Returns the number of bits per value.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// The bytes of all blocks.
+    /// Returns the bytes of all blocks.
     pub(crate) fn all(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The bytes of a block.
+    /// Returns the bytes of a block.
     fn block(&self, block: usize) -> &'a [u8] {
         self.blocks(block..block + 1)
     }
 
-    /// The bytes of blocks.
+    /// Returns the bytes of consecutive blocks.
     pub(crate) fn blocks(&self, blocks: Range<usize>) -> &'a [u8] {
         let len = self.width * BLOCK_BYTES_PER_BIT;
         &self.bytes[blocks.start * len..blocks.end * len]
     }
 
-    /// A block as lanes of type `L`, which must be the lane of the width.
+    /// Returns a block as lanes of type `L`, which must be the lane of the width.
     pub(crate) fn lanes<L: Lane>(&self, block: usize) -> &'a [L] {
         <[L]>::ref_from_bytes(self.block(block)).expect("alignment was checked")
     }
 
-    /// A block for a filter.
+    /// Returns a block as packed values, for a filter.
     pub(crate) fn values<L: Lane>(&self, block: usize) -> Values<'a, L> {
         Values::Packed(self.width, self.lanes(block))
     }

@@ -74,7 +74,7 @@ mod tests {
     use crate::format::{CODEC_DELTA, CODEC_DICTIONARY, CODEC_PLAIN, CODEC_RUN_LENGTHS, CODEC_RUN_STARTS};
     use crate::kernel::width_of;
 
-    /// The encoding of values that `value` makes of their row's number.
+    /// Returns the codec chosen for 65,536 values that `value` computes from their row numbers.
     fn encoding_of(value: impl Fn(u64) -> u64) -> u8 {
         let values: Vec<u64> = (0..65_536).map(value).collect();
         let largest = values.iter().max().copied().unwrap_or(0);

@@ -321,7 +321,7 @@ impl<L: Lane> FewOffsets<L> {
     }
 }
 
-/// The bytes of a chunk within its part.
+/// Returns the bytes of a chunk within its part.
 ///
 /// # Errors
 /// [`ColumnsError::Damaged`] at `place` if the entry points outside of the part.

@@ -69,7 +69,8 @@ pub(crate) fn encode_plain(keys: &mut [u64], nulls: &[u32], bits: usize) -> Enco
     Encoded::new(entry, plain::encode(width, keys))
 }
 
-/// Distinct values of a chunk as its entry has them, of distinct offsets.
+/// Returns the number of distinct values for a chunk entry, from the number of distinct offsets, in which
+/// NULL counts as a value. At least 1, and saturates at 65,535.
 fn valued(distinct: usize, nulls: &[u32]) -> u16 {
     // NULL was counted as a value.
     let distinct = distinct.saturating_sub(usize::from(!nulls.is_empty())).max(1);
@@ -143,7 +144,8 @@ fn to_offsets(keys: &mut [u64], nulls: &[u32]) -> ChunkEntry {
     entry
 }
 
-/// An offset from `min` that no key has, not 0. A chunk has far fewer rows than there are offsets.
+/// Returns an offset from `min` that no key has, never 0. One exists, as a chunk has far fewer rows than
+/// there are offsets.
 fn unused_offset(keys: &[u64], min: u64) -> u64 {
     let mut offsets: Vec<u64> = keys.iter().map(|key| key - min).collect();
     offsets.sort_unstable();

@@ -273,8 +273,8 @@ impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
         self.map_runs::<L, C>(block, codes, |value| map.code(value.widen()));
     }
 
-    /// A few rows are looked up in two steps, so that what all of them read first is fetched side by side,
-    /// and then the rest.
+    /// Decodes the codes of a few rows in two steps: first all runs are located, then their values are read.
+    /// Each step fetches what it reads for all rows at once.
     fn read_rows<L: Lane, C: Code>(
         &self,
         reads: ChunkReads<'_>,

@@ -31,7 +31,7 @@ impl SectionsWriter {
         self.push(lanes.as_bytes());
     }
 
-    /// All of it; `last` appends the last section, which needs no padding.
+    /// Returns the words of all sections, after `last` has appended the last one, which needs no padding.
     pub(crate) fn finish(mut self, last: impl FnOnce(&mut Vec<u64>)) -> Vec<u64> {
         last(&mut self.words);
         self.words
@@ -46,14 +46,15 @@ pub(crate) struct SectionsReader<'a> {
 }
 
 impl<'a> SectionsReader<'a> {
-    /// The header of a chunk, and the sections behind it.
+    /// Reads the header of a chunk and returns it with a reader of the sections that follow; `None` if the
+    /// chunk is shorter than its header.
     pub(crate) fn new(bytes: &'a [u8]) -> Option<(KeysHeader, Self)> {
         let (header, _) = KeysHeader::read_from_prefix(bytes).ok()?;
         let at = size_of::<KeysHeader>();
         Some((header, Self { bytes, at }))
     }
 
-    /// The next section, of so many bytes.
+    /// Takes the next section, of `len` bytes; `None` if the chunk is too short.
     pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(len)?;
         let section = self.bytes.get(self.at..end)?;
@@ -61,17 +62,18 @@ impl<'a> SectionsReader<'a> {
         Some(section)
     }
 
-    /// The last section, which ends where the chunk does (but for padding to a word).
+    /// Takes the last section, of `len` bytes; `None` unless it ends where the chunk does, except for padding
+    /// to a word.
     pub(crate) fn take_last(self, len: usize) -> Option<&'a [u8]> {
         let section = self.bytes.get(self.at..)?;
         (section.len() == len.checked_next_multiple_of(8)?).then(|| &section[..len])
     }
 }
 
-/// Bytes of a section as values.
+/// Reinterprets the bytes of a section as values.
 ///
 /// # Panics
-/// If they are not aligned, or no whole number of values: chunks are checked when they are opened.
+/// If they are misaligned or not a whole number of values. Both are checked when a chunk is opened.
 pub(crate) fn typed<T: FromBytes + Immutable + KnownLayout>(bytes: &[u8]) -> &[T] {
     <[T]>::ref_from_bytes(bytes).expect("size and alignment were checked when the chunk was opened")
 }

@@ -154,7 +154,7 @@ impl DistinctSketch {
     }
 }
 
-/// The sum over all k of x^(2^k) 2^(k-1), and x (Ertl's sigma). `x` is below 1.
+/// Computes Ertl's sigma: x plus the sum over all k of x^(2^k) 2^(k-1). `x` must be below 1.
 fn sigma(mut x: f64) -> f64 {
     let (mut y, mut z) = (1.0, x);
     loop {
@@ -168,7 +168,7 @@ fn sigma(mut x: f64) -> f64 {
     }
 }
 
-/// A third of 1 - x - the sum over all k of (1 - x^(2^-k))^2 2^-k (Ertl's tau).
+/// Computes Ertl's tau: a third of 1 - x minus the sum over all k of (1 - x^(2^-k))^2 2^-k.
 fn tau(mut x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return 0.0;
@@ -185,7 +185,7 @@ fn tau(mut x: f64) -> f64 {
     }
 }
 
-/// The finaliser of SplitMix64: every bit of the key reaches every bit of the hash.
+/// Hashes a key with the finaliser of SplitMix64: every bit of the key affects every bit of the hash.
 #[inline]
 pub(crate) fn mix(key: u64) -> u64 {
     let mut hash = key.wrapping_add(0x9E37_79B9_7F4A_7C15);

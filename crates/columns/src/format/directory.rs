@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// A column of a directory that is to be written; where its entries are is filled in by [`encode`].
 pub(crate) type ColumnEntries<'a> = (ColumnHeader, Cow<'a, [ChunkEntry]>);
 
-/// The bytes of a directory. `sketches` are those of all columns, encoded; empty if they are unknown.
+/// Encodes a directory. `sketches` has the encoded sketches of all columns; empty if they are unknown.
 pub(crate) fn encode(
     rows: u64,
     chunk_rows: u32,
@@ -57,7 +57,7 @@ pub(crate) fn encode(
     directory
 }
 
-/// The headers of a directory, their checksum and counts verified.
+/// Returns the headers of a directory after verifying their checksum and counts.
 ///
 /// # Errors
 /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged) at `place`.

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 const DOCUMENT: &str = include_str!("../../../../docs/format.md");
 
-/// The first three cells of the rows of the table after a heading.
+/// Returns the first three cells of each row of the table after a heading.
 fn rows(heading: &str) -> Vec<[String; 3]> {
     let section = DOCUMENT.lines().skip_while(|line| *line != heading);
     let rows = section

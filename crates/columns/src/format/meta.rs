@@ -31,7 +31,7 @@ const WITH_DEFAULTS: u32 = 3;
 /// Version of all others.
 const PLAIN: u32 = 2;
 
-/// Name of a table's object in the pool.
+/// Returns the name of a table's object in the pool.
 pub(crate) fn object_name(table: &str) -> String {
     format!("table/{table}")
 }
@@ -99,6 +99,8 @@ struct VersionOnly {
 }
 
 impl ColumnMeta {
+    /// Creates the description of a column without a default.
+    ///
     /// # Errors
     /// [`ColumnsError::UnsupportedType`].
     pub(crate) fn new(field: &Field) -> Result<Self> {
@@ -116,7 +118,7 @@ impl ColumnMeta {
 }
 
 impl TableMeta {
-    /// The description of an empty table, with a new uid.
+    /// Creates the description of an empty table, with a new uid.
     ///
     /// # Errors
     /// [`ColumnsError::UnsupportedType`], [`ColumnsError::DuplicateColumn`].
@@ -141,7 +143,7 @@ impl TableMeta {
         })
     }
 
-    /// The description of table `name` in its object.
+    /// Parses the description of table `name` from its object, and returns both.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NewerFormat`], [`ColumnsError::Damaged`].
@@ -186,9 +188,9 @@ impl TableMeta {
         Ok(meta)
     }
 
-    /// The bytes of the object, of the oldest version that says all of it: a program that knew no defaults
-    /// would lose them, one that does not know an encoding, or decimals as strings, would take it for
-    /// damage.
+    /// Encodes the description in the oldest version that can express all of it, and sets `v` to that
+    /// version. Older programs that do not know defaults would lose them; those that do not know an encoding,
+    /// or decimals stored as strings, would report damage.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
         let has_default = self.columns.iter().any(|column| column.default.is_some());
         let defaults = self.columns.iter().filter_map(|column| column.default.as_ref());
@@ -205,10 +207,10 @@ impl TableMeta {
         serde_json::to_vec(self).expect("plain data always serialises")
     }
 
-    /// How values are stored.
+    /// Returns how values are stored.
     ///
     /// # Errors
-    /// There is no such way; [`of_object`](Self::of_object) has made sure that there is.
+    /// If the encoding is unknown, which [`of_object`](Self::of_object) rules out.
     pub(crate) fn encoding(&self) -> std::result::Result<TableEncoding, String> {
         let name = self.encoding.as_deref();
         name.map_or(Ok(TableEncoding::default()), str::parse)
@@ -232,8 +234,8 @@ impl TableMeta {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// The default of each column, as [`Table::default_value`](crate::Table::default_value) gives it.
-    /// `schema` is the table's own.
+    /// Decodes the default of each column, as [`Table::default_value`](crate::Table::default_value) returns
+    /// it. `schema` is the table's own.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -248,7 +250,7 @@ impl TableMeta {
         self.columns.iter().zip(schema.fields()).map(of_column).collect()
     }
 
-    /// Which of the object's `extents` each segment has.
+    /// Returns the range of the object's `extents` extents that belongs to each segment.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -277,14 +279,14 @@ impl TableMeta {
     }
 }
 
-/// A number that no other table has, as good as surely.
+/// Generates a nonzero table identifier, unique with overwhelming probability.
 fn new_uid() -> u64 {
     RandomState::new()
         .hash_one((std::process::id(), SystemTime::now()))
         .max(1)
 }
 
-/// xxh3 over length and checksum of each extent of an object.
+/// Computes the xxh3 hash of the length and checksum of each extent of an object.
 fn extents_hash(object: &Object) -> u64 {
     let mut hash = Xxh3::new();
     for i in 0..object.extent_count() {
@@ -295,8 +297,8 @@ fn extents_hash(object: &Object) -> u64 {
     hash.digest()
 }
 
-/// The identity of a table that a version 1 program wrote: `hash` is the xxh3 over length and checksum of
-/// each of its extents, as the indexes of version 1 have it.
+/// Returns the identifier of a table that a version 1 program wrote: `hash` is the xxh3 hash of the length
+/// and checksum of each of its extents, as version 1 indexes store it.
 pub fn uid_of_version_1(name: &str, hash: u64) -> u64 {
     let bytes = [name.as_bytes(), &hash.to_le_bytes()].concat();
     crate::format::checksum(&bytes).max(1)

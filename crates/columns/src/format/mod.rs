@@ -226,12 +226,12 @@ const _: () = {
     assert!(size_of::<StringsHeader>() == 64 && size_of::<DictionaryHeader>() == 64);
 };
 
-/// The checksum of this format.
+/// Computes the checksum of this format, 64-bit xxh3.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// `value` rounded up to [`ALIGN`].
+/// Rounds `value` up to a multiple of [`ALIGN`].
 pub(crate) fn align_up(value: usize) -> usize {
     value.next_multiple_of(ALIGN)
 }

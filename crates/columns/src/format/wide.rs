@@ -22,13 +22,13 @@ pub(crate) const WIDE_BYTES: usize = 16;
 
 const SIGN: u128 = 1 << 127;
 
-/// The string of an unscaled value.
+/// Encodes an unscaled value as a byte string that sorts like the value.
 #[inline]
 pub(crate) fn to_bytes(value: i128) -> [u8; WIDE_BYTES] {
     (value as u128 ^ SIGN).to_be_bytes()
 }
 
-/// The unscaled value of a string, `None` if it has another length.
+/// Decodes the unscaled value of a byte string; `None` unless it has [`WIDE_BYTES`] bytes.
 #[inline]
 pub(crate) fn from_bytes(bytes: &[u8]) -> Option<i128> {
     let bytes: [u8; WIDE_BYTES] = bytes.try_into().ok()?;
@@ -63,11 +63,11 @@ pub fn holds_wide_decimals(array: &dyn Array) -> bool {
     any && decimals.iter().flatten().any(is_wide)
 }
 
-/// The array of decimals whose strings end at `ends` in `bytes`; the first of `ends` is where they begin. A
-/// NULL takes no bytes.
+/// Builds an array of decimals from their byte strings in `bytes`. The first of `ends` is the start of the
+/// first string, the others are the end of each. A NULL takes no bytes.
 ///
 /// # Errors
-/// A string has another length (damaged).
+/// If a string has another length, which means damage.
 pub(crate) fn array(
     data_type: &DataType,
     bytes: &[u8],

@@ -4,7 +4,7 @@
 use super::BlockMask;
 use crate::format::BLOCK;
 
-/// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64.
+/// Packs bytes that are 0 or 1 into bits: byte i becomes bit i % 64 of word i / 64.
 #[inline(always)]
 fn to_bits_body(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
     std::array::from_fn(|word| {
@@ -32,7 +32,8 @@ fn to_bits_avx2(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
     bits
 }
 
-/// Bytes 0 and 1 as bits: byte i is bit i % 64 of word i / 64; with AVX2 where the machine has it.
+/// Packs bytes that are 0 or 1 into bits: byte i becomes bit i % 64 of word i / 64. Uses AVX2 where
+/// available.
 pub(crate) fn to_bits(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -42,7 +43,7 @@ pub(crate) fn to_bits(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
     to_bits_body(keep)
 }
 
-/// The lowest bits of `runs` from number `from` on.
+/// Returns the 64 bits of `runs` from bit `from` on; bits beyond the end are 0.
 #[inline(always)]
 fn bits_from(runs: &[u64; BLOCK / 64], from: usize) -> u64 {
     let low = runs.get(from / 64).map_or(0, |word| word >> (from % 64));
@@ -53,13 +54,13 @@ fn bits_from(runs: &[u64; BLOCK / 64], from: usize) -> u64 {
     low | high
 }
 
-/// Bit `run` of `runs`.
+/// Returns bit `run` of `runs`; 0 beyond the end.
 #[inline(always)]
 fn bit_of(runs: &[u64; BLOCK / 64], run: usize) -> u64 {
     runs.get(run / 64).map_or(0, |word| word >> (run % 64) & 1)
 }
 
-/// `^` of every bit with all below it.
+/// Computes the prefix XOR: every bit becomes the XOR of itself and all lower bits.
 #[inline(always)]
 fn prefix_xor(mut word: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -134,11 +135,12 @@ pub(crate) fn spread_bits(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -
     spread_body(marks, runs, deposit, prefix_xor)
 }
 
-/// The run of each of some rows: how many of `marks` there are up to it, less one (0 before the first). Rows
-/// count from the start of some block, here all the same which; with POPCNT where the machine has it.
+/// Writes the run of each row to `runs`: the number of `marks` up to and including the row, less one (0
+/// before the first mark). Rows may be counted from the start of any block; only their position within the
+/// block matters. Uses POPCNT where available.
 ///
 /// # Panics
-/// If there are not as many `runs` as `rows`.
+/// If `runs` and `rows` differ in length.
 pub(crate) fn runs_of(marks: &BlockMask, rows: &[u16], runs: &mut [u16]) {
     assert!(rows.len() == runs.len(), "one run for each row");
     #[cfg(target_arch = "x86_64")]
@@ -169,7 +171,7 @@ fn runs_of_popcnt(marks: &BlockMask, rows: &[u16], runs: &mut [u16]) {
     runs_of_body(marks, rows, runs);
 }
 
-/// The positions of the bits that are set, in order.
+/// Iterates over the positions of the set bits in ascending order.
 pub(crate) fn set_bits(mask: &BlockMask) -> impl Iterator<Item = usize> + '_ {
     (0..).step_by(64).zip(mask).flat_map(|(first, word)| {
         let left = |word: u64| (word != 0).then_some(word);
@@ -178,7 +180,7 @@ pub(crate) fn set_bits(mask: &BlockMask) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// The bits that are set; with one instruction a word where the machine has it.
+/// Returns the number of rows in a mask, i.e. of set bits. Uses POPCNT where available.
 pub fn rows_in(mask: &BlockMask) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("popcnt") {

@@ -18,11 +18,11 @@ pub(crate) enum Values<'a, L> {
     Lanes(&'a [L]),
 }
 
-/// The rows with `lo <= value <= lo + span`, wrapping; with AVX-512 or AVX2 where the machine has it. No bits
-/// behind the last value.
+/// Returns the rows with `lo <= value <= lo + span`, wrapping. Bits after the last value are 0. Uses AVX-512
+/// or AVX2 where available.
 ///
 /// # Panics
-/// If packed values are not exactly a block, or there are more than one has.
+/// If packed values are not exactly one block, or there are more values than a block holds.
 pub(crate) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMask {
     values.check();
     #[cfg(target_arch = "x86_64")]
@@ -38,8 +38,8 @@ pub(crate) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
     each(values, |value| value.within(lo, span))
 }
 
-/// The rows with a bit at the place `value + add`, wrapping at 32 bits; with AVX2 where the machine has it.
-/// No bits behind the last value.
+/// Returns the rows whose slot `value + add`, wrapping at 32 bits, is set in `bits`. Bits after the last
+/// value are 0. Uses AVX2 where available.
 ///
 /// # Panics
 /// As [`within`].
@@ -67,7 +67,7 @@ impl<L: Lane> Values<'_, L> {
     }
 }
 
-/// The rows whose value matches, one after the other.
+/// Tests the values one by one and returns the rows that match.
 fn each<L: Lane>(values: Values<'_, L>, matches: impl Fn(L) -> bool) -> BlockMask {
     let mut room = [L::default(); BLOCK];
     let values = match values {

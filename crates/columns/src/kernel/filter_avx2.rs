@@ -16,14 +16,14 @@ use crate::read::bitset::Bitset;
 /// A row of lanes.
 type LaneRow = [__m256i; 4];
 
-/// As [`filter::within`](super::filter::within).
+/// Implements [`filter::within`](super::filter::within) with AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMask {
     let (lo, span) = (splat(lo), splat(span));
     by_rows(values, |row| row_within::<L>(row, lo, span))
 }
 
-/// As [`filter::lookup`](super::filter::lookup).
+/// Implements [`filter::lookup`](super::filter::lookup) with AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &Bitset) -> BlockMask {
     let (add, bits) = (_mm256_set1_epi32(add as i32), Bits::of(bits));
@@ -32,7 +32,7 @@ pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &Bitset) ->
     })
 }
 
-/// The bits that `test` gives of each row of lanes.
+/// Applies `test`, which returns a bit per value, to each row of lanes and returns the mask of the block.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(LaneRow) -> u128) -> BlockMask {
@@ -95,7 +95,7 @@ fn load<L: Lane>(lanes: &[L]) -> LaneRow {
     std::array::from_fn(|at| load_bytes(&quarters[at]))
 }
 
-/// A value in every lane.
+/// Broadcasts a value to every lane.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn splat<L: Lane>(value: L) -> __m256i {
@@ -103,7 +103,7 @@ fn splat<L: Lane>(value: L) -> __m256i {
     _mm256_set1_epi64x((value.widen().wrapping_mul(ones)) as i64)
 }
 
-/// The sign bits of the bytes of two vectors, those of the first in the lower half.
+/// Returns the sign bits of the bytes of two vectors, those of `a` in the lower half.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn signs(a: __m256i, b: __m256i) -> u64 {
@@ -111,7 +111,7 @@ fn signs(a: __m256i, b: __m256i) -> u64 {
     bits(a) | bits(b) << 32
 }
 
-/// Two vectors of 16-bit lanes, all ones or zeros, as bytes in the same order.
+/// Narrows two vectors of 16-bit lanes, each all ones or all zeros, to bytes in the same order.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn as_bytes(a: __m256i, b: __m256i) -> __m256i {
@@ -215,7 +215,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// Which of eight places have a bit.
+/// Looks up eight slots and returns a bit for each: 1 if it is set.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn eight_places(places: __m256i, bits: Bits<'_>) -> u32 {

@@ -16,7 +16,7 @@ use crate::format::BLOCK;
 /// A row of lanes.
 type LaneRow = [__m512i; 2];
 
-/// As [`filter::within`](super::filter::within).
+/// Implements [`filter::within`](super::filter::within) with AVX-512.
 #[target_feature(enable = "avx512bw")]
 pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMask {
     let (lo, span) = (splat(lo), splat(span));
@@ -55,8 +55,8 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
     mask
 }
 
-/// The values of a row of lanes of a packed block. A shift moves bits of the neighbouring lane into some that
-/// are not the value's; masks take them out.
+/// Unpacks the values of a row of lanes of a packed block. A shift moves bits of the neighbouring lane into
+/// positions outside of the value; masks clear them.
 #[target_feature(enable = "avx512bw")]
 #[inline]
 fn unpack_row<L: Lane>(width: usize, packed: &[L], number: usize) -> LaneRow {
@@ -92,7 +92,7 @@ fn load<L: Lane>(lanes: &[L]) -> LaneRow {
     [load_line(&halves[0]), load_line(&halves[1])]
 }
 
-/// A value in every lane.
+/// Broadcasts a value to every lane.
 #[target_feature(enable = "avx512bw")]
 #[inline]
 fn splat<L: Lane>(value: L) -> __m512i {

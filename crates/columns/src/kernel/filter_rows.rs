@@ -4,7 +4,7 @@
 use super::{BlockMask, Lane};
 use crate::format::BLOCK;
 
-/// Values of a row of lanes.
+/// Returns the number of values in a row of lanes.
 pub(super) const fn each<L: Lane>() -> usize {
     BLOCK / L::BITS
 }

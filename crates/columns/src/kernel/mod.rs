@@ -57,13 +57,13 @@ pub trait Lane:
 {
     /// Bits of the lane.
     const BITS: usize;
-    /// The value as 64 bits.
+    /// Converts the value to 64 bits.
     fn widen(self) -> u64;
-    /// The low bits of `value`.
+    /// Returns the low bits of `value`.
     fn truncate(value: u64) -> Self;
-    /// The sum, wrapping.
+    /// Adds, wrapping.
     fn plus(self, other: Self) -> Self;
-    /// The difference, wrapping.
+    /// Subtracts, wrapping.
     fn minus(self, other: Self) -> Self;
     /// Returns true if `self - lo <= span`, wrapping: `lo <= self <= lo + span` in one comparison.
     fn within(self, lo: Self, span: Self) -> bool;
@@ -98,7 +98,7 @@ lane!(u8, u16, u32, u64);
 
 /// An integer that codes are read into: `u8`, `u16`, `u32` or `u64`.
 pub trait Code: Lane {
-    /// The code as 64 bits.
+    /// Converts the code to 64 bits.
     #[inline(always)]
     fn number(self) -> u64 {
         self.widen()
@@ -134,7 +134,7 @@ macro_rules! with_lane {
 }
 pub(crate) use with_lane;
 
-/// Lanes that a packed block takes.
+/// Returns the number of lanes in a packed block.
 fn packed_len<L: Lane>(width: usize) -> usize {
     BLOCK * width / L::BITS
 }
@@ -175,7 +175,7 @@ const ROW: usize = 128;
 /// Words of 64 bits of a row.
 const ROW_WORDS: usize = ROW / 8;
 
-/// The lowest `bits` bits of every lane of a word.
+/// Returns a word in which the lowest `bits` bits of every lane are set.
 fn in_lanes<L: Lane>(bits: usize) -> u64 {
     let lane = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
     (0..64 / L::BITS).fold(0, |word, at| word | lane << (at * L::BITS))
@@ -211,7 +211,7 @@ fn unpack_body<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) {
     }
 }
 
-/// The words of a packed row.
+/// Returns the words of row `row` of a packed block.
 #[inline(always)]
 fn row_of(packed: &[u8], row: usize) -> [u64; ROW_WORDS] {
     let mut words = [0; ROW_WORDS];
@@ -227,7 +227,7 @@ fn unpack_avx2<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) {
     unpack_body(width, packed, out);
 }
 
-/// Value `index` of a packed block.
+/// Unpacks value `index` of a packed block.
 ///
 /// # Panics
 /// If `packed` is not exactly one block of `width` bits, or `index >= 1024`.

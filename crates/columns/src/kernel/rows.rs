@@ -7,12 +7,12 @@ use super::{Lane, ROW, packed_len};
 use crate::format::BLOCK;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// For each row the value, plus `add` (wrapping), but `most` at most. Rows count from the first block of
-/// `packed`, which has blocks that follow each other.
+/// Unpacks the value of each row and writes it to `codes`, plus `add` (wrapping) and capped at `most`. Rows
+/// are counted from the first block of `packed`, which holds consecutive blocks.
 ///
 /// # Panics
-/// If `packed` is not whole blocks of `width` bits, a row is behind them (there are always as many as are
-/// asked for if `width` is 0), or `codes` has not the length of `rows`.
+/// If `packed` is not a whole number of blocks of `width` bits, a row lies outside of them (never if `width`
+/// is 0), or `codes` and `rows` differ in length.
 pub(crate) fn unpack_rows<L: Lane, C: Lane>(
     width: usize,
     packed: &[L],
@@ -47,7 +47,7 @@ pub(crate) fn unpack_rows<L: Lane, C: Lane>(
     }
 }
 
-/// The value of a row of a block, where fastlanes has it.
+/// Unpacks the value of a row of a block in the layout of fastlanes.
 #[inline(always)]
 fn unpack_row<L: Lane>(width: usize, packed: &[L], row: usize) -> u64 {
     let lanes = BLOCK / L::BITS;
@@ -62,7 +62,8 @@ fn unpack_row<L: Lane>(width: usize, packed: &[L], row: usize) -> u64 {
     (low | high) & mask
 }
 
-/// Where in the bytes of a block of `width` bits the value of a row is: its first word, and its last one.
+/// Returns the byte offsets, within a block of `width` bits, of the first and the last word that hold the
+/// value of a row.
 pub(crate) fn places_of<L: Lane>(width: usize, row: usize) -> [usize; 2] {
     let lane = row % (BLOCK / L::BITS) * size_of::<L>();
     let bit = row_of_lane::<L>(row) * width;
@@ -70,8 +71,8 @@ pub(crate) fn places_of<L: Lane>(width: usize, row: usize) -> [usize; 2] {
     [bit, last].map(|bit| bit / L::BITS * ROW + lane)
 }
 
-/// The row of lanes that a row of a block is in: row r of lanes has the values from `FL_ORDER[r / 8] * 16 + r
-/// % 8 * 128` on, and the order is its own inverse.
+/// Returns the row of lanes that holds a row of a block. Row r of lanes has the values from
+/// `FL_ORDER[r / 8] * 16 + r % 8 * 128` on, and the order is its own inverse.
 #[inline(always)]
 fn row_of_lane<L: Lane>(row: usize) -> usize {
     let sixteenths = BLOCK / L::BITS / 16;
@@ -96,7 +97,7 @@ fn rows_avx2<L: Lane>(width: usize, packed: &[L], rows: &[u16], onto: (u32, u32)
     }
 }
 
-/// As [`unpack_row`], for eight rows, in words of 32 bits, which hold one lane or several.
+/// Unpacks eight rows like [`unpack_row`], in words of 32 bits, each of which holds one or more lanes.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -186,7 +187,7 @@ mod tests {
         }
     }
 
-    /// The words that a value is said to be in are all that it is read from.
+    /// Asserts that a value is read only from the words that [`places_of`] returns.
     fn places_tell<L: Lane>(width: usize) {
         let mut packed = vec![L::default(); packed_len::<L>(width)];
         pack(

@@ -61,7 +61,8 @@ fn rows_each(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
     count
 }
 
-/// From a row on, of which `kept` have been moved to the front. No branch depends on whether one stays.
+/// Filters the rows from position `from` on, after the first `kept` ones, which have already been kept, and
+/// returns the new count. No branch depends on which rows are kept.
 #[inline(always)]
 fn keep_each(rows: &mut [u16], from: usize, mut kept: usize, places: &[u32], bits: &Bitset) -> usize {
     for (at, place) in (from..).zip(&places[from..]) {

@@ -4,7 +4,7 @@
 use super::Lane;
 use crate::format::BLOCK;
 
-/// `codes[i] = min(values[i] + shift, most)`, wrapping.
+/// Computes `codes[i] = min(values[i] + shift, most)`, wrapping.
 #[inline(always)]
 fn shift_body<L: Lane, C: Lane>(values: &[L; BLOCK], shift: C, most: C, codes: &mut [C; BLOCK]) {
     for (code, value) in codes.iter_mut().zip(values) {
@@ -18,7 +18,7 @@ fn shift_avx2<L: Lane, C: Lane>(values: &[L; BLOCK], shift: C, most: C, codes: &
     shift_body(values, shift, most, codes);
 }
 
-/// `codes[i] = min(values[i] + shift, most)`, wrapping; with AVX2 where the machine has it.
+/// Computes `codes[i] = min(values[i] + shift, most)`, wrapping. Uses AVX2 where available.
 pub(crate) fn shift<L: Lane, C: Lane>(values: &[L; BLOCK], shift: C, most: C, codes: &mut [C; BLOCK]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {

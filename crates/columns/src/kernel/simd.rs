@@ -6,7 +6,7 @@ use std::arch::x86_64::{
     _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256, _mm512_loadu_si512, _mm512_storeu_si512,
 };
 
-/// 32 bytes.
+/// Loads 32 bytes.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn load_bytes(bytes: &[u8; 32]) -> __m256i {
@@ -14,7 +14,7 @@ pub(super) fn load_bytes(bytes: &[u8; 32]) -> __m256i {
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
-/// Eight numbers.
+/// Loads eight numbers.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn load_eight(numbers: &[u32; 8]) -> __m256i {
@@ -22,7 +22,7 @@ pub(super) fn load_eight(numbers: &[u32; 8]) -> __m256i {
     unsafe { _mm256_loadu_si256(numbers.as_ptr().cast()) }
 }
 
-/// Eight numbers.
+/// Stores eight numbers.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn store_eight(numbers: &mut [u32; 8], value: __m256i) {
@@ -30,7 +30,7 @@ pub(super) fn store_eight(numbers: &mut [u32; 8], value: __m256i) {
     unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), value) }
 }
 
-/// Eight rows.
+/// Loads eight rows.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn load_rows(rows: &[u16; 8]) -> __m128i {
@@ -38,7 +38,7 @@ pub(super) fn load_rows(rows: &[u16; 8]) -> __m128i {
     unsafe { _mm_loadu_si128(rows.as_ptr().cast()) }
 }
 
-/// Eight rows.
+/// Stores eight rows.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn store_rows(rows: &mut [u16; 8], value: __m128i) {
@@ -46,7 +46,7 @@ pub(super) fn store_rows(rows: &mut [u16; 8], value: __m128i) {
     unsafe { _mm_storeu_si128(rows.as_mut_ptr().cast(), value) }
 }
 
-/// 64 bytes.
+/// Loads 64 bytes.
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(super) fn load_line(bytes: &[u8; 64]) -> __m512i {
@@ -54,7 +54,7 @@ pub(super) fn load_line(bytes: &[u8; 64]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// 64 bytes.
+/// Stores 64 bytes.
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(super) fn store_line(bytes: &mut [u8; 64], value: __m512i) {
@@ -62,7 +62,7 @@ pub(super) fn store_line(bytes: &mut [u8; 64], value: __m512i) {
     unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) }
 }
 
-/// Eight of the words by number; the last one for those behind it.
+/// Gathers eight words by their numbers. Numbers beyond the end give the last word.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn gather(words: WordSlice<'_>, numbers: __m256i) -> __m256i {
@@ -79,10 +79,10 @@ pub(super) struct WordSlice<'a> {
 }
 
 impl<'a> WordSlice<'a> {
-    /// Those of some bytes; what does not fill one is left out.
+    /// Creates a slice of the whole words in `bytes`, leaving out an incomplete one at the end.
     ///
     /// # Panics
-    /// If there is none, or there are more than 2^31.
+    /// If there is no whole word, or more than 2^31 of them.
     #[inline(always)]
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         let last = (bytes.len() / 4).checked_sub(1);

@@ -92,7 +92,7 @@ pub(crate) struct SafeDecompressor<'a> {
 }
 
 impl<'a> SafeDecompressor<'a> {
-    /// `None` if a length exceeds 8.
+    /// Creates a decompressor; `None` if a length exceeds 8.
     pub(crate) fn new(symbols: &'a [fsst::Symbol; 255], lengths: &'a [u8; 255]) -> Option<Self> {
         lengths.iter().all(|&len| len <= 8).then(|| Self {
             all: Decompressor::new(symbols, lengths),
@@ -110,13 +110,13 @@ impl<'a> SafeDecompressor<'a> {
     }
 }
 
-/// A string view array of the strings that lie in `bytes` from `ends[i]` to `ends[i + 1]`.
+/// Builds a string view array of the strings in `bytes`; string i spans `ends[i]` to `ends[i + 1]`.
 ///
 /// # Errors
 /// [`ColumnsError::Arrow`](crate::ColumnsError::Arrow) if a string is not UTF-8.
 ///
 /// # Panics
-/// If the ends descend or lie outside of `bytes`, and from 4 GiB on.
+/// If the ends descend or lie outside of `bytes`, or `bytes` has 4 GiB or more.
 pub(crate) fn string_views(bytes: Vec<u8>, ends: &[i64], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     assert!(u32::try_from(bytes.len()).is_ok(), "views count in 32 bits");
     let not_utf8 = |_| ArrowError::InvalidArgumentError("a stored string is not UTF-8".into());
@@ -148,7 +148,7 @@ pub(crate) fn string_views(bytes: Vec<u8>, ends: &[i64], nulls: Option<NullBuffe
     Ok(Arc::new(array))
 }
 
-/// The view of a value, which lies at `offset` of buffer 0 if it is too long to be inside the view.
+/// Builds the view of a value. A value too long to be inlined lies at `offset` of buffer 0.
 #[inline]
 pub(crate) fn view(value: &[u8], offset: usize) -> u128 {
     let len = value.len() as u32;

@@ -13,7 +13,7 @@ pub struct Bitset {
 }
 
 impl Bitset {
-    /// So many, none of them set.
+    /// Creates a set of `places` slots, none of them set.
     pub fn new(places: u32) -> Self {
         Self {
             words: vec![0; places as usize / 64 + 1],
@@ -22,11 +22,11 @@ impl Bitset {
         }
     }
 
-    /// The same places, of which `1 << shift` share a bit; their number is rounded up to whole bits. O(places
-    /// / 64 + bits set).
+    /// Returns a copy in which `1 << shift` neighbouring slots share a bit; the number of slots is rounded up
+    /// to whole bits. O(slots / 64 + bits set).
     ///
     /// # Panics
-    /// If some of them share one already, there are more than 2^31, or `shift` is more than 31.
+    /// If slots already share bits, there are more than 2^31 slots, or `shift` is more than 31.
     #[must_use]
     pub fn shared(&self, shift: u32) -> Self {
         assert!(
@@ -67,12 +67,12 @@ impl Bitset {
         self.places
     }
 
-    /// The logarithm of how many places share a bit.
+    /// Returns the base-2 logarithm of the number of slots that share a bit.
     pub fn shift(&self) -> u32 {
         self.shift
     }
 
-    /// Bits that are set. O(places / 64).
+    /// Returns the number of set bits. O(slots / 64).
     pub fn count(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
@@ -82,12 +82,12 @@ impl Bitset {
         self.count() == self.places >> self.shift
     }
 
-    /// Bytes of DRAM.
+    /// Returns its size in bytes of DRAM.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.words)
     }
 
-    /// 1 for a place whose bit is set.
+    /// Returns 1 if the bit of a slot is set, otherwise 0, also for slots beyond the last.
     #[inline(always)]
     pub fn has(&self, place: u32) -> usize {
         let place = (place.min(self.places) >> self.shift) as usize;
@@ -110,7 +110,7 @@ impl Bitset {
             || self.words[from + 1..to].iter().any(|word| *word != 0)
     }
 
-    /// 64 bits each, with one at least behind the last.
+    /// Returns the bits in words of 64, with at least one bit after the last.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }

@@ -73,12 +73,12 @@ impl BytesBuilder {
         result
     }
 
-    /// The array.
+    /// Builds the array.
     ///
     /// # Errors
-    /// [`ColumnsError::TooLarge`] if the values pass 2 GiB and the type counts in 32 bits;
-    /// [`ColumnsError::Arrow`] if the bytes are not the UTF-8, or decimals, that the type promises
-    /// (damaged).
+    /// [`ColumnsError::TooLarge`] if the values exceed 2 GiB and the type has 32-bit offsets;
+    /// [`ColumnsError::Arrow`] if the bytes are not the valid UTF-8 or decimals that the type requires, which
+    /// means damage.
     pub(crate) fn finish(mut self) -> Result<ArrayRef> {
         let nulls = self.nulls.finish();
         if wide::may_be_wide(&self.data_type) {
@@ -107,10 +107,10 @@ impl BytesBuilder {
         })
     }
 
-    /// The array of values that are stored at `place`.
+    /// Builds the array of values that are stored at `place`.
     ///
     /// # Errors
-    /// [`ColumnsError::Damaged`] at that place if the bytes are not what the type promises;
+    /// [`ColumnsError::Damaged`] at that place if the bytes are not valid for the type;
     /// [`ColumnsError::TooLarge`] as [`finish`](Self::finish).
     pub(crate) fn finish_stored(self, place: &str) -> Result<ArrayRef> {
         self.finish().map_err(|error| match error {

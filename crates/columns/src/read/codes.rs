@@ -82,7 +82,8 @@ pub struct CodeReader<'a, C> {
 }
 
 impl Column {
-    /// Bits that its codes need: what [`code_reader`](Self::code_reader) must have at least.
+    /// Returns the number of bits that the column's codes need, the minimum for
+    /// [`code_reader`](Self::code_reader).
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes).

@@ -111,18 +111,19 @@ impl Column {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         self.inner.parts.field.name()
     }
 
-    /// Type of its values.
+    /// Returns the type of its values.
     pub fn data_type(&self) -> &DataType {
         self.inner.parts.field.data_type()
     }
 
-    /// The map between values and codes. `None` for strings stored as they are, decimals of more than 64 bits
-    /// stored in the same way, and a column that has NULLs beside values at both ends of 64 bits.
+    /// Returns the map between values and codes. `None` for strings without a dictionary, decimals of more
+    /// than 64 bits stored in the same way, and a column that has NULLs as well as values at both ends of the
+    /// 64-bit range.
     pub fn code_space(&self) -> Option<&CodeSpace> {
         self.inner.space.as_ref()
     }
@@ -139,32 +140,32 @@ impl Column {
         self.inner.physical == Physical::Bytes && wide::may_be_wide(self.data_type())
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.inner.parts.rows
     }
 
-    /// Rows that are NULL.
+    /// Returns the number of rows that are NULL.
     pub fn null_count(&self) -> usize {
         self.inner.parts.header.nulls as usize
     }
 
-    /// Rows per chunk.
+    /// Returns the number of rows per chunk.
     pub fn chunk_rows(&self) -> usize {
         self.inner.parts.chunk_rows
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub fn chunks(&self) -> usize {
         self.inner.parts.header.chunks as usize
     }
 
-    /// Bytes in the pool: chunks and dictionary.
+    /// Returns the size in bytes of its chunks and dictionary in the pool.
     pub fn stored_bytes(&self) -> u64 {
         self.inner.parts.header.bytes
     }
 
-    /// Smallest and largest code in a chunk; NULL counts as its code, 0. O(1).
+    /// Returns the smallest and the largest code in a chunk; NULL counts as its code, 0. O(1).
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`], [`ColumnsError::Damaged`].
@@ -211,9 +212,9 @@ impl Column {
         Ok(())
     }
 
-    /// This column for whoever stores what it reads of it: chunks, their entries and the dictionary are
-    /// verified when they are first read through the result or its clones, even if they were before, and
-    /// if verification is off.
+    /// Returns this column for a caller that stores what it reads: chunks, their entries and the dictionary
+    /// are verified when they are first read through the result or its clones, even if they were verified
+    /// before or verification is off.
     #[must_use]
     pub fn for_copying(&self) -> Self {
         Self {
@@ -222,8 +223,8 @@ impl Column {
         }
     }
 
-    /// Where the strings of a small dictionary are kept; nowhere for who copies, as that is to read them
-    /// again.
+    /// Returns the cache for the strings of a small dictionary; `None` for a column made by
+    /// [`for_copying`](Self::for_copying), which must read them again.
     pub(crate) fn kept_strings(&self) -> Option<&OnceLock<ArrayRef>> {
         (!self.verified.is_own()).then_some(&self.inner.kept_strings)
     }
@@ -240,7 +241,7 @@ impl Column {
         self.inner.parts.field.is_nullable()
     }
 
-    /// Its code space.
+    /// Returns its code space.
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`].
@@ -250,17 +251,17 @@ impl Column {
         })
     }
 
-    /// Table, segment and column, for error messages.
+    /// Returns table, segment and column, for error messages.
     pub(crate) fn column_place(&self) -> &str {
         &self.inner.parts.place
     }
 
-    /// Table, segment, column and chunk, for error messages.
+    /// Returns table, segment, column and chunk, for error messages.
     pub(crate) fn place(&self, chunk: usize) -> String {
         format!("{}, chunk {chunk}", self.inner.parts.place)
     }
 
-    /// All chunk entries, unchecked.
+    /// Returns all chunk entries, unchecked.
     pub(crate) fn entries(&self) -> &[ChunkEntry] {
         let bytes = &self.inner.parts.directory[self.inner.entries.clone()];
         <[ChunkEntry]>::ref_from_bytes(bytes).expect("place, size and alignment were checked at open")
@@ -309,7 +310,8 @@ impl Column {
         }
     }
 
-    /// A chunk's entry, verified with all others of the column, and its row count checked.
+    /// Returns the entry of a chunk, after verifying all entries of the column and checking the chunk's row
+    /// count.
     pub(crate) fn entry(&self, chunk: usize) -> Result<&ChunkEntry> {
         self.verify_entries()?;
         let entry = &self.entries()[chunk];
@@ -323,7 +325,7 @@ impl Column {
         Ok(entry)
     }
 
-    /// The entry of a chunk of keys, its bounds checked against the column's.
+    /// Returns the entry of a chunk of keys, after checking its bounds against the column's.
     pub(crate) fn keys_entry(&self, chunk: usize) -> Result<&ChunkEntry> {
         let (entry, header) = (self.entry(chunk)?, self.header());
         let valued = entry.nulls < entry.rows;
@@ -339,7 +341,7 @@ impl Column {
         Ok(entry)
     }
 
-    /// The bytes of a chunk, all of which are about to be read.
+    /// Returns the bytes of a chunk, and reports to the medium that all of them are read.
     pub(crate) fn chunk_bytes(&self, chunk: usize, entry: &ChunkEntry) -> Result<&[u8]> {
         let Some((part, bytes)) = self.part_of(chunk, entry)? else {
             return Ok(&[]);
@@ -348,7 +350,7 @@ impl Column {
         Ok(bytes)
     }
 
-    /// The bytes of a chunk, and the extent they lie in; `None` if there is none.
+    /// Returns the bytes of a chunk and the extent that holds them; `None` if the chunk has no bytes.
     fn part_of(&self, chunk: usize, entry: &ChunkEntry) -> Result<Option<(&ExtentBytes, &[u8])>> {
         if entry.len == 0 {
             return Ok(None);
@@ -359,7 +361,7 @@ impl Column {
         Ok(Some((part, bytes_of(entry, part.as_slice(), place)?)))
     }
 
-    /// A chunk of keys or ranks, verified and checked. What is read of it is told to the medium block by
+    /// Returns a chunk of keys or ranks, verified and checked. Its reads are reported to the medium block by
     /// block.
     pub(crate) fn packed(&self, chunk: usize) -> Result<KeyChunk<'_>> {
         let entry = self.keys_entry(chunk)?;
@@ -370,7 +372,8 @@ impl Column {
         self.keys_chunk(chunk, entry, place)
     }
 
-    /// The bytes of a chunk, not verified; none if its entry is damaged, which is told when it is read.
+    /// Returns the bytes of a chunk without verifying them. Empty if its entry is damaged, which is reported
+    /// when the chunk is read.
     pub(crate) fn stored_chunk(&self, chunk: usize) -> &[u8] {
         let place = self.entry(chunk).and_then(|entry| self.part_of(chunk, entry));
         place.ok().flatten().map_or(&[], |(_, bytes)| bytes)
@@ -395,7 +398,7 @@ impl Column {
         })
     }
 
-    /// A chunk of strings, verified and checked.
+    /// Returns a chunk of strings, verified and checked.
     pub(crate) fn strings(&self, chunk: usize) -> Result<StringsChunk<'_>> {
         let entry = self.entry(chunk)?;
         let bytes = self.chunk_bytes(chunk, entry)?;
@@ -405,7 +408,7 @@ impl Column {
         StringsChunk::new(entry, bytes).map_err(|what| damaged(self.place(chunk), what))
     }
 
-    /// Chunks that hold `rows`, with the rows within each.
+    /// Iterates over the chunks that hold `rows`, with the rows within each.
     pub(crate) fn chunk_ranges(
         &self,
         rows: Range<usize>,

@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 pub(crate) const HEADER: usize = size_of::<DictionaryHeader>();
 
-/// The header of a dictionary of `count` strings with `bytes_len` bytes.
+/// Creates the header of a dictionary of `count` strings with `bytes_len` bytes in total.
 pub(crate) fn header(count: u64, bytes_len: u64) -> DictionaryHeader {
     DictionaryHeader {
         magic: DICTIONARY_MAGIC,
@@ -50,9 +50,9 @@ impl fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    /// The bytes of a dictionary, to be put into an extent. `strings` must be in strictly ascending byte
-    /// order. O(total bytes); the result takes the strings' bytes plus 4 (beyond 4 GiB of strings 8) per
-    /// string.
+    /// Encodes a dictionary, to be written to an extent. `strings` must be in strictly ascending byte order.
+    /// O(total bytes); the result takes the bytes of the strings plus 4 bytes per string (8 beyond 4 GiB of
+    /// strings).
     ///
     /// # Panics
     /// If the strings are not strictly ascending.
@@ -79,7 +79,7 @@ impl Dictionary {
         out
     }
 
-    /// A dictionary in DRAM, from the bytes [`encode`](Self::encode) made.
+    /// Opens a dictionary in DRAM, from the bytes that [`encode`](Self::encode) returned.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`] if they are not a dictionary.
@@ -87,7 +87,7 @@ impl Dictionary {
         Self::new(Blob::Memory(Arc::from(bytes)), "dictionary".into())
     }
 
-    /// The dictionary in `range` of an extent. O(1).
+    /// Opens the dictionary in `range` of an extent. O(1).
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`] if there is no dictionary there.
@@ -95,7 +95,7 @@ impl Dictionary {
         Self::open_at(extent, range, "dictionary")
     }
 
-    /// As [`open`](Self::open), with what it belongs to, for error messages.
+    /// Opens a dictionary like [`open`](Self::open). `place` says what it belongs to, for error messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -146,7 +146,7 @@ impl Dictionary {
         })
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -156,12 +156,12 @@ impl Dictionary {
         self.count == 0
     }
 
-    /// Bytes of all strings.
+    /// Returns the total size in bytes of all strings.
     pub fn bytes_len(&self) -> usize {
         self.bytes_len
     }
 
-    /// Bytes stored.
+    /// Returns the stored size in bytes.
     pub fn stored_bytes(&self) -> usize {
         self.blob.as_slice().len()
     }
@@ -179,12 +179,12 @@ impl Dictionary {
         }
     }
 
-    /// Where the offset of a string stands.
+    /// Returns the position of the offset of string `index`.
     fn offset_at(&self, index: usize) -> usize {
         (HEADER + self.bytes_len).next_multiple_of(8) + index * self.offset_bytes
     }
 
-    /// The string of a rank; `None` beyond the last one, or if the dictionary is damaged. O(1).
+    /// Returns the string of a rank; `None` beyond the last one, or if the dictionary is damaged. O(1).
     #[inline]
     pub fn get(&self, rank: u64) -> Option<&[u8]> {
         let rank = usize::try_from(rank).ok().filter(|&rank| rank < self.count)?;
@@ -204,7 +204,7 @@ impl Dictionary {
         Some(bytes)
     }
 
-    /// As [`get`](Self::get), with an error that says where the damage is.
+    /// Returns the string of a rank like [`get`](Self::get), with an error that says where the damage is.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -213,7 +213,7 @@ impl Dictionary {
         self.get(rank).ok_or_else(|| self.defect(rank))
     }
 
-    /// Why there is no string of a rank.
+    /// Returns the error for a rank that has no string.
     #[cold]
     fn defect(&self, rank: u64) -> ColumnsError {
         match self.blob.damage() {
@@ -225,7 +225,7 @@ impl Dictionary {
         }
     }
 
-    /// Where the dictionary is stored, for error messages.
+    /// Returns the location of the dictionary, for error messages.
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
@@ -247,12 +247,13 @@ impl Dictionary {
         verified.map_err(|block| self.damaged_block(&block))
     }
 
-    /// Every string in order.
+    /// Iterates over all strings in order; `None` for one that is damaged.
     pub fn iter(&self) -> impl Iterator<Item = Option<&[u8]>> {
         (0..self.count as u64).map(|rank| self.get(rank))
     }
 
-    /// Number of strings for which `before`, true for a first part of them only, holds. O(log n).
+    /// Returns the number of strings for which `before` holds; it must hold for a prefix of the strings and
+    /// for no other string. O(log n).
     fn partition_point(&self, before: impl Fn(&[u8]) -> bool) -> Result<u64> {
         let (mut low, mut high) = (0, self.count as u64);
         while low < high {
@@ -266,7 +267,7 @@ impl Dictionary {
         Ok(low)
     }
 
-    /// Number of strings less than `value`: the rank it has or would get. O(log n).
+    /// Returns the number of strings less than `value`: the rank it has or would get. O(log n).
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -274,7 +275,7 @@ impl Dictionary {
         self.partition_point(|string| string < value)
     }
 
-    /// Number of strings less than or equal to `value`. O(log n).
+    /// Returns the number of strings less than or equal to `value`. O(log n).
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -282,7 +283,7 @@ impl Dictionary {
         self.partition_point(|string| string <= value)
     }
 
-    /// The rank of `value`, if it is here. O(log n).
+    /// Returns the rank of `value`; `None` if it is not in the dictionary. O(log n).
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -292,7 +293,7 @@ impl Dictionary {
         Ok(found.then_some(rank))
     }
 
-    /// Ranks of the strings that start with `prefix`. O(log n).
+    /// Returns the ranks of the strings that start with `prefix`. O(log n).
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].

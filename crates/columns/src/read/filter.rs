@@ -26,7 +26,7 @@ pub struct CodeFilter<'a> {
 }
 
 impl Column {
-    /// A filter of its rows by the places `code + add`, where the sum wraps at 32 bits.
+    /// Creates a filter of the column's rows by the slots `code + add`, where the sum wraps at 32 bits.
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes).
@@ -127,7 +127,7 @@ impl<'a> CodeFilter<'a> {
         self.reader.read_rows(chunk, block, rows, places)
     }
 
-    /// The column.
+    /// Returns the column.
     pub fn column(&self) -> &'a Column {
         self.column
     }

@@ -209,8 +209,8 @@ impl Column {
 }
 
 impl CodeSpace {
-    /// The condition on codes that is true for the strings of the dictionary that match `predicate`.
-    /// O(strings): each is looked at.
+    /// Returns the condition on codes that is true for the strings of the dictionary that match `predicate`.
+    /// O(strings): each string is tested.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] if the space has no dictionary of strings, [`ColumnsError::Damaged`].

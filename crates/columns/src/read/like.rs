@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// LIKE by its definition.
+    /// Matches `string` by the definition of LIKE.
     fn model(pattern: &[char], string: &[char]) -> bool {
         match pattern {
             [] => string.is_empty(),

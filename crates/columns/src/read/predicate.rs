@@ -23,7 +23,8 @@ pub enum CodePredicate {
 }
 
 impl CodePredicate {
-    /// The condition `lo <= code <= hi` in its simplest form ([`Nothing`](Self::Nothing) if `lo > hi`).
+    /// Creates the condition `lo <= code <= hi` in its simplest form ([`Nothing`](Self::Nothing) if
+    /// `lo > hi`).
     pub fn range(lo: u64, hi: u64) -> Self {
         match lo.cmp(&hi) {
             std::cmp::Ordering::Less => Self::Range { lo, hi },
@@ -32,7 +33,7 @@ impl CodePredicate {
         }
     }
 
-    /// The condition "one of `codes`" in its simplest form; sorts and removes duplicates. O(n log n).
+    /// Creates the condition "one of `codes`" in its simplest form; sorts and removes duplicates. O(n log n).
     pub fn set(mut codes: Vec<u64>) -> Self {
         codes.sort_unstable();
         codes.dedup();
@@ -54,7 +55,8 @@ impl CodePredicate {
         }
     }
 
-    /// Smallest and largest code that can match, `None` if none can. [`Any`](Self::Any) spans all of u64.
+    /// Returns the smallest and the largest code that can match; `None` if none can. [`Any`](Self::Any) spans
+    /// all of u64.
     pub fn bounds(&self) -> Option<(u64, u64)> {
         match self {
             Self::Any => Some((0, u64::MAX)),

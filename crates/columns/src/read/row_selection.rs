@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A selection of these rows.
+    /// Creates a selection of `rows`.
     fn selection(rows: &[usize]) -> RowSelection {
         let mut selection = RowSelection::default();
         rows.iter().for_each(|row| selection.add_range(*row..row + 1));

@@ -256,8 +256,9 @@ impl Column {
         Ok((ranks, validity.finish()))
     }
 
-    /// The strings of the dictionary as an array: kept, if it is small; made for `rows` to be read, if they
-    /// are many.
+    /// Returns the strings of the dictionary as an array, which is cached if the dictionary is small. `None`
+    /// if decoding a larger one does not pay, as it has more strings than there are `rows` to read, or if it
+    /// is empty.
     fn dictionary_values(&self, dictionary: &Dictionary, rows: usize) -> Result<Option<ArrayRef>> {
         let kept = self.kept_strings();
         if let Some(strings) = kept.and_then(OnceLock::get) {

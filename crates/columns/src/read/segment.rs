@@ -38,7 +38,7 @@ struct Directory {
 }
 
 impl Segment {
-    /// `extents` are its directory and parts.
+    /// Opens a segment. `extents` has its directory, then its parts.
     pub(crate) fn open(
         place: &str,
         schema: &SchemaRef,
@@ -84,24 +84,25 @@ impl Segment {
         })
     }
 
-    /// Its number in the table: never given again, and kept until compaction replaces the segment.
+    /// Returns its number in the table, which is never reused and stays the same until compaction replaces
+    /// the segment.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Rows, the deleted ones among them; at least one.
+    /// Returns the number of rows, including deleted ones; at least one.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Rows that are not deleted. O(1).
+    /// Returns the number of rows that are not deleted. O(1).
     pub fn live_rows(&self) -> u64 {
         self.rows as u64 - self.deletions.as_ref().map_or(0, Deletions::count)
     }
 
-    /// The deleted rows, `None` if there are none. They are left out by [`select`](Self::select),
-    /// [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks) and [`count`](Self::count);
-    /// columns are read with them. The first call verifies and parses them.
+    /// Returns the deleted rows; `None` if there are none. [`select`](Self::select),
+    /// [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks) and [`count`](Self::count)
+    /// leave them out; reads of columns include them. The first call verifies and parses them.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
@@ -109,7 +110,7 @@ impl Segment {
         self.deletions.as_ref().map(Deletions::rows).transpose()
     }
 
-    /// This segment with its deleted rows as if they were not deleted.
+    /// Returns this segment with its deleted rows treated as not deleted.
     #[must_use]
     pub fn with_deleted_rows(&self) -> Self {
         Self {
@@ -118,7 +119,7 @@ impl Segment {
         }
     }
 
-    /// This segment for whoever stores what it reads of it; see [`Column::for_copying`].
+    /// Returns this segment for a caller that stores what it reads; see [`Column::for_copying`].
     #[must_use]
     pub fn for_copying(&self) -> Self {
         Self {
@@ -128,7 +129,7 @@ impl Segment {
         }
     }
 
-    /// This segment with `rows` deleted, too, in DRAM only.
+    /// Returns this segment with `rows` deleted as well, in DRAM only.
     ///
     /// # Errors
     /// [`ColumnsError::RowsOutOfRange`], and as [`deletions`](Self::deletions).
@@ -144,11 +145,11 @@ impl Segment {
         })
     }
 
-    /// This segment with conditions on strings, pairs of column and condition: [`select`](Self::select),
-    /// [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks), [`filter`](Self::filter)
-    /// and [`count`](Self::count) leave out the rows that do not match all of them. They are evaluated
-    /// after conditions on codes, on the stored bytes: no string is decoded further than its condition
-    /// needs.
+    /// Returns this segment with conditions on strings, pairs of column and condition:
+    /// [`select`](Self::select), [`select_into`](Self::select_into), [`select_blocks`](Self::select_blocks),
+    /// [`filter`](Self::filter) and [`count`](Self::count) leave out the rows that do not match all of them.
+    /// They are evaluated after conditions on codes, on the stored bytes: no string is decoded further than
+    /// its condition needs.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] for a condition on a column that holds no strings or binary values,
@@ -188,12 +189,13 @@ impl Segment {
         sketches::read(place, bytes, header)
     }
 
-    /// Rows per chunk: good bounds for morsels of a parallel scan are multiples of this.
+    /// Returns the number of rows per chunk. Morsels of a parallel scan should start and end at multiples of
+    /// it.
     pub fn chunk_rows(&self) -> usize {
         self.chunk_rows
     }
 
-    /// Column `index` of the table's schema.
+    /// Returns column `index` of the table's schema.
     ///
     /// # Panics
     /// If there is no such column.
@@ -201,7 +203,7 @@ impl Segment {
         &self.columns[index]
     }
 
-    /// All columns, in the order of the schema.
+    /// Returns all columns, in the order of the schema.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }

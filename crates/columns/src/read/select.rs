@@ -30,8 +30,8 @@ pub(crate) enum Found<'a> {
 }
 
 impl Segment {
-    /// Rows within `rows` that match all of `predicates` (pairs of column and condition) and are not deleted.
-    /// Threads may each take a range of their own, at best whole chunks.
+    /// Returns the rows within `rows` that match all of `predicates` (pairs of column and condition) and are
+    /// not deleted. Threads may each take a range of their own, preferably of whole chunks.
     ///
     /// # Errors
     /// [`ColumnsError::NoCodes`](crate::ColumnsError::NoCodes) for a condition on a column without codes,
@@ -224,7 +224,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The columns with a condition, and the conditions.
+    /// Returns the conditions with their columns, except those that are always true.
     fn conditions<'a>(
         &'a self,
         predicates: &'a [(usize, CodePredicate)],
@@ -285,7 +285,8 @@ pub(crate) fn is_empty(mask: &BlockMask) -> bool {
 /// The conditions on a chunk, the most selective first.
 type Conditions<'a> = Vec<(KeyChunk<'a>, ChunkPredicate)>;
 
-/// The conditions that a chunk's zone maps leave open; `None` if no row can match.
+/// Returns the conditions that the zone maps of chunk `number` leave undecided, the most selective first;
+/// `None` if no row can match.
 fn localise<'a>(columns: &[(&'a Column, &CodePredicate)], number: usize) -> Result<Option<Conditions<'a>>> {
     let mut conditions = Vec::with_capacity(columns.len());
     for (column, predicate) in columns {

@@ -35,7 +35,7 @@ impl SelectionVector {
         self.len += kernel::rows_of(mask, (block * BLOCK) as u16, &mut self.rows[self.len..]);
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &[u16] {
         &self.rows[..self.len]
     }

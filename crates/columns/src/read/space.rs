@@ -33,8 +33,8 @@ pub struct CodeSpace {
 }
 
 impl CodeSpace {
-    /// The space of a fixed-size column with these smallest and largest keys; `None` if 64 bits cannot number
-    /// its values and NULL.
+    /// Creates the code space of a fixed-size column with these smallest and largest keys; `None` if 64 bits
+    /// cannot number its values and NULL.
     pub(crate) fn of_keys(
         data_type: &DataType,
         physical: Physical,
@@ -55,9 +55,8 @@ impl CodeSpace {
         })
     }
 
-    /// The space of a string or binary column of `data_type`, or of one of decimals that are stored like
-    /// strings, whose values are those of `dictionary`: how an index gives codes to a column that has
-    /// none.
+    /// Creates the code space of a column of `data_type` (a string or binary type, or decimals stored like
+    /// strings) with the values of `dictionary`. An index uses it to give codes to a column that has none.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] if `data_type` is another type.
@@ -82,12 +81,12 @@ impl CodeSpace {
         })
     }
 
-    /// Type of the values.
+    /// Returns the type of the values.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// Largest code; 0 if there is no row, or nothing but NULL.
+    /// Returns the largest code; 0 if there is no row, or only NULLs.
     pub fn max_code(&self) -> u64 {
         self.keys.map_or(0, |(_, max)| self.code(max))
     }
@@ -97,19 +96,20 @@ impl CodeSpace {
         self.has_null
     }
 
-    /// The code of NULL, if the column holds NULLs.
+    /// Returns the code of NULL, if the column holds NULLs.
     pub fn null_code(&self) -> Option<u64> {
         self.has_null.then_some(0)
     }
 
-    /// Distinct values, NULL not counted: exact where there is a dictionary, else estimated (to a few
-    /// percent).
+    /// Returns the number of distinct values, not counting NULL: exact if there is a dictionary, otherwise
+    /// estimated (to a few percent).
     pub fn distinct_estimate(&self) -> u64 {
         self.distinct
     }
 
-    /// For columns of whole numbers (also dates and times, and decimals without their point, if those of the
-    /// segment all have 64 bits): what to add to a code, wrapping, to get its value. O(1).
+    /// Returns the number to add to a code (wrapping) to get its value, for columns of integers, dates,
+    /// times, and decimals without their point if those of the segment all have 64 bits. `None` for other
+    /// types and for UInt64. O(1).
     pub fn integer_base(&self) -> Option<i64> {
         const SIGN: u64 = 1 << 63;
         let base = self.key_to_code().wrapping_neg();
@@ -122,12 +122,13 @@ impl CodeSpace {
         }
     }
 
-    /// For columns of doubles and single-precision floats: the values of codes. O(1).
+    /// Returns the map from codes to values of a column of doubles or single-precision floats; `None` for
+    /// other types. O(1).
     pub fn floats(&self) -> Option<FloatCodes> {
         FloatCodes::of(self)
     }
 
-    /// The dictionary of a column of strings, or of decimals that are stored like strings.
+    /// Returns the dictionary of a column of strings, or of decimals stored like strings.
     pub fn dictionary(&self) -> Option<&Dictionary> {
         self.dictionary.as_ref()
     }
@@ -136,12 +137,12 @@ impl CodeSpace {
         self.physical
     }
 
-    /// Smallest and largest key.
+    /// Returns the smallest and the largest key; `None` if there is no value but NULL.
     pub(crate) fn keys(&self) -> Option<(u64, u64)> {
         self.keys
     }
 
-    /// The code of a key within the column's own.
+    /// Returns the code of a key, which must lie within the column's keys.
     #[inline]
     pub(crate) fn code(&self, key: u64) -> u64 {
         key - self.first_key() + u64::from(self.has_null)
@@ -156,8 +157,8 @@ impl CodeSpace {
         self.keys.map_or(0, |(min, _)| min)
     }
 
-    /// `values` in the column's own type: dictionary arrays are unpacked, and the six string and binary types
-    /// stand for each other.
+    /// Returns `values` if they have the column's own type: dictionary arrays are unpacked, and the six
+    /// string and binary types are interchangeable.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] for other types.
@@ -254,7 +255,7 @@ impl CodeSpace {
         Ok(())
     }
 
-    /// The values of `codes`, an array of [`data_type`](Self::data_type). O(1) per code.
+    /// Decodes `codes` to an array of [`data_type`](Self::data_type). O(1) per code.
     ///
     /// # Errors
     /// [`ColumnsError::OutsideDomain`] for a code above `max_code`; [`ColumnsError::Damaged`] if a string of
@@ -316,7 +317,7 @@ impl Plain<'_> {
     }
 }
 
-/// A dictionary array as a plain one, another array as it is.
+/// Unpacks a dictionary array to a plain one; returns any other array unchanged.
 ///
 /// # Errors
 /// [`ColumnsError::Arrow`] if a dictionary array is corrupt.

@@ -45,17 +45,17 @@ impl StringPredicate {
         Self { test, negated: false }
     }
 
-    /// The value is NULL.
+    /// Creates the condition that the value is NULL.
     pub fn null() -> Self {
         Self::of(Test::Null)
     }
 
-    /// The value is this string.
+    /// Creates the condition that the value equals `value`.
     pub fn equal(value: &[u8]) -> Self {
         Self::range(Bound::Included(value), Bound::Included(value))
     }
 
-    /// The value lies between two bounds.
+    /// Creates the condition that the value lies between two bounds.
     pub fn range(lo: Bound<&[u8]>, hi: Bound<&[u8]>) -> Self {
         Self::of(Test::Range(ByteRange::new(
             lo.map(Constant::new),
@@ -63,12 +63,12 @@ impl StringPredicate {
         )))
     }
 
-    /// The value starts with a prefix.
+    /// Creates the condition that the value starts with `prefix`.
     pub fn prefix(prefix: &[u8]) -> Self {
         Self::of(Test::Range(ByteRange::of_prefix(prefix)))
     }
 
-    /// The value is one of these. O(n log n).
+    /// Creates the condition that the value is one of `values`. O(n log n).
     pub fn set<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut values: Vec<Box<[u8]>> = values.into_iter().map(Box::from).collect();
         values.sort_unstable();
@@ -79,7 +79,7 @@ impl StringPredicate {
         }
     }
 
-    /// The value matches a pattern.
+    /// Creates the condition that the value matches `pattern`.
     pub fn like(pattern: LikePattern) -> Self {
         if let Some(value) = pattern.as_equal() {
             return Self::equal(value);
@@ -91,12 +91,13 @@ impl StringPredicate {
         Self::of(Test::Like(Arc::new(pattern), range))
     }
 
-    /// One of these conditions is true.
+    /// Creates the condition that at least one of `conditions` is true.
     pub fn any(conditions: impl IntoIterator<Item = Self>) -> Self {
         Self::of(Test::Any(conditions.into_iter().collect()))
     }
 
-    /// The condition is false. That is not so if it is NULL, as a comparison with NULL is.
+    /// Negates the condition. As in SQL, the negation is not true either if the condition is NULL, as a
+    /// comparison with NULL is.
     #[must_use]
     pub fn not(&self) -> Self {
         Self {
@@ -105,7 +106,7 @@ impl StringPredicate {
         }
     }
 
-    /// Both conditions are true; `None` unless both are ranges.
+    /// Returns the condition that both are true; `None` unless both are ranges.
     pub fn and(&self, other: &Self) -> Option<Self> {
         match (self.as_range(), other.as_range()) {
             (Some(left), Some(right)) => Some(Self::of(Test::Range(left.intersect(right)))),
@@ -175,7 +176,7 @@ impl Test {
         }
     }
 
-    /// As [`StringPredicate::of_zone`], before it is negated.
+    /// Evaluates the test on a zone like [`StringPredicate::of_zone`], before it is negated.
     pub(crate) fn of_zone(&self, min: u64, max: u64) -> Option<bool> {
         match self {
             Self::Null => Some(false),

@@ -42,7 +42,8 @@ impl Unverified<'_> {
 }
 
 impl Verified {
-    /// Bits that readers share, of column `column` whose entries start at `entries` in the directory.
+    /// Refers to the bits that all readers share, of column `column`, whose entries start at byte `entries`
+    /// of the directory.
     pub(crate) fn shared(column: usize, entries: usize) -> Self {
         Self::Shared {
             entries: (size_of::<SegmentHeader>() + column * size_of::<ColumnHeader>()) / 64,
@@ -50,7 +51,7 @@ impl Verified {
         }
     }
 
-    /// Bits of a copy's own, all unset.
+    /// Creates a copy's own bits for `chunks` chunks, all unset.
     pub(crate) fn own(chunks: usize) -> Self {
         Self::Own(
             (0..(chunks + 1).div_ceil(64))
@@ -59,12 +60,12 @@ impl Verified {
         )
     }
 
-    /// True if all of it is verified again.
+    /// Returns true if everything is verified again.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self, Self::Own(_))
     }
 
-    /// The bit of a chunk, if it must be verified before it is read.
+    /// Returns the bit of a chunk, if the chunk must be verified before it is read.
     #[inline]
     pub(crate) fn chunk<'a>(&'a self, directory: &'a ExtentBytes, chunk: usize) -> Option<Unverified<'a>> {
         match self {
@@ -73,7 +74,7 @@ impl Verified {
         }
     }
 
-    /// The bit of the entries as a whole, if they must be verified before one is read.
+    /// Returns the bit of the entries as a whole, if they must be verified before one is read.
     #[inline]
     pub(crate) fn entries<'a>(&'a self, directory: &'a ExtentBytes) -> Option<Unverified<'a>> {
         match self {

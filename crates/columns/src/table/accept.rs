@@ -7,7 +7,8 @@ use crate::{ColumnsError, Result};
 use arrow_array::Array;
 use arrow_schema::Field;
 
-/// `array` as values of the column, its dictionary unpacked. `first_row` is its first row, for errors.
+/// Checks that `array` has values the column can take and returns it with its dictionary unpacked.
+/// `first_row` is the number of its first row, for errors.
 ///
 /// # Errors
 /// [`ColumnsError::TypeMismatch`], [`ColumnsError::NullInNotNull`], [`ColumnsError::Arrow`] for a corrupt

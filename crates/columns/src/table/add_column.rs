@@ -156,7 +156,7 @@ impl Constant {
         Ok(())
     }
 
-    /// The header and chunk entries of a column of `rows` rows.
+    /// Builds the header and the chunk entries of a column of `rows` rows.
     fn column(&self, rows: u64, chunk_rows: u64) -> (ColumnHeader, Vec<ChunkEntry>) {
         let null: &[u32] = if self.key.is_none() { &[0] } else { &[] };
         let of_one_row = encode_packed(&mut [self.key.unwrap_or(0)], null).entry;
@@ -182,7 +182,7 @@ impl Constant {
     }
 }
 
-/// The chunk entries of a column in a directory, verified.
+/// Returns the chunk entries of a column in a directory, after verifying their checksum.
 fn entries<'a>(place: &str, directory: &'a [u8], header: &ColumnHeader) -> Result<&'a [ChunkEntry]> {
     let start = usize::try_from(header.entries).unwrap_or(usize::MAX);
     let len = header.chunks as usize * size_of::<ChunkEntry>();

@@ -160,6 +160,8 @@ impl TableEdit {
         Ok(())
     }
 
+    /// Checks that the table has no column `name`.
+    ///
     /// # Errors
     /// [`ColumnsError::DuplicateColumn`].
     pub(crate) fn check_new_column(&self, name: &str) -> Result<()> {

@@ -52,7 +52,7 @@ pub fn set_default(txn: &Txn, table: &str, column: &str, default: Option<&ArrayR
 }
 
 impl DefaultMeta {
-    /// The value of an array of length 1; none for NULL.
+    /// Converts an array of length 1 to a default; `None` for NULL.
     fn of(field: &Field, value: &ArrayRef) -> Result<Option<Self>> {
         assert_eq!(value.len(), 1, "a default is one value");
         let plain = accept(&field.clone().with_nullable(true), value, 0)?;
@@ -90,10 +90,10 @@ impl DefaultMeta {
         matches!(self, Self::Wide(_))
     }
 
-    /// The value as an array of length 1 of the column's type.
+    /// Decodes the default to an array of length 1 of the column's type.
     ///
     /// # Errors
-    /// [`Damaged`](crate::ColumnsError::Damaged) if it is none of that type.
+    /// [`Damaged`](crate::ColumnsError::Damaged) if it is not of that type.
     pub(crate) fn value(&self, place: &str, data_type: &DataType) -> Result<ArrayRef> {
         let physical = Physical::of(data_type).unwrap_or(Physical::Bytes);
         let wide: [u8; wide::WIDE_BYTES];

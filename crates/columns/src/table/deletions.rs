@@ -34,8 +34,8 @@ struct StoredDeletions {
 }
 
 impl Deletions {
-    /// The `count` deleted rows that extent `extent` of `object` holds, of a segment of `rows`. Reads
-    /// nothing.
+    /// Refers to the `count` deleted rows, of a segment of `rows` rows, that extent `extent` of `object`
+    /// holds. Reads nothing.
     pub(crate) fn stored(place: String, object: Object, extent: usize, rows: u64, count: u64) -> Self {
         let stored = StoredDeletions {
             place,
@@ -47,8 +47,8 @@ impl Deletions {
         Self::new(count, Some(stored), OnceLock::new())
     }
 
-    /// The same for whoever stores what it makes of them; those that are in DRAM were verified when they were
-    /// read.
+    /// Returns the deletions for a caller that stores what it reads: the bitmap is verified again when it is
+    /// read. One that is already in DRAM was verified when it was read.
     pub(crate) fn for_copying(&self) -> Self {
         match (&self.inner.stored, self.inner.bitmap.get()) {
             (Some(stored), None) => {
@@ -64,7 +64,7 @@ impl Deletions {
         }
     }
 
-    /// Rows deleted in DRAM.
+    /// Creates deletions that exist in DRAM only.
     pub(crate) fn of(bitmap: RoaringBitmap) -> Self {
         Self::new(bitmap.len(), None, OnceLock::from(bitmap))
     }
@@ -84,7 +84,7 @@ impl Deletions {
         self.inner.count
     }
 
-    /// The deleted rows; verified and parsed the first time.
+    /// Returns the deleted rows. The first call verifies and parses them.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged),
@@ -110,7 +110,7 @@ impl Deletions {
     }
 }
 
-/// The bitmap in `bytes`, `count` of `rows` rows.
+/// Parses the bitmap in `bytes`, which must have `count` rows, all below `rows`.
 ///
 /// # Errors
 /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged) at `place`.

@@ -46,7 +46,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The first deleted row from `row` on.
+    /// Returns the first deleted row at or after `row`.
     fn next_from(&mut self, row: usize) -> Option<usize> {
         if self.next.is_some_and(|next| (next as usize) < row) {
             // A row of a segment fits 32 bits.

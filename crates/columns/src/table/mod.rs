@@ -103,7 +103,7 @@ impl Table {
         Self::of_object(txn.get(&object_name(name)), name)
     }
 
-    /// Names of all tables of a snapshot, sorted as the pool sorts them.
+    /// Returns the names of all tables of a snapshot, sorted as the pool sorts them.
     pub fn names(snapshot: &Snapshot) -> Vec<String> {
         let objects = snapshot
             .objects()
@@ -147,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
@@ -159,7 +159,7 @@ impl Table {
         self.inner.uid
     }
 
-    /// Its columns.
+    /// Returns its columns.
     pub fn schema(&self) -> &SchemaRef {
         &self.inner.schema
     }
@@ -173,42 +173,42 @@ impl Table {
         self.inner.defaults[column].as_ref()
     }
 
-    /// Names of the columns by which the rows of a segment are sorted when they are written; `None`: as they
-    /// come.
+    /// Returns the names of the columns by which the rows of a segment are sorted when they are written;
+    /// `None` if rows keep the order in which they arrive.
     pub fn cluster(&self) -> Option<&[String]> {
         self.inner.cluster.as_deref()
     }
 
-    /// How its values are stored.
+    /// Returns how its values are stored.
     pub fn encoding(&self) -> TableEncoding {
         self.inner.encoding
     }
 
-    /// Rows in all segments, the deleted ones among them.
+    /// Returns the number of rows in all segments, including deleted ones.
     pub fn rows(&self) -> u64 {
         self.inner.rows
     }
 
-    /// Rows that are not deleted. O(segments).
+    /// Returns the number of rows that are not deleted. O(segments).
     pub fn live_rows(&self) -> u64 {
         self.segments().iter().map(Segment::live_rows).sum()
     }
 
-    /// Its segments, in the order in which they were written; none if there is no row.
+    /// Returns its segments, in the order in which they were written; empty if there is no row.
     pub fn segments(&self) -> &[Segment] {
         &self.inner.segments
     }
 
-    /// Position in [`segments`](Self::segments) of the segment with this id. O(segments).
+    /// Returns the position in [`segments`](Self::segments) of the segment with this id. O(segments).
     pub fn segment_position(&self, id: u64) -> Option<usize> {
         self.segments().iter().position(|segment| segment.id() == id)
     }
 
-    /// This table with other segments: for a reader who knows of rows that are deleted without the pool's
-    /// knowing.
+    /// Returns this table with other segments, for a reader that knows of deleted rows that the pool does not
+    /// know of.
     ///
     /// # Panics
-    /// If there are not as many segments as before.
+    /// If the number of segments changes.
     #[must_use]
     pub fn with_segments(&self, segments: Vec<Segment>) -> Self {
         let TableInner {
@@ -236,14 +236,14 @@ impl Table {
         })
     }
 
-    /// This table for whoever stores what it reads of it: a copy, a merge, an index; see
+    /// Returns this table for a caller that stores what it reads, such as a copy, a merge or an index; see
     /// [`Column::for_copying`](crate::Column::for_copying).
     #[must_use]
     pub fn for_copying(&self) -> Self {
         self.with_segments(self.segments().iter().map(Segment::for_copying).collect())
     }
 
-    /// Bytes in the pool.
+    /// Returns its size in bytes in the pool.
     pub fn stored_bytes(&self) -> u64 {
         self.inner.stored_bytes
     }

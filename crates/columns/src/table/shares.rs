@@ -33,7 +33,7 @@ pub(crate) struct Shares {
 const LEAST: usize = 256 << 10;
 
 impl Shares {
-    /// Of a writer with `memory` bytes, whose parts have up to `part_limit`.
+    /// Divides the `memory` bytes of a writer whose parts have at most `part_limit` bytes.
     pub(crate) fn of(memory: usize, part_limit: usize) -> Self {
         Self {
             pending: (memory / 8 * 3).max(LEAST),
@@ -43,8 +43,9 @@ impl Shares {
         }
     }
 
-    /// Rows of a chunk, at most `limit`: so few that the chunks of all columns fit, if the rows are like
-    /// those of `batch`. 1024 times a power of two, or `limit`. `columns` say how values are stored.
+    /// Returns the number of rows per chunk: 1024 times a power of two and at most `limit`, or `limit`. It is
+    /// small enough that the chunks of all columns fit their share, if all rows are like those of `batch`.
+    /// `columns` says how values are stored.
     pub(crate) fn chunk_rows(&self, limit: usize, columns: &[Physical], batch: &RecordBatch) -> usize {
         let (mut waiting, mut encoding) = (0, Vec::with_capacity(columns.len()));
         for (physical, array) in columns.iter().zip(batch.columns()) {
@@ -64,7 +65,8 @@ impl Shares {
     }
 }
 
-/// Bytes that a row of a column takes before its chunk is full, and more while it is encoded.
+/// Returns the bytes that a row of a column takes before its chunk is full, and the additional bytes while it
+/// is encoded.
 fn row_bytes(physical: Physical, array: &dyn Array) -> (usize, usize) {
     if physical != Physical::Bytes {
         // A list of the distinct values and positions in it, and what is encoded.
@@ -78,7 +80,7 @@ fn row_bytes(physical: Physical, array: &dyn Array) -> (usize, usize) {
     (8 + 2 * strings, 24 + 3 * strings)
 }
 
-/// Bytes of all strings of an array, 0 if it holds something else.
+/// Returns the total size in bytes of the strings of an array; 0 if it holds another type.
 fn string_bytes(array: &dyn Array) -> usize {
     let Ok(plain) = crate::read::space::unpack_dictionary(array) else {
         return 0;
@@ -109,7 +111,7 @@ const FIRST_ROWS: usize = 256;
 const LEAST_ROWS: usize = 16;
 
 impl Pace {
-    /// At most `most` rows at once.
+    /// Creates a pace for batches of about `bytes` bytes and at most `most` rows.
     pub(crate) fn new(bytes: usize, most: usize) -> Self {
         Self {
             bytes,
@@ -118,12 +120,12 @@ impl Pace {
         }
     }
 
-    /// Rows of the next batch.
+    /// Returns the number of rows for the next batch.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// A batch of `rows` rows took so many bytes.
+    /// Adjusts the next batch, given that one of `rows` rows took `bytes` bytes.
     pub(crate) fn took(&mut self, rows: usize, bytes: usize) {
         let fitting = self.bytes / (bytes / rows.max(1)).max(1);
         // Later rows may be longer: no leaps.

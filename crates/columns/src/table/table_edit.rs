@@ -22,7 +22,7 @@ pub(crate) struct DraftSegment {
 }
 
 impl TableEdit {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub(crate) fn new(name: &str, meta: TableMeta) -> Self {
         Self {
             name: name.into(),
@@ -31,7 +31,7 @@ impl TableEdit {
         }
     }
 
-    /// The table `name` as the transaction has it.
+    /// Loads the table `name` as the transaction sees it.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NewerFormat`], [`ColumnsError::Damaged`].
@@ -50,12 +50,12 @@ impl TableEdit {
         })
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same table under another name.
+    /// Returns the table under another name.
     pub(crate) fn renamed(self, name: &str) -> Self {
         Self {
             name: name.into(),
@@ -63,7 +63,7 @@ impl TableEdit {
         }
     }
 
-    /// Its columns.
+    /// Returns its columns.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`].
@@ -71,12 +71,12 @@ impl TableEdit {
         self.meta.schema(&self.name)
     }
 
-    /// Id of the segment that is made next.
+    /// Returns the id of the next new segment.
     pub(crate) fn next_segment(&self) -> u64 {
         self.meta.next_segment
     }
 
-    /// A segment of this format with the next id.
+    /// Creates a segment of this format with the next id.
     pub(crate) fn new_segment(&mut self, rows: u64, format: u32, extents: Vec<ExtentRef>) -> DraftSegment {
         let id = self.meta.next_segment;
         self.meta.next_segment += 1;
@@ -90,7 +90,7 @@ impl TableEdit {
         DraftSegment { meta, extents }
     }
 
-    /// Where the segment of this id is.
+    /// Returns the position of the segment with this id.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchSegment`].
@@ -102,7 +102,7 @@ impl TableEdit {
         })
     }
 
-    /// Position of a column.
+    /// Returns the position of a column.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchColumn`].

@@ -30,7 +30,7 @@ impl Blob {
         }
     }
 
-    /// The first damage that was met in the extent.
+    /// Returns the first damage found in the extent; `None` for bytes in DRAM.
     pub(crate) fn damage(&self) -> Option<BlockDamage> {
         match self {
             Self::Extent(bytes, _) => bytes.damage(),

@@ -34,8 +34,8 @@ impl Interval {
 const DESCRIBED: usize = 8;
 
 impl CodeSpace {
-    /// Rows equal to `value`, an array of length 1 of the column's type (any string type for strings). NULL
-    /// equals nothing; NaN equals NaN and -0.0 equals 0.0.
+    /// Returns the condition for rows equal to `value`, an array of length 1 of the column's type (any string
+    /// type for strings). NULL equals nothing; NaN equals NaN and -0.0 equals 0.0.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`].
@@ -46,8 +46,9 @@ impl CodeSpace {
         })
     }
 
-    /// Rows between two values, each an array of length 1 of the column's type. NULL is never between; a NULL
-    /// bound matches nothing; two open bounds match all that is not NULL.
+    /// Returns the condition for rows between two values, each an array of length 1 of the column's type.
+    /// NULL is never between; a NULL bound matches nothing; two open bounds match everything that is not
+    /// NULL.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`].
@@ -69,7 +70,8 @@ impl CodeSpace {
         })
     }
 
-    /// Rows equal to one of `values`, an array of the column's type; its NULLs are ignored. O(n log n).
+    /// Returns the condition for rows equal to one of `values`, an array of the column's type; its NULLs are
+    /// ignored. O(n log n).
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`].
@@ -88,18 +90,18 @@ impl CodeSpace {
         Ok(CodePredicate::set(codes))
     }
 
-    /// Rows that are NULL.
+    /// Returns the condition for rows that are NULL.
     pub fn is_null(&self) -> CodePredicate {
         self.null_code()
             .map_or(CodePredicate::Nothing, CodePredicate::Equal)
     }
 
-    /// Rows that are not NULL.
+    /// Returns the condition for rows that are not NULL.
     pub fn is_not_null(&self) -> CodePredicate {
         self.between(i128::MIN, i128::MAX)
     }
 
-    /// Strings that start with `prefix`.
+    /// Returns the condition for strings that start with `prefix`.
     ///
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] if the column does not hold strings.
@@ -117,7 +119,7 @@ impl CodeSpace {
         }
     }
 
-    /// Rows whose key lies in `lo..=hi`, clamped to the column's own keys.
+    /// Returns the condition for rows whose key lies in `lo..=hi`, clamped to the column's own keys.
     fn between(&self, lo: i128, hi: i128) -> CodePredicate {
         let Some((min, max)) = self.keys() else {
             return CodePredicate::Nothing;
@@ -145,7 +147,7 @@ impl CodeSpace {
         }
     }
 
-    /// The keys that equal each of `values`, `None` for NULL.
+    /// Returns the interval of keys that equal each of `values`; `None` for NULL.
     fn intervals(&self, values: &dyn Array) -> Result<Vec<Option<Interval>>> {
         let values = self.same_type(values)?;
         let values = values.get();
@@ -194,8 +196,8 @@ impl CodeSpace {
         Ok(intervals)
     }
 
-    /// `predicate` in the values' own words, for EXPLAIN: `= 5`, `between 1994-01-01 and 1994-12-31`, `>= 7`,
-    /// `in (AIR, RAIL)`, `is null`.
+    /// Formats `predicate` with values instead of codes, for EXPLAIN: `= 5`,
+    /// `between 1994-01-01 and 1994-12-31`, `>= 7`, `in (AIR, RAIL)`, `is null`.
     pub fn describe(&self, predicate: &CodePredicate) -> String {
         let first = u64::from(self.has_null());
         let max = self.max_code();
@@ -240,7 +242,7 @@ impl CodeSpace {
     }
 }
 
-/// The keys of -0.0 and 0.0 of a float type.
+/// Returns the keys of -0.0 and 0.0 of a float type; `None` for other types.
 fn zero_keys(physical: Physical) -> Option<(u64, u64)> {
     let positive = match physical {
         Physical::F16 => half::f16::ZERO.key(),

@@ -42,7 +42,7 @@ impl PendingKeys {
         self.keys.push(0);
     }
 
-    /// As suits the values best, or plain in lanes of so many bits.
+    /// Encodes the rows with the codec that suits them best, or plain in lanes of `plain` bits if given.
     fn encode(&mut self, plain: Option<usize>) -> Encoded {
         match plain {
             None => self.encode_with(encode_keys),
@@ -102,8 +102,9 @@ pub(crate) struct ColumnWriter {
 }
 
 impl ColumnWriter {
-    /// `physical`: how values are stored, [`Physical::Bytes`] also for decimals of which some have no key.
-    /// `dictionary_limit`: distinct strings, and bytes of DRAM for them, beyond which there is no dictionary.
+    /// Creates the writer of a column. `physical` says how values are stored: [`Physical::Bytes`] also for
+    /// decimals of which some have no key. `dictionary_limit` has the number of distinct strings, and the
+    /// bytes of DRAM for them, beyond which the column gets no dictionary.
     pub(crate) fn new(
         field: &Field,
         physical: Physical,
@@ -206,7 +207,7 @@ impl ColumnWriter {
         }
     }
 
-    /// Bytes of DRAM that distinct strings take which may end in a dictionary.
+    /// Returns the bytes of DRAM that are used by distinct strings that may end in a dictionary.
     pub(crate) fn dictionary_memory(&self) -> usize {
         match self.state {
             State::Interned(_) => self.interner.memory(),
@@ -214,7 +215,7 @@ impl ColumnWriter {
         }
     }
 
-    /// Bytes of strings that wait for their chunk to be full.
+    /// Returns the bytes of strings that wait for their chunk to be full.
     pub(crate) fn pending_strings(&self) -> usize {
         match &self.state {
             State::Strings(pending) => pending.bytes_len(),
@@ -222,7 +223,7 @@ impl ColumnWriter {
         }
     }
 
-    /// From now on, strings are stored as they are; the backlog waits to be converted.
+    /// Switches to strings without a dictionary. The backlog remains to be converted by [`step`](Self::step).
     pub(crate) fn give_up_dictionary(&mut self) {
         let State::Interned(pending) = &self.state else {
             return;
@@ -269,12 +270,12 @@ impl ColumnWriter {
         self.ready.push((chunk, encoded));
     }
 
-    /// Bytes of chunks that wait to be written.
+    /// Returns the bytes of chunks that wait to be written.
     pub(crate) fn ready_bytes(&self) -> usize {
         self.ready_bytes
     }
 
-    /// The chunks that wait to be written, with their numbers.
+    /// Removes and returns the chunks that wait to be written, with their numbers.
     pub(crate) fn take_ready(&mut self) -> Vec<(usize, Encoded)> {
         self.ready_bytes = 0;
         std::mem::take(&mut self.ready)
@@ -285,7 +286,7 @@ impl ColumnWriter {
         self.entries[chunk] = entry;
     }
 
-    /// Bytes of the backlog in DRAM.
+    /// Returns the bytes of the backlog in DRAM.
     pub(crate) fn backlog_bytes(&self) -> usize {
         let memory = |backlog: &Backlog| match backlog {
             Backlog::Memory(encoded) => encoded.bytes().len(),
@@ -294,7 +295,7 @@ impl ColumnWriter {
         self.backlog.iter().map(|(_, backlog)| memory(backlog)).sum()
     }
 
-    /// The backlog, to be spilled.
+    /// Iterates over the backlog, so that it can be spilled.
     pub(crate) fn backlog_mut(&mut self) -> impl Iterator<Item = &mut Backlog> {
         self.backlog.iter_mut().map(|(_, backlog)| backlog)
     }
@@ -304,7 +305,7 @@ impl ColumnWriter {
         matches!(self.state, State::Strings(_)) && !self.backlog.is_empty()
     }
 
-    /// No more rows will come: encodes the last chunk and decides on the dictionary.
+    /// Ends the column, which takes no more rows: encodes the last chunk and decides on the dictionary.
     pub(crate) fn end(&mut self) {
         let distinct = self.interner.len() as u64;
         if self.rows >= DICTIONARY_TRIAL && distinct * 2 > self.rows {
@@ -382,7 +383,7 @@ impl ColumnWriter {
         }
     }
 
-    /// The bytes of the dictionary, if the column has one.
+    /// Encodes the dictionary, if the column has one.
     pub(crate) fn dictionary(&self) -> Option<Vec<u8>> {
         matches!(self.state, State::Interned(_))
             .then(|| Dictionary::encode(self.interner.sorted().iter().map(|&id| self.interner.get(id))))

@@ -20,7 +20,7 @@ pub(crate) struct DictionaryWriter<'t> {
 }
 
 impl<'t> DictionaryWriter<'t> {
-    /// For up to so many strings and bytes.
+    /// Creates a writer for at most `count` strings with at most `bytes` bytes in total.
     ///
     /// # Errors
     /// [`ColumnsError::Pool`](crate::ColumnsError::Pool).

@@ -16,7 +16,7 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
-    /// Whose strings have up to so many bytes before they are moved.
+    /// Creates an interner that holds `bytes` bytes of strings before it reallocates.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(bytes),
@@ -24,13 +24,13 @@ impl Interner {
         }
     }
 
-    /// Bytes of DRAM besides those of the strings.
+    /// Returns the bytes of DRAM that it uses besides those of the strings.
     pub(crate) fn table_memory(&self) -> usize {
         // A table entry is an id and a control byte, and one in eight stays free.
         self.ends.capacity() * size_of::<usize>() + self.ids.capacity() * 6
     }
 
-    /// The id of `string`, new or known.
+    /// Returns the id of `string`, adding it if it is new.
     #[inline]
     pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
         if !self.ends.is_empty() && self.get(self.last) == string {
@@ -58,7 +58,7 @@ impl Interner {
         id
     }
 
-    /// The string of an id.
+    /// Returns the string of an id.
     ///
     /// # Panics
     /// If no string has this id.
@@ -66,17 +66,17 @@ impl Interner {
         &self.bytes[start(&self.ends, id)..self.ends[id as usize]]
     }
 
-    /// Number of distinct strings.
+    /// Returns the number of distinct strings.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of all distinct strings.
+    /// Returns the total size in bytes of all distinct strings.
     pub(crate) fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of DRAM, those included that it has reserved.
+    /// Returns the bytes of DRAM that it uses, including reserved capacity.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity() + self.table_memory()
     }
@@ -89,7 +89,7 @@ impl Interner {
         self.last = 0;
     }
 
-    /// All ids in the byte order of their strings.
+    /// Returns all ids in the byte order of their strings.
     pub(crate) fn sorted(&self) -> Vec<u32> {
         let mut ids: Vec<u32> = (0..self.len() as u32).collect();
         ids.sort_unstable_by(|&a, &b| self.get(a).cmp(self.get(b)));

@@ -32,7 +32,7 @@ pub(crate) enum Physical {
 }
 
 impl Physical {
-    /// The physical form of a type that tables can store, `None` for the others.
+    /// Returns the physical form of a type that tables can store; `None` for others.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
         use DataType as D;
         Some(match data_type {
@@ -58,8 +58,8 @@ impl Physical {
 }
 
 impl Physical {
-    /// Bits of the lane that holds a value; of strings, a number of one. Decimals with keys have keys of 64
-    /// bits.
+    /// Returns the number of bits of the lane that holds a value; for strings, that of a string's number.
+    /// Decimals with keys have keys of 64 bits.
     pub(crate) fn bits(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 8,
@@ -78,7 +78,8 @@ pub(crate) fn is_text(data_type: &DataType) -> bool {
     )
 }
 
-/// The type a column of `data_type` is stored and read as: dictionary arrays become plain ones.
+/// Returns the type as which a column of `data_type` is stored and read: dictionary types become their value
+/// types.
 pub(crate) fn storage_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => storage_type(values),
@@ -239,7 +240,7 @@ macro_rules! with_native {
 }
 pub(crate) use with_native;
 
-/// Values of a fixed-size array, without a look at its logical type.
+/// Returns the values of a fixed-size array regardless of its logical type.
 pub(crate) fn native_values<N: ArrowNativeType>(data: &ArrayData) -> ScalarBuffer<N> {
     ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
 }
@@ -277,7 +278,7 @@ pub(crate) fn append_keys(array: &dyn Array, physical: Physical, keys: &mut Vec<
     Ok(())
 }
 
-/// An array of `data_type` from native values.
+/// Builds an array of `data_type` from native values.
 pub(crate) fn primitive_array<N: ArrowNativeType>(
     data_type: &DataType,
     values: Vec<N>,
@@ -292,12 +293,12 @@ pub(crate) fn primitive_array<N: ArrowNativeType>(
     Ok(make_array(data))
 }
 
-/// A boolean array.
+/// Builds a boolean array.
 pub(crate) fn boolean_array(values: BooleanBuffer, nulls: Option<NullBuffer>) -> ArrayRef {
     std::sync::Arc::new(arrow_array::BooleanArray::new(values, nulls))
 }
 
-/// An array of `data_type` (not a string type) from keys.
+/// Builds an array of `data_type` (not a string type) from keys.
 pub(crate) fn array_from_keys(
     data_type: &DataType,
     physical: Physical,

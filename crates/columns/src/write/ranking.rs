@@ -56,7 +56,7 @@ impl fmt::Debug for RankedStrings<'_> {
 }
 
 impl RankedStrings<'_> {
-    /// The codes of the rows from `start` on.
+    /// Reads the codes of the rows from `start` on, one for each element of `out`.
     ///
     /// # Panics
     /// If the column has fewer rows.
@@ -170,7 +170,7 @@ impl<'t> Ranking<'t> {
         waiting.clear();
     }
 
-    /// The rank of each number of the interner.
+    /// Returns the rank of each number of the interner, given the numbers in the order of their strings.
     fn ranks(&self, order: &[u32]) -> Vec<u32> {
         let mut ranks = vec![0; order.len()];
         for (rank, &number) in (0..).zip(order) {

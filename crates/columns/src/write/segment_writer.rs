@@ -57,7 +57,7 @@ pub(crate) struct WrittenSegment {
 }
 
 impl<'t> SegmentWriter<'t> {
-    /// For tables of `schema`, whose types have a physical form.
+    /// Creates a writer for tables of `schema`, whose types have a physical form.
     pub(crate) fn new(txn: &'t Txn, schema: SchemaRef, options: TableOptions) -> Self {
         Self {
             txn,
@@ -74,12 +74,12 @@ impl<'t> SegmentWriter<'t> {
         }
     }
 
-    /// Rows of the segment so far.
+    /// Returns the number of rows of the segment so far.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of its extents so far.
+    /// Returns the bytes of its extents so far.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.len).sum()
     }

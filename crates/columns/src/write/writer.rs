@@ -108,12 +108,12 @@ impl<'t> TableWriter<'t> {
         })
     }
 
-    /// The table's schema.
+    /// Returns the table's schema.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Rows written so far.
+    /// Returns the number of rows written so far.
     pub fn rows(&self) -> u64 {
         self.stats.rows
     }
@@ -124,7 +124,7 @@ impl<'t> TableWriter<'t> {
         self.segment.expect_wide(column);
     }
 
-    /// Bytes of the table's new extents so far.
+    /// Returns the bytes of the table's new extents so far.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.stats.stored_bytes + self.segment.written_bytes()
     }
@@ -202,7 +202,8 @@ impl<'t> TableWriter<'t> {
         self.finish_while(|_| Ok(()))
     }
 
-    /// As [`finish`](Self::finish); `go_on` is told now and then how many bytes were written, and may end it.
+    /// Finishes the table like [`finish`](Self::finish). Calls `go_on` from time to time with the number of
+    /// bytes written; an error from it ends the work.
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and those of `go_on`.
@@ -222,7 +223,7 @@ impl<'t> TableWriter<'t> {
     }
 }
 
-/// `schema` as tables store it: dictionary arrays as their values, no metadata.
+/// Returns `schema` as tables store it: dictionary types as their value types, and no metadata.
 pub(crate) fn storable(schema: &Schema) -> Schema {
     let fields = schema
         .fields()

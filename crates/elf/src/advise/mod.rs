@@ -152,8 +152,8 @@ const CANDIDATES: [Placement; 4] = [
     Placement::StaticDynamic(PolicyKind::Lla, Links::Swizzled),
 ];
 
-/// [`Elf::advise`] for several parts that each query searches. `beside` is the number of bytes that are
-/// stored beside the trees and would be in DRAM with them.
+/// Implements [`Elf::advise`] for several parts, each of which every query searches. `beside` is the size in
+/// bytes of the data that is stored next to the trees and would be in DRAM together with them.
 pub(crate) fn advise(mut parts: Vec<IndexShare<'_>>, beside: u64, options: &AdviseOptions) -> Result<Advice> {
     parts.retain(|part| part.elf.rows() > 0);
     if parts.is_empty() {

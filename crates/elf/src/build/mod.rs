@@ -39,7 +39,8 @@ pub struct BuildOptions {
 }
 
 impl Default for BuildOptions {
-    /// Layout `packed`, without TIDs where they can be omitted, all of the machine's threads, 1 GiB.
+    /// Returns options for layout `packed` without TIDs where they can be omitted, with all of the machine's
+    /// threads and 1 GiB of memory.
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {

@@ -19,8 +19,8 @@ pub trait Output {
     /// Whatever the medium reports; the build stops with it.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError>;
 
-    /// Called after all `len` bytes. Returns false if they did not fit: there is room for them now, and all
-    /// bytes must be written again from the first on.
+    /// Completes the output after all `len` bytes have been written. Returns false if they did not fit: the
+    /// output has room for them now, and the caller must write all bytes again from the first on.
     ///
     /// # Errors
     /// Whatever the medium reports; the build stops with it.

@@ -38,8 +38,13 @@ impl<'a, T: Copy> SharedSlice<'a, T> {
         }
     }
 
+    /// Writes `value` to index `at`.
+    ///
+    /// # Panics
+    /// If `at` is out of bounds.
+    ///
     /// # Safety
-    /// No other thread accesses place `at` meanwhile.
+    /// No other thread accesses index `at` during the call.
     #[inline(always)]
     unsafe fn put(&self, at: usize, value: T) {
         assert!(at < self.len);

@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Random operations, of which a vector is the model.
+    /// Applies random operations to a stack and compares it with a vector as the model.
     fn compare(seed: u64, spill: Option<&Vectors>) {
         let what = format!("seed {seed}, with a spill: {}", spill.is_some());
         let mut rng = StdRng::seed_from_u64(seed);

@@ -115,7 +115,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         })
     }
 
-    /// [`short_leaf`](Self::short_leaf) for a leaf list of 33 to 127 one-byte values.
+    /// Implements [`short_leaf`](Self::short_leaf) for leaf lists of 33 to 127 one-byte values.
     #[inline(always)]
     fn middle_leaf<K: Kernel>(&self, at: usize, rows: usize, depth: usize, code: u64) -> Option<Hits> {
         if rows > SMALL_LEAF {

@@ -106,7 +106,8 @@ mod tests {
         values.iter().enumerate().map(entry).collect()
     }
 
-    /// The bytes of a list of dimension `depth` with 1,000 rows, and in how many parts they came.
+    /// Returns the bytes of a list of dimension `depth` with 1,000 rows, and the number of parts in which
+    /// they were written.
     fn written(geometry: &RecordGeometry, depth: usize, entries: &[ListEntry], at: u64) -> (Vec<u8>, usize) {
         let list = PendingList {
             depth,

@@ -72,7 +72,7 @@ pub(crate) enum ListNode {
 }
 
 impl ListNode {
-    /// Rows in the subtree.
+    /// Returns the number of rows in the subtree.
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Self::Leaf(leaf) => leaf.rows as u64,

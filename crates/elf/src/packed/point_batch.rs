@@ -43,8 +43,8 @@ pub(crate) struct PointBatch4 {
 }
 
 impl FieldCoefficients {
-    /// The coefficients of all dimensions; `None` if there are less than four, or if the lists behind the
-    /// shortcuts are not of one-byte values with records of up to 63 bits above the TID.
+    /// Returns the coefficients of all dimensions; `None` if there are fewer than four, or if the shortcuts
+    /// do not lead to lists of one-byte values with records of up to 63 bits above the TID.
     pub(crate) fn all(geometry: &RecordGeometry, shortcuts: &Shortcuts) -> Option<Vec<Self>> {
         let (dims, depth) = (geometry.dims(), shortcuts.dims());
         let usual = dims >= 4

@@ -482,7 +482,7 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         if stop < upto { stop } else { 0 }
     }
 
-    /// A leaf list of any size.
+    /// Emits the matching rows of a leaf list of any size.
     #[inline(always)]
     fn leaf<K: Kernel>(&mut self, leaf: &LeafList, at: usize, query: &LevelQuery<'p>) -> Result<()> {
         let view = self.tree.view;
@@ -525,7 +525,7 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         self.tested::<K>(records, mask, row, query)
     }
 
-    /// [`window`](Self::window) for records that have been touched.
+    /// Implements [`window`](Self::window) for records that have been touched.
     #[inline(always)]
     pub(super) fn tested<K: Kernel>(
         &mut self,

@@ -268,7 +268,7 @@ impl Shortcuts {
         (list, (place >> 16) as u16)
     }
 
-    /// Where the search for a tuple starts.
+    /// Returns the position at which the search for a tuple starts.
     #[inline(always)]
     pub(crate) fn start<B: Bytes>(&self, view: View<'_, B>, point: &[u64]) -> SearchStart {
         let Some(place) = self.place(point) else {

@@ -380,7 +380,7 @@ impl<const W: usize> SubtreeSource<'_, W> {
         bytes.truncate(at);
     }
 
-    /// The lowest bytes of the full records.
+    /// Appends the low-order bytes of each full record, including the TID.
     #[inline(always)]
     fn records_with_tids(&self, start: usize, end: usize, depth: usize, bytes: &mut Vec<u8>) {
         let len = self.geometry.levels[depth].record_len;

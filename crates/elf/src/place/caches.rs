@@ -47,7 +47,7 @@ pub(crate) struct CachedCopies {
 }
 
 impl CachedCopies {
-    /// The tuples.
+    /// Returns the tuple cache, if it exists.
     #[inline]
     pub(crate) fn tuples(&self) -> Option<&Tuples> {
         self.tuples.as_deref()
@@ -62,7 +62,7 @@ impl CachedCopies {
         }
     }
 
-    /// Bytes of the copies.
+    /// Returns the size of the list copies in bytes.
     pub(super) fn image_bytes(&self) -> u64 {
         let image = self
             .copies
@@ -96,7 +96,7 @@ pub(crate) struct Caches {
 }
 
 impl Caches {
-    /// Empty caches of at most `budget` bytes; `None` if that is too little for any.
+    /// Creates empty caches of at most `budget` bytes; returns `None` if that is too little for any.
     pub(super) fn new(budget: u64, header: &ElfHeader, first: u64) -> Option<Self> {
         let items = (budget / BYTES_A_COUNT).min(u64::from(u32::MAX)) as usize / size_of::<u32>();
         if items < 16 {
@@ -163,8 +163,8 @@ impl Caches {
         self.wants_tuples.load(Relaxed)
     }
 
-    /// Called by each exact match. The first one creates the tuple cache if the lists leave room for it;
-    /// otherwise the next renewal does.
+    /// Requests the tuple cache; called by each exact match. The first call creates the cache if the lists
+    /// leave room for it; otherwise the next renewal does.
     #[inline]
     pub(crate) fn want_tuples(&self) {
         if !self.wants_tuples() {
@@ -184,7 +184,7 @@ impl Caches {
         }
     }
 
-    /// [`make_tuples`](Self::make_tuples) for a caller that holds `renewing`.
+    /// Implements [`make_tuples`](Self::make_tuples) for a caller that holds `renewing`.
     pub(super) fn make_tuples_locked(&self) {
         let cached = self.cached.load_full();
         if self.wants_tuples() && cached.tuples.is_none() && cached.image_bytes() <= self.beside_tuples {

@@ -24,8 +24,8 @@ pub(crate) struct IndexCopies {
 }
 
 impl<B: Bytes> Elf<B> {
-    /// [`place`](Self::place) within the free part of a budget; the reservation is released with the last
-    /// handle on the copies. The second value is true if the budget was too small for the placement;
+    /// Runs [`place`](Self::place) within the free part of a budget; the reservation is released with the
+    /// last handle on the copies. The second value is true if the budget was too small for the placement;
     /// [`PlacementStatus::fallback`] then has the reason.
     ///
     /// # Errors

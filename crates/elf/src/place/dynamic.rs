@@ -128,8 +128,8 @@ impl Dynamic {
         self.samples.load(Relaxed) >= self.due.load(Relaxed)
     }
 
-    /// From now on, the query at which an image is due makes it, so that the caches depend on the queries
-    /// alone.
+    /// Makes the query at which an image is due create it from now on, so that the caches depend on the
+    /// queries alone.
     pub(crate) fn copy_alone(&self) {
         self.alone.store(true, Relaxed);
     }

@@ -28,7 +28,7 @@ pub(crate) struct CopySelection<'c> {
 }
 
 impl CopySelection<'_> {
-    /// All lists of the first `levels` dimensions.
+    /// Selects all lists of the first `levels` dimensions.
     pub(crate) fn levels(levels: usize) -> Self {
         Self {
             levels,

@@ -142,7 +142,8 @@ impl StrategySelector {
         self.replacing.store(replacing, Relaxed);
     }
 
-    /// Called after a renewal: earlier measurements may not hold for the new copies.
+    /// Makes the next sample start a trial; called after a renewal, as earlier measurements may not hold for
+    /// the new copies.
     pub(crate) fn lists_changed(&self) {
         // The next sample sees new lists and starts a trial.
         self.available.fetch_and(!1, Relaxed);

@@ -68,7 +68,7 @@ impl<B: Bytes> PublishedTree<'_, B> {
         u64::from(bound.lo)..=u64::from(bound.last()).min(self.places() - 1)
     }
 
-    /// [`select`](Self::select) restricted to some values of the first dimension.
+    /// Runs [`select`](Self::select) for a range of values of the first dimension.
     pub(crate) fn select_values<S: MatchSink>(
         &self,
         plan: &Plan,

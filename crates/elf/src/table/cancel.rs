@@ -28,8 +28,10 @@ impl<'a> CancellationToken<'a> {
         self.heard.load(Ordering::Relaxed)
     }
 
+    /// Checks for cancellation.
+    ///
     /// # Errors
-    /// [`ElfError::Cancelled`].
+    /// [`ElfError::Cancelled`] if the build was cancelled.
     pub(super) fn check(&self) -> Result<()> {
         match self.is_heard() {
             true => Err(ElfError::Cancelled),

@@ -106,7 +106,7 @@ impl KeptCopies {
         index.with_segments(index.segments().iter().map(attach).collect())
     }
 
-    /// True if the budget was too small for the placement.
+    /// Returns true if the budget was too small for the placement.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.segments.iter().any(|kept| kept.short)

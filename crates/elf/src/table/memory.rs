@@ -75,6 +75,8 @@ pub(super) struct MemoryOutput<'a> {
 }
 
 impl<'a> MemoryOutput<'a> {
+    /// Creates an output and reserves up to `guess` bytes for it, as far as the budget allows.
+    ///
     /// # Errors
     /// [`MediaError`] if the system has no memory.
     pub(super) fn new(

@@ -57,7 +57,7 @@ pub(super) struct DictionaryMeta {
     pub(super) has_null: bool,
 }
 
-/// Name of an index's object in the pool.
+/// Returns the name of an index's object in the pool.
 pub(super) fn object_name(index: &str) -> String {
     format!("index/{index}")
 }

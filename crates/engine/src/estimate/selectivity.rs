@@ -238,7 +238,8 @@ mod tests {
         }
     }
 
-    /// `a` from 0 to 100 with 50 values, `b` with 5 values and a quarter of NULLs.
+    /// Returns a table with 50 distinct values from 0 to 100 in `a`, and 5 distinct values and a quarter of
+    /// NULLs in `b`.
     fn table() -> Table {
         let a = ColumnEstimate {
             range: Some((0.0, 100.0)),

@@ -159,7 +159,7 @@ mod tests {
         binary(left, op, right, &schema()).unwrap()
     }
 
-    /// The column `x` with values 10 to 30 and NULL.
+    /// Runs `check` on a column `x` with the values 10 to 30 and NULL.
     fn with_space(check: impl Fn(&Field, &CodeSpace)) {
         let dir = tempfile::tempdir().unwrap();
         let pool = Pool::create(dir.path().join("p.pool"), &PoolOptions::default()).unwrap();

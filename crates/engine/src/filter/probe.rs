@@ -136,9 +136,9 @@ pub(crate) fn monotone(
     })
 }
 
-/// The first code of a value for which `condition`, false up to somewhere and true from there, is true. The
-/// outer The outer `None` means that the condition is not monotone (it fails or is NULL at a probe), the
-/// inner one that it is never true.
+/// Returns the first code of a value for which `condition` is true, given that it is false before some code
+/// and true from there on. The outer `None` means that the condition is not monotone (it fails or is NULL at
+/// a probe), the inner one that it is never true.
 #[expect(
     clippy::option_option,
     reason = "two different absences, and used in this file only"

@@ -15,10 +15,10 @@ const TAIL: u64 = 10;
 /// Rows of a batch that need no bytes, as those of a column of NULLs alone.
 const ROWS_WITHOUT_BYTES: u64 = 1 << 20;
 
-/// Offsets and lengths of the buffers of a batch, all of them within its body.
+/// Returns the offset and length of each buffer of a batch, all of them within its body.
 ///
 /// # Errors
-/// One is not; the text is the reason.
+/// A buffer is not within the body; the text is the reason.
 fn buffers(batch: &RecordBatch<'_>, body: u64) -> Result<Vec<(u64, u64)>, String> {
     let within = |buffer: &arrow_ipc::Buffer| {
         let (offset, length) = (u64::try_from(buffer.offset()), u64::try_from(buffer.length()));

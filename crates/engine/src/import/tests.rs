@@ -15,7 +15,7 @@ fn write(dir: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// All rows of the files as one batch.
+/// Reads all rows of the files into one batch.
 fn read_all(table: &str, files: &[PathBuf], options: &ImportOptions) -> Result<RecordBatch, ImportError> {
     let files = Files::open(table, files, options)?;
     let mut batches = Vec::new();

@@ -173,8 +173,8 @@ impl Search<'_> {
         }
     }
 
-    /// Dynamic programming over the subsets of `part`, by increasing number: every subset comes after its own
-    /// subsets.
+    /// Finds the cheapest join tree by dynamic programming over the subsets of `part` in ascending numerical
+    /// order, in which every subset comes after its own subsets.
     fn exact(&self, part: u64) -> Option<Ordered> {
         let members: Vec<usize> = bits(part).collect();
         let sets = 1usize << members.len();

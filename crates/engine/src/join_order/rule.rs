@@ -27,7 +27,8 @@ impl OptimizerRule for JoinOrderRule {
         "join_order"
     }
 
-    /// The rule walks through the plan itself: from above, and past the joins that it has ordered.
+    /// Returns `None`, because the rule traverses the plan itself: from the top, and past the joins that it
+    /// has ordered.
     fn apply_order(&self) -> Option<ApplyOrder> {
         None
     }

@@ -16,7 +16,7 @@ use rand::{Rng, SeedableRng};
 use super::graph::{JoinGraph, JoinTree};
 use super::{emit, enumerate};
 
-/// A scan of table `name` with columns `k` and `v`.
+/// Returns a scan of table `name` with columns `k` and `v`.
 fn scan(name: &str) -> LogicalPlanBuilder {
     let fields = ["k", "v"].map(|name| Field::new(name, DataType::Int64, true));
     let scan = table_scan(Some(name), &Schema::new(fields.to_vec()), None);
@@ -27,7 +27,7 @@ fn build(plan: LogicalPlanBuilder) -> LogicalPlan {
     plan.build().expect("a plan")
 }
 
-/// A random tree of joins over `tables` tables; some of them are semi, anti and left joins.
+/// Returns a random tree of joins over `tables` tables; some of them are semi, anti and left joins.
 fn random_plan(rng: &mut StdRng, tables: usize) -> LogicalPlan {
     let mut plan = scan("t0");
     let mut seen = vec![0];
@@ -61,7 +61,8 @@ fn random_plan(rng: &mut StdRng, tables: usize) -> LogicalPlan {
     rewritten.expect("a plan").data
 }
 
-/// All orders of a part of the graph without cross products; joins build on the smaller side.
+/// Returns all join orders of a part of the graph without cross products, with the smaller side as the build
+/// side.
 fn all_orders(graph: &JoinGraph, part: u64, rows: &dyn Fn(u64) -> f64) -> Vec<JoinTree> {
     if part.is_power_of_two() {
         return vec![JoinTree::Relation(part.trailing_zeros() as usize)];

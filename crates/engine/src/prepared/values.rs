@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// The literal as DataFusion plans it.
+    /// Returns the value of a literal as planned by DataFusion.
     fn planned(text: &str) -> ScalarValue {
         let mut state = SessionStateBuilder::new().build();
         state.config_mut().options_mut().sql_parser.parse_float_as_decimal = true;

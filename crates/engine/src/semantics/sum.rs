@@ -507,7 +507,7 @@ mod tests {
     use arrow_array::{Int64Array, UInt64Array};
     use proptest::prelude::*;
 
-    /// Values near the ends of the type, so that about every other sum is outside.
+    /// Generates values near the ends of the type, so that about every other sum overflows.
     fn values() -> impl Strategy<Value = Vec<Option<i64>>> {
         let value = prop_oneof![
             Just(None),

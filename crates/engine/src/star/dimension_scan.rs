@@ -264,6 +264,8 @@ struct PayloadColumn<'a> {
 }
 
 impl<'a> PayloadColumn<'a> {
+    /// Opens a payload column of a segment.
+    ///
     /// # Panics
     /// If the column has no codes of integers or floats.
     fn of(segment: &'a Segment, column: usize) -> Result<Self> {

@@ -83,8 +83,9 @@ fn are_integers(data_type: &DataType, segments: &[Segment], column: usize) -> bo
 }
 
 impl GroupDomain {
-    /// Numbers the values of a group column, and returns the numbers of those in added rows, batch by batch;
-    /// none if 64 bits cannot number them, or an expression fails for a value that may be that of no row.
+    /// Assigns numbers to the values of a group column. Returns the domain and, batch by batch, the numbers
+    /// of the values in added rows; `None` if 64 bits cannot number them, or if an expression fails for a
+    /// value that might not occur in any row.
     ///
     /// # Errors
     /// A dictionary cannot be read.

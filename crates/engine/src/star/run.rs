@@ -209,7 +209,8 @@ impl StarExecution {
 /// The values of the group columns, and the numbers of those in added rows, for each column batch by batch.
 type Domains = (Vec<GroupDomain>, Vec<Vec<Vec<u64>>>);
 
-/// Numbers the values of the group columns; none if 64 bits cannot number those of one.
+/// Assigns numbers to the values of the group columns; returns `None` if [`GroupDomain::of`] does for one of
+/// them, as when 64 bits cannot number its values.
 ///
 /// # Errors
 /// A dictionary cannot be read.

@@ -20,14 +20,14 @@ use crate::context::EngineContext;
 /// Part of the memory, as its inverse, that the changes of a statement take.
 const PART: usize = 4;
 
-/// Bytes of DRAM that a change takes until it is committed: in the statement, in its transaction, in the
-/// batch that is appended to the log, and in the memtable.
+/// Returns the bytes of DRAM that a change takes until it is committed: in the statement, in its transaction,
+/// in the batch that is appended to the log, and in the memtable.
 fn cost(key: &[u8], value: &[u8]) -> usize {
     768 + 6 * key.len() + 3 * value.len()
 }
 
-/// Bytes of DRAM that a look-up of a key takes until its transaction ends, which depends on it: the key in
-/// the read set, and the range of a scan if there is a row.
+/// Returns the bytes of DRAM that a lookup of a key takes until its transaction ends, which depends on the
+/// lookup: the key in the read set, and the range of a scan if there is a row.
 fn read_cost(key: &[u8]) -> usize {
     384 + 5 * key.len()
 }

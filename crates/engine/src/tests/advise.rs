@@ -9,8 +9,8 @@ use crate::{Database, DatabaseOptions, IndexInfo, Placement};
 
 const MIB: u64 = 1 << 20;
 
-/// A device like Optane below a cache that is small beside the index, so slow that what the CPU does, which
-/// is measured, decides nothing.
+/// Returns a device like Optane below a cache that is small compared to the index. It is so slow that the
+/// measured CPU time does not affect the result.
 fn optane() -> EmulatedSpec {
     let mut profile = DeviceProfile::optane();
     let figures = &mut profile.device;
@@ -34,7 +34,7 @@ async fn said(db: &Database, text: &str) -> String {
     result.message().unwrap_or_default().to_owned()
 }
 
-/// A table with an index on two of its columns.
+/// Creates a database with a table that has an index on two of its columns.
 async fn filled(medium: Option<EmulatedSpec>, rows: u64) -> Database {
     let options = DatabaseOptions {
         medium,

@@ -25,7 +25,7 @@ async fn said(db: &Database, text: &str) -> String {
     result.message().unwrap_or_default().to_owned()
 }
 
-/// A table like the fact table of the star schema benchmark.
+/// Creates a database with a table like the fact table of the star schema benchmark.
 async fn lineorder(rows: u64) -> Database {
     let db = Database::in_memory(&DatabaseOptions::default()).unwrap();
     let columns = COLUMNS.iter().enumerate().map(|(at, (name, values))| {

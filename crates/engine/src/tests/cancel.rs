@@ -19,12 +19,12 @@ fn batch(numbers: Range<i64>) -> RecordBatch {
     RecordBatch::try_from_iter([("i", numbers)]).unwrap()
 }
 
-/// More rows than a record of the log takes.
+/// Inserts more rows than a record of the log holds.
 fn insert(transaction: &mut Transaction, table: &str) -> Result<u64, EngineError> {
     insert_batch(transaction, table, &batch(100..150), None)
 }
 
-/// Generation and bytes in use.
+/// Returns the generation of the pool and its bytes in use.
 fn state(db: &Database) -> (u64, u64) {
     let pool = db.info().unwrap().pool;
     (pool.generation, pool.used_bytes)

@@ -57,7 +57,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &["TRUNCATE t"],
 ];
 
-/// All rows of both tables.
+/// Returns all rows of both tables.
 async fn state(db: &Database) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     for text in ["SELECT * FROM t WHERE i IS NOT NULL", "SELECT * FROM u"] {
@@ -73,7 +73,7 @@ async fn run(db: &Database, texts: &[impl AsRef<str>]) {
     }
 }
 
-/// The state after a crash must be one of those; if not, why.
+/// Checks that the state after a crash is one of `allowed`; returns the reason if it is not.
 async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), String> {
     let db = open(&medium, Compaction::Off, Tuning::default())?;
     run(&db, &["SET halocline.index = force"]).await;

@@ -15,7 +15,8 @@ const ROWS: u64 = 60_000;
 /// Every value of every column.
 const ALL: &str = "SELECT count(*), sum(a), sum(b), count(DISTINCT s), min(s), max(s) FROM ";
 
-/// A table of two segments, each in extents of more than 64 KiB, with an index; and a small one.
+/// Creates a database with a table of two segments, each in extents of more than 64 KiB, with an index, and
+/// with a small table. Returns its medium.
 fn filled() -> Arc<Tracked> {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let db = create(&medium, Compaction::Off, small(None));
@@ -54,7 +55,7 @@ fn flip(medium: &Tracked, at: u64, bit: u8) {
     medium.store(at, &[byte[0] ^ bit]);
 }
 
-/// A place in the longest extent of an object.
+/// Returns a random offset in the longest extent of an object.
 fn place(medium: &Arc<Tracked>, object: &str, random: &mut SplitMix64) -> u64 {
     let extents = extents(medium, object);
     let longest = extents.iter().max_by_key(|extent| extent.len).unwrap();
@@ -271,7 +272,7 @@ fn the_scrub_finds_what_nobody_reads() {
     });
 }
 
-/// Damaged values were read as they are, or refused for what they are.
+/// Asserts that damaged values were not verified: they were read as they are, or rejected for their contents.
 fn assert_not_verified(found: Result<Vec<String>, String>) {
     if let Err(error) = found {
         assert!(!error.contains("its checksum"), "{error}");

@@ -45,7 +45,8 @@ fn crashes_show_faults() {
     crash::explore(&STEPS[..4], &Tuning::default()).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
-/// A handle that has read one generation with its log reads the next, which another handle has published.
+/// Returns true if a handle that has read one generation with its log also reads the next ones, which another
+/// handle publishes.
 fn read_by_another_handle(injected: Option<EngineFault>) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.pool");

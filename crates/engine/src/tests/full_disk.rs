@@ -9,7 +9,7 @@ use super::{create, open, rows, small, sorted};
 use crate::tuning::Tuning;
 use crate::{Compaction, Database};
 
-/// The log is as large as by default, so that a full disk has no room for another one.
+/// Returns small thresholds, but a log of the default size, so that a full disk has no room for another one.
 fn tuning() -> Tuning {
     Tuning {
         log_bytes: 1 << 20,

@@ -66,7 +66,7 @@ fn none_in_dram() -> Tuning {
     }
 }
 
-/// All tables with their rows.
+/// Returns all tables with their rows.
 async fn state(db: &Database) -> Result<Vec<String>, String> {
     let tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
     let mut all = Vec::new();
@@ -78,7 +78,7 @@ async fn state(db: &Database) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// The tables after a crash must be one of those, and no store may be left of others.
+/// Checks that the tables after a crash are one of `allowed`, and that there are no stores of other tables.
 async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), String> {
     let db = open(&medium, Compaction::Off, Tuning::default())?;
     let found = state(&db).await?;

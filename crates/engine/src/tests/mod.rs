@@ -29,7 +29,7 @@ use halocline_pool::Pool;
 use crate::tuning::{EngineFault, Tuning};
 use crate::{Compaction, Database, DatabaseOptions};
 
-/// Few rows make a segment, few records fill the log.
+/// Returns small thresholds: few rows make a segment, and few records fill the log.
 pub(crate) fn small(injected: Option<EngineFault>) -> Tuning {
     Tuning {
         changes_bytes: usize::MAX,
@@ -48,7 +48,7 @@ fn options(compaction: Compaction) -> DatabaseOptions {
     }
 }
 
-/// A new database on a medium, with small thresholds and injected faults.
+/// Creates a database on a medium, with the given thresholds and injected faults.
 pub(crate) fn create(medium: &Arc<Tracked>, compaction: Compaction, tuning: Tuning) -> Database {
     let medium = Medium::from(medium);
     Database::with_tuning(Pool::create_on(medium).unwrap(), &options(compaction), tuning)
@@ -68,16 +68,16 @@ pub(crate) fn open(
     Ok(Database::with_tuning(pool, &options(compaction), tuning))
 }
 
-/// The rows of a statement.
+/// Runs a statement and returns its rows.
 ///
 /// # Errors
-/// It fails, as text.
+/// The error of the statement as text.
 pub(crate) async fn rows(db: &Database, text: &str) -> Result<Vec<RecordBatch>, String> {
     let answer = db.sql(text).await.map_err(|error| format!("{text}: {error}"))?;
     answer.collect().await.map_err(|error| format!("{text}: {error}"))
 }
 
-/// The rows as text, sorted.
+/// Returns the rows as text, sorted.
 pub(crate) fn sorted(batches: &[RecordBatch]) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
     let mut lines = Vec::new();

@@ -78,7 +78,7 @@ impl Model {
         Ok(self.table().await?.schema().fields().len())
     }
 
-    /// All rows, after a batch without rows that tells the columns.
+    /// Returns all rows, after a batch without rows that has the schema.
     async fn all(&self) -> Result<Vec<RecordBatch>, String> {
         let table = self.table().await?;
         let scan = table.scan(&self.context.state(), None, &[], None).await;
@@ -232,7 +232,7 @@ impl Game {
         Ok(())
     }
 
-    /// The power fails in a step. What was before is there, or what was after.
+    /// Simulates a power failure during a step. The state before the step or the one after it must survive.
     async fn crash(&mut self, step: &Step, seed: u64) -> Result<(), String> {
         let before = match self.model.before.take() {
             Some(before) => before,
@@ -260,19 +260,19 @@ impl Game {
         check(self.db()?)
     }
 
-    /// Number of columns of the table.
+    /// Returns the number of columns of the table.
     fn columns(&self) -> Result<usize, String> {
         let info = self.db()?.info().map_err(|error| error.to_string())?;
         let table = info.tables.iter().find(|table| table.name == "t");
         Ok(table.map_or(0, |table| table.columns.len()))
     }
 
-    /// True while the session has a transaction.
+    /// Returns true if the session has a transaction.
     fn is_open(&self) -> bool {
         self.db.as_ref().is_some_and(Database::in_transaction)
     }
 
-    /// Both must have the same rows.
+    /// Checks that the database and the model have the same rows.
     async fn compare(&self) -> Result<(), String> {
         let expected = sorted(&self.model.all().await?);
         let found = sorted(&rows(self.db()?, "SELECT * FROM t").await?);
@@ -305,7 +305,7 @@ async fn play(steps: &[Step], compaction: Compaction, injected: Option<EngineFau
     check(game.db()?)
 }
 
-/// The steps without those that the failure does not need.
+/// Removes the steps that the failure does not need, as far as the number of attempts allows.
 async fn shortened(mut steps: Vec<Step>, compaction: Compaction) -> Vec<Step> {
     let (mut size, mut attempts) = (steps.len() / 2, 0);
     while size > 0 && attempts < ATTEMPTS {

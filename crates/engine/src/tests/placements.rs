@@ -13,7 +13,7 @@ use crate::{Database, DatabaseOptions, IndexInfo};
 
 const ROWS: i64 = 40_000;
 
-/// A table with an index on two of its columns.
+/// Creates a table with rows and an index on two of its columns.
 async fn fill(db: &Database) {
     for text in [
         "CREATE TABLE t (a bigint NOT NULL, b bigint NOT NULL, c bigint NOT NULL)",
@@ -50,7 +50,7 @@ fn index(db: &Database) -> IndexInfo {
     db.info().unwrap().indexes.remove(0)
 }
 
-/// The answer to a question that the index decides.
+/// Returns the result of a query on the indexed columns, whose ranges depend on `number`.
 async fn answer(db: &Database, number: i64) -> Vec<String> {
     let (a, b) = (number % 97, number % 500);
     let text = format!(

@@ -80,14 +80,14 @@ fn update(rng: &mut StdRng) -> Step {
     Step::TableChange(format!("UPDATE t SET {set} WHERE {}", condition(rng)))
 }
 
-/// Another placement for an index of a step before, if it made one.
+/// Returns a statement that changes the placement of the index of an earlier step, if that step created one.
 fn place_index(rng: &mut StdRng, place: usize) -> String {
     let (index, placement) = (rng.random_range(0..=place), rng.random_range(0..4));
     let placement = ["volatile", "volatile", "slow-only", "hybrid"][placement];
     format!("ALTER INDEX IF EXISTS x{index} SET (placement = '{placement}')")
 }
 
-/// A step, the `place`-th of its sequence.
+/// Draws a random step, the `place`-th of its sequence.
 pub(crate) fn draw(rng: &mut StdRng, place: usize) -> Step {
     match rng.random_range(0..52) {
         0..=10 => insert(rng),

@@ -13,7 +13,8 @@ use crate::{Compaction, Database};
 
 const ALL: &str = "SELECT i FROM damaged";
 
-/// Few rows are too many for the log, which holds all records of these tests.
+/// Returns thresholds at which changes of a few rows are too large for the log, which has room for all
+/// records of these tests.
 fn tuning(injected: Option<EngineFault>) -> Tuning {
     Tuning {
         log_bytes: 64 << 10,

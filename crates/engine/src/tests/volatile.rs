@@ -23,7 +23,7 @@ fn insert(from: i64, to: i64) -> String {
     )
 }
 
-/// The table with a volatile index `i`.
+/// Creates the table with rows and a volatile index `i`.
 async fn fill(db: &Database) {
     for text in [
         TABLE,
@@ -61,7 +61,7 @@ async fn explained(db: &Database) -> String {
         .concat()
 }
 
-/// Every question that is asked gets the same answer with the index as without.
+/// Asserts that each query returns the same result with the index as without it.
 async fn agrees(db: &Database) {
     for condition in [
         "a = 5",

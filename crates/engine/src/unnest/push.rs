@@ -351,7 +351,8 @@ impl PushDown<'_> {
         }
     }
 
-    /// Numbers the rows for each value of the attributes, and keeps those within the limits.
+    /// Applies LIMIT and OFFSET to the rows for each value of the attributes: numbers them, and keeps those
+    /// within the limits.
     fn limited(
         &mut self,
         input: LogicalPlan,
@@ -533,7 +534,7 @@ pub(super) fn literal_limits(limit: &Limit) -> Result<(usize, Option<usize>)> {
     }
 }
 
-/// The error for LIMIT or OFFSET of columns of the outer query.
+/// Returns the error for a LIMIT or OFFSET that refers to columns of the outer query.
 pub(super) fn outer_limit() -> datafusion::error::DataFusionError {
     unsupported(
         "LIMIT or OFFSET by a column of the query around a subquery",

@@ -109,7 +109,7 @@ impl KeyForm {
     }
 }
 
-/// Bits of a type of fixed width; `None` for others.
+/// Returns the width in bits of a fixed-width type; `None` for other types.
 pub(super) fn fixed_bits(data_type: &DataType) -> Option<u32> {
     Some(match data_type {
         DataType::Boolean => 1,
@@ -245,7 +245,7 @@ impl RowLayout {
         })
     }
 
-    /// Bytes of a row without those of variable-length values.
+    /// Returns the size of a row in bytes without its variable-length values.
     pub(super) fn row_bytes(&self) -> usize {
         self.stride * size_of::<u64>()
     }
@@ -260,8 +260,10 @@ impl RowLayout {
     }
 }
 
+/// Checks that values of a type can be encoded as rows.
+///
 /// # Errors
-/// [`JoinError::UnsupportedType`].
+/// [`JoinError::UnsupportedType`] if they cannot.
 pub(super) fn check_encodable(data_type: &DataType) -> JoinResult<()> {
     use arrow_row::{RowConverter, SortField};
     let field = SortField::new(data_type.clone());

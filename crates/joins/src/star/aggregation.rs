@@ -51,6 +51,8 @@ struct FactColumn<'a> {
 }
 
 impl<'a> Aggregation<'a> {
+    /// Creates the aggregation of a segment.
+    ///
     /// # Panics
     /// If a measured column [cannot be read](super::StarJoin::can_read).
     pub(super) fn of(plan: &'a JoinPlan<'_>, (number, segment): (usize, &'a Segment)) -> JoinResult<Self> {

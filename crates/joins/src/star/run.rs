@@ -353,6 +353,8 @@ impl StarStats {
     }
 }
 
+/// Checks the number of groups against a limit.
+///
 /// # Errors
 /// [`JoinError::TooManyGroups`] if there are more groups than `most`.
 fn check_groups(groups: u128, most: u64) -> JoinResult<()> {

@@ -135,7 +135,7 @@ fn answer_of(join: &StarJoin, table: &Table, threads: usize) -> (Answer, StarSta
     answer_with(join, table, &[], threads)
 }
 
-/// Rows that are in no segment.
+/// Converts rows that are in no segment to decoded rows.
 fn decoded(rows: &[Row]) -> DecodedRows {
     let values = |of: fn(&Row) -> Option<i64>| {
         let values: Vec<Option<i64>> = rows.iter().map(of).collect();

@@ -42,7 +42,7 @@ fn decoded(rows: &[FloatRow], low: i64) -> DecodedRows {
 
 const COLUMNS: [usize; 3] = [1, 2, 3];
 
-/// Five sums of floats and two of integers, which take more than one pass, and other functions.
+/// Returns five sums of floats and two of integers, which take more than one pass, and other functions.
 fn aggregates() -> Vec<Aggregate> {
     let (double, single) = (
         || Box::new(Measure::FloatColumn(0)),

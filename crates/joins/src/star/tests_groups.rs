@@ -151,7 +151,7 @@ impl Fixture {
         join.filter(vec![self.negative()]).group_by(groups.collect())
     }
 
-    /// The condition `y < 0`.
+    /// Returns the filter `y < 0`.
     fn negative(&self) -> AggregateFilter {
         let conditions = self.tables.iter().map(|table| {
             let space = table.segments()[0].column(3).code_space().expect("numbers");
@@ -190,7 +190,7 @@ impl Fixture {
         chunks.collect()
     }
 
-    /// The segments, with a condition on `y`.
+    /// Returns the segments with the condition that `y` is at least `least`, if that is given.
     fn segments(&self, least: Option<i32>) -> Vec<SegmentRows<'_>> {
         let segments = self.tables.iter().map(|table| {
             let segment: &Segment = &table.segments()[0];
@@ -258,7 +258,7 @@ proptest! {
     }
 }
 
-/// Rows of this many groups, in an order that mixes them.
+/// Returns rows in an order that interleaves their groups.
 fn scattered(rows: u32, groups: u32, far: i64) -> Vec<Row> {
     let row = |row: u32| {
         let group = row.wrapping_mul(0x9E37_79B9) % groups;

@@ -173,7 +173,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A consistent profile.
+    /// Returns a consistent profile.
     pub(crate) fn profile() -> Profile {
         let warm = figures(
             &[(1, 4.1e9), (2, 8e9), (12, 32e9)],

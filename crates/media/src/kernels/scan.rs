@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::{Counting, Dram, MediumBackend};
 
-    /// A medium with direct words, and one without, both with value `i` at index `i`.
+    /// Returns a medium with direct words and one without, both with value `i` at index `i`.
     fn media() -> [Medium; 2] {
         let values: Vec<u8> = (0..4096_u32).flat_map(u32::to_le_bytes).collect();
         let direct = Medium::from(Dram::new(0).unwrap());

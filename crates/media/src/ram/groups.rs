@@ -108,7 +108,7 @@ fn limit_at(mount: &Mount, group: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A hierarchy in a directory that is removed at the end.
+    /// Creates a hierarchy of control groups in a temporary directory.
     fn hierarchy(limits: &[(&str, Version, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (group, version, limit) in limits {

@@ -98,7 +98,7 @@ fn items_expire_and_are_flushed() {
     }
 }
 
-/// Items that fill a pool of [`LIMIT`] bytes, and more of them.
+/// Returns steps that set large items, with which to fill a pool of [`LIMIT`] bytes or to exceed it.
 fn filling(numbers: std::ops::Range<u8>) -> Vec<Step> {
     numbers.map(|number| Set(number, 4000)).collect()
 }

@@ -123,7 +123,7 @@ fn get_and_touch(mut rest: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, Ba
     }))
 }
 
-/// A time of expiry, which clients send as a signed number of 32 bits.
+/// Parses an expiration time, which clients send as a signed 32-bit integer.
 fn exptime(word: &[u8]) -> Option<i64> {
     number::<i32>(word).map(i64::from)
 }

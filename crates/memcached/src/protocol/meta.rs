@@ -224,7 +224,7 @@ impl<'a> Meta<'a> {
     }
 }
 
-/// `ms KEY LENGTH FLAGS`.
+/// Parses the arguments of `ms KEY LENGTH FLAGS`.
 pub(super) fn set<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
     let len = rest.get(1).and_then(|len| number::<i32>(len));
     let len = len.filter(|len| *len <= i32::MAX - 2);
@@ -237,7 +237,7 @@ pub(super) fn set<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
     }
 }
 
-/// `ma KEY FLAGS`.
+/// Parses the arguments of `ma KEY FLAGS`.
 pub(super) fn arithmetic<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
     let meta = Meta::parse(rest, 1).map_err(|bad| match bad {
         BadCommand::FORMAT | OPAQUE => bad,
@@ -249,7 +249,7 @@ pub(super) fn arithmetic<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadComman
     }
 }
 
-/// `me KEY [b]`.
+/// Parses the arguments of `me KEY [b]`.
 pub(super) fn debug<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
     let (name, flags) = rest.split_first().ok_or(BadCommand::FORMAT)?;
     Ok(Command::MetaDebug {

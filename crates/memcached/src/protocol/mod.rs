@@ -171,7 +171,7 @@ impl BadCommand {
         }
     }
 
-    /// Also skips the data block of a command.
+    /// Returns the error with a data block of `data` bytes to skip.
     const fn skipping(self, data: u64) -> BadCommand {
         BadCommand {
             skip: Some(data),

@@ -37,8 +37,8 @@ pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
     Ok(Next::Continue)
 }
 
-/// `get` and `gets`, from a key on until the reply has `most` bytes. Returns the number of keys that are done
-/// with.
+/// Appends the reply to `get` or `gets` for the keys from `from` on, until it has `most` bytes. Returns the
+/// number of keys that are done, those before `from` included.
 pub(super) fn get(
     shared: &Shared,
     retrieval: &Retrieval<'_>,

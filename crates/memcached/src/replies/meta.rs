@@ -70,7 +70,7 @@ fn status(code: &str, meta: &Meta<'_>, returned: &Returned, reply: &mut Vec<u8>)
     reply.extend_from_slice(b"\r\n");
 }
 
-/// `mg` that changes no item.
+/// Appends the reply to an `mg` that changes no item.
 pub(super) fn get(shared: &Shared, meta: &Meta<'_>, reply: &mut Vec<u8>) -> Result<Next> {
     let item = shared.items.get(&meta.key, &lookup(meta))?;
     found(shared, meta, item, reply);
@@ -328,7 +328,7 @@ pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculate
     }
 }
 
-/// `me`.
+/// Appends the reply to `me`.
 pub(super) fn debug(shared: &Shared, sent_key: &[u8], is_base64: bool, reply: &mut Vec<u8>) -> Result<Next> {
     let decoded = match is_base64 {
         true => STANDARD.decode(sent_key).ok(),

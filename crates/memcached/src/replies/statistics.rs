@@ -191,7 +191,7 @@ fn items(shared: &Shared, reply: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// All items are in one class: records have the sizes that they need.
+/// Appends the reply to `stats slabs`. All items are in one class, as records have the sizes that they need.
 fn slabs(shared: &Shared, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     let (count, bytes) = shared.items.amounts();

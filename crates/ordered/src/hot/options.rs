@@ -63,7 +63,7 @@ pub struct HotIndexOptions {
 }
 
 impl Default for HotIndexOptions {
-    /// An adaptive cache of 64 MiB.
+    /// Returns the options of an adaptive cache of 64 MiB.
     fn default() -> Self {
         HotIndexOptions {
             mode: HotMode::Adaptive,

@@ -50,7 +50,8 @@ mod imp {
         std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt")
     }
 
-    /// Must be called only if [`available`] has returned true.
+    /// Counts the pieces that are not greater than `piece`. Must be called only if [`available`] has returned
+    /// true.
     #[inline(always)]
     pub(super) fn not_greater(pieces: &[AtomicU16; BOUNDS], piece: u16) -> usize {
         const { assert!(BOUNDS == 56) };

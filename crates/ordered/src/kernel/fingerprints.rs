@@ -40,6 +40,8 @@ mod imp {
         unsafe { compare(low, high, fingerprint) }
     }
 
+    /// Returns a bitmap of the bytes of both words that equal `fingerprint`.
+    ///
     /// # Safety
     /// The CPU has SSE2.
     #[inline]

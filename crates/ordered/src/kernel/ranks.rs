@@ -199,6 +199,8 @@ mod imp {
         unsafe { compare(keys, all) }
     }
 
+    /// Implements [`above`] with AVX2.
+    ///
     /// # Safety
     /// The CPU has AVX2.
     #[target_feature(enable = "avx2")]
@@ -216,6 +218,8 @@ mod imp {
         above
     }
 
+    /// Implements [`ranks`] with AVX2.
+    ///
     /// # Safety
     /// The CPU has AVX2.
     #[target_feature(enable = "avx2")]
@@ -230,6 +234,8 @@ mod imp {
         stored
     }
 
+    /// Counts, for each key, the keys in `all` that are less.
+    ///
     /// # Safety
     /// The CPU has AVX2.
     #[inline]

@@ -230,7 +230,7 @@ impl MediumBackend for Wrapped {
         self.medium.refresh()
     }
 
-    /// On a lazy medium, flushes and fences everything, so that the explorer can leave these calls out.
+    /// Flushes and fences everything on a lazy medium, so that the explorer can leave these calls out.
     fn sync(&self) -> Result<(), MediaError> {
         if self.lazy {
             self.medium.persist(0, self.medium.len())

@@ -73,7 +73,8 @@ fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
     keys.map(|key| Put(key, 30)).collect()
 }
 
-/// New values, new keys and deletions, with and without flushes and checkpoints between them.
+/// Returns steps with new values, new keys and deletions, with and without flushes and checkpoints between
+/// them.
 fn workload() -> Vec<StoreStep> {
     vec![
         Put(3, 11),

@@ -183,7 +183,8 @@ fn readers_go_on_when_space_is_given_back() {
     ));
 }
 
-/// More than a chunk of large values, of which those of a few whole segments are left.
+/// Returns steps that write more than a chunk of large values and delete all but those of a few whole
+/// segments.
 fn thinned() -> Vec<StoreStep> {
     let mut steps: Vec<StoreStep> = (0..130).map(|key| Put(key, 14_000)).collect();
     steps.extend([

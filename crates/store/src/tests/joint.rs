@@ -37,7 +37,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().unwrap())
 }
 
-/// The balance of an account, with padding that takes several chunks for some.
+/// Returns the balance of an account with padding, which takes several chunks for some accounts.
 fn value(account: u64, balance: u64) -> Vec<u8> {
     let mut value = balance.to_le_bytes().to_vec();
     value.resize(8 + (account as usize % 3) * 17_000, account as u8);

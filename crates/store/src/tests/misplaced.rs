@@ -12,7 +12,7 @@ use crate::Stores;
 use crate::fault::{self, StoreFault};
 use crate::layout::LEAF;
 
-/// The first, one of the middle, and the last leaf of each store.
+/// Returns the first leaf of each store, one from the middle, and the last.
 fn some_leaves(sample: &Sample) -> Vec<u64> {
     let of = |name: &str| -> Vec<u64> {
         let leaves = sample.leaves.iter().filter(|(of, ..)| *of == name);

@@ -28,7 +28,7 @@ fn set_word(image: &mut [u8], at: u64, word: u64) {
     image[at as usize..at as usize + 8].copy_from_slice(&word.to_le_bytes());
 }
 
-/// The offset of the root of the slab.
+/// Returns the offset of the root of the slab.
 fn root(sample: &Sample) -> u64 {
     let is_it = |bytes: &[u8]| bytes == MAGIC;
     let at = sample.image.chunks_exact(8).position(is_it);
@@ -134,7 +134,7 @@ fn change_branch(image: &mut [u8], branch: u64, child: u64, bits: u64) -> bool {
 /// Changes an image for each bit of a word.
 type Change<'a> = Box<dyn Fn(&mut [u8], u64) + 'a>;
 
-/// The changes of all kinds of offsets, by name.
+/// Returns the changes of all kinds of offsets, each with its name.
 fn changes(sample: &Sample) -> Vec<(String, Change<'_>)> {
     let root = root(sample);
     let mut changes: Vec<(String, Change<'_>)> = Vec::new();

@@ -122,7 +122,8 @@ fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
     keys.map(|key| Put(key, 30)).collect()
 }
 
-/// Old leaves get new entries and lose some, and so do the new ones that take their places.
+/// Returns a setup and steps in which old leaves gain and lose entries, and then so do the new leaves that
+/// replace them.
 fn steps() -> [Vec<StoreStep>; 2] {
     let setup = [puts(0..60), vec![Checkpoint]].concat();
     let steps = [

@@ -17,7 +17,8 @@ fn comes_to_an_end(stores: &Stores) -> bool {
     (0..40).any(|_| !stores.handle.state.maintain().unwrap())
 }
 
-/// Values of these lengths leave up to a quarter of each segment unused, wherever they are copied.
+/// Returns true if the emptying of segments ends with values whose lengths leave up to a quarter of each
+/// segment unused, wherever they are copied.
 fn ends_with_large_values() -> bool {
     [11_000, 13_200, 16_384, 40_000, 100_000].into_iter().all(|len| {
         let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
@@ -36,7 +37,8 @@ fn ends_with_large_values() -> bool {
     })
 }
 
-/// A snapshot needs the records that have expired since: they are copied once, and later once again.
+/// Returns true if the emptying of segments ends while a snapshot needs records that have expired since. They
+/// are copied once, and later once again.
 fn ends_beside_a_snapshot() -> bool {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
     let clock = Arc::default();

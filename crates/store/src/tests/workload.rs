@@ -70,7 +70,7 @@ fn value(step: usize, len: usize) -> Vec<u8> {
     vec![step as u8 + 1; len]
 }
 
-/// Options with small limits, so that short workloads reach checkpoints, splits and emptied segments.
+/// Returns options with small limits, so that short workloads reach checkpoints, splits and emptied segments.
 pub(crate) fn options(clock: &Arc<std::sync::atomic::AtomicU64>) -> StoresOptions {
     let clock = Arc::clone(clock);
     StoresOptions::default()

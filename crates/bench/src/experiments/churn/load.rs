@@ -68,7 +68,7 @@ pub(super) fn load(
     Ok(Loaded { one, many })
 }
 
-/// The table in [`PARTS`] files of about equal size.
+/// Writes lineitem as [`PARTS`] Parquet files of about equal size and returns their paths.
 fn write_parts(directory: &Path, scale_factor: f64) -> Result<Vec<PathBuf>, BenchError> {
     let options = ParquetOptions {
         compression: ParquetCompression::Snappy,

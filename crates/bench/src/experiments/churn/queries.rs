@@ -106,7 +106,7 @@ fn queries() -> Vec<(String, String)> {
     queries
 }
 
-/// Milliseconds and the answer.
+/// Runs a query and returns its time in milliseconds and the answer.
 fn ask(database: &Database, runtime: &Runtime, sql: &str) -> Result<(f64, Vec<String>), BenchError> {
     let watch = Watch::start(database.device());
     let batches = runtime.block_on(async { database.sql(sql).await?.collect().await })?;

@@ -46,7 +46,8 @@ struct Round {
 }
 
 impl Round {
-    /// The latency that a fraction of the queries does not exceed.
+    /// Returns the latency in milliseconds that a fraction of the queries does not exceed; NaN if there are
+    /// no queries.
     fn percentile(&self, fraction: f64) -> f64 {
         let at = (self.latencies.len() as f64 * fraction).ceil() as usize;
         self.latencies.get(at.max(1) - 1).copied().unwrap_or(f64::NAN)
@@ -82,8 +83,8 @@ pub(super) fn disturb(
     Ok(())
 }
 
-/// Readers at work for a while; a compaction beside them begins before the first query and lasts until the
-/// end.
+/// Runs the readers for `duration`, beside a compaction if there is one, which begins before the first query
+/// and lasts until the end.
 fn round(
     database: &Database,
     beside: Beside,

@@ -133,7 +133,7 @@ struct PlacementResults {
 }
 
 impl PlacementResults {
-    /// The system of that name, by its place.
+    /// Returns the position of the system named `name`.
     fn system(&self, name: &str) -> Option<usize> {
         self.systems.iter().position(|system| system.name == name)
     }
@@ -143,14 +143,14 @@ impl PlacementResults {
         measured.get(system)
     }
 
-    /// Median seconds a query.
+    /// Returns the median seconds per query of a system; NaN if it was not measured.
     fn seconds(&self, question: QueryType, name: &str) -> f64 {
         self.system(name)
             .and_then(|system| self.measured(question, system))
             .map_or(f64::NAN, |measured| measured.time.median())
     }
 
-    /// How many times the time of a baseline.
+    /// Returns the time of a system as a multiple of the time of a baseline; NaN if times are not real.
     fn ratio(&self, question: QueryType, name: &str, base: &str) -> f64 {
         if self.real {
             self.seconds(question, name) / self.seconds(question, base)

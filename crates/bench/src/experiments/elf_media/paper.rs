@@ -3,7 +3,7 @@
 
 use super::QueryType;
 
-/// Of the index on the slow tier alone.
+/// Returns the figure of the index on the slow tier alone, or `None` if the paper has none.
 pub(super) fn slow_only(question: QueryType) -> Option<f64> {
     match question {
         QueryType::Exact => Some(223.0),
@@ -15,7 +15,8 @@ pub(super) fn slow_only(question: QueryType) -> Option<f64> {
     }
 }
 
-/// With four levels in DRAM, 3 % of the tree.
+/// Returns the figure of the index with four levels in DRAM, 3 % of the tree, or `None` if the paper has
+/// none.
 pub(super) fn cached(question: QueryType) -> Option<f64> {
     match question {
         QueryType::Exact => Some(150.0),

@@ -9,7 +9,8 @@ use super::{BUDGET, IndexSystem, Tier};
 use crate::experiments::tiers;
 use crate::{BenchError, Reporter, Settings};
 
-/// Those asked for, or all; the baselines are always among them.
+/// Opens the index with each requested placement, or with the default ones if none is requested. The
+/// baselines are always included and come first.
 pub(super) fn all(
     settings: &Settings,
     tier: &Tier,
@@ -47,7 +48,7 @@ pub(super) fn all(
     Ok(systems)
 }
 
-/// As many levels as the budget has room for; none if there is no room for one.
+/// Opens the index with as many levels in DRAM as fit into the budget, or returns `None` if none fits.
 fn levels(tier: &Tier, bytes: &Arc<HugeVec<u8>>, budget: u64) -> Result<Option<IndexSystem>, BenchError> {
     let mut best = None;
     for levels in 1..=16 {

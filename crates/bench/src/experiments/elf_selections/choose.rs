@@ -15,8 +15,8 @@ pub(super) struct SampledSelection {
     pub(super) selectivity: f64,
 }
 
-/// The selections of TPC-H and `random` conjunctions, as many from each decade that the table is large enough
-/// for, with one to five predicates in turn.
+/// Returns the selections of TPC-H and up to `random` conjunctions of one to five predicates in turn,
+/// distributed evenly over the decades of selectivity for which the table is large enough.
 pub(super) fn choose(
     systems: &SelectionSystems,
     scale_factor: f64,

@@ -55,7 +55,8 @@ pub(super) fn run(
         .try_for_each(|selection| tables.measure(selection, repetitions, report))
 }
 
-/// Those of TPC-H on the indexed columns, runs of days, and conditions that leave the first column out.
+/// Returns the selections of TPC-H on the indexed columns except Q1, ranges of days, and conjunctions without
+/// the first indexed column.
 fn selections() -> Vec<Conjunction> {
     let days = |count: i32| {
         let Literal::Date(first) = Literal::date(1994, 1, 1) else {
@@ -197,7 +198,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Times of a sum over the selected rows of both tables in turn.
+    /// Measures the milliseconds of a sum over the selected rows of both tables, in turn.
     fn sums(
         &self,
         selection: &Conjunction,
@@ -222,7 +223,7 @@ impl Tables {
     }
 }
 
-/// Both answers must be equal.
+/// Fails unless the answers of both tables are equal.
 fn same<T: PartialEq + std::fmt::Debug>(
     selection: &Conjunction,
     unclustered: T,

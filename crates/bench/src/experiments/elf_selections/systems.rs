@@ -134,7 +134,7 @@ impl SelectionSystems {
         })
     }
 
-    /// Rows of the table.
+    /// Returns the number of rows in the table.
     pub(super) fn rows(&self) -> u64 {
         self.table.rows()
     }
@@ -144,7 +144,7 @@ impl SelectionSystems {
         Ok(self.database.info()?.pool.medium)
     }
 
-    /// The device of the database, if it is emulated.
+    /// Returns the device of the database, or `None` if it is not emulated.
     pub(super) fn device(&self) -> Option<&Arc<Device>> {
         self.database.device()
     }
@@ -213,7 +213,8 @@ impl SelectionSystems {
     }
 }
 
-/// Plain DataFusion with the columns of the index in memory, in one partition per thread.
+/// Creates a plain DataFusion session that holds the columns of the index in memory, in one partition per
+/// thread.
 async fn in_memory(parquet: &Path, threads: usize) -> Result<SessionContext, BenchError> {
     let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(threads));
     let path = parquet.to_string_lossy();
@@ -227,7 +228,7 @@ async fn in_memory(parquet: &Path, threads: usize) -> Result<SessionContext, Ben
     Ok(context)
 }
 
-/// The number in the first column of the only row.
+/// Returns the number in the first column of the only row.
 fn first_count(batches: &[RecordBatch]) -> Result<u64, BenchError> {
     batches
         .iter()

@@ -10,7 +10,7 @@ use halocline_workloads::{Condition, Conjunction, Literal};
 
 use crate::BenchError;
 
-/// The predicates over the columns of one segment.
+/// Translates a selection to predicates on the codes of one segment, each with the number of its column.
 pub(super) fn for_segment(
     table: &Table,
     segment: &Segment,
@@ -33,7 +33,7 @@ pub(super) fn for_segment(
         .collect()
 }
 
-/// A condition in the codes of a column.
+/// Translates a condition to a predicate on the codes of a column.
 pub(super) fn encode(codes: &CodeSpace, condition: &Condition) -> Result<CodePredicate, BenchError> {
     let array = |literal: &Literal| value(literal, codes.data_type());
     Ok(match condition {
@@ -78,7 +78,8 @@ fn value(literal: &Literal, data_type: &DataType) -> Result<ArrayRef, BenchError
         .ok_or_else(|| BenchError::Setup(format!("{literal} is no value of type {data_type}")))
 }
 
-/// The selection in the codes of every segment's columns; an index over columns with codes has the same.
+/// Translates a selection to predicates on the codes of every segment. An index over columns with codes has
+/// the same codes.
 fn translate(table: &Table, selection: &Conjunction) -> Result<Vec<Vec<(usize, CodePredicate)>>, BenchError> {
     let segments = table.segments().iter();
     segments
@@ -86,7 +87,7 @@ fn translate(table: &Table, selection: &Conjunction) -> Result<Vec<Vec<(usize, C
         .collect()
 }
 
-/// How many rows of the table an index finds.
+/// Returns the number of rows that an index finds.
 pub(super) fn count_by_index(
     table: &Table,
     index: &TableIndex,
@@ -95,7 +96,7 @@ pub(super) fn count_by_index(
     count(index, &translate(table, selection)?)
 }
 
-/// The same by the index that is expected to visit the fewest lists and rows.
+/// Returns the number of rows found by the index that is expected to visit the fewest lists and rows.
 pub(super) fn count_by_best_index(
     table: &Table,
     indexes: &[TableIndex],
@@ -113,7 +114,7 @@ pub(super) fn count_by_best_index(
     count(&indexes[best.1], &codes)
 }
 
-/// Estimate of the rows that an index finds and of the nodes that it visits.
+/// Estimates the number of rows that an index finds and of the nodes that it visits.
 pub(super) fn estimate(
     table: &Table,
     index: &TableIndex,
@@ -141,7 +142,8 @@ fn estimate_of(index: &TableIndex, codes: &[Vec<(usize, CodePredicate)>]) -> Res
     Ok(sum)
 }
 
-/// One predicate for each dimension of one segment of an index.
+/// Returns one predicate for each dimension of an index segment, [`CodePredicate::Any`] where `codes` has
+/// none.
 fn for_index(index: &TableIndex, codes: &[(usize, CodePredicate)]) -> Result<Vec<CodePredicate>, BenchError> {
     let mut predicates = vec![CodePredicate::Any; index.columns().len()];
     for (column, predicate) in codes {

@@ -50,7 +50,8 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     Ok(())
 }
 
-/// One import into a new pool; rows a second, to the end of the sync.
+/// Imports the file into a new pool and returns the rows per second, up to the end of the sync. Sets `medium`
+/// to the description of the storage of the pool.
 fn import(
     file: &Path,
     settings: &Settings,

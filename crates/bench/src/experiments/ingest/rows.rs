@@ -60,7 +60,7 @@ impl Kind {
         settings
     }
 
-    /// Calls of one measurement.
+    /// Returns the number of calls in one measurement.
     fn calls(self, quick: bool) -> usize {
         match (self, quick) {
             (_, true) => 20,
@@ -109,7 +109,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Ways, rows per call and threads, in the order of measurement.
+/// Returns the insert paths, rows per call and threads, in the order of measurement.
 fn measured() -> [(InsertPath, usize, usize); 5] {
     [
         (InsertPath::Rust, 1, 1),
@@ -127,7 +127,7 @@ fn way_name(way: InsertPath) -> &'static str {
     }
 }
 
-/// Makes the table anew and inserts into it; the seconds that the inserts took.
+/// Recreates the table, inserts into it and returns the seconds that the inserts took.
 fn insert(
     database: &Database,
     runtime: &Runtime,
@@ -166,8 +166,8 @@ fn insert(
     Ok(seconds)
 }
 
-/// The same by several threads, each with a session of its own, row by row; the seconds that all of them
-/// took.
+/// Recreates the table, inserts `calls` rows one by one from several threads, each with its own session, and
+/// returns the seconds until all threads are done.
 fn insert_at_once(
     database: &Database,
     runtime: &Runtime,
@@ -203,7 +203,7 @@ fn insert_at_once(
     Ok(seconds)
 }
 
-/// Makes the table anew.
+/// Recreates the table with the row that creates the log.
 fn prepare(database: &Database, runtime: &Runtime) -> Result<(), BenchError> {
     runtime.block_on(async {
         database.sql("DROP TABLE IF EXISTS orders").await?;
@@ -214,7 +214,8 @@ fn prepare(database: &Database, runtime: &Runtime) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The rows 0 to `rows` must be in the table, and the one that made the log.
+/// Fails unless the number of rows and the sum of their ids are those of the rows `0..rows` and of the row
+/// that creates the log.
 fn verify(database: &Database, runtime: &Runtime, rows: u64, system: &str) -> Result<(), BenchError> {
     let expected = format!("{}|{}", rows + 1, (0..rows).sum::<u64>() as i64 - 1);
     let sql = "SELECT count(*), sum(id) FROM orders";

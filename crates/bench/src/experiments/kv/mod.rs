@@ -21,7 +21,7 @@ const VALUES: [usize; 2] = [100, 1000];
 /// Name of the store.
 const STORE: &str = "t";
 
-/// Records to load: as asked for, or `full`, or few for a smoke test.
+/// Returns the number of records to load: as requested, or `full`, or 2000 for a smoke test; at least 100.
 fn records(settings: &Settings, full: u64) -> u64 {
     let rows = settings.rows.map(|rows| rows as u64);
     rows.unwrap_or(if settings.quick { 2000 } else { full }).max(100)
@@ -54,7 +54,7 @@ fn open(pool: &Pool) -> Result<StoreTarget, BenchError> {
     Ok(StoreTarget::new(stores, store))
 }
 
-/// Bytes of the keys and values of all records.
+/// Returns the total size in bytes of the keys and values of all records.
 fn live_bytes(run: &YcsbRun) -> u64 {
     let keys = (0..run.records).map(|record| halocline_workloads::ycsb_key(record).len() as u64);
     keys.sum::<u64>() + run.records * run.value_bytes as u64

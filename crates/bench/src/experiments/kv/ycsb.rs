@@ -119,7 +119,8 @@ fn cases(threads: u64) -> Vec<(usize, u64, u64)> {
     cases
 }
 
-/// A commit to a disk takes as long as thousands of operations elsewhere.
+/// Returns the number of operations in a run: fewer if each is committed to a disk, as such a commit takes as
+/// long as thousands of operations elsewhere.
 fn operations(records: u64, medium: Backing, commit: u64) -> u64 {
     match medium {
         Backing::PageCache if commit == 1 => records / 50,

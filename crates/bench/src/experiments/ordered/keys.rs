@@ -11,7 +11,7 @@ impl Keys {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// The key of a number: each step can be undone, so that different numbers have different keys.
+    /// Returns the key of a number. Each step is invertible, so that different numbers have different keys.
     pub(super) fn key(self, number: u64) -> u64 {
         let mixed = number.wrapping_add(self.0);
         let mixed = (mixed ^ mixed >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
@@ -19,12 +19,13 @@ impl Keys {
         mixed ^ mixed >> 33
     }
 
-    /// The keys of some numbers.
+    /// Returns the keys of a range of numbers.
     pub(super) fn of(self, numbers: std::ops::Range<usize>) -> Vec<u64> {
         numbers.map(|number| self.key(number as u64)).collect()
     }
 
-    /// Keys of numbers below `numbers`, drawn with that skew; those of low numbers are the frequent ones.
+    /// Draws `count` keys of numbers below `numbers`, with the skew of `zipf`, or uniformly if it is `None`.
+    /// With skew, the keys of low numbers are the frequent ones.
     pub(super) fn drawn(
         self,
         numbers: usize,

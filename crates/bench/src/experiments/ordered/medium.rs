@@ -30,8 +30,11 @@ pub(in crate::experiments) type NewMedium = (Medium, Option<Arc<Device>>);
 pub(in crate::experiments) type OnDevice = (Medium, Arc<Device>);
 
 impl TreeMedium {
+    /// Creates the directory of a run, and takes the emulated device from the settings if `medium` is
+    /// emulated.
+    ///
     /// # Errors
-    /// No directory can be made; `--medium` names none that is emulated.
+    /// `medium` is [`Backing::Dram`]; the directory cannot be created; `--medium` names no emulated medium.
     pub(in crate::experiments) fn new(medium: Backing, settings: &Settings) -> Result<Self, BenchError> {
         if medium == Backing::Dram {
             return Err(BenchError::Setup(
@@ -54,7 +57,7 @@ impl TreeMedium {
         })
     }
 
-    /// In words, for people and programs.
+    /// Returns a description of the medium, for people and programs.
     pub(in crate::experiments) fn name(&self) -> String {
         let directory = || {
             let parent = self.directory.path().parent();
@@ -67,7 +70,7 @@ impl TreeMedium {
         }
     }
 
-    /// Says what it is, here and in every value that follows.
+    /// Reports the description of the medium, and adds it to every value that follows.
     pub(in crate::experiments) fn announce(&self, report: &mut Reporter<'_>) -> Result<(), BenchError> {
         report.set("on", self.medium.name());
         report.set("medium", self.name());
@@ -77,12 +80,13 @@ impl TreeMedium {
         }
     }
 
-    /// A path for a file of that name.
+    /// Returns the path of the file named `name` in the directory of the run.
     pub(in crate::experiments) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// An empty medium of that name, on a device of its own where there is one.
+    /// Creates an empty medium: on an emulated device of its own if there is one, otherwise in the file named
+    /// `name`.
     pub(in crate::experiments) fn make(&self, name: &str) -> Result<NewMedium, BenchError> {
         match &self.spec {
             Some(spec) => on_device(spec).map(|(medium, device)| (medium, Some(device))),
@@ -90,8 +94,9 @@ impl TreeMedium {
         }
     }
 
-    /// Where there are real delays: an empty file in DRAM, taken for DAX so that flushes are executed, and a
-    /// medium on a device with the figures of this host's DRAM and cache.
+    /// Creates two empty media: a file in DRAM that is assumed to be DAX, so that flushes are executed, and a
+    /// medium on a device with the figures of this host's DRAM and cache. Returns `None` if there are no real
+    /// delays.
     pub(in crate::experiments) fn make_twins(
         &self,
         name: &str,

@@ -28,7 +28,7 @@ impl TreeVariant {
         Self { kind, moving: true }
     }
 
-    /// The same tree without entry moving, if it has that.
+    /// Returns the same tree without entry moving, or `None` if its kind does not move entries.
     fn still(self) -> Option<Self> {
         matches!(self.kind, TreeKind::Lb | TreeKind::Lb2 | TreeKind::Lb4).then_some(Self {
             moving: false,
@@ -57,7 +57,7 @@ impl TreeVariant {
     }
 }
 
-/// Keys to load: as asked for, or `full`, or few for a smoke test.
+/// Returns the number of keys to load: as requested, or `full`, or 20,000 for a smoke test; at least 100.
 fn rows(settings: &Settings, full: usize) -> usize {
     settings
         .rows
@@ -65,10 +65,10 @@ fn rows(settings: &Settings, full: usize) -> usize {
         .max(100)
 }
 
-/// A tree that holds other entries than it should is no faster than one that does.
+/// Fails unless the tree holds the expected entries. The times of a tree with other entries do not count.
 ///
 /// # Errors
-/// [`BenchError::Disagreement`].
+/// [`BenchError::Disagreement`] if the entries differ; an entry cannot be read.
 fn insist(system: &str, tree: &dyn OrderedIndex, expected: keys::Sum) -> Result<(), BenchError> {
     let mut found = keys::Sum::default();
     for entry in Range::new(tree, ..) {
@@ -78,8 +78,10 @@ fn insist(system: &str, tree: &dyn OrderedIndex, expected: keys::Sum) -> Result<
     agree("all entries", ("the model", expected), (system, found))
 }
 
+/// Fails unless two systems give the same answer.
+///
 /// # Errors
-/// [`BenchError::Disagreement`] if they are not the same.
+/// [`BenchError::Disagreement`] if the answers differ.
 pub(super) fn agree<T: PartialEq + std::fmt::Debug>(
     what: &str,
     left: (&str, T),

@@ -58,7 +58,7 @@ pub(in crate::experiments) fn whole(
     Ok(fs::rename(&unfinished, path)?)
 }
 
-/// Imports a file as a table; gives the seconds that it took, synced.
+/// Imports a file as a table and returns the seconds until it was synced.
 pub(in crate::experiments) fn import(
     database: &Database,
     table: &str,

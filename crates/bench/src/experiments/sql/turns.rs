@@ -57,7 +57,7 @@ pub(in crate::experiments) fn ask_in_turn(
     })
 }
 
-/// Answers over the same rows must be the same.
+/// Fails unless sessions over the same rows give the same answer.
 fn agree(query: &str, sessions: &[NamedSession<'_>], answers: &[Vec<String>]) -> Result<(), BenchError> {
     for (at, named) in sessions.iter().enumerate() {
         let same_rows = |first: &usize| sessions[*first].scale_factor == named.scale_factor;

@@ -36,12 +36,12 @@ impl Data {
         PoolDirectory::new(settings).map(Self)
     }
 
-    /// The directory of a scale factor.
+    /// Returns the directory of a scale factor.
     fn of(&self, scale_factor: f64) -> PathBuf {
         self.0.join(format!("sf{scale_factor}"))
     }
 
-    /// The file of a pool.
+    /// Returns the path of the file of a pool.
     pub(super) fn pool(&self, stored: &PoolSpec) -> PathBuf {
         self.of(stored.scale_factor).join(stored.file())
     }
@@ -105,7 +105,7 @@ impl Data {
         Ok(sizes)
     }
 
-    /// Imports all tables; gives the seconds that lineorder took, synced.
+    /// Imports all tables and returns the seconds that lineorder took, including its sync.
     fn import(&self, path: &Path, stored: &PoolSpec, settings: &Settings) -> Result<f64, BenchError> {
         let options = DatabaseOptions::default().with_threads(Some(settings.threads()));
         let database = Database::create(path, &options)?;

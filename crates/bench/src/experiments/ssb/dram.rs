@@ -18,7 +18,8 @@ pub(super) struct Peak {
     pub(super) opened: u64,
 }
 
-/// The peaks of all pools of the largest scale factor; none without the program.
+/// Measures the peaks of all pools of the largest scale factor. Returns none if [`Settings::program`] is not
+/// set.
 pub(super) fn peaks(
     stored: &[Sizes],
     settings: &Settings,

@@ -67,7 +67,7 @@ struct SsbResults {
 }
 
 impl SsbResults {
-    /// The geometric mean of a variant's median milliseconds.
+    /// Returns the geometric mean of the median times of a variant, in milliseconds.
     fn mean(&self, variant: usize) -> f64 {
         let medians = self
             .measured
@@ -158,7 +158,7 @@ fn values(report: &mut Reporter<'_>, systems: &[SsbSession], results: &SsbResult
     Ok(())
 }
 
-/// Rows of lineorder of a variant.
+/// Returns the number of lineorder rows of a variant.
 fn rows(results: &SsbResults, variant: usize) -> u64 {
     let stored = &results.variants[variant].stored;
     let sizes = results.stored.iter().find(|sizes| sizes.stored == *stored);

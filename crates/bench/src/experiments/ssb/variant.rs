@@ -16,7 +16,7 @@ pub(super) struct PoolSpec {
 }
 
 impl PoolSpec {
-    /// The name of its file.
+    /// Returns the file name of the pool.
     pub(super) fn file(&self) -> String {
         let sort = self.sort.as_ref().map(|column| format!("-by-{column}"));
         format!("{}{}.pool", self.encoding, sort.unwrap_or_default())
@@ -74,7 +74,7 @@ impl Variant {
         parts.join(", ")
     }
 
-    /// The system that results name.
+    /// Returns the name of the system in the results.
     pub(super) fn system(&self) -> &'static str {
         if self.star {
             "halocline"
@@ -84,7 +84,7 @@ impl Variant {
     }
 }
 
-/// All variants that the settings ask for; the largest scale factor and all threads come first.
+/// Returns all variants that the settings request. The largest scale factor and all threads come first.
 pub(super) fn all(settings: &Settings) -> Vec<Variant> {
     let asked = &settings.ssb;
     let largest = settings

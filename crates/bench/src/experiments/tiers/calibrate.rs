@@ -32,7 +32,7 @@ pub(in crate::experiments) struct Calibration {
     pub(in crate::experiments) off: f64,
 }
 
-/// [`calibrate`] for queries of a kind, which are drawn first.
+/// Draws queries of a kind and runs [`calibrate`] with them.
 ///
 /// # Errors
 /// As [`calibrate`].

@@ -83,7 +83,8 @@ pub(in crate::experiments) fn compare(
     Ok(measured)
 }
 
-/// Real seconds, whatever clock its device has.
+/// Asks the queries once and returns the real seconds that this takes, even if the device has a virtual
+/// clock.
 fn real(system: &IndexSystem, queries: &Queries, count: usize) -> Result<f64, BenchError> {
     let start = Instant::now();
     system.ask(queries, count, 1)?;

@@ -32,25 +32,25 @@ pub(in crate::experiments) trait Index {
     /// Asks the first `count` queries; selections that way.
     fn ask(&self, queries: &Queries, count: usize, way: &SelectionMode) -> Result<Checksum, BenchError>;
 
-    /// The same index with something else in DRAM.
+    /// Returns the same index with another part of it in DRAM.
     fn place(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError>;
 
-    /// Opened again from its bytes, and placed.
+    /// Opens the index again from its bytes and places it.
     fn reopen(&self, options: &PlaceOptions) -> Result<Box<dyn Index>, BenchError>;
 
-    /// As [`Elf::copy_alone`].
+    /// Calls [`Elf::copy_alone`].
     fn copy_alone(&self);
 
-    /// As [`Elf::wait_for_copies`].
+    /// Calls [`Elf::wait_for_copies`].
     fn wait_for_copies(&self);
 
-    /// The part that is in DRAM.
+    /// Returns the placement in effect and its DRAM.
     fn placed(&self) -> PlacementStatus;
 
-    /// Bytes of it.
+    /// Returns the size of the index in bytes.
     fn size(&self) -> u64;
 
-    /// Its layout.
+    /// Returns the layout of the index.
     fn layout(&self) -> Layout;
 }
 

@@ -4,7 +4,7 @@ use super::compare::agree;
 use super::{IndexSystem, QuerySource, QueryType};
 use crate::BenchError;
 
-/// Queries that are made at once.
+/// Returns the maximum number of queries that are drawn at once.
 fn most(question: QueryType) -> usize {
     match question {
         QueryType::Exact | QueryType::ExactBatch => 500_000,

@@ -32,7 +32,7 @@ pub(super) use tier::{IN_EMULATED_DRAM, IN_HOST_DRAM, Tier};
 /// Skew of the queries unless told otherwise, the paper's.
 pub(super) const THETA: f64 = 0.5;
 
-/// The tables asked for, made one after the other.
+/// Returns the requested kind of table, or all kinds.
 pub(super) fn kinds(settings: &Settings) -> Vec<DataKind> {
     settings
         .tiers
@@ -40,7 +40,7 @@ pub(super) fn kinds(settings: &Settings) -> Vec<DataKind> {
         .map_or(DataKind::ALL.to_vec(), |kind| vec![kind])
 }
 
-/// The layouts asked for; `published` first, so that it is there to be compared with.
+/// Returns the requested layout, or both. `published` comes first, so that `packed` can be compared with it.
 pub(super) fn layouts(settings: &Settings) -> Vec<Layout> {
     settings
         .tiers
@@ -48,14 +48,14 @@ pub(super) fn layouts(settings: &Settings) -> Vec<Layout> {
         .map_or(vec![Layout::Published, Layout::Packed], |layout| vec![layout])
 }
 
-/// The skews asked for, or `default`.
+/// Returns the requested skews, or `default`.
 pub(super) fn thetas(settings: &Settings, default: &[f64]) -> Vec<f64> {
     let asked = &settings.tiers.thetas;
     if asked.is_empty() { default } else { asked }.to_vec()
 }
 
-/// Those of the placements, without the baselines, that an index of this layout has; of each of the others a
-/// line says why it is left out.
+/// Returns the placements, without the baselines, that an index of this layout supports. Reports for each of
+/// the others why it is left out.
 pub(super) fn possible(
     placements: &[Placement],
     tier: &Tier,
@@ -99,7 +99,7 @@ pub(super) fn announce(
     ))
 }
 
-/// `1234` bytes as people read them.
+/// Formats a number of bytes with a decimal unit, such as `12.34 MB`.
 pub(super) fn bytes(count: f64) -> String {
     match count.abs() {
         c if c >= 1e9 => format!("{:.2} GB", count / 1e9),

@@ -38,7 +38,8 @@ impl QueryType {
         asked.is_empty() || asked.contains(&kind)
     }
 
-    /// Queries that are made for one measured point: more than it needs on any machine.
+    /// Returns the number of queries to draw for one measured point, which is more than it needs on any
+    /// machine.
     pub(in crate::experiments) fn supply(self, quick: bool) -> usize {
         match (self, quick) {
             (Self::Exact | Self::ExactBatch, true) => 2_000,
@@ -83,7 +84,7 @@ impl Queries {
         }
     }
 
-    /// The same for an advisor.
+    /// Converts the queries to those of an advisor.
     pub(in crate::experiments) fn sample(&self) -> Vec<Query> {
         match self.question {
             QueryType::Exact | QueryType::ExactBatch => {
@@ -110,6 +111,9 @@ pub(in crate::experiments) struct QuerySource<'a> {
 }
 
 impl<'a> QuerySource<'a> {
+    /// Creates a source of queries about rows of `table`, which are drawn with skew `theta` from the random
+    /// stream `stream` of `seed`.
+    ///
     /// # Errors
     /// The table is empty, or the skew is not in `[0, 1)`.
     pub(in crate::experiments) fn new(
@@ -127,7 +131,7 @@ impl<'a> QuerySource<'a> {
         })
     }
 
-    /// The next `count` queries.
+    /// Draws the next `count` queries.
     pub(in crate::experiments) fn draw(&mut self, question: QueryType, count: usize) -> Queries {
         let dims = self.table.dims();
         let mut queries = Queries {
@@ -167,7 +171,8 @@ impl<'a> QuerySource<'a> {
     }
 }
 
-/// From a code on, `percent` % of the domain further; 100 % is all of it.
+/// Returns the range of codes that begins at `code` and spans `percent` % of the domain, cut off at `max`;
+/// the whole domain for 100 %.
 fn window(code: u64, max: u64, percent: f64) -> CodePredicate {
     if percent >= 100.0 {
         return CodePredicate::Range { lo: 0, hi: max };

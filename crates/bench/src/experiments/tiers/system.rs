@@ -55,12 +55,12 @@ pub(in crate::experiments) struct BatchCost {
 }
 
 impl IndexSystem {
-    /// The index in this host's DRAM alone.
+    /// Opens the index in this host's DRAM alone.
     pub(in crate::experiments) fn volatile(bytes: &Arc<HugeVec<u8>>) -> Result<Self, BenchError> {
         Self::over(Arc::clone(bytes), Placement::Volatile)
     }
 
-    /// The index over bytes that are no copies, called by its placement.
+    /// Opens the index over bytes that are not a copy. The system is named after the placement.
     pub(super) fn over(bytes: impl Bytes, placement: Placement) -> Result<Self, BenchError> {
         Ok(Self {
             name: placement.to_string(),
@@ -85,7 +85,7 @@ impl IndexSystem {
         self.memory
     }
 
-    /// The same with selections run that way, which it is then called by.
+    /// Sets how selections are run, and names the system after that.
     pub(in crate::experiments) fn run_by(self, way: SelectionMode) -> Self {
         Self {
             name: way.name().to_owned(),
@@ -94,7 +94,7 @@ impl IndexSystem {
         }
     }
 
-    /// The same under another name.
+    /// Renames the system.
     pub(in crate::experiments) fn named(self, name: &str) -> Self {
         Self {
             name: name.to_owned(),

@@ -64,7 +64,7 @@ pub(in crate::experiments) struct CodeTable {
 }
 
 impl CodeTable {
-    /// The table of that kind, at the size asked for.
+    /// Creates the table of a kind, at the requested size.
     pub(in crate::experiments) fn make(kind: DataKind, settings: &Settings) -> Result<Self, BenchError> {
         let full = settings.tiers.full;
         match kind {
@@ -87,7 +87,7 @@ impl CodeTable {
         }
     }
 
-    /// Independent values of `0..cardinality`.
+    /// Creates a table of independent values in `0..cardinality`.
     pub(in crate::experiments) fn uniform(rows: usize, dims: usize, cardinality: u32, seed: u64) -> Self {
         let spec = UniformSpec {
             rows,
@@ -105,7 +105,7 @@ impl CodeTable {
         }
     }
 
-    /// All columns of lineitem but its comment, the one of the fewest values first.
+    /// Creates a table of all columns of lineitem except the comment, by ascending cardinality.
     fn lineitem(scale_factor: f64) -> Result<Self, BenchError> {
         let reader = TpchTable::Lineitem.reader(scale_factor, 0, 1);
         let kept = reader.schema().fields().len() - 1;
@@ -137,7 +137,7 @@ impl CodeTable {
         self.kind
     }
 
-    /// Values that each dimension can hold.
+    /// Returns the number of values that each dimension can hold.
     pub(in crate::experiments) fn cardinalities(&self) -> Vec<u64> {
         self.max_codes.iter().map(|max| max + 1).collect()
     }
@@ -223,7 +223,7 @@ impl RawColumn {
         Ok(())
     }
 
-    /// The largest code and the codes: for each value, how many smaller ones there are.
+    /// Returns the largest code and the codes. The code of a value is the number of distinct smaller values.
     fn ranked(mut self) -> (u32, Codes) {
         if !self.texts.is_empty() {
             let mut sorted: Vec<usize> = (0..self.texts.len()).collect();

@@ -40,14 +40,14 @@ impl Tier {
         Ok(Self { medium, model })
     }
 
-    /// Its name in figures and results.
+    /// Returns the name of the tier in figures and results.
     pub(in crate::experiments) fn name(&self) -> String {
         self.model
             .as_ref()
             .map_or_else(|| "DRAM".to_owned(), |device| device.to_string())
     }
 
-    /// The emulated device, if it is one.
+    /// Returns the specification of the emulated device, or `None` if the tier is DRAM.
     pub(in crate::experiments) fn emulated(&self) -> Option<&EmulatedSpec> {
         self.model.as_ref().map(|device| device.spec())
     }
@@ -67,7 +67,7 @@ impl Tier {
         self.model.as_ref().map_or(vec![], |device| device_config(device))
     }
 
-    /// A device of this kind that nothing has used yet.
+    /// Creates an unused device of this kind, or returns `None` if the tier is DRAM.
     pub(in crate::experiments) fn device(&self) -> Result<Option<Arc<Device>>, BenchError> {
         Ok(match &self.medium {
             SlowTierMedium::Dram => None,
@@ -75,13 +75,15 @@ impl Tier {
         })
     }
 
-    /// A device with the figures of DRAM below the modelled cache of this tier, which nothing has used yet.
+    /// Creates an unused device with the figures of DRAM below the modelled cache of this tier, or returns
+    /// `None` if the tier is DRAM.
     fn dram(&self) -> Result<Option<Arc<Device>>, BenchError> {
         let spec = self.emulated().map(dram_beside);
         Ok(spec.map(|spec| Device::new(&spec)).transpose()?)
     }
 
-    /// The index on an emulation of this host's DRAM and cache; `None` without real delays.
+    /// Opens the index on an emulation of this host's DRAM and cache, or returns `None` if there are no real
+    /// delays.
     pub(super) fn twin(&self, bytes: &Arc<HugeVec<u8>>) -> Result<Option<IndexSystem>, BenchError> {
         let Some(spec) = self.emulated().filter(|_| self.is_delayed()) else {
             return Ok(None);
@@ -90,7 +92,7 @@ impl Tier {
         emulated(bytes, device, Placement::Volatile, IndexMemory::EmulatedDram).map(Some)
     }
 
-    /// The index in DRAM, emulated as this tier is.
+    /// Opens the index in DRAM, which is emulated if this tier is.
     pub(in crate::experiments) fn volatile(
         &self,
         bytes: &Arc<HugeVec<u8>>,
@@ -102,8 +104,8 @@ impl Tier {
         })
     }
 
-    /// The systems that all others are compared with: the index in DRAM, emulated as this tier is; where that
-    /// has real delays, the index in this host's own DRAM; the index on this tier alone.
+    /// Opens the systems that all others are compared with: the index in DRAM, emulated if this tier is; if
+    /// the tier has real delays, the index in this host's own DRAM; and the index on this tier alone.
     pub(in crate::experiments) fn baselines(
         &self,
         bytes: &Arc<HugeVec<u8>>,
@@ -116,7 +118,7 @@ impl Tier {
         Ok(systems)
     }
 
-    /// The index on this tier.
+    /// Opens the index on this tier.
     pub(in crate::experiments) fn open(&self, bytes: &Arc<HugeVec<u8>>) -> Result<IndexSystem, BenchError> {
         match self.device()? {
             None => IndexSystem::over(Arc::clone(bytes), Placement::SlowOnly),
@@ -124,7 +126,8 @@ impl Tier {
         }
     }
 
-    /// Why an index cannot be placed so, whatever the budget; none if it can.
+    /// Returns the reason why an index cannot have a placement, regardless of the budget, or `None` if it
+    /// can.
     pub(in crate::experiments) fn why_not(
         &self,
         bytes: &Arc<HugeVec<u8>>,
@@ -143,7 +146,7 @@ impl Tier {
         }
     }
 
-    /// The index on this tier with something of it in DRAM, and how much DRAM that has taken.
+    /// Opens the index on this tier with part of it in DRAM, and measures the DRAM that this takes.
     pub(in crate::experiments) fn place(
         &self,
         bytes: &Arc<HugeVec<u8>>,
@@ -183,7 +186,7 @@ impl Tier {
     }
 }
 
-/// The index on a device.
+/// Opens the index on a device.
 fn emulated(
     bytes: &Arc<HugeVec<u8>>,
     device: Arc<Device>,
@@ -196,7 +199,8 @@ fn emulated(
     Ok(system)
 }
 
-/// A whole copy of the index in emulated DRAM. [`Elf::place`] would have it read from this host's.
+/// Copies the whole index to emulated DRAM and opens the copy. [`Elf::place`] would have it read from this
+/// host's DRAM.
 fn copied(
     bytes: &Arc<HugeVec<u8>>,
     device: Arc<Device>,

@@ -98,7 +98,7 @@ impl TpchPool {
     }
 }
 
-/// Generates and imports all tables; gives the seconds that the import took.
+/// Generates and imports all tables, and returns the seconds that the imports took.
 fn make(path: &Path, place: &Path, scale_factor: f64, settings: &Settings) -> Result<f64, BenchError> {
     let options = DatabaseOptions::default().with_threads(Some(settings.threads()));
     let database = Database::create(path, &options)?;

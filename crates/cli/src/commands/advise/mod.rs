@@ -38,7 +38,7 @@ fn no_query(file: &Path) -> CliError {
     )
 }
 
-/// Seconds as people read them.
+/// Formats seconds with a suitable unit.
 fn time(seconds: f64) -> String {
     match seconds {
         0.0 => "0".to_owned(),

@@ -91,7 +91,7 @@ fn explain(advice: &IndexAdvice, out: &mut impl Write) -> Result<(), CliError> {
     Ok(writeln!(out, "apply    {statement};")?)
 }
 
-/// The table for programs.
+/// Writes the predictions to stdout, one row per placement, in a format for programs.
 fn rows(advice: &IndexAdvice, format: OutputFormat) -> Result<(), CliError> {
     let predicted = &advice.advice;
     let float = |of: fn(&Advised) -> Option<f64>| -> ArrayRef {

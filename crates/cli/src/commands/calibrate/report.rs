@@ -39,7 +39,7 @@ pub(super) fn print(profile: &Profile, out: &mut impl Write) -> Result<(), CliEr
     Ok(())
 }
 
-/// The kinds of memory of a profile, and their headings.
+/// Returns the kinds of memory of a profile, each with its heading.
 fn columns(profile: &Profile) -> Vec<(&'static str, &AccessFigures)> {
     let mut columns = vec![("DRAM", &profile.dram)];
     match &profile.cold {
@@ -49,7 +49,7 @@ fn columns(profile: &Profile) -> Vec<(&'static str, &AccessFigures)> {
     columns
 }
 
-/// The table of the published study, with the rows that a cost model needs besides.
+/// Returns the table of the published study, extended by the rows that a cost model needs.
 fn access_patterns(profile: &Profile) -> Table {
     let columns = columns(profile);
     let mut table = plain_table(columns.len() + 1);
@@ -145,7 +145,7 @@ fn rate(bytes_per_second: f64) -> String {
     format!("{:.2} GB/s", bytes_per_second / 1e9)
 }
 
-/// `85.2 ns`, `12.1 us`, `3.4 ms`.
+/// Formats nanoseconds as `85.2 ns`, `12.1 us` or `3.4 ms`.
 fn time(ns: f64) -> String {
     match ns {
         _ if ns < 1e3 => format!("{ns:.1} ns"),

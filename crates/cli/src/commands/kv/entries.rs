@@ -57,10 +57,10 @@ impl<'a> EntryReader<'a> {
         })
     }
 
-    /// The next entry, if there is one.
+    /// Returns the next entry, or `None` at the end of the files.
     ///
     /// # Errors
-    /// A file cannot be read; a line is no entry; [`CliError::Interrupted`].
+    /// A file cannot be read; a line is not an entry; [`CliError::Interrupted`].
     pub(super) fn next(&mut self) -> Result<Option<(u64, u64)>, CliError> {
         self.next_line(
             entry,
@@ -68,7 +68,8 @@ impl<'a> EntryReader<'a> {
         )
     }
 
-    /// The key of the next line, which may be all of the line or the key of an entry.
+    /// Returns the key of the next line, which is the whole line or the key of an entry, or `None` at the end
+    /// of the files.
     ///
     /// # Errors
     /// As for [`next`](Self::next).
@@ -139,7 +140,7 @@ impl Open {
         })
     }
 
-    /// Reads one line; the bytes of it, 0 at the end.
+    /// Reads one line and returns its length in bytes, 0 at the end of the file.
     fn read(&mut self, buffer: &mut Vec<u8>) -> Result<u64, CliError> {
         buffer.clear();
         let reader: &mut dyn BufRead = &mut self.reader;
@@ -149,7 +150,7 @@ impl Open {
         Ok(read as u64)
     }
 
-    /// The entry of a line; none if there is nothing on it, or it is a header.
+    /// Parses a line with `parse`. Returns `None` if the line is blank or a header.
     fn parse<T>(
         &self,
         line: &[u8],
@@ -178,7 +179,7 @@ impl Open {
     }
 }
 
-/// `5,7`, `5, 7`, `5 7` or `{"key":5,"value":7}`.
+/// Parses an entry of the form `5,7`, `5, 7`, `5 7` or `{"key":5,"value":7}`.
 fn entry(text: &str) -> Option<(u64, u64)> {
     if text.starts_with('{') {
         let object: EntryObject = serde_json::from_str(text).ok()?;
@@ -194,7 +195,8 @@ fn entry(text: &str) -> Option<(u64, u64)> {
     Some((key.parse().ok()?, value.parse().ok()?))
 }
 
-/// The bytes of files, unless one is stdin. All must be there: it is no use to find that out after an hour.
+/// Returns the total size of the files in bytes, or `None` if one is stdin. All files must exist,
+/// so that a missing one is reported at the start and not after an hour.
 pub(super) fn total_bytes(files: &[PathBuf]) -> Result<Option<u64>, CliError> {
     let mut total = 0;
     for file in files.iter().filter(|file| !is_stdin(file)) {

@@ -56,12 +56,12 @@ pub(in crate::commands) struct Checked {
     pub(in crate::commands) skipped: Vec<String>,
 }
 
-/// The name of a tree as it is given to `kv --name`.
+/// Returns the name of a tree as it is passed to `kv --name`.
 pub(super) fn short(name: &str) -> &str {
     name.strip_prefix(PREFIX).unwrap_or(name)
 }
 
-/// The trees of a pool, in the order of their names.
+/// Returns the trees of a pool in the order of their names.
 ///
 /// # Errors
 /// The pool cannot be read.
@@ -100,10 +100,10 @@ pub(in crate::commands) fn check_all(path: &Path, progress: impl Fn(&str)) -> Re
     Ok(checked)
 }
 
-/// The stores of a pool without those that tables are in, in the order of their names.
+/// Returns the stores of a pool in the order of their names, without those that hold tables.
 ///
 /// # Errors
-/// The pool cannot be read. The reason why the stores cannot be opened is the value.
+/// The pool cannot be read. The inner error is the reason why the stores cannot be opened.
 pub(in crate::commands) fn stores(path: &Path) -> Result<Result<Vec<StoreInfo>, StoreError>, CliError> {
     let pool = readable(path)?;
     match Stores::exist_in(&pool)? {
@@ -217,7 +217,7 @@ pub(in crate::commands) fn check_memcached(
     Ok(())
 }
 
-/// `kv list`.
+/// Prints the trees and stores of a pool for `kv list`.
 pub(super) fn print(args: &KvArgs, output: OutputFormat) -> Result<(), CliError> {
     let pool = opening::pool_to_read(args)?;
     let mut found: Vec<(String, String, Option<u64>)> = vec![];
@@ -253,7 +253,7 @@ pub(super) fn print(args: &KvArgs, output: OutputFormat) -> Result<(), CliError>
     sink.finish()
 }
 
-/// The names of all trees and stores, as far as they can be read.
+/// Returns the names of all trees and stores that can be read, without the stores that hold tables.
 pub(super) fn names(pool: &Pool) -> Vec<String> {
     let trees = trees(pool).unwrap_or_default();
     let mut names: Vec<_> = trees.iter().map(|(name, _)| short(name).to_owned()).collect();

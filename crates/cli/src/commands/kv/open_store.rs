@@ -71,7 +71,8 @@ fn missing(args: &KvArgs, there: &[String]) -> CliError {
     )
 }
 
-/// The stores of tables change by SQL only, as their rows have a form of their own.
+/// Fails if the name is that of a store that holds a table. Such stores are changed by SQL only, as their
+/// rows have a format of their own.
 pub(super) fn refuse_names_of_sql(name: &str) -> Result<(), CliError> {
     match list::is_of_sql(name) {
         true => Err(CliError::with_hint(

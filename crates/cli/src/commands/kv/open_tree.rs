@@ -47,7 +47,8 @@ pub(super) fn finish(pool: &Pool, tree: OpenTree) -> Result<(), CliError> {
     Ok(synced.map_err(TreeError::from)?)
 }
 
-/// The name that a tree has in the pool's directory: trees made by other programs may be named as they like.
+/// Returns the name of a tree in the directory of the pool, which begins with [`PREFIX`] unless only a tree
+/// without it exists. Trees created by other programs may have any name.
 pub(super) fn object_name(pool: &Pool, name: &str) -> Result<String, CliError> {
     let snapshot = pool.snapshot().map_err(TreeError::from)?;
     let own = format!("{PREFIX}{name}");

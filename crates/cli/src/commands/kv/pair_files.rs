@@ -89,13 +89,15 @@ impl PairReader {
         })
     }
 
-    /// Bytes of the file that were read.
+    /// Returns the number of bytes that were read from the file.
     pub(super) fn bytes(&self) -> u64 {
         self.read.get()
     }
 
+    /// Returns the next pair, or `None` at the end of the file.
+    ///
     /// # Errors
-    /// The file cannot be read; the next line is no pair, with its number.
+    /// The file cannot be read; the next line is not a pair. The message has the number of the line.
     pub(super) fn next(&mut self) -> Result<Option<ReadPair>, CliError> {
         loop {
             self.left.set(LONGEST);

@@ -49,8 +49,10 @@ impl PairPrinter {
         }
     }
 
+    /// Adds a pair to the batch, and prints the batch if it is full.
+    ///
     /// # Errors
-    /// The key or value is not UTF-8 and to be printed as text; stdout cannot be written.
+    /// The key or value is not UTF-8 and is to be printed as text; stdout cannot be written.
     pub(super) fn push(&mut self, pair: StorePair) -> Result<(), CliError> {
         let (key, value) = texts(&pair, self.encodings)?;
         self.keys.append_value(&key);
@@ -100,7 +102,7 @@ pub(super) fn texts(
     Ok((key, value))
 }
 
-/// The error for bytes that cannot be written as text.
+/// Returns the error for bytes that cannot be written as text.
 fn not_text(what: &str, option: &str, key: &[u8]) -> CliError {
     let key = match str::from_utf8(key) {
         Ok(text) if what != "a key" => format!("of key `{text:.60}`"),
@@ -112,7 +114,7 @@ fn not_text(what: &str, option: &str, key: &[u8]) -> CliError {
     )
 }
 
-/// Milliseconds since 1970.
+/// Converts a time to milliseconds since 1970.
 pub(super) fn millis(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -26,10 +26,10 @@ pub(crate) struct DecodedStrings<'a> {
 }
 
 impl<'a> BlockStrings<'a> {
-    /// Strings of these bytes, of `rows` rows; `starts` has the start of each.
+    /// Creates the strings of a block of `rows` rows from their `bytes` and the start of each string.
     ///
     /// # Errors
-    /// The starts descend, or lie outside of the bytes.
+    /// If the starts descend or lie outside of the bytes.
     pub(crate) fn new(bytes: &'a [u8], mut starts: [u32; BLOCK + 1], rows: usize) -> Result<Self, Defect> {
         let end = u32::try_from(bytes.len()).map_err(|_| "the strings of a block are too long")?;
         starts[rows] = end;

@@ -167,7 +167,7 @@ impl<'a> StringsChunk<'a> {
         Ok(())
     }
 
-    /// The stored bytes of one row. O(1).
+    /// Returns the stored bytes of one row; `None` if it is NULL. O(1).
     pub(crate) fn stored_one(&self, row: usize) -> Result<Option<&'a [u8]>, Defect> {
         if self.bases.is_empty() || self.is_null(row) {
             return Ok(None);

@@ -22,7 +22,8 @@ fn encode(strings: &Strings) -> Encoded {
     pending.encode()
 }
 
-/// Strings with common beginnings, empty and long ones, and characters of one to four bytes.
+/// Generates a string from `seed`: some share beginnings, some are empty or long, and characters have one to
+/// four bytes.
 fn string(seed: u32) -> Vec<u8> {
     const PIECES: [&str; 12] = [
         "",
@@ -62,7 +63,7 @@ fn strings(rows: usize, nulls: u32, seed: u64) -> Strings {
     (0..rows).map(&mut row).collect()
 }
 
-/// Conditions of every kind on some of the strings.
+/// Returns conditions of every kind with some of the strings as constants.
 fn conditions(constants: &[Vec<u8>]) -> Vec<StringPredicate> {
     let bounds = |at: usize| {
         let constant = constants[at % constants.len()].as_slice();
@@ -134,7 +135,7 @@ fn is_set(masks: &[BlockMask], row: usize) -> bool {
     masks[row / BLOCK][row % BLOCK / 64] >> (row % 64) & 1 == 1
 }
 
-/// Masks of about one row in `one_of`.
+/// Returns masks that select about one row in `one_of`.
 fn masks(rows: usize, one_of: usize) -> Vec<BlockMask> {
     let mut masks = vec![BlockMask::default(); rows.div_ceil(BLOCK)];
     for row in (0..rows).filter(|row| (row * 7).is_multiple_of(one_of)) {

@@ -183,24 +183,24 @@ macro_rules! string_codecs {
                 match self { $(Self::$name(decoder) => <$codec>::decode(decoder, stored, out)),* }
             }
 
-            /// As [`StringCodec::head`].
+            /// Calls [`StringCodec::head`] of the codec.
             pub(crate) fn head(&self, first: u8) -> Option<Head> {
                 match self { $(Self::$name(decoder) => <$codec>::head(decoder, first)),* }
             }
 
-            /// As [`StringCodec::compare`].
+            /// Calls [`StringCodec::compare`] of the codec.
             ///
             /// # Errors
-            /// The string cannot be decoded.
+            /// If the string cannot be decoded.
             #[inline]
             pub(crate) fn compare(&self, stored: &[u8], constant: &Constant) -> Result<Ordering, Defect> {
                 match self { $(Self::$name(decoder) => <$codec>::compare(decoder, stored, constant)),* }
             }
 
-            /// As [`StringCodec::decode_all`].
+            /// Calls [`StringCodec::decode_all`] of the codec.
             ///
             /// # Errors
-            /// The strings cannot be decoded.
+            /// If the strings cannot be decoded.
             pub(crate) fn decode_all<'b>(
                 &self,
                 stored: &'b [u8],

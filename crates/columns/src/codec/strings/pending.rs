@@ -11,7 +11,8 @@ use zerocopy::IntoBytes;
 
 const HEADER: usize = size_of::<StringsHeader>();
 
-/// The first eight bytes as a big-endian number: sorts like the strings as far as it goes.
+/// Returns the first eight bytes as a big-endian number, padded with zeros. It sorts like the strings, as far
+/// as their first eight bytes differ.
 pub(crate) fn prefix_key(string: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let len = string.len().min(8);
@@ -34,7 +35,7 @@ impl PendingStrings {
         self.ends.len()
     }
 
-    /// Bytes of all strings.
+    /// Returns the total size in bytes of all strings.
     pub(crate) fn bytes_len(&self) -> usize {
         self.bytes.len()
     }

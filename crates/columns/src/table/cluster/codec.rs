@@ -22,12 +22,12 @@ const HEAD: usize = 8;
 /// The byte before a decimal without a key.
 const WIDE: u8 = 2;
 
-/// The length of the record that `bytes` start with.
+/// Returns the length in bytes of the record at the start of `bytes`.
 pub(super) fn len(bytes: &[u8]) -> usize {
     word(bytes, 0)
 }
 
-/// The sort key of a record.
+/// Returns the sort key of a record.
 pub(super) fn key(record: &[u8]) -> &[u8] {
     &record[HEAD..HEAD + word(record, 4)]
 }
@@ -74,7 +74,8 @@ fn string<'a>(bytes: &'a [u8], ends: &[usize], row: usize) -> &'a [u8] {
 }
 
 impl RowCodec {
-    /// `sorted_by` are columns of `schema`, whose types have a physical form.
+    /// Creates a codec for rows of `schema`, whose types have a physical form, sorted by the columns
+    /// `sorted_by`.
     pub(super) fn new(schema: SchemaRef, sorted_by: Vec<usize>) -> Self {
         let fields = schema.fields().iter();
         let physical = fields.map(|field| Physical::of(field.data_type()).unwrap_or(Physical::Bytes));
@@ -85,6 +86,9 @@ impl RowCodec {
         }
     }
 
+    /// Checks the columns of a batch and converts them so that they can be encoded row by row. `first_row` is
+    /// the number of its first row, for errors.
+    ///
     /// # Errors
     /// As [`accept`].
     pub(super) fn prepare(&self, batch: &RecordBatch, first_row: u64) -> Result<PreparedRows> {
@@ -180,7 +184,7 @@ impl RowCodec {
         out[start + 4..start + HEAD].copy_from_slice(&(key_len as u32).to_le_bytes());
     }
 
-    /// Its batches have about `batch_bytes` at most.
+    /// Creates a decoder whose batches have at most about `batch_bytes` bytes.
     pub(super) fn decoder(&self, batch_bytes: usize) -> Decoder<'_> {
         Decoder {
             codec: self,

@@ -36,7 +36,7 @@ pub(crate) struct Sorter<'t> {
 }
 
 impl<'t> Sorter<'t> {
-    /// A sorter for the table's clustering columns, `None` if it has none.
+    /// Creates a sorter by the table's clustering columns; `None` if it has none.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchColumn`] if the table's description is damaged.

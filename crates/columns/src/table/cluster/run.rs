@@ -50,14 +50,14 @@ impl SortedRun {
         });
     }
 
-    /// Bytes in DRAM, about.
+    /// Returns the approximate number of bytes used in DRAM.
     pub(super) fn bytes(&self) -> usize {
         // Up to a sixteenth of a block is left unused.
         let records = self.record_bytes as usize;
         records + records / 16 + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Bytes of all records.
+    /// Returns the total size in bytes of all records.
     pub(super) fn record_bytes(&self) -> u64 {
         self.record_bytes
     }

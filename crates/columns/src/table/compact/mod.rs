@@ -205,7 +205,7 @@ const TRIM_ROWS: u64 = 1 << 16;
 /// Bytes a second below which parts are not made smaller for the bandwidth's sake.
 const LEAST_BANDWIDTH: u64 = 8 << 20;
 
-/// The live rows within `rows`.
+/// Reads the live rows within `rows`.
 fn read(schema: &SchemaRef, segment: &Segment, rows: Range<usize>) -> Result<RecordBatch> {
     let live = segment.select(&[], rows.clone())?;
     let some: Option<Vec<u32>> = (live.len() < rows.len() as u64).then(|| live.iter().collect());

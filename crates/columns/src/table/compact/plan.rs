@@ -31,7 +31,7 @@ impl Default for CompactionPolicy {
 }
 
 impl CompactionPolicy {
-    /// All segments into one, without a deleted row.
+    /// Creates a policy that merges all segments into as few as `max_rows` allows and leaves no deleted row.
     pub fn everything() -> Self {
         Self {
             small_rows: u64::MAX,
@@ -40,7 +40,8 @@ impl CompactionPolicy {
         }
     }
 
-    /// 0 for small segments, else one more than how often the fanout goes into its small segments.
+    /// Returns the tier of a segment with `rows` live rows: 0 if it is small, otherwise 1 plus the logarithm
+    /// of `rows / small_rows` to the base `fanout`, rounded down.
     fn tier(&self, rows: u64) -> u32 {
         if rows < self.small_rows {
             return 0;
@@ -64,8 +65,8 @@ struct MergeCandidate {
     worn: bool,
 }
 
-/// Groups of segments (their ids, side by side in the table) that are worth merging, in the order of the
-/// table. A group of one is a segment with many deleted rows. Nothing: the table is as it should be.
+/// Returns the groups of segments (their ids, adjacent in the table) that are worth merging, in the order of
+/// the table. A group of one is a segment with many deleted rows. Empty if nothing is worth merging.
 pub fn plan(table: &Table, policy: &CompactionPolicy) -> Vec<Vec<u64>> {
     let candidate = |segment: &Segment| MergeCandidate {
         id: segment.id(),
@@ -105,7 +106,8 @@ pub fn plan(table: &Table, policy: &CompactionPolicy) -> Vec<Vec<u64>> {
     plan.into_iter().map(|(_, ids)| ids).collect()
 }
 
-/// `start..end` in parts of at most `max_rows` rows each, or of one segment.
+/// Splits `start..end` into ranges of at most `max_rows` rows each; a segment with more rows gets a range of
+/// its own.
 fn limited(
     candidates: &[MergeCandidate],
     start: usize,

@@ -37,7 +37,8 @@ impl<'a> Throttle<'a> {
     }
 }
 
-/// How much too early `written` bytes are after `elapsed`.
+/// Returns how long to wait, after `elapsed`, until `written` bytes are within `limit` bytes per second;
+/// `None` if they already are.
 fn early(written: u64, limit: u64, elapsed: Duration) -> Option<Duration> {
     let seconds = written as f64 / limit.max(1) as f64;
     let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

@@ -162,7 +162,8 @@ mod tests {
         }
     }
 
-    /// Rows for the first codes differ in number, up to long lists; one in ten equals an earlier one.
+    /// Returns random rows. Their first codes have different numbers of rows, up to long lists; one row in
+    /// ten equals an earlier one.
     fn table(rows: usize, rng: &mut StdRng) -> QuickTable {
         let mut table: Vec<[u64; DIMS]> = vec![];
         for row in 0..rows {

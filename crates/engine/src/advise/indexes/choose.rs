@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// The least cost of all sets that fit.
+    /// Returns the least cost of all sets that fit.
     fn brute_force(choice: &Choice) -> f64 {
         let sets = (0_u32..1 << choice.candidates.len()).map(|bits| -> Vec<usize> {
             (0..choice.candidates.len())

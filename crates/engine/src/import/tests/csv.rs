@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The columns of a CSV text as `name type`, and its rows as texts with `∅` for NULL.
+/// Imports a CSV text and returns its columns as `name type`, and its rows as texts with `∅` for NULL.
 fn shown(text: &str, options: &ImportOptions) -> (Vec<String>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let batch = read_all("t", &[write(dir.path(), "a.csv", text)], options).unwrap();

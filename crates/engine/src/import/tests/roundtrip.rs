@@ -77,7 +77,7 @@ fn text(random: &mut StdRng) -> String {
     (0..length).map(|_| *parts.choose(random).unwrap()).collect()
 }
 
-/// A value of a kind of column; kinds below 9 are of one type, the others mixed.
+/// Returns a random value for a kind of column. Kinds below 9 have a single type, the others are mixed.
 fn value(kind: u32, random: &mut StdRng) -> String {
     match kind {
         0 => random.random::<i64>().to_string(),

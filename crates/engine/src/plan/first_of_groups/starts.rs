@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// The rows that begin a group, with the keys in batches of `size` rows.
+    /// Returns the rows that begin a group if the keys come in batches of `size` rows.
     fn starts(keys: &[ArrayRef], size: usize) -> Vec<usize> {
         let mut starts = GroupStarts::default();
         let mut found = Vec::new();

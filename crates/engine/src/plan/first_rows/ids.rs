@@ -144,7 +144,7 @@ pub(super) mod tests {
 
     use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer, MemoryPool};
 
-    /// Memory of a pool of this size.
+    /// Creates the group memory of a memory pool of `bytes` bytes.
     pub(in crate::plan::first_rows) fn memory(bytes: usize) -> GroupMemory {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));
         GroupMemory::new(MemoryConsumer::new("test").register(&pool), bytes)

@@ -1,6 +1,7 @@
 //! Speeds of the medium and DRAM.
 
-/// A table of measurements: an argument and a value, by ascending argument.
+/// Interpolates the value at `at` in a table of measurements, pairs of an argument and a value in ascending
+/// order of the arguments. Beyond the ends, returns the first or last value; 0 if the table is empty.
 fn interpolate(points: &[(f64, f64)], at: f64) -> f64 {
     let behind = points.partition_point(|(argument, _)| *argument < at);
     match (

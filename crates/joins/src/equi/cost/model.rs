@@ -106,12 +106,12 @@ struct Phase {
 }
 
 impl Terms<'_> {
-    /// Bytes of the hash table of all build rows.
+    /// Returns the size in bytes of the hash table of all build rows.
     fn table(&self) -> f64 {
         self.build * self.size.build_row
     }
 
-    /// Bytes of a build row outside of a hash table.
+    /// Returns the size in bytes of a build row outside of a hash table.
     fn build_row(&self) -> f64 {
         self.size.build_row - TABLE_ROW_BYTES as f64
     }
@@ -202,7 +202,7 @@ impl Terms<'_> {
         estimate.spilled += bytes;
     }
 
-    /// All rows are joined in DRAM.
+    /// Estimates a join of all rows in DRAM.
     fn hash(&self, algorithm: JoinAlgorithm) -> JoinEstimate {
         let mut estimate = Self::start(algorithm, 1);
         self.collect(&mut estimate);
@@ -211,7 +211,8 @@ impl Terms<'_> {
         estimate
     }
 
-    /// A share of the rows is joined in DRAM, and the rest spilled and joined by partitions that fit.
+    /// Estimates a join of a share of the rows in DRAM; the rest is spilled and joined by partitions that
+    /// fit.
     fn partly_spilled(&self, algorithm: JoinAlgorithm, resident: f64) -> JoinEstimate {
         let mut estimate = Self::start(algorithm, 1);
         let (matching, spilled) = (self.size.matching, 1.0 - resident);
@@ -250,7 +251,7 @@ impl Terms<'_> {
         self.partly_spilled(JoinAlgorithm::Grace, 0.0)
     }
 
-    /// All probe rows are looked up in each piece.
+    /// Estimates a join that looks up all probe rows in each piece of the build side.
     fn nested(&self, pieces: usize) -> JoinEstimate {
         let (mut estimate, passes) = (Self::start(JoinAlgorithm::NestedLoops, pieces), pieces as f64);
         self.collect(&mut estimate);
@@ -260,7 +261,7 @@ impl Terms<'_> {
         estimate
     }
 
-    /// Each pass reads both inputs and looks up only the rows of its part.
+    /// Estimates a join in passes, each of which reads both inputs and looks up only the rows of its part.
     fn segmented(&self, parts: usize) -> JoinEstimate {
         let (mut estimate, passes) = (
             Self::start(JoinAlgorithm::Segmented { parts, spilled: 0 }, parts),
@@ -284,7 +285,7 @@ impl Terms<'_> {
         estimate
     }
 
-    /// Build columns, of which the key is one more, are read in place.
+    /// Estimates a join that reads the build columns, of which the key is one more, in place.
     fn array(&self, columns: usize) -> JoinEstimate {
         let mut estimate = Self::start(JoinAlgorithm::Array, 1);
         let stored = self.size.build_stored > 0.0;

@@ -2,7 +2,7 @@
 
 use super::{CpuCosts, JoinAlgorithm, JoinChoice, JoinSize, MediumCosts, choose};
 
-/// Roughly the first generation of persistent memory with 2 threads.
+/// Returns costs roughly like the first generation of persistent memory with 2 threads.
 fn optane() -> MediumCosts {
     MediumCosts::new(
         &[(1, 4.1e9), (2, 8e9), (12, 32e9)],

@@ -207,7 +207,7 @@ fn row_of(id: Option<usize>) -> String {
     )
 }
 
-/// The condition of the tests' residual; `None` for NULL.
+/// Evaluates the condition of the tests' residual; returns `None` for NULL.
 fn residual_of(build: i64, probe: i64) -> Option<bool> {
     ((build + probe) % 5 != 0).then_some((build * 3 + probe) % 4 != 1)
 }

@@ -41,9 +41,9 @@ impl TreeGeneration {
         }
     }
 
-    /// Like [`find`](Self::find) for a change, which replaces all records of a hash if one of them is
-    /// damaged: they are lost anyway. `new` is the record that the change will link: a damaged link may lead
-    /// to its node already, which was free.
+    /// Finds the place of a key like [`find`](Self::find), for a change. If a record of the hash is damaged,
+    /// the change replaces all of its records: they are lost anyway. `new` is the record that the change will
+    /// link: a damaged link may already lead to its node, which was free.
     fn find_to_change(&self, hash: u64, key: &[u8], new: Option<u64>) -> Result<RecordPlace> {
         let found = self.find(hash, key)?.and_then(|place| {
             let is_new = |record: &ItemRecordHead| Some(record.offset) == new;

@@ -106,7 +106,7 @@ impl Operation {
         }
     }
 
-    /// How many of them in a round.
+    /// Returns the number of operations in a round for `rows` keys.
     fn count(self, rows: usize) -> usize {
         let part = match self {
             Self::Load => 1,
@@ -117,7 +117,7 @@ impl Operation {
         rows.div_ceil(part)
     }
 
-    /// Does it; the sum of what was found.
+    /// Runs the operation on `keys` and returns the sum of what was found, or 0 for a change.
     fn run(self, store: &dyn Store, keys: &[u64]) -> Result<u64, BenchError> {
         match self {
             Self::Load | Self::Insert => store.insert(keys).map(|()| 0),
@@ -247,7 +247,7 @@ fn ask(row: &mut Row, contenders: &[Contender], keys: &[u64]) -> Result<(), Benc
     Ok(())
 }
 
-/// Divides keys among threads; the sum of what they return.
+/// Divides `keys` among threads and returns the sum of the results of `work`.
 pub(super) fn share(
     threads: usize,
     keys: &[u64],

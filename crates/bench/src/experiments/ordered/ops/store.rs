@@ -16,10 +16,10 @@ pub(in crate::experiments::ordered) trait Store: Sync {
     /// Adds entries, each with the [`value`] of its key.
     fn insert(&self, keys: &[u64]) -> Result<(), BenchError>;
 
-    /// The sum of the values that are there.
+    /// Returns the sum of the values of the keys that are present.
     fn get(&self, keys: &[u64]) -> Result<u64, BenchError>;
 
-    /// The same, many at a time.
+    /// Returns the same sum as [`get`](Self::get), and looks up many keys at a time if the store can do that.
     fn get_batch(&self, keys: &[u64]) -> Result<u64, BenchError> {
         self.get(keys)
     }
@@ -32,19 +32,19 @@ pub(in crate::experiments::ordered) trait Store: Sync {
     /// Replaces the values of keys that are there, each by that of the [`next`] round.
     fn update(&self, keys: &[u64]) -> Result<(), BenchError>;
 
-    /// From each key on, so many entries; the sum of their keys and values.
+    /// Reads up to `count` entries from each key on and returns the sum of `key ^ value`.
     fn scan(&self, from: &[u64], count: usize) -> Result<u64, BenchError>;
 
     /// Removes entries.
     fn remove(&self, keys: &[u64]) -> Result<(), BenchError>;
 }
 
-/// The value that a key is inserted with.
+/// Returns the value that a key is inserted with.
 pub(in crate::experiments::ordered) fn value(key: u64) -> u64 {
     key.rotate_left(9)
 }
 
-/// The value that a key is updated to.
+/// Returns the value that a key is updated to.
 pub(super) fn next(key: u64) -> u64 {
     !key
 }

@@ -39,7 +39,7 @@ pub(super) struct Charge {
 }
 
 impl Twins {
-    /// Of a tree; none where there are no real delays.
+    /// Creates the twins of a tree, or returns `None` if there are no real delays.
     pub(super) fn new(system: TreeVariant, place: &TreeMedium) -> Result<Option<Self>, BenchError> {
         let Some((plain, (emulated, device))) = place.make_twins(system.kind.name())? else {
             return Ok(None);
@@ -51,7 +51,8 @@ impl Twins {
         }))
     }
 
-    /// Has both do it, and learns from what it takes them; the sum of what they found.
+    /// Runs the operation on both twins, adjusts the charge to their times and returns the sum of what they
+    /// found.
     fn learn(
         &self,
         operation: Operation,
@@ -96,15 +97,15 @@ impl Charge {
         });
     }
 
-    /// How much longer an emulation of this host's DRAM, with the charge, takes than the DRAM itself: a share
-    /// of its time.
+    /// Returns how much longer an emulation of this host's DRAM, with the charge, takes than the DRAM itself,
+    /// as a fraction of its time. Returns `None` if no part was timed with the charge.
     pub(super) fn off(self) -> Option<f64> {
         (self.plain > 0.0).then(|| self.emulated / self.plain - 1.0)
     }
 }
 
-/// Has a contender do it with all keys; the sum of what was found, and millions a second, without the first
-/// of all parts where the charge is learned.
+/// Runs an operation of a contender on all keys and returns the sum of what was found and the millions of
+/// operations per second. The first part is not timed if the charge is learned from it.
 pub(super) fn timed(
     operation: Operation,
     threads: usize,

@@ -187,7 +187,7 @@ impl Cost {
 }
 
 impl Counted {
-    /// The operations with their names.
+    /// Returns the costs of the operations, each with its name.
     fn costs(&self) -> [(&'static str, Cost); 4] {
         [
             ("insert", self.insert),

@@ -16,10 +16,11 @@ use crate::{Backing, BenchError, config};
 /// Changes of a commit.
 const COMMIT: usize = 1000;
 
-/// All of them, empty, in the directory of the place; none where there is no file.
+/// Opens all stores, empty, in the directory of `place`. Returns none if the medium is emulated, as it has no
+/// files.
 ///
 /// # Errors
-/// Error of a store.
+/// A store cannot be opened.
 pub(super) fn open(place: &TreeMedium, rows: usize) -> Result<Vec<Contender>, BenchError> {
     if place.medium == Backing::Emulated {
         return Ok(vec![]);
