@@ -79,6 +79,23 @@ fn a_limit_of_file_sizes_is_an_error() {
     assert_eq!(home.csv("p", "SELECT count(*) AS n FROM t"), "n\n1000\n");
 }
 
+#[test]
+fn a_pool_that_cannot_grow_is_vacuumed() {
+    let home = Home::with_table();
+    for _ in 0..3 {
+        let create = "INSERT INTO u SELECT random() AS x FROM generate_series(1, 300000)";
+        home.ok(&["sql", "p", "CREATE TABLE IF NOT EXISTS u (x DOUBLE)"]);
+        home.ok(&["sql", "p", create]);
+    }
+    home.ok(&["sql", "p", "DELETE FROM u WHERE x < 0.3"]);
+    let rows = home.csv("p", "SELECT count(*) AS n FROM u");
+    let run = limited(&home, "ulimit -f 64", &["vacuum", "p"]).success();
+    let said = stdout(&run);
+    assert!(said.contains("could not be merged") && said.contains("allocated"), "{said}");
+    assert_eq!(home.csv("p", "SELECT count(*) AS n FROM u"), rows);
+    home.ok(&["check", "p"]);
+}
+
 /// More rows than fit 32 MiB, so that they are spilled.
 const SPILLING: &str = "SELECT count(*) AS n FROM (SELECT a.id, row_number() OVER (ORDER BY b.price, a.id, b.id) AS r \
                         FROM t a, t b) WHERE r > 0";

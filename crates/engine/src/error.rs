@@ -303,8 +303,8 @@ impl EngineError {
 }
 
 impl EngineError {
-    /// Returns true if the disk is full.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Returns true if the file system of the pool is full, or a limit of file sizes is reached.
+    pub fn is_full(&self) -> bool {
         let pool = |error: &PoolError| matches!(error, PoolError::DiskFull { .. });
         match self {
             Self::Pool(error)
