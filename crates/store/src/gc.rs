@@ -50,8 +50,7 @@ impl StoresState {
                 Ok(records) => moved += records,
                 // What was copied so far is gained with the next checkpoint.
                 Err(error) if error.is_full() => {
-                    if let Err(error) = self.slab.make_room(FENCED_BYTES / SEGMENT) {
-                        self.note_full(&error);
+                    if !self.make_room_for_copies() {
                         break;
                     }
                 }

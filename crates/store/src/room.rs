@@ -14,6 +14,7 @@ use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{CHUNK, LEAF, MAX_KEY, SEGMENT};
+use crate::moves::FENCED_BYTES;
 use crate::state::StoresState;
 
 /// Free segments that batches with values, and moves of records, leave to deletions.
@@ -199,6 +200,17 @@ impl StoresState {
     /// Returns the number of free segments that the moves of records leave to deletions and a checkpoint.
     pub(crate) fn kept_by_copies(&self, committer: &Committer) -> u64 {
         self.for_checkpoint(committer) + FOR_DELETIONS
+    }
+
+    /// Lets the slab grow for copies that have found too few free segments. Returns false if it has not grown,
+    /// so that a further attempt would fail as well.
+    pub(crate) fn make_room_for_copies(&self) -> bool {
+        let before = self.free_segments();
+        let wanted = self.kept_by_copies(&self.committer()) + FENCED_BYTES.div_ceil(SEGMENT);
+        if let Err(error) = self.slab.make_room(wanted) {
+            self.note_full(&error);
+        }
+        self.free_segments() > before
     }
 
     /// Returns the bytes of copies for which there is room when segments are emptied.

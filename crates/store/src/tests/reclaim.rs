@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use halocline_media::{Dram, MediumAccess};
-use halocline_pool::Pool;
+use halocline_pool::{Pool, PoolError};
 
 use super::workload::options;
 use crate::fault::{self, StoreFault};
 use crate::layout::MAX_VALUE;
+use crate::moves::FENCED_BYTES;
 use crate::{StoreError, Stores};
 
 /// Returns true if emptying ends after a few calls that find something.
@@ -70,6 +71,25 @@ fn segments_are_not_emptied_for_ever() {
         assert!(holds(), "{fault:?} is not injected");
         assert!(!fault::with(fault, holds), "{fault:?} is not noticed");
     }
+}
+
+/// What the next checkpoint needs, which copies leave to it, may be more than copies need themselves.
+#[test]
+fn copies_find_room_beside_a_checkpoint_of_many_records() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    stores.store("s").unwrap().put("k", "v").unwrap();
+    let state = &stores.handle.state;
+    state.committer().pending_records = 300_000;
+    state.note_full(&PoolError::DiskFull {
+        path: pool.path().to_path_buf(),
+        wanted: 1,
+    });
+    assert_eq!(state.room_for_copies(), 0);
+    assert!(state.make_room_for_copies());
+    assert!(state.room_for_copies() >= FENCED_BYTES);
+    // A further attempt is not worth it.
+    assert!(!state.make_room_for_copies());
 }
 
 /// Four chunks fit a segment.
