@@ -44,6 +44,8 @@ struct Frozen {
     position: LogPosition,
     secret: u64,
     commit: u64,
+    /// The commit of the checkpoint before.
+    before: u64,
     number: u64,
     next_store: u32,
     dirty: Vec<EntrySlot>,
@@ -128,7 +130,14 @@ impl StoresState {
                 self.segments().set_changed(frozen.changed);
                 // The pages that the merge has freed are still needed.
                 freed.pages.truncate(freed_before);
-                self.thaw(frozen.stores, frozen.dirty, freed, frozen.old_catalog, &pages);
+                self.thaw(
+                    frozen.before,
+                    frozen.stores,
+                    frozen.dirty,
+                    freed,
+                    frozen.old_catalog,
+                    &pages,
+                );
                 self.progress.notify_all();
                 Err(match error {
                     MergeError::Damage(damage) => self.damaged(damage),
@@ -157,7 +166,7 @@ impl StoresState {
             return Err(error);
         }
         committer.merging = true;
-        self.frozen.store(committer.commit, Ordering::Release);
+        let before = self.frozen.swap(committer.commit, Ordering::AcqRel);
         let stores: Vec<_> = self.stores().values().cloned().collect();
         let stores = stores.into_iter().map(|store| {
             let mut trees = store.write();
@@ -184,6 +193,7 @@ impl StoresState {
             position,
             secret: committer.log.secret(),
             commit: committer.commit,
+            before,
             number: committer.checkpoint + 1,
             next_store: committer.next_store,
             dirty: std::mem::take(&mut committer.dirty),
@@ -318,9 +328,10 @@ impl StoresState {
         self.release(&mut committer, freed);
     }
 
-    /// Takes back a checkpoint that failed.
+    /// Takes back a checkpoint that failed, after one of commit `before`.
     fn thaw(
         &self,
+        before: u64,
         stores: Vec<FrozenStore>,
         dirty: Vec<EntrySlot>,
         freed: Freed,
@@ -328,6 +339,8 @@ impl StoresState {
         pages: &Freed,
     ) {
         let mut committer = self.committer();
+        // Replay begins at the checkpoint that stays.
+        self.frozen.store(before, Ordering::Release);
         for FrozenStore { store, table, .. } in stores {
             let mut trees = store.write();
             trees.frozen = None;

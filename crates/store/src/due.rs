@@ -25,7 +25,7 @@ impl StoresState {
 
     /// Returns true if the keeper makes the checkpoints that are due.
     pub(crate) fn is_keeper_able(&self) -> bool {
-        self.options.background
+        self.has_keeper.load(Ordering::Acquire)
             && !self.stopping.load(Ordering::Acquire)
             && self.writable().is_ok()
             // Commits go on until the log cannot grow, and fail then.

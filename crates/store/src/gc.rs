@@ -80,7 +80,7 @@ impl StoresState {
     }
 
     /// Moves what is needed of segments, which become free with the next checkpoint. Returns the number of
-    /// records that were moved.
+    /// records that were moved or purged.
     pub(crate) fn empty_segments(&self, segments: &[u64]) -> Result<usize> {
         let mut copied = CopiedRecords::default();
         let result = self.copy_needed(segments, &mut copied);

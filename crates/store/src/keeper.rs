@@ -99,6 +99,7 @@ impl StoresState {
 
 /// Starts the thread that maintains the stores as long as they are open.
 pub(crate) fn start(state: &Arc<StoresState>) -> std::io::Result<JoinHandle<()>> {
+    state.has_keeper.store(true, Ordering::Release);
     let state = Arc::downgrade(state);
     std::thread::Builder::new()
         .name("store keeper".to_owned())

@@ -7,7 +7,6 @@ use crate::tree::Damage;
 
 impl StoresState {
     /// Returns the value that a key had as of a commit.
-    #[inline]
     pub(crate) fn get(&self, store: &StoreState, key: &[u8], commit: u64) -> Result<Option<Vec<u8>>> {
         self.find(store, key, commit, |version| self.value_of(version))
     }

@@ -47,6 +47,8 @@ pub(crate) struct CopiedRecords {
     originals: HashSet<u64>,
     /// Segments of which everything needed was copied.
     segments: Vec<u64>,
+    /// Number of keys that were purged instead.
+    purged: usize,
     /// Bytes of the copies.
     pub(crate) bytes: u64,
     /// The end of the log behind the newest copy.
@@ -59,6 +61,14 @@ struct CopiedRecord {
     original: RecordRef,
     /// Offset of the copy.
     copy: u64,
+}
+
+impl CopiedRecords {
+    /// Returns the number of records that were copied, and of keys that were purged: each has an entry for the
+    /// next checkpoint.
+    fn records(&self) -> usize {
+        self.copies.len() + self.purged
+    }
 }
 
 impl StoresState {
@@ -91,8 +101,9 @@ impl StoresState {
             while let Some((segment, _)) = ends.next_if(|(_, end)| *end <= done) {
                 copied.segments.push(segment);
             }
-            let is_enough =
-                copied.bytes >= FENCED_BYTES || copied.copies.len() >= self.options.pending_records;
+            // At least one segment is gained, so that whoever asks goes on.
+            let are_enough = copied.records() >= self.options.pending_records && !copied.segments.is_empty();
+            let is_enough = copied.bytes >= FENCED_BYTES || are_enough;
             if is_enough || ends.peek().is_none() {
                 return found;
             }
@@ -161,6 +172,7 @@ impl StoresState {
             if matches!(&pointer, Pointer::Entry(_)) && self.is_over(&snapshots, &original) {
                 self.purge_key(committer, &store, &key, &original)
                     .map_err(damaged)?;
+                copied.purged += 1;
             } else if copied.originals.insert(original.offset) {
                 match self.copy(committer, &store, &key, &original) {
                     Ok(copy) => copied.copies.push(CopiedRecord {
@@ -219,7 +231,7 @@ impl StoresState {
     }
 
     /// Makes the copies durable, and lets the pointers lead to them. Returns the number of records that were
-    /// moved.
+    /// moved or purged.
     pub(crate) fn move_copied(&self, copied: CopiedRecords) -> Result<usize> {
         if self.shares_fences() && !copied.copies.is_empty() {
             self.fence_copies(None, &copied)?;
@@ -242,7 +254,7 @@ impl StoresState {
             committer.freed.segments.push(segment);
             self.segments().set_emptied(segment);
         }
-        Ok(copied.copies.len())
+        Ok(copied.copies.len() + copied.purged)
     }
 
     /// Lets the pointer to a version lead to its copy, if something still points to it.

@@ -71,7 +71,7 @@ impl StoresOptions {
     /// Sets [`pending_bytes`](Self::pending_bytes).
     #[must_use]
     pub fn with_pending_bytes(mut self, bytes: u64) -> Self {
-        self.pending_bytes = bytes;
+        self.pending_bytes = bytes.max(1);
         self
     }
 

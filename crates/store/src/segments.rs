@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
+use foldhash::fast::RandomState;
 use halocline_pool::{PoolError, Slab};
 
 use crate::expiring::ExpiringSegments;
@@ -143,13 +144,13 @@ pub(crate) struct Segments {
     by_use: LogSegments,
     /// Segments whose entries in the newest catalog are not right any more, except for those of pages and
     /// segments that become free with the next checkpoint.
-    changed: HashSet<u64>,
+    changed: HashSet<u64, RandomState>,
     /// Bytes of log segments that only snapshots need.
-    kept: HashMap<u64, u64>,
+    kept: HashMap<u64, u64, RandomState>,
     /// Log segments that were emptied and wait to be used again.
-    emptied: HashSet<u64>,
+    emptied: HashSet<u64, RandomState>,
     /// Bytes at the end of log segments that no record could fill, of those where they are known.
-    tails: HashMap<u64, u64>,
+    tails: HashMap<u64, u64, RandomState>,
     /// The sum of `tails`.
     tail_bytes: u64,
     /// When records expire, of log segments with records that do.

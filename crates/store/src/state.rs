@@ -84,6 +84,8 @@ pub(crate) struct StoresState {
     pub(crate) progress: Condvar,
     pub(crate) turns: KeeperTurns,
     pub(crate) stopping: AtomicBool,
+    /// True as soon as a thread maintains the stores: not yet while an opening ends a commit.
+    pub(crate) has_keeper: AtomicBool,
     /// True while the keeper empties segments, so that there will be more space.
     pub(crate) reclaiming: AtomicBool,
     /// The bytes that commits may append while there should be more space.
@@ -291,6 +293,7 @@ impl StoresState {
             progress: Condvar::new(),
             turns: KeeperTurns::default(),
             stopping: AtomicBool::new(false),
+            has_keeper: AtomicBool::new(false),
             reclaiming: AtomicBool::new(false),
             pace: CommitPace::default(),
             failing: AtomicBool::new(false),

@@ -70,7 +70,12 @@ impl Store {
     /// # Errors
     /// [`Dropped`](crate::StoreError::Dropped), [`Damaged`](crate::StoreError::Damaged).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.find(key.as_ref(), |record| self.stores.state.value_of(record))
+        self.value_of(key.as_ref())
+    }
+
+    /// Returns the value of a key. Not generic, so that the look-up is compiled, and inlined, in this crate.
+    fn value_of(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.find(key, |record| self.stores.state.value_of(record))
     }
 
     /// Returns the pair of a key: its value, and the time at which it expires.

@@ -21,6 +21,28 @@ fn ttl(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
+/// However many keys expire at once, a checkpoint comes after a limited number of them.
+#[test]
+fn few_expired_keys_are_purged_between_checkpoints() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let clock = Arc::default();
+    let stores = Stores::open_with(&pool, options(&clock).with_pending_records(50)).unwrap();
+    let store = stores.store("s").unwrap();
+    for number in 0..3000_u32 {
+        let key = number.to_be_bytes();
+        store.put_with_ttl(key, vec![1; 500], ttl(10)).unwrap();
+    }
+    stores.checkpoint().unwrap();
+    clock.store(20, Ordering::Relaxed);
+    let state = &stores.handle.state;
+    assert!(state.collect_garbage().unwrap());
+    let purged = state.committer().pending_records;
+    assert!((50..200).contains(&purged), "{purged}");
+    while state.maintain().unwrap() {}
+    // Those in the current segment stay.
+    assert!(stores.stats().keys < 200, "{}", stores.stats().keys);
+}
+
 /// Of a hundred keys one lives for a day, the others for a second. The stores are opened again now and then.
 #[test]
 fn the_space_for_mixed_times_of_expiry_stays_flat() {

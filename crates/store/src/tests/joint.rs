@@ -208,6 +208,19 @@ fn readers_see_both_halves_wherever_the_writer_is_killed() {
     }
 }
 
+/// The thread that makes the checkpoint that is overdue runs only afterwards.
+#[test]
+fn an_opening_ends_a_commit_behind_many_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p");
+    create(&path);
+    run_child(&path, 0);
+    let pool = open(&path, false);
+    let options = StoresOptions::default().with_pending_records(1);
+    let stores = Stores::open_with(&pool, options).unwrap();
+    assert_eq!(seen(&pool, &stores).0, SUM);
+}
+
 /// Without the batch the readers see half of the transaction.
 #[test]
 fn a_forgotten_batch_is_noticed() {

@@ -130,7 +130,14 @@ fn commits_do_not_wait_for_a_keeper_that_fails() {
     medium.load(leaf + 7, &mut byte);
     medium.store(leaf + 7, &[byte[0] ^ 1]);
     store.put("b", "2").unwrap();
+    let frozen = || stores.handle.state.frozen.load(Ordering::Acquire);
+    let before = frozen();
     assert!(matches!(stores.checkpoint(), Err(StoreError::Damaged { .. })));
+    assert_eq!(
+        frozen(),
+        before,
+        "a crash leads back to the last checkpoint that was made"
+    );
     let other = stores.store("s").unwrap();
     for number in 0..200_u32 {
         other.put(format!("c{number}"), "3").unwrap();
