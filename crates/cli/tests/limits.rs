@@ -82,16 +82,22 @@ fn a_limit_of_file_sizes_is_an_error() {
 #[test]
 fn a_pool_that_cannot_grow_is_vacuumed() {
     let home = Home::with_table();
-    for _ in 0..3 {
-        let create = "INSERT INTO u SELECT random() AS x FROM generate_series(1, 300000)";
-        home.ok(&["sql", "p", "CREATE TABLE IF NOT EXISTS u (x DOUBLE)"]);
-        home.ok(&["sql", "p", create]);
+    let limit = "ulimit -f 32768";
+    home.ok(&["sql", "p", "CREATE TABLE u (x DOUBLE)"]);
+    for rows in [300_000, 30_000, 3000] {
+        let fill = format!("INSERT INTO u SELECT random() AS x FROM generate_series(1, {rows})");
+        let mut fills = (0..40).map(|_| limited(&home, limit, &["sql", "p", &fill]));
+        let full = fills.find(|run| !run.get_output().status.success());
+        assert_error(&full.expect("the pool cannot grow").code(1), &["ulimit -f"]);
     }
-    home.ok(&["sql", "p", "DELETE FROM u WHERE x < 0.3"]);
+    limited(&home, limit, &["sql", "p", "DELETE FROM u WHERE x < 0.3"]).success();
     let rows = home.csv("p", "SELECT count(*) AS n FROM u");
-    let run = limited(&home, "ulimit -f 64", &["vacuum", "p"]).success();
+    let run = limited(&home, limit, &["vacuum", "p"]).success();
     let said = stdout(&run);
-    assert!(said.contains("could not be merged") && said.contains("allocated"), "{said}");
+    assert!(
+        said.contains("could not be merged") && said.contains("allocated"),
+        "{said}"
+    );
     assert_eq!(home.csv("p", "SELECT count(*) AS n FROM u"), rows);
     home.ok(&["check", "p"]);
 }

@@ -9,7 +9,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryStreamExt, stream};
 
-use super::attempt::attempt;
+use super::attempt::{SHARE, attempt};
 use super::branch::by_sorting;
 use super::joined::joined;
 use super::layout::Layout;
@@ -29,7 +29,7 @@ pub(super) async fn aggregated(
     if layout.keys == 0 {
         return by_sorting(rows, layout, output, context).await;
     }
-    let parts = divided(rows, layout.keys, context).await?;
+    let parts = divided(rows, layout.keys, 0, context).await?;
     let state = PartGroups {
         parts: parts.into_iter(),
         // Where some aggregates depend on the order of the rows, these are sorted.
@@ -78,7 +78,7 @@ impl PartGroups {
     async fn in_memory(&self, part: &Part) -> Result<Option<SendableRecordBatchStream>> {
         let (rows, aggregates) = (Arc::new(OnceExec::new(part.read()?, None)), &self.layout.unsorted);
         let aggregation: Arc<dyn ExecutionPlan> = Arc::new(self.layout.aggregation(aggregates, rows)?);
-        let groups = attempt(&aggregation, usize::MAX, &self.context).await?;
+        let groups = attempt(&aggregation, usize::MAX, SHARE, &self.context).await?;
         let places = (0..aggregates.len()).map(|number| (0, number)).collect();
         let output = Arc::clone(&self.output);
         Ok(groups.map(|groups| joined(groups, self.layout.keys, places, output)))

@@ -26,21 +26,27 @@ use tokio::task::JoinSet;
 
 use super::layout::unexpected;
 
-/// Part of the memory that the attempt may take: one over this. The states of the groups are copied between
-/// the two halves of an aggregation, and results are copies again.
-const SHARE: usize = 4;
+/// Part of the memory that aggregates may take which collect values: one over this. The states of the groups
+/// are copied between the two halves of an aggregation, and results are copies again.
+pub(super) const SHARE: usize = 4;
 
 /// Runs a plan until each partition has returned its first batch, which an aggregation does when it has read
-/// all of its input. Returns none if that takes more memory than it may, or than `most` bytes.
+/// all of its input. Returns `None` if that takes more than `most` bytes, more than the memory divided by
+/// `share`, or more than others leave.
 ///
 /// # Errors
 /// Any other error of the plan.
 pub(super) async fn attempt(
     plan: &Arc<dyn ExecutionPlan>,
     most: usize,
+    share: usize,
     context: &Arc<TaskContext>,
 ) -> Result<Option<Vec<SendableRecordBatchStream>>> {
     let refused = Arc::new(Notify::new());
+    let most = match context.memory_pool().memory_limit() {
+        MemoryLimit::Finite(bytes) => most.min(bytes / share),
+        _ => most,
+    };
     let context = limited(context, most, &refused)?;
     let partitions = plan.output_partitioning().partition_count();
     let mut tasks: JoinSet<Result<(usize, SendableRecordBatchStream)>> = JoinSet::new();
@@ -91,7 +97,7 @@ async fn begun(mut rows: SendableRecordBatchStream) -> Result<SendableRecordBatc
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, all)))
 }
 
-/// Returns a context with a part of the memory, in which nothing spills. The first refusal is notified.
+/// Returns a context with `most` bytes of the memory, in which nothing spills. The first refusal is notified.
 fn limited(context: &TaskContext, most: usize, refused: &Arc<Notify>) -> Result<Arc<TaskContext>> {
     let runtime = context.runtime_env();
     let pool = LimitedPool::over(Arc::clone(&runtime.memory_pool), most, Arc::clone(refused));
@@ -123,11 +129,7 @@ struct LimitedPool {
 }
 
 impl LimitedPool {
-    fn over(inner: Arc<dyn MemoryPool>, most: usize, refused: Arc<Notify>) -> Self {
-        let limit = match inner.memory_limit() {
-            MemoryLimit::Finite(bytes) => most.min(bytes / SHARE),
-            _ => most,
-        };
+    fn over(inner: Arc<dyn MemoryPool>, limit: usize, refused: Arc<Notify>) -> Self {
         Self {
             inner,
             limit,

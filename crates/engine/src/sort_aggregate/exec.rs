@@ -23,7 +23,7 @@ use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::{TryStreamExt, stream};
 
 use super::aggregated::aggregated;
-use super::attempt::{InputExec, attempt};
+use super::attempt::{InputExec, SHARE, attempt};
 use super::columns::ColumnsExec;
 use super::layout::{Layout, unexpected};
 use super::rule::{aggregation, known_rows};
@@ -123,7 +123,7 @@ impl Groups {
             true => SETS,
             false => usize::MAX,
         };
-        if let Some(rows) = attempt(plan, most, context).await? {
+        if let Some(rows) = attempt(plan, most, SHARE, context).await? {
             return Ok(Self::InMemory(Mutex::new(rows.into_iter().map(Some).collect())));
         }
         let layout = Arc::new(Layout::of(first, context)?);

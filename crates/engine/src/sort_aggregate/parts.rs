@@ -24,6 +24,8 @@ use crate::spill_writer::SpillWriter;
 
 /// Bits of the hash that choose the part.
 const BITS: u32 = 5;
+/// Times that rows can be divided: a part of one level into parts of the next one.
+pub(super) const LEVELS: u32 = 4;
 /// Different from that of exchanges, which have divided the rows before.
 const HASH: QualityRandomState = QualityRandomState::with_seed(0x9a17);
 
@@ -54,6 +56,7 @@ struct WrittenPart {
 struct Parts {
     schema: SchemaRef,
     keys: usize,
+    level: u32,
     parts: Vec<WrittenPart>,
     /// Rows of a batch, about.
     batch_size: usize,
@@ -62,13 +65,15 @@ struct Parts {
     hashes: Vec<u64>,
 }
 
-/// Divides all rows of a stream by its first `keys` columns, and returns the rows of each part.
+/// Divides all rows of a stream by its first `keys` columns, and returns the rows of each part. The rows of a
+/// part of a level are divided further by a higher one, below [`LEVELS`].
 ///
 /// # Errors
 /// That of the rows; a file cannot be written.
 pub(super) async fn divided(
     mut rows: SendableRecordBatchStream,
     keys: usize,
+    level: u32,
     context: &TaskContext,
 ) -> Result<Vec<Part>> {
     let schema = rows.schema();
@@ -76,6 +81,7 @@ pub(super) async fn divided(
     let consumer = MemoryConsumer::new("rows of an aggregation").with_can_spill(true);
     let mut parts = Parts {
         keys,
+        level,
         parts: std::iter::repeat_with(WrittenPart::default)
             .take(1 << BITS)
             .collect(),
@@ -97,7 +103,8 @@ impl Parts {
         self.hashes.resize(batch.num_rows(), 0);
         let keys = &batch.columns()[..self.keys];
         create_hashes(keys, &HASH, &mut self.hashes)?;
-        let part_of = |hash: &u64| (hash >> (u64::BITS - BITS)) as usize;
+        let shift = u64::BITS - BITS * (self.level + 1);
+        let part_of = |hash: &u64| (hash >> shift) as usize % (1 << BITS);
         let mut ends = [0_usize; 1 << BITS];
         for hash in &self.hashes {
             ends[part_of(hash)] += 1;
@@ -207,13 +214,13 @@ mod tests {
             RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
         });
         let batches: Vec<_> = batches.collect();
-        for memory in [20_000, usize::MAX] {
+        for (memory, level) in [(20_000, 0), (usize::MAX, 0), (20_000, LEVELS - 1)] {
             let pool = Arc::new(GreedyMemoryPool::new(memory));
             let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc();
             let context = Arc::new(TaskContext::default().with_runtime(runtime.unwrap()));
             let rows = stream::iter(batches.clone()).map(Ok);
             let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), rows));
-            let parts = divided(rows, 1, &context).await.unwrap();
+            let parts = divided(rows, 1, level, &context).await.unwrap();
             let mut seen = BTreeSet::new();
             let mut count = 0;
             for part in parts {
