@@ -61,14 +61,14 @@ fn system_clock() -> u64 {
 }
 
 impl StoresOptions {
-    /// Sets [`pending_records`](Self::pending_records).
+    /// Sets [`pending_records`](Self::pending_records), to at least 1.
     #[must_use]
     pub fn with_pending_records(mut self, records: usize) -> Self {
         self.pending_records = records.max(1);
         self
     }
 
-    /// Sets [`pending_bytes`](Self::pending_bytes).
+    /// Sets [`pending_bytes`](Self::pending_bytes), to at least 1.
     #[must_use]
     pub fn with_pending_bytes(mut self, bytes: u64) -> Self {
         self.pending_bytes = bytes.max(1);
