@@ -73,7 +73,7 @@ fn segments_are_not_emptied_for_ever() {
     }
 }
 
-/// What the next checkpoint needs, which copies leave to it, may be more than copies need themselves.
+/// Copies leave free segments to the next checkpoint, which may need more of them than the copies.
 #[test]
 fn copies_find_room_beside_a_checkpoint_of_many_records() {
     let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
