@@ -15,6 +15,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
 
+use super::attempt::{SHARE, attempt};
 use super::distinct::distinct;
 use super::joined::joined;
 use super::layout::{Branch, BranchKind, FilteredAggregate, Layout, unexpected};
@@ -40,11 +41,11 @@ pub(super) async fn by_sorting(
 ) -> Result<SendableRecordBatchStream> {
     let mut results = Vec::new();
     match &layout.branches[..] {
-        [branch] => results.push(branch.run(rows, layout, context)?),
+        [branch] => results.push(branch.run(rows, layout, context).await?),
         branches => {
             let rows = Arc::new(Collected::of(rows, FILE, context).await?);
             for branch in branches {
-                let groups = branch.run(Arc::clone(&rows).read()?, layout, context)?;
+                let groups = branch.run(Arc::clone(&rows).read()?, layout, context).await?;
                 // One sort at a time takes memory.
                 let groups = Collected::of(groups, FILE, context).await?;
                 results.push(Arc::new(groups).read()?);
@@ -55,7 +56,7 @@ pub(super) async fn by_sorting(
 }
 
 impl Branch {
-    fn run(
+    async fn run(
         &self,
         rows: SendableRecordBatchStream,
         layout: &Layout,
@@ -69,7 +70,7 @@ impl Branch {
         }
         if self.kind == BranchKind::Distinct {
             let rows = widened(distinct(rows, context), read, &layout.columns);
-            return self.groups_in_order(rows, layout, context);
+            return self.groups_in_any_order(rows, layout, context).await;
         }
         let rows = match self.kind {
             BranchKind::Middle {
@@ -96,20 +97,26 @@ impl Branch {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, groups)))
     }
 
-    /// Aggregates rows in any order, and sorts the groups if there are other branches.
-    fn groups_in_order(
+    /// Aggregates rows in any order: in memory, or by sorting them if the groups do not fit. The groups are
+    /// sorted if there are other branches.
+    async fn groups_in_any_order(
         &self,
         rows: SendableRecordBatchStream,
         layout: &Layout,
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rows = Arc::new(OnceExec::new(rows, None));
-        let aggregation = layout.aggregation(&self.aggregates, rows)?;
-        let groups = aggregation.execute(0, Arc::clone(context))?;
         let keys: Vec<usize> = (0..layout.keys).collect();
-        match order_of(&keys, &keys, layout) {
-            Some(order) if layout.branches.len() > 1 => sorted(groups, order, layout, context),
-            _ => Ok(groups),
+        let Some(order) = order_of(&keys, &keys, layout) else {
+            return self.groups(rows, layout, context);
+        };
+        let rows = Arc::new(Collected::of(rows, FILE, context).await?);
+        let input = Arc::new(OnceExec::new(Arc::clone(&rows).read()?, None));
+        let aggregation: Arc<dyn ExecutionPlan> = Arc::new(layout.aggregation(&self.aggregates, input)?);
+        let groups = attempt(&aggregation, usize::MAX, SHARE, context).await?;
+        match groups.and_then(|mut groups| groups.pop()) {
+            Some(groups) if layout.branches.len() > 1 => sorted(groups, order, layout, context),
+            Some(groups) => Ok(groups),
+            None => self.groups(sorted(rows.read()?, order, layout, context)?, layout, context),
         }
     }
 
