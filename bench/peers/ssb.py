@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The Star Schema Benchmark in DuckDB, Hyper and ClickHouse beside halocline: same rows, same queries, same moments.
 
+    cargo build --release -p halocline-bench        # builds `halocline bench`, beside target/release/halocline
     halocline bench ssb --sf 1 --dir DIR            # makes DIR/sf1/*.parquet and DIR/sf1/chosen.pool
     python3 bench/peers/ssb.py DIR/sf1 --halocline target/release/halocline
 

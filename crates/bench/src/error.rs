@@ -2,15 +2,18 @@
 
 use std::io;
 
+use arrow_schema::ArrowError;
 use datafusion::error::DataFusionError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
 use halocline_engine::EngineError;
 use halocline_joins::JoinError;
+use halocline_measure::reopen::ReopenError;
 use halocline_media::{CalibrateError, MediaError};
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 use halocline_store::StoreError;
+use halocline_terminal::CliError;
 
 /// Why an experiment ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,12 @@ pub enum BenchError {
     /// An index reports an error.
     #[error(transparent)]
     Elf(#[from] ElfError),
+    /// A restart was not measured.
+    #[error(transparent)]
+    Reopen(#[from] ReopenError),
+    /// Arrow reports an error.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
     /// DataFusion, run beside us, reports an error.
     #[error("DataFusion: {0}")]
     DataFusion(#[from] DataFusionError),
@@ -74,4 +83,13 @@ pub enum BenchError {
     /// Something around the experiment failed.
     #[error("{0}")]
     Setup(String),
+}
+
+impl From<BenchError> for CliError {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Io(error) => error.into(),
+            other => Self::failed(other.to_string()),
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! One module per experiment, and what experiments share: settings, measured values, interleaved timing, JSON
-//! Lines.
+//! Lines. The program `halocline-bench` runs them from a command line.
 //!
 //! Invariants:
 //! - a ratio between systems comes from one run, in which their repetitions alternate;
@@ -14,18 +14,16 @@
 //! experiments on trees, what a call of the emulation costs the tree is measured on a device with the host's
 //! own figures and subtracted.
 
-pub mod answer;
 mod backing;
 mod chart;
 mod comparisons;
 mod error;
 mod experiments;
 pub mod kv;
-pub mod machine;
 mod medium;
 mod page;
 pub mod plot;
-pub mod reopen;
+mod recording;
 mod report;
 mod settings;
 mod ssb;
@@ -38,13 +36,14 @@ pub use backing::Backing;
 pub use chart::{Chart, ChartKind};
 pub use error::BenchError;
 pub use experiments::{Experiment, experiments};
+pub use halocline_measure::Samples;
 pub use page::{Page, page};
+pub use recording::RecordingFile;
 pub(crate) use report::config;
 pub use report::{Config, Measurement, Reporter};
 pub use settings::Settings;
 pub use ssb::Ssb;
 pub use tiers::{Budget, DataKind, QueryGroup, SlowTierMedium, Tiers};
-pub use timing::Samples;
 pub(crate) use timing::interleaved;
 pub use trees::Trees;
 pub use view::{Grid, TableView, quantity};

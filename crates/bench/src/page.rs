@@ -1,29 +1,36 @@
-//! A page of results: recorded values as Markdown tables and figures, one section for each experiment, and in
-//! it one for each run.
+//! Pages of results: recorded values as Markdown tables and figures. Each experiment has a full page, with a
+//! section for each run, and a section of the short page, with its main tables.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::comparisons::COMPARISONS;
 use crate::report::Measurement;
 use crate::view::Grid;
-use crate::{BenchError, Chart, TableView, experiments};
+use crate::{BenchError, Chart, TableView, experiments, recording};
 
 const HEAD: &str = "\
 # Results
 
 This page is written by `halocline bench report` from recorded runs. An experiment compares systems within one run, \
 checks that their answers agree, and records each value with its whole configuration. Values on an emulated medium \
-are those of a model, as the medium of their section says.
+are those of a model, as the medium of their section says. `cargo build --release -p halocline-bench` builds \
+`halocline bench`.
+
+This page has the main tables of the latest runs, and of tables by query the geometric mean. The full page of an \
+experiment has all of its runs, tables, figures and notes; the recorded values lie beside it.
 ";
 
-/// Rows from which on a table is folded.
-const LONG: usize = 40;
+/// The rows of the longest table that is not folded. Longer ones are not on the short page.
+const MAX_ROWS: usize = 30;
+
+/// The tables of an experiment on the short page: one of each of its latest runs, or all of its only run.
+const MAIN_TABLES: usize = 2;
 
 /// Figures from publications and other programs: values whose configuration names their source instead of a
 /// command.
@@ -36,16 +43,16 @@ const PUBLISHED: TableView = TableView {
     base: None,
 };
 
-/// A page of results with its figures.
+/// The pages of results with their figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The page in Markdown.
+    /// The short page, in Markdown.
     pub text: String,
-    /// The figures that it shows: names of files without extension, and SVG text.
-    pub figures: Vec<(String, String)>,
+    /// The other files, by name: the full page of each experiment, in Markdown, and the figures that it shows.
+    pub files: Vec<(String, String)>,
 }
 
-/// An experiment on the page.
+/// An experiment on the pages.
 struct Section {
     name: &'static str,
     about: &'static str,
@@ -53,6 +60,12 @@ struct Section {
     command: String,
     views: &'static [TableView],
     charts: &'static [Chart],
+}
+
+impl Section {
+    fn grids(&self, values: &[Measurement]) -> impl Iterator<Item = Grid> {
+        self.views.iter().flat_map(move |view| view.grids(values))
+    }
 }
 
 /// Returns the experiments of this program, then those of others.
@@ -74,63 +87,71 @@ fn sections() -> impl Iterator<Item = Section> {
     own.chain(others)
 }
 
-/// Returns the page of the recordings in a directory: files `*.jsonl`, written with `--json`. A file
-/// `EXPERIMENT.md` beside them is the text of that experiment's section. Values with a `source` in their
-/// configuration are not measured here; they get tables of their own. Figures are linked as files in the
-/// directory `figures`, relative to the page.
+/// Returns the pages of the recordings in a directory: files `*.jsonl` and `*.jsonl.zst`, written with
+/// `--json`. A file `notes/EXPERIMENT.md` below them is text on that experiment's page. Values with a `source`
+/// in their configuration are not measured here; they get tables of their own. The short page links to the
+/// others as files in the directory `link`.
 ///
 /// # Errors
 /// The directory or a file cannot be read; a line is not a measured value, which the error names; a figure
 /// cannot be drawn.
-pub fn page(directory: &Path, figures: &Path) -> Result<Page, BenchError> {
-    let mut recorded = Vec::new();
-    for path in recordings(directory)? {
-        recorded.extend(read(&path)?);
-    }
+pub fn page(directory: &Path, link: &Path) -> Result<Page, BenchError> {
+    let recorded = recording::read_all(directory)?;
     let mut page = HEAD.to_owned();
-    let mut drawn = Vec::new();
+    let mut files = Vec::new();
     for section in sections() {
         let name = section.name;
         let of_experiment = recorded.iter().filter(|value| value.experiment == name).cloned();
         let (published, values): (Vec<Measurement>, Vec<Measurement>) =
             of_experiment.partition(|value| value.config.contains_key("source"));
-        let _ = write!(page, "\n## {name}\n\n{}.\n", sentence(section.about));
-        if let Some(text) = optional(&directory.join(format!("{name}.md")))? {
-            let _ = write!(page, "\n{}\n", text.trim());
+        let mut full = format!("# {name}\n\n{}.\n", sentence(section.about));
+        let _ = write!(page, "\n#{full}");
+        if let Some(notes) = optional(&directory.join(format!("notes/{name}.md")))? {
+            let _ = write!(full, "\n{}\n", notes.trim());
         }
         for grid in PUBLISHED.grids(&published) {
-            add(&grid, &mut page);
+            add(&grid, &mut full);
         }
         if values.is_empty() {
-            let _ = write!(page, "\nNot recorded. `{}` records it.\n", section.command);
-            continue;
+            let missing = format!("\nNot recorded. `{}` records it.\n", section.command);
+            page.push_str(&missing);
+            full.push_str(&missing);
         }
         let runs = runs(values);
         for (at, values) in runs.iter().enumerate() {
             let is_one_of_several = runs.len() > 1;
             if is_one_of_several {
-                let _ = write!(page, "\n### {name}, run {}\n", at + 1);
+                let _ = write!(full, "\n## Run {}\n", at + 1);
             }
-            describe(values, &mut page);
-            for grid in section.views.iter().flat_map(|view| view.grids(values)) {
-                add(&grid, &mut page);
+            let _ = write!(full, "\n- {}\n", description(values).join("\n- "));
+            for grid in section.grids(values) {
+                add(&grid, &mut full);
             }
             for chart in section.charts {
                 for (mut figure, svg) in chart.figures(name, values)? {
                     if is_one_of_several {
                         let _ = write!(figure, "-run-{}", at + 1);
                     }
-                    let path = figures.join(format!("{figure}.svg"));
-                    let _ = write!(page, "\n![{}]({})\n", sentence(chart.title), path.display());
-                    drawn.push((figure, svg));
+                    figure.push_str(".svg");
+                    let _ = write!(full, "\n![{}]({figure})\n", sentence(chart.title));
+                    files.push((figure, svg));
                 }
             }
         }
+        let latest = &runs[runs.len().saturating_sub(MAIN_TABLES)..];
+        for values in latest {
+            let _ = write!(page, "\n{}\n", description(values).join(" · "));
+            let short = section.grids(values).map(Grid::summary);
+            let short = short.filter(|grid| grid.len() <= MAX_ROWS);
+            for grid in short.take(MAIN_TABLES / latest.len()) {
+                add(&grid, &mut page);
+            }
+        }
+        let file = format!("{name}.md");
+        let _ = write!(page, "\n[Full page]({})\n", link.join(&file).display());
+        files.push((file, full));
     }
-    Ok(Page {
-        text: page,
-        figures: drawn,
-    })
+    Ok(Page { text: page, files })
 }
 
 /// Returns the values of each command by themselves: what different runs measured is not to be compared.
@@ -149,7 +170,7 @@ fn runs(values: Vec<Measurement>) -> Vec<Vec<Measurement>> {
 /// Appends a table; a long one is folded.
 fn add(grid: &Grid, page: &mut String) {
     let (title, table) = (sentence(&grid.title), grid.to_markdown());
-    let _ = match grid.len() > LONG {
+    let _ = match grid.len() > MAX_ROWS {
         true => write!(
             page,
             "\n<details><summary>{title} ({} rows)</summary>\n\n{table}\n\n</details>\n",
@@ -159,56 +180,25 @@ fn add(grid: &Grid, page: &mut String) {
     };
 }
 
-/// Appends where, when and how the values were measured.
-fn describe(values: &[Measurement], page: &mut String) {
-    for (name, of) in [
+/// Returns where, when and how the values were measured.
+fn description(values: &[Measurement]) -> Vec<String> {
+    let names = [
         ("Machine", "cpu"),
         ("CPUs", "cpus"),
         ("Date", "date"),
         ("Command", "command"),
         ("Medium", "medium"),
-    ] {
-        let _ = write!(page, "\n- {name}: {}", all_of(values, of));
-    }
-    page.push('\n');
-}
-
-fn recordings(directory: &Path) -> Result<Vec<PathBuf>, BenchError> {
-    let failed =
-        |error: io::Error| BenchError::Setup(format!("cannot read {}: {error}", directory.display()));
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-fn read(path: &Path) -> Result<Vec<Measurement>, BenchError> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| BenchError::Setup(format!("cannot read {}: {error}", path.display())))?;
-    let line = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| {
-            let place = format!("{}, line {}", path.display(), number + 1);
-            BenchError::Setup(format!(
-                "{place} is not a measured value as --json writes it: {error}"
-            ))
-        })
-    };
-    text.lines().enumerate().map(line).collect()
+    ];
+    let found = names.into_iter().map(|(name, of)| (name, all_of(values, of)));
+    let found = found.filter(|(_, found)| !found.is_empty());
+    found.map(|(name, found)| format!("{name}: {found}")).collect()
 }
 
 fn optional(path: &Path) -> Result<Option<String>, BenchError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(BenchError::Setup(format!(
-            "cannot read {}: {error}",
-            path.display()
-        ))),
+        Err(error) => Err(recording::unreadable(path, &error)),
     }
 }
 
@@ -241,50 +231,61 @@ mod tests {
 
     const LINE: &str = r#"{"experiment":"open","system":"halocline","config":{"cpu":"some","cpus":2,"command":"halocline bench open","pool_bytes":1000,"cache":"warm"},"metric":"open","value":1.5,"unit":"ms"}"#;
 
-    #[test]
-    fn recorded_values_become_sections() {
+    /// Returns the pages of lines, and the full page of `open` among them.
+    fn pages(lines: &str) -> (String, String) {
         let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n")).unwrap();
-        fs::write(directory.path().join("open.md"), "It is quick.\n").unwrap();
-        let page = page(directory.path(), Path::new("figures")).unwrap().text;
+        fs::write(directory.path().join("a.jsonl"), lines).unwrap();
+        fs::create_dir(directory.path().join("notes")).unwrap();
+        fs::write(directory.path().join("notes/open.md"), "It is quick.\n").unwrap();
+        let page = page(directory.path(), Path::new("all")).unwrap();
+        let open = page.files.into_iter().find(|(name, _)| name == "open.md");
+        (page.text, open.unwrap().1)
+    }
+
+    #[test]
+    fn recorded_values_become_pages() {
+        let (short, full) = pages(LINE);
+        let table = "| 1000       | warm  | 1.50 ms |";
         for text in [
             "## open\n",
-            "\nIt is quick.\n",
-            "- Command: `halocline bench open`\n",
-            "| 1000       | warm  | 1.50 ms |",
+            "Machine: some · CPUs: 2 · Command: `halocline bench open`\n",
+            table,
+            "[Full page](all/open.md)\n",
             "## verify\n",
             "Not recorded. `halocline bench verify --json FILE` records it.",
             "## tpch\n",
             "Not recorded. `python3 bench/peers/queries.py tpch DIR/sf3 --json FILE` records it.",
         ] {
-            assert!(page.contains(text), "`{text}` is not in\n{page}");
+            assert!(short.contains(text), "`{text}` is not in\n{short}");
+        }
+        let command = "\n- Command: `halocline bench open`\n";
+        for text in ["# open\n", "\nIt is quick.\n", command, table] {
+            assert!(full.contains(text), "`{text}` is not in\n{full}");
         }
     }
 
     #[test]
-    fn runs_are_not_mixed() {
-        let directory = tempfile::tempdir().unwrap();
-        let other = LINE
-            .replace("bench open", "bench open --repeat 9")
-            .replace("1.5", "2.5");
-        fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n{other}\n")).unwrap();
-        let page = page(directory.path(), Path::new("")).unwrap().text;
-        let (first, second) = page.split_once("### open, run 2").expect("two runs");
-        assert!(first.contains("### open, run 1") && first.contains("1.50 ms") && !first.contains("2.50 ms"));
-        assert!(second.contains("`halocline bench open --repeat 9`") && second.contains("2.50 ms"));
+    fn runs_are_not_mixed_and_the_latest_are_on_the_short_page() {
+        let run = |value: &str| {
+            let command = format!("bench open --repeat {value}");
+            LINE.replace("bench open", &command).replace("1.5", value)
+        };
+        let (short, full) = pages(&[run("1.5"), run("2.5"), run("3.5")].join("\n"));
+        let (first, later) = full.split_once("## Run 2").expect("three runs");
+        assert!(first.contains("## Run 1") && first.contains("1.50 ms") && !first.contains("2.50 ms"));
+        assert!(later.contains("`halocline bench open --repeat 2.5`") && later.contains("2.50 ms"));
+        assert!(!short.contains("1.50 ms") && short.contains("2.50 ms") && short.contains("3.50 ms"));
     }
 
     #[test]
     fn published_figures_are_apart_from_runs() {
-        let directory = tempfile::tempdir().unwrap();
         let published = LINE
             .replace(
                 r#""cpu":"some","cpus":2,"command":"halocline bench open""#,
                 r#""source":"a paper""#,
             )
             .replace("halocline", "another system");
-        fs::write(directory.path().join("a.jsonl"), format!("{published}\n{LINE}\n")).unwrap();
-        let page = page(directory.path(), Path::new("")).unwrap().text;
+        let (_, page) = pages(&format!("{published}\n{LINE}\n"));
         let (before, run) = page
             .split_once("- Command: `halocline bench open`")
             .expect("one run");
@@ -293,18 +294,6 @@ mod tests {
             before.contains("another system") && !run.contains("another system"),
             "{page}"
         );
-        assert!(!page.contains("### open, run 1"), "{page}");
-    }
-
-    #[test]
-    fn a_wrong_line_is_named() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("a.jsonl"), format!("{LINE}\n{{}}\n")).unwrap();
-        let error = page(directory.path(), Path::new("")).unwrap_err().to_string();
-        assert!(
-            error.contains("a.jsonl, line 2 is not a measured value"),
-            "{error}"
-        );
-        assert!(page(&directory.path().join("missing"), Path::new("")).is_err());
+        assert!(!page.contains("## Run 1"), "{page}");
     }
 }

@@ -1,13 +1,14 @@
 //! Measured values: JSON Lines for programs, and tables for people.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
+use halocline_measure::machine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{BenchError, Chart, Samples, TableView, machine, plot};
+use crate::{BenchError, Chart, RecordingFile, Samples, TableView, plot};
 
 /// The configuration of a measured value, by name: all that is needed to measure it again.
 pub type Config = Map<String, Value>;
@@ -33,7 +34,7 @@ pub struct Measurement {
 pub struct Reporter<'a> {
     experiment: &'static str,
     out: &'a mut dyn Write,
-    json: Option<Box<dyn Write>>,
+    json: Option<RecordingFile>,
     base: Config,
     measurements: Vec<Measurement>,
 }
@@ -66,9 +67,9 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Writes each measured value to `json` too, as one object per line.
+    /// Adds each measured value to `json` too.
     #[must_use]
-    pub fn with_json(mut self, json: Box<dyn Write>) -> Self {
+    pub fn with_json(mut self, json: RecordingFile) -> Self {
         self.json = Some(json);
         self
     }
@@ -105,8 +106,7 @@ impl<'a> Reporter<'a> {
             unit: unit.to_owned(),
         };
         if let Some(json) = &mut self.json {
-            serde_json::to_writer(&mut *json, &measurement).map_err(io::Error::from)?;
-            writeln!(json)?;
+            json.add(&measurement)?;
         }
         self.measurements.push(measurement);
         Ok(())
@@ -181,8 +181,8 @@ impl<'a> Reporter<'a> {
                 }
             }
         }
-        if let Some(json) = &mut self.json {
-            json.flush()?;
+        if let Some(json) = self.json {
+            json.finish()?;
         }
         Ok(self.out.flush()?)
     }
@@ -208,25 +208,13 @@ pub(crate) use config;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn each_value_is_one_json_object_with_all_of_its_configuration() {
-        let (mut out, json) = (Vec::new(), Shared::default());
-        let mut reporter = Reporter::new("x", &mut out).with_json(Box::new(json.clone()));
+        let (mut out, directory) = (Vec::new(), tempfile::tempdir().unwrap());
+        let path = directory.path().join("x.jsonl");
+        let json = RecordingFile::append_to(&path).unwrap();
+        let mut reporter = Reporter::new("x", &mut out).with_json(json);
         reporter.set("seed", 42);
         let config = config! {"rows": 10};
         reporter
@@ -236,7 +224,7 @@ mod tests {
             .table(&["what", "ms"], vec![vec!["a".into(), "1".into()]])
             .unwrap();
         reporter.finish(&[], &[], None).unwrap();
-        let text = String::from_utf8(json.0.lock().unwrap().clone()).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
         let rows: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -1,7 +1,7 @@
 //! Options of the experiments.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use tempfile::TempDir;
@@ -25,10 +25,11 @@ pub struct Settings {
     pub repetitions: Option<usize>,
     /// Where pools are made; the temporary directory by default.
     pub directory: Option<PathBuf>,
-    /// The program, for steps in processes of their own that are its commands.
+    /// The program `halocline`, for steps in processes of their own that are its commands.
     pub program: Option<PathBuf>,
-    /// Program and arguments to which a pool and a query are added for [`crate::reopen::measure`] in a fresh
-    /// process; empty if there is none, and the same process opens the pool again.
+    /// Program and arguments to which a pool and a query are added for
+    /// [`measure`](halocline_measure::reopen::measure) in a fresh process; empty if there is none, and the
+    /// same process opens the pool again.
     pub reopen: Vec<OsString>,
     /// Options of the experiments on two tiers of memory.
     pub tiers: Tiers,
@@ -59,6 +60,19 @@ impl Settings {
     /// Returns the requested storage of trees or pools, or `default`.
     pub(crate) fn backings<'a>(&'a self, default: &'a [Backing]) -> &'a [Backing] {
         if self.on.is_empty() { default } else { &self.on }
+    }
+
+    /// Returns the program `halocline`. `what` names the process of it that an experiment needs.
+    ///
+    /// # Errors
+    /// The settings name no program.
+    pub(crate) fn program_for(&self, what: &str) -> Result<&Path, BenchError> {
+        self.program.as_deref().ok_or_else(|| {
+            BenchError::Setup(format!(
+                "{what} is one of the program `halocline`, which does not lie beside this program; `cargo build \
+                 --release` builds it"
+            ))
+        })
     }
 
     /// Creates a directory for this run, which is removed when the returned value is dropped.

@@ -7,8 +7,9 @@ use halocline_cache::Placement;
 use halocline_elf::Layout;
 use halocline_emulator::{CacheShape, EmulatedError, EmulatedSpec};
 
-/// The modelled cache unless told otherwise: the last-level cache of the paper's machine has 13.75 MiB.
-const CACHE: u64 = 14 << 20;
+/// Bytes of the modelled cache unless told otherwise: the last-level cache of the paper's machine has
+/// 13.75 MiB.
+const DEFAULT_CACHE_BYTES: u64 = 14 << 20;
 
 /// Options of the experiments on two tiers.
 #[derive(Debug, Clone, Default)]
@@ -113,7 +114,7 @@ impl FromStr for SlowTierMedium {
         }
         let mut spec: EmulatedSpec = text.parse()?;
         if !text.contains(":cache=") {
-            spec.cache = CacheShape::with_bytes(CACHE);
+            spec.cache = CacheShape::with_bytes(DEFAULT_CACHE_BYTES);
         }
         Ok(Self::Emulated(Box::new(spec)))
     }
@@ -145,7 +146,7 @@ impl Budget {
 
     /// Returns the budget in bytes for an index of `size` bytes.
     #[must_use]
-    pub fn of(self, size: u64) -> u64 {
+    pub fn bytes_for(self, size: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Share(share) => (size as f64 * share) as u64,
@@ -165,7 +166,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!("DRAM".parse::<SlowTierMedium>().unwrap(), SlowTierMedium::Dram);
-        assert_eq!(spec("emulated:optane").cache.bytes(), CACHE);
+        assert_eq!(spec("emulated:optane").cache.bytes(), DEFAULT_CACHE_BYTES);
         assert_eq!(spec("emulated:cxl:virtual").clock, ClockMode::Virtual);
         assert_eq!(spec("emulated:optane:cache=32").cache.bytes(), 32 << 20);
         assert!("floppy".parse::<SlowTierMedium>().is_err());
@@ -182,8 +183,8 @@ mod tests {
     #[test]
     fn budgets_are_sizes_or_parts() {
         let size = |text: &str| text.parse().map_err(|_| "no size".to_owned());
-        assert_eq!(Budget::parse("3%", size).unwrap().of(1000), 30);
-        assert_eq!(Budget::parse("4096", size).unwrap().of(1000), 4096);
+        assert_eq!(Budget::parse("3%", size).unwrap().bytes_for(1000), 30);
+        assert_eq!(Budget::parse("4096", size).unwrap().bytes_for(1000), 4096);
         for wrong in ["0%", "101%", "x%", "x"] {
             assert!(Budget::parse(wrong, size).is_err(), "{wrong}");
         }

@@ -113,6 +113,16 @@ impl Grid {
         self.render(presets::ASCII_MARKDOWN)
     }
 
+    /// Returns the table with its row `geomean` only, if it has one.
+    #[must_use]
+    pub fn summary(mut self) -> Self {
+        let is_mean = |row: &Vec<String>| row.first().is_some_and(|name| name == "geomean");
+        if self.rows.iter().any(is_mean) {
+            self.rows.retain(is_mean);
+        }
+        self
+    }
+
     /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -245,7 +255,7 @@ fn displayed(value: &str) -> String {
     }
 }
 
-/// Returns the name that a base stands for: the same one, or else the first with an addition behind a comma.
+/// Returns the name that a base stands for: the same one, or else the first with an addition after a comma.
 pub(crate) fn base_of<'a>(base: &str, names: &'a [String]) -> Option<&'a str> {
     let has_addition = |name: &&String| {
         name.strip_prefix(base)
@@ -319,6 +329,23 @@ mod tests {
         assert_eq!(grids[1].rows, [["ours", "500 ms", "12k"]]);
         assert!(grids[1].to_markdown().starts_with("| system |"));
         assert!(view.grids(&values[5..]).is_empty());
+    }
+
+    #[test]
+    fn the_summary_is_the_mean() {
+        let mut values = vec![measured("ours", "exact", "time", 1.0, "s")];
+        let view = TableView {
+            title: "time",
+            metrics: &["time"],
+            split: &[],
+            rows: &["question"],
+            columns: "system",
+            base: None,
+        };
+        let summary = |values: &[Measurement]| view.grids(values).remove(0).summary().rows;
+        assert_eq!(summary(&values), [["exact", "1.00 s"]]);
+        values.push(measured("ours", "geomean", "time", 2.0, "s"));
+        assert_eq!(summary(&values), [["geomean", "2.00 s"]]);
     }
 
     #[test]

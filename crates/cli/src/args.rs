@@ -5,33 +5,28 @@ mod calibrate;
 mod generate;
 mod kv;
 mod space;
-mod ssb;
-mod tiers;
-mod trees;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use halocline_bench::Backing;
-use halocline_emulator::{EmulatedError, EmulatedSpec};
+use halocline_emulator::EmulatedSpec;
 use halocline_engine::QuoteOption;
 use halocline_memcached::MemcachedArgs;
-
-use crate::size;
+use halocline_terminal::args::{medium, scale_factor};
+use halocline_terminal::size;
 
 pub(crate) use advise::AdviseArgs;
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use generate::{Benchmark, GenerateArgs};
+pub(crate) use halocline_terminal::output::OutputFormat;
 pub(crate) use kv::{
-    Encoding, EntryFormat, ExportArgs, GetArgs, KvArgs, KvBenchArgs, KvCommand, KvImportArgs, KvStatsArgs,
-    PutArgs, ScanArgs,
+    Encoding, EntryFormat, ExportArgs, GetArgs, KvArgs, KvCommand, KvImportArgs, KvStatsArgs, PutArgs,
+    ScanArgs,
 };
 pub(crate) use space::{CompactArgs, VacuumArgs};
-pub(crate) use ssb::SsbArgs;
-pub(crate) use tiers::TierArgs;
-pub(crate) use trees::TreeArgs;
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -88,8 +83,9 @@ pub(crate) enum Command {
     Drop(DropArgs),
     /// Write the tables of a public benchmark to Parquet files
     Generate(GenerateArgs),
-    /// Run an experiment, or list them
-    Bench(Box<BenchArgs>),
+    /// Run an experiment, or list them: a program of its own, halocline-bench
+    #[command(disable_help_flag = true)]
+    Bench(ExternalArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Steps the program runs in a process of their own
@@ -307,16 +303,6 @@ pub(crate) struct SqlArgs {
     pub(crate) open: OpenArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// For people
-    Table,
-    /// A header line, then one line per row
-    Csv,
-    /// One object per row and line
-    Json,
-}
-
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -372,67 +358,12 @@ pub(crate) struct DropArgs {
     pub(crate) name: String,
 }
 
+/// Arguments of a program of its own, which parses them.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Ratios between systems are measured in one run, interleaved. --json writes one object per measured value:
-{\"experiment\",\"system\",\"config\",\"metric\",\"value\",\"unit\"}, where config holds what is needed to repeat it.
-
-Examples:
-  halocline bench list
-  halocline bench elf-layout --quick
-  halocline bench elf-layout --rows 10000000 --json layout.jsonl
-  halocline bench elf-selections --sf 1
-  halocline bench elf-media --data uniform --medium emulated:optane:delay --plot figures
-  halocline bench joins --memory 8M --on emulated,page-cache --plot figures
-  halocline bench ssb --sf 1 --on dram,emulated --encoding chosen,plain --dir /mnt/fast/ssb --plot figures")]
-pub(crate) struct BenchArgs {
-    /// The experiment; `list` lists them; `report` makes a page of recorded runs
-    pub(crate) experiment: String,
-    /// With `report`: the directory of the runs, recorded with --json DIR/NAME.jsonl
-    #[arg(value_name = "DIR")]
-    pub(crate) recordings: Option<PathBuf>,
-    /// With `report`: the file to write, in Markdown [default: standard output]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// Append the measured values to this file as JSON Lines
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// A smoke test in seconds instead of a measurement
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Rows of synthetic tables
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) rows: Option<u32>,
-    /// Scale factor of TPC-H or SSB
-    #[arg(long, value_name = "FACTOR", value_parser = scale_factor)]
-    pub(crate) sf: Option<f64>,
-    /// Seed of data and queries
-    #[arg(long, default_value_t = 42)]
-    pub(crate) seed: u64,
-    /// Threads where an experiment uses several [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) threads: Option<u32>,
-    /// Repetitions; the median counts
-    #[arg(long, alias = "rounds", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) repeat: Option<u32>,
-    /// Where pools are made (the medium that is measured) [default: the temporary directory]; ssb and
-    /// tpch-tiers keep their files there, and use those they find
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Memory for a join, as 64M; the sizes of its inputs are multiples of it [default: 64M]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    pub(crate) memory: Option<u64>,
-    /// Media of the trees (or of the pools of ssb, of access patterns, of joins), separated by commas: dram
-    /// (not for trees), dax (a file in /dev/shm, taken for one), page-cache (a file in --dir), emulated
-    /// (as --medium says, in DRAM) [default: all, page-cache for ssb]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) on: Vec<Backing>,
-    #[command(flatten)]
-    pub(crate) tiers: TierArgs,
-    #[command(flatten)]
-    pub(crate) trees: TreeArgs,
-    #[command(flatten)]
-    pub(crate) ssb: SsbArgs,
+pub(crate) struct ExternalArgs {
+    /// What the program takes; --help lists it
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -452,26 +383,7 @@ pub(crate) enum InternalCommand {
     /// Insert rows behind row LAST into the demo's table until killed; print the last one of each statement
     Append { pool: PathBuf, last: u64 },
     /// Open a pool, run one query, and print how long each took as JSON
-    Reopen {
-        pool: PathBuf,
-        query: String,
-        /// The emulated medium as JSON, with the host measured already
-        #[arg(long)]
-        medium: Option<String>,
-    },
-}
-
-fn medium(text: &str) -> Result<Box<EmulatedSpec>, String> {
-    text.parse()
-        .map(Box::new)
-        .map_err(|error: EmulatedError| error.to_string())
-}
-
-fn scale_factor(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(factor) if factor > 0.0 && factor <= 10_000.0 => Ok(factor),
-        _ => Err("a scale factor is a number above 0, as 0.1 or 10".to_owned()),
-    }
+    Reopen { pool: PathBuf, query: String },
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

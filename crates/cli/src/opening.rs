@@ -4,13 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use halocline_engine::{Database, DatabaseOptions};
-
-use halocline_emulator::Device;
-use halocline_ordered::TreeError;
-use halocline_pool::{Pool, PoolError, PoolOptions};
+use halocline_pool::{Pool, PoolOptions};
+use halocline_terminal::CliError;
+use halocline_terminal::pools::{self, OpenedPool};
 
 use crate::args::{KvArgs, OpenArgs};
-use crate::error::CliError;
 
 /// Converts the options of the command line to those of the engine.
 pub(crate) fn options(args: &OpenArgs, read_only: bool) -> DatabaseOptions {
@@ -72,12 +70,6 @@ impl OpenedDatabase {
     }
 }
 
-/// A pool without the engine, for commands on its trees.
-pub(crate) struct OpenedPool {
-    pub(crate) pool: Pool,
-    created: Option<PathBuf>,
-}
-
 /// Opens an existing pool for its trees.
 pub(crate) fn pool(args: &KvArgs) -> Result<Pool, CliError> {
     let path = &args.pool;
@@ -88,7 +80,7 @@ pub(crate) fn pool(args: &KvArgs) -> Result<Pool, CliError> {
             format!("`halocline kv {shown} create` makes one with an empty tree"),
         ));
     }
-    Ok(pool_at(path, args)?)
+    Ok(pools::open(path, &pool_options(args), args.medium.as_deref())?)
 }
 
 /// Opens an existing pool to read its trees: it need not be writable.
@@ -96,49 +88,21 @@ pub(crate) fn pool_to_read(args: &KvArgs) -> Result<Pool, CliError> {
     if !args.pool.exists() {
         return pool(args);
     }
-    Ok(pool_with(&args.pool, args, true)?)
+    let options = pool_options(args).with_read_only(true);
+    Ok(pools::open(&args.pool, &options, args.medium.as_deref())?)
 }
 
 /// Opens a pool for its trees, or creates it where there is no file.
 pub(crate) fn pool_or_create(args: &KvArgs) -> Result<OpenedPool, CliError> {
-    let created = match args.pool.exists() {
-        true => None,
-        false => {
-            drop(Pool::create(&args.pool, &PoolOptions::default()).map_err(TreeError::from)?);
-            Some(args.pool.clone())
-        }
-    };
-    Ok(OpenedPool {
-        pool: pool_at(&args.pool, args)?,
-        created,
-    })
+    Ok(pools::open_or_create(
+        &args.pool,
+        &pool_options(args),
+        args.medium.as_deref(),
+    )?)
 }
 
-fn pool_at(path: &Path, args: &KvArgs) -> Result<Pool, TreeError> {
-    pool_with(path, args, false)
-}
-
-fn pool_with(path: &Path, args: &KvArgs, read_only: bool) -> Result<Pool, TreeError> {
-    let options = PoolOptions::default()
-        .with_read_only(read_only)
-        .with_strict(args.strict);
-    let pool = match &args.medium {
-        None => Pool::open(path, &options),
-        Some(spec) => Device::new(spec)
-            .map_err(PoolError::from)
-            .and_then(|device| Pool::open_wrapped(path, &options, |medium| device.emulate(medium))),
-    };
-    Ok(pool?)
-}
-
-impl OpenedPool {
-    /// Removes the pool after a failure if it was created for this command.
-    pub(crate) fn discard_if_new(self) {
-        drop(self.pool);
-        if let Some(path) = self.created {
-            let _ = fs::remove_file(path);
-        }
-    }
+fn pool_options(args: &KvArgs) -> PoolOptions {
+    PoolOptions::default().with_strict(args.strict)
 }
 
 fn missing(path: &Path) -> CliError {

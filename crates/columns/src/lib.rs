@@ -1,10 +1,14 @@
 //! Tables as encoded, zone-mapped columns in extents.
 //!
 //! A table is one pool object. Its rows lie in *segments*; a segment stores each column in *chunks* of 65,536
-//! rows, bit-packed, with smallest and largest value per chunk. Rows are deleted by a bitmap per segment
-//! ([`delete_rows`]), and appended as further segments ([`TableWriter::append`]). Values are stored as
-//! *codes* that sort like the values ([`CodeSpace`]), so that conditions ([`CodePredicate`]) are evaluated
-//! without decoding anything.
+//! rows, with smallest and largest value per chunk (zone map). Values are stored as *codes* that sort like
+//! the values ([`CodeSpace`]), so that conditions ([`CodePredicate`]) are evaluated without decoding
+//! anything. A chunk of codes is constant, bit-packed, a dictionary, deltas, runs or plain values. Strings
+//! are ranks in a dictionary, or bytes if too many of them are different. Conditions on those are predicates
+//! on bytes ([`StringPredicate`]).
+//!
+//! Rows are deleted by a bitmap per segment ([`delete_rows`]) and appended as further segments
+//! ([`TableWriter::append`]); a version of a table shares everything else with the version before.
 //!
 //! ```
 //! use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray};

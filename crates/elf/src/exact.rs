@@ -26,9 +26,9 @@ use halocline_media::Bytes;
 use std::cell::Cell;
 
 /// Hit rate of the tuples from which on lists are no longer prefetched before the lookup.
-const MOSTLY: f64 = 0.5;
-/// Depths of a point that is copied to a small array.
-const SHORT: usize = 16;
+const NO_PREFETCH_HIT_RATE: f64 = 0.5;
+/// Number of depths below which a point is copied to a small array.
+const SHORT_POINT_DEPTHS: usize = 16;
 
 thread_local! {
     /// Buffer that is reused by the thread's next batch.
@@ -51,8 +51,8 @@ impl<B: Bytes> Elf<B> {
         }
         match self.header.geometry.buckets {
             None => self.exact_at(point),
-            Some(buckets) if point.len() < SHORT => {
-                let mut room = [0; SHORT];
+            Some(buckets) if point.len() < SHORT_POINT_DEPTHS => {
+                let mut room = [0; SHORT_POINT_DEPTHS];
                 self.exact_at(buckets.point(point, &mut room).unwrap_or_default())
             }
             Some(buckets) => {
@@ -103,7 +103,7 @@ impl<B: Bytes> Elf<B> {
         if let (Some((_, cache)), Some(key)) = (tuples, &key) {
             cache.prefetch(key.hash);
             // If most lookups miss, the list is prefetched during the lookup.
-            if cache.hit_rate().is_none_or(|rate| rate < MOSTLY) {
+            if cache.hit_rate().is_none_or(|rate| rate < NO_PREFETCH_HIT_RATE) {
                 quick::ask_for(self.tree_in(header, image), point);
             }
             if let Some(tid) = cache.get(key.hash, key.words()) {

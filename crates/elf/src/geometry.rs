@@ -163,7 +163,7 @@ impl RecordGeometry {
             buckets: Some(buckets),
             base_len,
             tid_mask,
-            ..Self::of(tid_bits, rows, max_codes, fields, record_bits, bits)
+            ..Self::from_fields(tid_bits, rows, max_codes, fields, record_bits, bits)
         }
     }
 
@@ -185,10 +185,10 @@ impl RecordGeometry {
             };
             at += width;
         }
-        Self::of(tid_bits, rows, max_codes, fields, record_bits, at)
+        Self::from_fields(tid_bits, rows, max_codes, fields, record_bits, at)
     }
 
-    fn of(
+    fn from_fields(
         tid_bits: usize,
         rows: u64,
         max_codes: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The durable header of an index, the Elf header of docs/format.md.
+//! The durable header of an index, the Elf header of docs/format/indexes.md.
 //!
 //! Invariants: all numbers are little-endian; the header's checksum covers every byte before the nodes, so an
 //! index whose header passes [`ElfHeader::read`] has self-consistent lengths and dimensions. The nodes are
@@ -304,9 +304,9 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// Returns the offset, size and name in each row of the table under a heading of the format document.
+    /// Returns offset, size and name in each row of the table under a heading of `docs/format/indexes.md`.
     fn documented(heading: &str) -> Vec<String> {
-        let section = include_str!("../../../docs/format.md")
+        let section = include_str!("../../../docs/format/indexes.md")
             .lines()
             .skip_while(|line| *line != heading);
         let rows = section
@@ -332,8 +332,8 @@ mod tests {
     #[test]
     fn structures_are_as_documented() {
         let header = rows!(RawHeader: magic, version, layout, dims, shortcut_dims, rows, len, nodes_start, nodes_end, root, checksum);
-        assert_eq!(documented("### ElfHeader (64 bytes)"), header);
+        assert_eq!(documented("## ElfHeader (64 bytes)"), header);
         let dim = rows!(RawDim: max_code, distinct, ranks_at, ranks, quantiles);
-        assert_eq!(documented("### ElfDimension (552 bytes)"), dim);
+        assert_eq!(documented("## ElfDimension (552 bytes)"), dim);
     }
 }

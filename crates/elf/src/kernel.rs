@@ -52,7 +52,7 @@ pub(crate) trait Kernel: Copy + 'static {
     /// `wanted`, whose bounds fit `len` bytes.
     fn between<B: Bytes>(view: View<'_, B>, at: usize, len: usize, count: usize, wanted: CodeRange) -> u64;
 
-    /// Returns the mask of those of the first `count <= 32` one-byte values behind a list's first byte that
+    /// Returns the mask of those of the first `count <= 32` one-byte values after a list's first byte that
     /// lie in `wanted`.
     fn between_head(head: &[u8; PAD], count: usize, wanted: CodeRange) -> u64;
 

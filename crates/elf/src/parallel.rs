@@ -33,11 +33,11 @@ pub enum Threads {
 }
 
 /// Subtrees per thread into which one thread splits the tree.
-const SUBTREES: usize = 64;
+const SUBTREES_PER_THREAD: usize = 64;
 /// Portions per thread.
-const PORTIONS: usize = 16;
-/// Least number of lists and rows for which several threads pay.
-const WORTH: f64 = 6000.0;
+const PORTIONS_PER_THREAD: usize = 16;
+/// Minimum number of lists and rows for which several threads pay.
+const MIN_PARALLEL_WORK: f64 = 6000.0;
 
 /// A selection on several threads, with the header and the copies that it uses.
 struct ParallelSelect<'a, B> {
@@ -53,14 +53,14 @@ impl<B: Bytes> Selection<'_, B> {
     /// Returns true if the selection is estimated to be large enough for several threads.
     pub(crate) fn is_worth_threads(&self) -> bool {
         self.expected()
-            .is_some_and(|found| found.lists + found.rows >= WORTH)
+            .is_some_and(|found| found.lists + found.rows >= MIN_PARALLEL_WORK)
     }
 
     /// Returns true if several threads are estimated to be worthwhile for a count. They materialize the rows,
     /// so these must not outnumber the lists to visit.
     pub(crate) fn is_worth_threads_to_count(&self) -> bool {
         self.expected()
-            .is_some_and(|found| found.lists >= WORTH.max(found.rows))
+            .is_some_and(|found| found.lists >= MIN_PARALLEL_WORK.max(found.rows))
     }
 
     fn expected(&self) -> Option<Estimate> {
@@ -108,7 +108,7 @@ impl<B: Bytes> Elf<B> {
     /// little.
     fn expected(&self, plan: &Plan) -> Option<Estimate> {
         let header = &self.durable;
-        let little = WORTH / 16.0;
+        let little = MIN_PARALLEL_WORK / 16.0;
         self.looked_at(plan, little, |depth, test| {
             codes(test, header.geometry.max_codes[depth]) / (header.geometry.max_codes[depth] as f64 + 1.0)
         })?;
@@ -166,7 +166,7 @@ impl<B: Bytes> ParallelSelect<'_, B> {
             plan: self.plan,
             sink: &mut sink,
             counts: self.counts,
-            subtrees: SUBTREES * threads,
+            subtrees: SUBTREES_PER_THREAD * threads,
             reads_ahead: self.reads_ahead,
         };
         let Some(subtrees) = self.elf.dispatch_packed(split)? else {
@@ -178,7 +178,11 @@ impl<B: Bytes> ParallelSelect<'_, B> {
             return sink.finish();
         };
         sink.finish()?;
-        let portion = subtrees.lists.len().div_ceil(PORTIONS * threads).max(1);
+        let portion = subtrees
+            .lists
+            .len()
+            .div_ceil(PORTIONS_PER_THREAD * threads)
+            .max(1);
         let search = |lists: &[usize]| -> Result<Vec<Tid>> {
             let mut part = vec![];
             let mut sink = CollectSink::new(&mut part, rows);

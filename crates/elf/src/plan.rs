@@ -109,11 +109,11 @@ impl Plan {
                 None => return Ok(None),
             }
         }
-        Ok(Some(Self::of(tests)))
+        Ok(Some(Self::from_tests(tests)))
     }
 
     /// Creates a plan of at most [`MAX_DIMS`] tests.
-    pub(crate) fn of(tests: Vec<Test>) -> Self {
+    pub(crate) fn from_tests(tests: Vec<Test>) -> Self {
         let (mut restricted, mut count) = ([0; MAX_DIMS], 0);
         for (dim, _) in tests
             .iter()

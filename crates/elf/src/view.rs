@@ -56,7 +56,7 @@ pub(crate) struct View<'a, B> {
 #[derive(Debug, Clone, Copy)]
 struct ViewPart<'a> {
     slice: &'a [u8],
-    /// Offsets below this have [`PAD`] bytes behind them: one comparison for most reads.
+    /// Offsets below this have [`PAD`] bytes after them: one comparison for most reads.
     padded: usize,
 }
 

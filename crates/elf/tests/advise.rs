@@ -112,8 +112,8 @@ fn ask<B: Bytes>(elf: &Elf<B>, queries: &[Query]) {
     }
 }
 
-/// Seconds that these queries wait for a device with this in DRAM, after others; none if there is no room for
-/// it.
+/// Seconds that these queries wait for a device with this in DRAM, after others; `None` if there is no room
+/// for it.
 fn stall(elf: &Index, spec: &EmulatedSpec, place: &PlaceOptions, queries: &[Query]) -> Option<f64> {
     let device = Device::new(spec).unwrap();
     let bytes = EmulatedBytes::new(elf.bytes().clone(), Arc::clone(&device));

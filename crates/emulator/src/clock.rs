@@ -4,12 +4,12 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Fractional bits of a tick that the model computes with.
-const FINE: u32 = 4;
+const FRACTION_BITS: u32 = 4;
 
 /// Returns the current time in the model's ticks.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
-    imp::count() << FINE
+    imp::count() << FRACTION_BITS
 }
 
 /// Returns the current time once all earlier loads have completed.

@@ -9,7 +9,7 @@ use crate::Host;
 use crate::cache::CacheTags;
 use crate::clock;
 use crate::counts::{Counts, ThreadCounters};
-use crate::lane::{BULK, CoreLane};
+use crate::lane::{CoreLane, MIN_BULK_LINES};
 use crate::model::TimingModel;
 use crate::overhead::{ModelOverhead, OverheadTicks};
 use crate::profile::DeviceProfile;
@@ -19,7 +19,7 @@ use halocline_media::{LINE, MediaError};
 
 /// Upper bound of the overhead carried over to later calls, in calls. It limits how long a charge that was
 /// too high keeps reducing the measured work.
-const MOST_OWED: u64 = 64;
+const MAX_OWED_CALLS: u64 = 64;
 
 /// Ticks per nanosecond of the virtual clock.
 const VIRTUAL_TICKS: f64 = 1000.0;
@@ -57,7 +57,7 @@ impl Device {
             (Some(host), false) => Some(host.clone()),
             (None, false) => Some(Host::get()?),
         };
-        let own = ModelOverhead::of(spec.clock);
+        let own = ModelOverhead::for_clock(spec.clock);
         Ok(Arc::new(Device::build(spec, host, own)))
     }
 
@@ -173,7 +173,7 @@ impl Device {
     }
 
     /// Charges a sequential read of `len` bytes at `address` that the core processes line by line. The
-    /// transfer overlaps with the processing, and lines behind the range are fetched ahead. The modelled
+    /// transfer overlaps with the processing, and lines after the range are fetched ahead. The modelled
     /// core continues when the first line has arrived, and waits for the last one at its next access.
     pub fn scan(&self, address: u64, len: usize) {
         if len > 0 {
@@ -228,7 +228,7 @@ impl Device {
     ) {
         self.enter(lane, counters);
         let missed = lane.touch(&self.shared, counters, first, last);
-        if self.delay && missed && last - first < BULK {
+        if self.delay && missed && last - first < MIN_BULK_LINES {
             for byte in bytes.iter().step_by(LINE as usize).chain(bytes.last()) {
                 std::hint::black_box(*byte);
             }
@@ -292,7 +292,7 @@ impl Device {
     pub fn work(&self, time: Duration) {
         if !self.delay {
             self.with_lane(|lane, counters| {
-                lane.worked((time.as_secs_f64() * 1e9 * VIRTUAL_TICKS) as u64);
+                lane.advance((time.as_secs_f64() * 1e9 * VIRTUAL_TICKS) as u64);
                 // The fast path of `touch` skips the rules for pending accesses, so force the slow one.
                 lane.busy = true;
                 counters.position.set(lane.position());
@@ -409,7 +409,7 @@ impl Device {
     }
 
     /// Returns the ticks of work that this thread's lane has recorded.
-    pub(crate) fn worked(&self) -> u64 {
+    pub(crate) fn recorded_work(&self) -> u64 {
         self.with_lane(|lane, _| lane.work)
     }
 
@@ -442,8 +442,8 @@ impl Device {
             let call = own.clock + self.charge.load(Ordering::Relaxed);
             let owed = lane.owed + call + lane.hits * own.hit;
             let model = owed.min(since);
-            lane.owed = (owed - model).min(MOST_OWED * call);
-            lane.worked(since - model);
+            lane.owed = (owed - model).min(MAX_OWED_CALLS * call);
+            lane.advance(since - model);
             counters.overrun.add(model);
             (lane.entered, lane.before) = (now, lane.now);
         }

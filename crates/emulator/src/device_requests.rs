@@ -3,7 +3,7 @@
 //! Each call passes the core's time as `(now, behind)`, where `behind` is its lag behind real time.
 
 use crate::counts::ThreadCounters;
-use crate::model::{MOST_AHEAD, MOST_MISSES};
+use crate::model::{MAX_AHEAD, MAX_MISSES};
 use crate::outstanding::OutstandingMisses;
 use crate::shared::DeviceState;
 
@@ -26,7 +26,7 @@ pub(crate) struct DeviceRequests {
     units: OutstandingMisses,
     /// Times at which each miss slot becomes free: first those of the core, then those of the stream
     /// prefetcher.
-    slots: [u64; MOST_MISSES + MOST_AHEAD],
+    slots: [u64; MAX_MISSES + MAX_AHEAD],
     next_stream_slot: usize,
     last_unit: u64,
     read_free: u64,
@@ -41,7 +41,7 @@ impl DeviceRequests {
         DeviceRequests {
             lines: OutstandingMisses::new(),
             units: OutstandingMisses::new(),
-            slots: [0; MOST_MISSES + MOST_AHEAD],
+            slots: [0; MAX_MISSES + MAX_AHEAD],
             next_stream_slot: 0,
             last_unit: u64::MAX - 1,
             read_free: 0,
@@ -103,7 +103,7 @@ impl DeviceRequests {
                 if self.next_stream_slot == model.ahead {
                     self.next_stream_slot = 0;
                 }
-                MOST_MISSES + self.next_stream_slot
+                MAX_MISSES + self.next_stream_slot
             }
             Requester::Core => self.first_free(model.misses),
         };
@@ -193,7 +193,7 @@ impl DeviceRequests {
         now
     }
 
-    /// Returns the latency of reading a unit, which is lower directly behind the unit read before.
+    /// Returns the latency of reading a unit, which is lower directly after the unit read before.
     #[inline(always)]
     fn latency(&mut self, shared: &DeviceState, unit: u64) -> u64 {
         let next = unit == self.last_unit + 1;

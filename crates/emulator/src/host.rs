@@ -22,13 +22,13 @@ pub struct Host {
 
 /// Bytes of the pointer chase: far larger than any cache, and large enough for TLB misses to count, as in a
 /// large index.
-const WALKED: u64 = 512 << 20;
+const CHASE_BYTES: u64 = 512 << 20;
 /// Bytes of the bandwidth measurement.
-const BYTES: u64 = 256 << 20;
+const BANDWIDTH_BYTES: u64 = 256 << 20;
 /// Time of each figure.
-const TIME: Duration = Duration::from_millis(60);
+const TIME_PER_FIGURE: Duration = Duration::from_millis(60);
 /// Largest number of threads measured.
-const MOST_THREADS: u32 = 64;
+const MAX_THREADS: u32 = 64;
 
 impl Host {
     /// Measures this host in about a second, with one thread up to one per CPU. Each figure is the lower
@@ -38,19 +38,19 @@ impl Host {
     /// # Errors
     /// [`MediaError::OutOfMemory`] if 512 MiB cannot be allocated.
     pub fn measure() -> Result<Host, MediaError> {
-        let memory = Medium::from(Dram::new(WALKED)?);
+        let memory = Medium::from(Dram::new(CHASE_BYTES)?);
         let never = AtomicBool::new(false);
         let meter = MediumMeter {
-            time: TIME,
+            time: TIME_PER_FIGURE,
             cancelled: &never,
         };
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        let threads = 1..=cpus.min(MOST_THREADS);
-        kernels::link(&memory, WALKED);
+        let threads = 1..=cpus.min(MAX_THREADS);
+        kernels::link(&memory, CHASE_BYTES);
         let gbps = |bytes_per_second: f64| bytes_per_second / 1e9;
         let random_ns = meter.dependent_read(&memory, kernels::SHUFFLED);
-        let read = |threads| gbps(meter.read_bandwidth(&memory, BYTES, threads));
-        let write = |threads| meter.write_bandwidth(&memory, BYTES, threads).map(gbps);
+        let read = |threads| gbps(meter.read_bandwidth(&memory, BANDWIDTH_BYTES, threads));
+        let write = |threads| meter.write_bandwidth(&memory, BANDWIDTH_BYTES, threads).map(gbps);
         Ok(Host {
             random_ns,
             read_gbps: threads.clone().map(read).collect(),

@@ -8,13 +8,13 @@
 //!   address is known without the touch before: the line was touched recently (a parent that is revisited,
 //!   the root of the next search), or it directly follows the previous line (the scan of a list).
 //! - **Window.** The core continues past a touch that the next access does not depend on, but only by a
-//!   window of work (the size of its reorder buffer) behind the oldest pending touch. So independent misses a
+//!   window of work (the size of its reorder buffer) after the oldest pending touch. So independent misses a
 //!   few nanoseconds apart overlap, and a chain of dependent ones is never shortened. With a window of 0 the
 //!   core waits for each touch.
 //! - Sequential reads (`scan`) are transferred while the core processes them; see [`SequentialReads`].
 //! - A prefetch does not make the core wait, but its address does (the rule of dependence).
 //!
-//! Time is a number of ticks, `now`, to which the caller adds the work of the core (`worked`).
+//! Time is a number of ticks, `now`, to which the caller adds the work of the core (`advance`).
 
 use crate::counts::ThreadCounters;
 use crate::device_requests::{DeviceRequests, Requester};
@@ -23,11 +23,11 @@ use crate::shared::DeviceState;
 use crate::stream::StreamPrefetcher;
 
 /// Length of the history of touched lines.
-const RECENT: usize = 8;
-/// Touches that may be pending while the core continues.
-const AWAITED: usize = 8;
+const RECENT_LINES: usize = 8;
+/// Maximum number of touches that may be pending while the core continues.
+const MAX_AWAITED: usize = 8;
 /// Touches of this number of lines or more are modelled in total instead of line by line.
-pub(crate) const BULK: u64 = 16;
+pub(crate) const MIN_BULK_LINES: u64 = 16;
 
 /// The state of one modelled core.
 #[derive(Debug)]
@@ -56,10 +56,10 @@ pub(crate) struct CoreLane {
     /// Remaining latency of the previous touch when the core continued, and the work clock at that moment.
     pending: u64,
     pending_work: u64,
-    awaited: [(u64, u64); AWAITED],
+    awaited: [(u64, u64); MAX_AWAITED],
     awaited_from: usize,
     awaited_count: usize,
-    recent: [u64; RECENT],
+    recent: [u64; RECENT_LINES],
     next_recent: usize,
     pub(crate) streams: StreamPrefetcher,
     scans: SequentialReads,
@@ -82,10 +82,10 @@ impl CoreLane {
             last: u64::MAX,
             pending: 0,
             pending_work: 0,
-            awaited: [(0, 0); AWAITED],
+            awaited: [(0, 0); MAX_AWAITED],
             awaited_from: 0,
             awaited_count: 0,
-            recent: [u64::MAX; RECENT],
+            recent: [u64::MAX; RECENT_LINES],
             next_recent: 0,
             streams: StreamPrefetcher::new(),
             scans: SequentialReads::new(),
@@ -100,7 +100,7 @@ impl CoreLane {
 
     /// Adds work of the core.
     #[inline(always)]
-    pub(crate) fn worked(&mut self, ticks: u64) {
+    pub(crate) fn advance(&mut self, ticks: u64) {
         self.now += ticks;
         self.work += ticks;
     }
@@ -109,8 +109,8 @@ impl CoreLane {
     #[inline(always)]
     pub(crate) fn remember(&mut self, line: u64) {
         self.last = line;
-        self.recent[self.next_recent % RECENT] = line;
-        self.next_recent = (self.next_recent + 1) % RECENT;
+        self.recent[self.next_recent % RECENT_LINES] = line;
+        self.next_recent = (self.next_recent + 1) % RECENT_LINES;
     }
 
     /// Waits for what the access to `line` depends on, following the rules of the module.
@@ -144,17 +144,17 @@ impl CoreLane {
     }
 
     fn pop_awaited(&mut self) {
-        self.awaited_from = (self.awaited_from + 1) % AWAITED;
+        self.awaited_from = (self.awaited_from + 1) % MAX_AWAITED;
         self.awaited_count -= 1;
     }
 
     #[inline(always)]
     fn wait_later(&mut self, since: u64, complete: u64) {
-        if self.awaited_count == AWAITED {
+        if self.awaited_count == MAX_AWAITED {
             self.now = self.now.max(self.awaited[self.awaited_from].1);
             self.pop_awaited();
         }
-        self.awaited[(self.awaited_from + self.awaited_count) % AWAITED] = (since, complete);
+        self.awaited[(self.awaited_from + self.awaited_count) % MAX_AWAITED] = (since, complete);
         self.awaited_count += 1;
     }
 
@@ -171,7 +171,7 @@ impl CoreLane {
         let model = &shared.model;
         self.depend(first, model.window);
         let (mut ready, mut missed) = (self.now, false);
-        if last - first >= BULK {
+        if last - first >= MIN_BULK_LINES {
             ready = self.bulk(shared, counters, first, last);
             missed = true;
         } else {

@@ -30,9 +30,9 @@ impl Default for CoreShape {
 }
 
 /// Upper bound of the lines that the stream prefetcher runs ahead.
-pub(crate) const MOST_AHEAD: usize = 64;
+pub(crate) const MAX_AHEAD: usize = 64;
 /// Upper bound of a core's outstanding misses.
-pub(crate) const MOST_MISSES: usize = 64;
+pub(crate) const MAX_MISSES: usize = 64;
 
 /// Latencies and bandwidths in ticks.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl TimingModel {
         let lines_of_unit = profile.unit / LINE;
         let random = ticks(device.random_ns * scale);
         let for_bandwidth = random * lines_of_unit / read_unit[0] + 2 * lines_of_unit;
-        let for_bandwidth = for_bandwidth.clamp(16, MOST_AHEAD as u64) as usize;
+        let for_bandwidth = for_bandwidth.clamp(16, MAX_AHEAD as u64) as usize;
         TimingModel {
             ticks_per_ns,
             random,
@@ -100,8 +100,8 @@ impl TimingModel {
             unit_shift: lines_of_unit.trailing_zeros(),
             host_line: 0,
             window: ticks(core.window_ns.max(0.0)),
-            misses: core.misses.clamp(1, MOST_MISSES),
-            ahead: core.ahead.unwrap_or(for_bandwidth).min(MOST_AHEAD),
+            misses: core.misses.clamp(1, MAX_MISSES),
+            ahead: core.ahead.unwrap_or(for_bandwidth).min(MAX_AHEAD),
             read_unit,
             write_unit,
         }

@@ -41,7 +41,7 @@ const PARTS: u64 = 5;
 impl ModelOverhead {
     /// Returns the overhead, measured once for real delays; zero on a virtual clock, to which no real time is
     /// added.
-    pub(crate) fn of(clock: ClockMode) -> ModelOverhead {
+    pub(crate) fn for_clock(clock: ClockMode) -> ModelOverhead {
         static MEASURED: OnceLock<ModelOverhead> = OnceLock::new();
         if clock == ClockMode::Virtual {
             return ModelOverhead::default();
@@ -74,11 +74,11 @@ impl ModelOverhead {
         let best = |each: &dyn Fn(u64)| {
             let (mut time, mut work) = (f64::INFINITY, f64::INFINITY);
             for part in 0..PARTS {
-                let (start, before) = (Instant::now(), device.worked());
+                let (start, before) = (Instant::now(), device.recorded_work());
                 (part * CALLS..(part + 1) * CALLS).for_each(each);
                 let ns = start.elapsed().as_secs_f64() * 1e9;
                 time = time.min(ns / CALLS as f64);
-                let ticks = (device.worked() - before) as f64;
+                let ticks = (device.recorded_work() - before) as f64;
                 work = work.min(ticks / device.ticks_per_ns() / CALLS as f64);
             }
             (time, work)

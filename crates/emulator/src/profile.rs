@@ -16,7 +16,7 @@ use halocline_media::LINE;
 pub struct DeviceFigures {
     /// Nanoseconds to read a line whose unit is not in the device's buffer.
     pub random_ns: f64,
-    /// Nanoseconds to read a line of the unit directly behind the one read before, not in the buffer.
+    /// Nanoseconds to read a line of the unit directly after the one read before, not in the buffer.
     pub next_unit_ns: f64,
     /// Nanoseconds to read a line whose unit is in the device's buffer.
     pub buffered_ns: f64,

@@ -13,7 +13,7 @@ const FRONTS: usize = 16;
 /// A position at which a sequential read is expected to continue.
 #[derive(Debug, Default)]
 struct ReadFront {
-    /// The line behind the last one read.
+    /// The line after the last one read.
     next: u64,
     /// Requested lines from `next` on, as pairs of end line (exclusive) and arrival time.
     ahead: VecDeque<(u64, u64)>,

@@ -63,7 +63,7 @@ unsafe impl Sync for LaneCell {}
 impl CoreLanes {
     pub(crate) fn new() -> CoreLanes {
         CoreLanes {
-            cells: (0..thread_keys::MOST).map(|_| OnceLock::new()).collect(),
+            cells: (0..thread_keys::MAX_THREADS).map(|_| OnceLock::new()).collect(),
             used: AtomicUsize::new(0),
         }
     }
@@ -88,7 +88,7 @@ impl CoreLanes {
         act: impl FnOnce(&mut CoreLane, &ThreadCounters) -> R,
     ) -> R {
         let key = thread_keys::key();
-        let number = key as usize % thread_keys::MOST;
+        let number = key as usize % thread_keys::MAX_THREADS;
         let cell = match self.cells[number].get() {
             Some(cell) => cell,
             None => self.new_lane(number),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CacheShape, CoreShape, DeviceProfile, EmulatedError, Host};
 
 /// Upper bound of the `ahead` option.
-const MOST_AHEAD: u64 = crate::model::MOST_AHEAD as u64;
+const MAX_AHEAD: u64 = crate::model::MAX_AHEAD as u64;
 
 /// The clock that modelled time is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl FromStr for EmulatedSpec {
                     let number: u64 = number.parse().map_err(|_| unknown())?;
                     match (name, number) {
                         ("cache", 1..=1024) => spec.cache = CacheShape::with_bytes(number << 20),
-                        ("ahead", 0..=MOST_AHEAD) => spec.core.ahead = Some(number as usize),
+                        ("ahead", 0..=MAX_AHEAD) => spec.core.ahead = Some(number as usize),
                         _ => return Err(unknown()),
                     }
                 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Mutex;
 
 /// Upper bound of the threads that use emulated media at once.
-pub(crate) const MOST: usize = 1024;
+pub(crate) const MAX_THREADS: usize = 1024;
 
 /// Key of a thread that has not been assigned one.
 const NONE: u64 = u64::MAX;
@@ -42,10 +42,10 @@ fn lock() -> std::sync::MutexGuard<'static, ThreadNumbers> {
     NUMBERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Returns this thread's key. Its number is `key % MOST`; no two threads ever have the same key.
+/// Returns this thread's key. Its number is `key % MAX_THREADS`; no two threads ever have the same key.
 ///
 /// # Panics
-/// Panics if more than [`MOST`] threads use emulated media at once.
+/// Panics if more than [`MAX_THREADS`] threads use emulated media at once.
 #[inline(always)]
 pub(crate) fn key() -> u64 {
     let key = KEY.get();
@@ -60,10 +60,10 @@ fn take() -> u64 {
         numbers.used - 1
     });
     assert!(
-        number < MOST as u64,
-        "more than {MOST} threads use emulated media at once; use fewer threads"
+        number < MAX_THREADS as u64,
+        "more than {MAX_THREADS} threads use emulated media at once; use fewer threads"
     );
-    let key = numbers.given * MOST as u64 + number;
+    let key = numbers.given * MAX_THREADS as u64 + number;
     numbers.given += 1;
     drop(numbers);
     GUARD.with(|guard| guard.0.set(number));

@@ -2,8 +2,9 @@
 
 use std::sync::mpsc::channel;
 
-use crate::EngineError;
-use crate::context::EngineContext;
+use halocline_catalog::context::EngineContext;
+use halocline_sql::EngineError;
+
 use crate::info::{
     DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, damaged_index, damaged_table,
     readable,

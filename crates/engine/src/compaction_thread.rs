@@ -5,19 +5,21 @@
 //! - each group of segments is merged in a transaction of its own of at most [`MAX_ROWS`] rows, which bounds
 //!   the time that the writer's lock is held;
 //! - a writer of this database that waits for the lock ends the merge, which leaves nothing behind and is
-//!   tried again later; after [`PATIENCE`] merges that were ended in a row, the next one is let through;
+//!   tried again later; after [`MAX_ENDED_MERGES`] merges that were ended in a row, the next one is let
+//!   through;
 //! - a table in which a merge meets damage is reported and left alone as long as it has the same segments: no
 //!   merge hides the damage, and none is repeated without end;
 //! - the thread ends, within a batch of rows, before the last handle of the database is gone.
 
 use std::sync::Arc;
 
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::settings::Compaction;
 use halocline_columns::compact::CompactionPolicy;
 use halocline_pool::PoolError;
+use halocline_sql::EngineError;
 
-use crate::context::EngineContext;
 use crate::statement::{CompactOptions, WHEN_QUIET, compact_group, give_back};
-use crate::{Compaction, EngineError};
 
 /// Most live rows in a merged segment, unless they must be sorted: merging 16 columns of them takes less than
 /// a second.
@@ -27,7 +29,7 @@ const BANDWIDTH: u64 = 128 << 20;
 /// Most bytes of DRAM that merges use.
 const MEMORY: usize = 64 << 20;
 /// Number of merges in a row that writers may end; the next one is not ended.
-const PATIENCE: u32 = 3;
+const MAX_ENDED_MERGES: u32 = 3;
 
 /// Outcome of an attempt to merge.
 enum MergeOutcome {
@@ -39,27 +41,19 @@ enum MergeOutcome {
     MadeWay,
 }
 
-/// Notes that a version was published, and starts the thread if the compaction is on and it does not run yet.
-pub(crate) fn after_publish(engine: &Arc<EngineContext>) {
-    engine.background.published(|| {
-        let engine = Arc::clone(engine);
-        let thread = std::thread::Builder::new().name("compaction".into());
-        thread.spawn(move || run(&engine))
-    });
-}
-
 /// Switches the compaction on or off. Switching it off ends a merge that is under way.
 pub(crate) fn set_compaction(engine: &Arc<EngineContext>, mode: Compaction) {
     engine.background.set_mode(mode);
-    after_publish(engine);
+    engine.published();
 }
 
-fn run(engine: &Arc<EngineContext>) {
+/// Merges until the database is closed.
+pub(crate) fn run(engine: &Arc<EngineContext>) {
     let background = &engine.background;
     while background.wait(engine.tuning.quiet) {
         let mut made_way = 0;
         loop {
-            match merge_next(engine, made_way < PATIENCE) {
+            match merge_next(engine, made_way < MAX_ENDED_MERGES) {
                 Ok(MergeOutcome::Merged) => made_way = 0,
                 Ok(MergeOutcome::Nothing) => {
                     give_back(engine, WHEN_QUIET);

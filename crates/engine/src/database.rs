@@ -8,42 +8,47 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use datafusion::common::ScalarValue;
+use halocline_catalog::CatalogCache;
+use halocline_catalog::background::Background;
+use halocline_catalog::context::{EngineContext, index_options};
+use halocline_catalog::memory::MemoryBudget;
+use halocline_catalog::options::DatabaseOptions;
+use halocline_catalog::placements::Placements;
+use halocline_catalog::query_memory::QueryMemory;
+use halocline_catalog::scrub::{DamageLog, Scrub};
+use halocline_catalog::spill_files::SpillFiles;
+use halocline_catalog::stores::OpenStores;
+use halocline_catalog::tiers::PoolMemory;
+use halocline_catalog::tuning::Tuning;
 use halocline_elf::PlaceOptions;
 use halocline_emulator::{Device, EmulatedSpec};
+use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_media::{Dram, Medium, MediumAccess, MediumBackend, keep_little_heap};
 use halocline_pool::{Pool, PoolError, PoolOptions};
+use halocline_sql::EngineError;
+use halocline_sql::cancel::NEVER;
+use halocline_sql::index_spec::IndexSpec;
+use halocline_sql::placement_spec::PlacementSpec;
+use halocline_sql::stack::{OnLargeStack, StackSize};
+use halocline_sql::{parse, split};
 
 use crate::advise::advice::{IndexAdvice, advise, medium_of};
 use crate::advise::indexes::{IndexSetAdvice, IndexSetOptions, WorkloadQuery, advise_indexes};
-use crate::background::Background;
-use crate::cancel::NEVER;
-use crate::catalog::CatalogCache;
-use crate::context::{EngineContext, index_options};
-use crate::import::{ImportOptions, ImportProgress, ImportReport};
+use crate::compaction_thread;
 use crate::info::{DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo, IndexInfo};
-use crate::memory::MemoryBudget;
-use crate::options::{DatabaseOptions, IndexSpec};
-use crate::placements::Placements;
-use crate::prepared::Sighting;
-use crate::query_memory::QueryMemory;
-use crate::scrub::{DamageLog, Scrub};
+use crate::prepared::PlanLookup;
 use crate::session::{CacheUse, DatabaseSession, StatementTimes, run_until_current, run_until_settled};
-use crate::spill_files::SpillFiles;
-use crate::stack::{OnLargeStack, StackSize};
 use crate::statement::{
-    self, PlacementSpec, TextRun, build_index, drop_indexes, find_keyed, import_keyed, insert_batch,
-    insert_keyed_batch, place_now, rebuild, set_placement,
+    self, TextRun, build_index, drop_indexes, find_keyed, import_keyed, insert_batch, insert_keyed_batch,
+    place_now, rebuild, set_placement,
 };
-use crate::stores::OpenStores;
-use crate::tiers::PoolMemory;
-use crate::tuning::Tuning;
-use crate::{CompactOptions, CompactProgress, CompactReport, EngineError, QueryResult};
+use crate::{CompactOptions, CompactProgress, CompactReport, QueryResult};
 
 /// Budget in bytes below which the allocator is set to return freed memory at once.
 const SMALL_MEMORY: usize = 1 << 30;
 
 /// The allocator then keeps one over this of the budget.
-const KEPT: usize = 32;
+const HEAP_BUDGET_DIVISOR: usize = 32;
 /// Number of bytes of a file copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
 /// Initial size of a pool in DRAM in bytes.
@@ -114,10 +119,7 @@ impl Database {
         device: &Arc<Device>,
     ) -> Result<Self, EngineError> {
         let pool = Pool::open_wrapped(path, &pool_options(options)?, |medium| device.emulate(medium))?;
-        let options = DatabaseOptions {
-            medium: Some(device.spec().clone()),
-            ..options.clone()
-        };
+        let options = options.clone().with_medium(Some(device.spec().clone()));
         Ok(Self {
             device: Some(Arc::clone(device)),
             ..Self::over(pool, &options)
@@ -192,10 +194,10 @@ impl Database {
         let options = &with_defaults(options);
         let budget = MemoryBudget::new(options.memory);
         if budget.bytes() < SMALL_MEMORY {
-            keep_little_heap((budget.bytes() / KEPT).max(1 << 20));
+            keep_little_heap((budget.bytes() / HEAP_BUDGET_DIVISOR).max(1 << 20));
         }
         let medium = medium_of(pool.kind(), options.medium.as_ref());
-        let memory = PoolMemory::of(&pool, options);
+        let memory = PoolMemory::for_pool(&pool, options);
         let copies = options.dram_budget.unwrap_or(u64::MAX);
         let query_memory = Arc::new(QueryMemory::new(budget.of_queries()));
         let placements = Placements::new(memory, &query_memory, copies, medium, index_options(options));
@@ -209,6 +211,7 @@ impl Database {
             options: options.clone(),
             tuning,
             background: Background::new(options.compaction),
+            compact: compaction_thread::run,
             scrub: Scrub::default(),
             damage: DamageLog::default(),
             runtime: MemoryBudget::runtime(&query_memory, &spill_files),
@@ -293,16 +296,16 @@ impl Database {
 
     async fn run_once(&self, text: &str, values: &[ScalarValue]) -> Result<QueryResult, EngineError> {
         let mut times = StatementTimes::start();
-        let sighting = match values {
+        let lookup = match values {
             [] => self.session.look_up(text),
-            _ => Sighting::NotKnown,
+            _ => PlanLookup::Uncacheable,
         };
         // Plans that are kept are not deep.
-        if let Sighting::Hit {
+        if let PlanLookup::Hit {
             form,
             template,
             values,
-        } = &sighting
+        } = &lookup
         {
             times.parsed();
             let mut times = times.clone();
@@ -316,7 +319,7 @@ impl Database {
                 return Ok(QueryResult::rows(rows));
             }
         }
-        if let Sighting::Refused(form) = &sighting {
+        if let PlanLookup::Refused(form) = &lookup {
             let mut times = times.clone();
             let rows = self.session.run_repeated(&self.engine, form, &mut times).await?;
             if let Some(rows) = rows {
@@ -325,9 +328,9 @@ impl Database {
         }
         let stack = StackSize::for_text(text);
         let run = async {
-            let statement = statement::parse(text, values)?;
+            let statement = parse::parse(text, values)?;
             times.parsed();
-            let text = TextRun::of_text(stack, sighting, times);
+            let text = TextRun::of_text(stack, lookup, times);
             statement::run(&self.session, &self.engine, statement, text).await
         };
         OnLargeStack::new(stack, run).await
@@ -338,7 +341,7 @@ impl Database {
     /// # Errors
     /// A quote or comment does not close.
     pub fn split(&self, script: &str) -> Result<Vec<String>, EngineError> {
-        statement::split(script)
+        split::split(script)
     }
 
     /// Imports files into a new table, or into one there is ([`ImportOptions::append`]), all or nothing.
@@ -368,7 +371,7 @@ impl Database {
         }
         self.session
             .change_large(&self.engine, "import", cancel, |transaction| {
-                crate::import::run(transaction, table, files, options, progress, cancel)
+                crate::import_run::run(transaction, table, files, options, progress, cancel)
             })
     }
 
@@ -597,11 +600,12 @@ fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError>
 /// so that what a limit of the address space leaves is what the mapping leaves.
 fn with_defaults(options: &DatabaseOptions) -> DatabaseOptions {
     let copies = || MemoryBudget::of_copies(options.memory);
-    DatabaseOptions {
-        memory: Some(MemoryBudget::new(options.memory).bytes()),
-        dram_budget: options.dram_budget.or_else(|| Some(copies())),
-        ..options.clone()
-    }
+    let memory = MemoryBudget::new(options.memory).bytes();
+    let dram_budget = options.dram_budget.unwrap_or_else(copies);
+    options
+        .clone()
+        .with_memory(Some(memory))
+        .with_dram_budget(Some(dram_budget))
 }
 
 fn check_memory(options: &DatabaseOptions) -> Result<(), EngineError> {

@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use arrow_cast::display::array_value_to_string;
 use halocline_cache::Placement;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::{Catalog, LOG_OBJECT, OpenIndex};
 use halocline_columns::{Column, TableEncoding};
 use halocline_elf::TableIndex;
 use halocline_pool::PoolError;
+use halocline_scan::keyed::{KeyedTableInfo, keyed_infos};
+use halocline_sql::EngineError;
+use halocline_sql::size;
+use halocline_values::sql_name;
 use serde::Serialize;
-
-use crate::EngineError;
-use crate::catalog::{Catalog, LOG_OBJECT, OpenIndex};
-use crate::context::EngineContext;
-use crate::import::sql_name;
-use crate::keyed::{KeyedTableInfo, keyed_infos};
-use crate::size;
 
 /// The contents of a database.
 #[derive(Debug, Clone, Serialize)]
@@ -36,7 +35,7 @@ pub struct DatabaseInfo {
     /// Bytes of DRAM that the copies of all placed indexes take now, those that running queries still read
     /// among them.
     pub placed_bytes: u64,
-    /// Budget for these copies in bytes; none if there is no limit.
+    /// Budget for these copies in bytes; `None` if there is no limit.
     pub dram_budget: Option<u64>,
     /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`), and
     /// why tables with a primary key cannot be read, as sentences.
@@ -46,7 +45,7 @@ pub struct DatabaseInfo {
 /// The pool file and the medium under it.
 #[derive(Debug, Clone, Serialize)]
 pub struct PoolFileInfo {
-    /// Path of the file; none for a pool in DRAM.
+    /// Path of the file; `None` for a pool in DRAM.
     pub path: Option<PathBuf>,
     /// Description of the medium; an emulated one comes first.
     pub medium: String,
@@ -137,7 +136,7 @@ pub struct ColumnInfo {
     pub r#type: String,
     /// True if it may be NULL.
     pub nullable: bool,
-    /// The value it takes where a statement gives none, as text; none for NULL.
+    /// The value it takes where a statement gives none, as text; `None` for NULL.
     pub default: Option<String>,
     /// Description of its encoding.
     pub encoding: String,
@@ -163,9 +162,9 @@ pub struct IndexInfo {
     /// Its placement, as in `CREATE INDEX … WITH (placement = …)`; `auto` is followed by the placement that
     /// was chosen.
     pub placement: String,
-    /// Most bytes of DRAM for its copies; none if there is no limit.
+    /// Most bytes of DRAM for its copies; `None` if there is no limit.
     pub dram: Option<u64>,
-    /// Bytes of DRAM that its copies occupy; none if no query of this process has used it.
+    /// Bytes of DRAM that its copies occupy; `None` if no query of this process has used it.
     pub dram_bytes: Option<u64>,
     /// Estimated upper bound of the DRAM of its copies in bytes: its size, its limit, or the budget of all
     /// indexes.

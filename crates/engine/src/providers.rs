@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::prelude::SessionContext;
+use halocline_scan::plan::PoolTable;
+use halocline_sql::EngineError;
 
-use crate::plan::PoolTable;
-use crate::{Database, EngineError};
+use crate::Database;
 
 impl Database {
     /// Returns a DataFusion context with the settings of the session, whose tables are those of the database

@@ -1,7 +1,10 @@
-//! The statements and types of SQL that a database accepts, as the reference in `docs/sql.md` lists them.
+//! The statements and types of SQL that a database accepts, and its settings, as the references in `docs/sql.md`
+//! and `docs/settings.md` list them.
 //!
 //! Tests compare the lists with the parser and the type tables, and the reference with the lists, so that
 //! neither can gain or lose an entry without the other.
+
+use halocline_catalog::settings::{SETTINGS, Scope};
 
 /// A kind of statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +22,35 @@ pub struct SqlType {
     pub names: &'static [&'static str],
     /// The Arrow type that stores it, in Arrow's notation.
     pub arrow: &'static str,
+}
+
+/// A setting of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingRow {
+    /// Its name.
+    pub name: String,
+    /// The values that it can have.
+    pub values: &'static str,
+    /// Its default.
+    pub default: &'static str,
+    /// `session`, or `database` if all sessions share it.
+    pub scope: &'static str,
+    /// Its meaning.
+    pub meaning: &'static str,
+}
+
+/// Returns all settings, in the order of the reference.
+pub fn settings() -> impl Iterator<Item = SettingRow> {
+    SETTINGS.iter().map(|setting| SettingRow {
+        name: format!("halocline.{}", setting.name),
+        values: setting.values,
+        default: setting.default_text,
+        scope: match setting.scope {
+            Scope::Session => "session",
+            Scope::Database => "database",
+        },
+        meaning: setting.help,
+    })
 }
 
 const fn form(name: &'static str, example: &'static str) -> StatementForm {
@@ -119,9 +151,9 @@ mod tests {
     use datafusion::sql::sqlparser::parser::Parser;
 
     use super::*;
-    use crate::import::data_type;
-    use crate::statement::{Statement, parse};
-    use crate::syntax::SqlDialect;
+    use halocline_sql::parse::{Statement, parse};
+    use halocline_sql::sql_types::data_type;
+    use halocline_sql::syntax::SqlDialect;
 
     /// Returns the name of a statement in [`STATEMENTS`]. Exhaustive, so that a new kind fails to compile
     /// until it has one.
@@ -184,7 +216,7 @@ mod tests {
 
     /// Names of the variants of the parser's `DataType` that `data_type` accepts, from its source.
     fn accepted() -> BTreeSet<String> {
-        let source = include_str!("import/sql_types.rs");
+        let source = include_str!("../../sql/src/sql_types.rs");
         let body = source
             .split_once("fn data_type(")
             .and_then(|(_, rest)| rest.split_once("other =>"))

@@ -8,9 +8,8 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::{Stream, StreamExt};
-
-use crate::EngineError;
-use crate::names::shown_schema;
+use halocline_sql::EngineError;
+use halocline_sql::names::shown_schema;
 
 /// A stream of batches (at most 8,192 rows each) that ends at the first error.
 pub struct BatchStream {

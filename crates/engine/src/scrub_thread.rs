@@ -8,12 +8,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use halocline_catalog::context::EngineContext;
 use halocline_pool::{ExtentRef, ObjectKind, Pool, PoolError};
 
-use crate::context::EngineContext;
-
 /// Rest after a pass over everything.
-const REST: Duration = Duration::from_secs(60);
+const PASS_PAUSE: Duration = Duration::from_secs(60);
 
 /// Sets the rate in bytes per second, and starts the thread if it does not run yet; none switches the scrub
 /// off.
@@ -31,12 +30,12 @@ fn run(engine: &Arc<EngineContext>) {
         match pass(engine) {
             Ok(true) => {
                 scrub.count_pass();
-                scrub.pause(REST);
+                scrub.pause(PASS_PAUSE);
             }
             Ok(false) => {}
             Err(error) => {
                 engine.damage.add(format!("scrub: {error}"));
-                scrub.pause(REST);
+                scrub.pause(PASS_PAUSE);
             }
         }
     }

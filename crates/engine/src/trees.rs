@@ -1,8 +1,9 @@
 //! Ordered trees of the open database: see [`Database::tree`].
 
 use halocline_ordered::{OrderedIndex, TreeKind, create_tree, open_tree, open_tree_read_only, trees};
+use halocline_sql::EngineError;
 
-use crate::{Database, EngineError};
+use crate::Database;
 
 /// The prefix of the pool objects that hold trees. `halocline kv` uses the same.
 const PREFIX: &str = "tree/";

@@ -46,7 +46,7 @@ pub use halocline_engine::{
     IndexSetAdvice, IndexSetOptions, IndexSpec, InferredColumn, Layout, Order, OrderedIndex, PlaceOptions,
     Placement, PoolFileInfo, PreparedStatement, ProposedIndex, QueryForecast, QueryResult, QuoteOption,
     ScalarValue, SourceLocation, TableEncoding, TableInfo, TreeKind, UnusedIndex, WorkloadQuery, params,
-    parse_duration, parse_size,
+    parse_column, parse_duration, parse_schema, parse_size,
 };
 pub use halocline_media as media;
 pub use halocline_ordered as ordered;

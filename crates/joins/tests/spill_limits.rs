@@ -72,7 +72,7 @@ fn as_child() -> Option<PathBuf> {
     env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// Returns the command that runs a test of this program as a child, behind some commands of a shell.
+/// Returns the command that runs a test of this program as a child, after some commands of a shell.
 fn child(test: &str, directory: &Path, before: &str) -> Command {
     let program = env::current_exe().unwrap();
     let script = format!("{before} exec {} --exact {test} --nocapture", program.display());

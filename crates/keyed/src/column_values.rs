@@ -17,7 +17,7 @@ pub(crate) enum ColumnValues {
 impl ColumnValues {
     /// Creates the values of an array; returns `None` if the array is not of this kind.
     pub(crate) fn new(array: &ArrayRef, kind: ColumnKind) -> Option<Self> {
-        if ColumnKind::of(array.data_type()) != Some(kind) {
+        if ColumnKind::from_type(array.data_type()) != Some(kind) {
             return None;
         }
         Some(match kind {

@@ -217,7 +217,7 @@ pub(crate) fn store_name(uid: u64) -> String {
 }
 
 fn check_type(table: &str, field: &Field) -> Result<()> {
-    let stored = ColumnKind::of(field.data_type()).and(type_name(field.data_type()));
+    let stored = ColumnKind::from_type(field.data_type()).and(type_name(field.data_type()));
     stored.map(|_| ()).ok_or_else(|| KeyedError::Type {
         table: table.to_owned(),
         column: field.name().clone(),
@@ -228,7 +228,7 @@ fn check_type(table: &str, field: &Field) -> Result<()> {
 /// Encodes an array of one value as a row of one column.
 fn value_to_bytes(array: &ArrayRef) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if let Some(kind) = ColumnKind::of(array.data_type())
+    if let Some(kind) = ColumnKind::from_type(array.data_type())
         && let Some(values) = ColumnValues::new(array, kind)
     {
         row::encode([(kind, values.value(0))].into_iter(), &mut bytes);
@@ -237,7 +237,7 @@ fn value_to_bytes(array: &ArrayRef) -> Vec<u8> {
 }
 
 fn value_from_bytes(data_type: &DataType, bytes: &[u8]) -> Option<ArrayRef> {
-    let kind = ColumnKind::of(data_type)?;
+    let kind = ColumnKind::from_type(data_type)?;
     let mut builder = ColumnBuilder::new(data_type, kind);
     match RowReader::new(bytes)?.next(kind)? {
         RowColumn::Value(value) => builder.push(Some(value))?,

@@ -105,7 +105,7 @@ fn canonical(value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the least key that is greater than all keys with a prefix; none if there is no such key.
+/// Returns the least key that is greater than all keys with a prefix; `None` if there is no such key.
 pub(crate) fn after_prefix(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while prefix.last() == Some(&0xFF) {
         prefix.pop();

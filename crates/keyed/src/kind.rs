@@ -20,8 +20,8 @@ pub(crate) enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// Returns the class of a type; none if it cannot be stored.
-    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+    /// Returns the class of a type; `None` if it cannot be stored.
+    pub(crate) fn from_type(data_type: &DataType) -> Option<Self> {
         use DataType as T;
         let width = data_type.primitive_width();
         Some(match data_type {
@@ -47,7 +47,7 @@ impl ColumnKind {
         })
     }
 
-    /// Returns the bytes of a value that is stored in a fixed number of bytes; none for text and bytes.
+    /// Returns the bytes of a value that is stored in a fixed number of bytes; `None` for text and bytes.
     pub(crate) fn width(self) -> Option<usize> {
         match self {
             Self::Bool => Some(1),

@@ -9,7 +9,7 @@ use crate::key::after_prefix;
 use crate::table::KeyedTable;
 
 /// Most ranges into which lists of values are expanded.
-const MOST_RANGES: usize = 4_096;
+const MAX_RANGES: usize = 4_096;
 
 /// A condition on a key column. Arrays have the type of the column.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct KeyRanges {
 }
 
 impl KeyRanges {
-    pub(crate) fn of(table: &KeyedTable, conditions: &[(usize, KeyCondition)]) -> Result<Self> {
+    pub(crate) fn for_conditions(table: &KeyedTable, conditions: &[(usize, KeyCondition)]) -> Result<Self> {
         let mut prefixes = vec![Vec::new()];
         let mut columns = 0;
         for &column in &table.definition.key {
@@ -47,7 +47,7 @@ impl KeyRanges {
                 KeyCondition::Range(..) => None,
             });
             if let Some(values) = list
-                && values.len().saturating_mul(prefixes.len()) <= MOST_RANGES
+                && values.len().saturating_mul(prefixes.len()) <= MAX_RANGES
             {
                 prefixes = expanded(table, column, &prefixes, values)?;
                 columns += 1;

@@ -3,7 +3,7 @@
 //! ```text
 //! u16      number of columns
 //! bits     one per column, set if it is NULL, in whole bytes
-//! columns  those that are not NULL: fixed widths little-endian; text and bytes behind their length as a u32
+//! columns  those that are not NULL: fixed widths little-endian; text and bytes after their length as a u32
 //! ```
 //!
 //! A row that was written before a column was added has fewer columns. The encoding belongs to the format of

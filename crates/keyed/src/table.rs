@@ -47,7 +47,7 @@ impl KeyedTable {
         let fields = definition.schema.fields();
         let kinds = fields
             .iter()
-            .filter_map(|field| ColumnKind::of(field.data_type()));
+            .filter_map(|field| ColumnKind::from_type(field.data_type()));
         Self {
             kinds: kinds.collect(),
             others: (0..fields.len())
@@ -179,11 +179,11 @@ impl KeyedTable {
     /// # Errors
     /// A value is none of its column's type.
     pub fn ranges(&self, conditions: &[(usize, KeyCondition)]) -> Result<KeyRanges> {
-        KeyRanges::of(self, conditions)
+        KeyRanges::for_conditions(self, conditions)
     }
 
     /// Scans ranges of keys, in the order of the key. `projection` has the positions of the columns to
-    /// return; the position behind the last column stands for the encoded key, as bytes.
+    /// return; the position after the last column stands for the encoded key, as bytes.
     pub fn scan(self: &Arc<Self>, view: &KeyedView, ranges: KeyRanges, projection: &[usize]) -> KeyedScan {
         KeyedScan::new(self, view, ranges, projection)
     }

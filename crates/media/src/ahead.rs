@@ -13,7 +13,7 @@ use crate::PAGE;
 use crate::residency::{is_page_resident, is_resident};
 
 /// Below this number of scattered reads, checking for residency costs more than it saves.
-const FEW: usize = 8;
+const MIN_SCATTERED_READS: usize = 8;
 /// Pages sampled to decide whether the bytes are in memory.
 const PROBES: usize = 4;
 /// Largest gap, in bytes, between two pieces that are requested together: a request takes as long as reading
@@ -28,7 +28,7 @@ const REQUEST: usize = 4 << 20;
 /// other within a few pages, or a few system calls if the bytes are resident. Returns true if it has asked
 /// for the pieces.
 pub fn read_ahead<'a>(count: usize, piece: impl Fn(usize) -> &'a [u8]) -> bool {
-    if count < FEW {
+    if count < MIN_SCATTERED_READS {
         return false;
     }
     let mut probes = (0..PROBES).map(|i| piece(i * (count - 1) / (PROBES - 1)));
@@ -119,7 +119,7 @@ mod tests {
         };
         assert!(!read_ahead(64, piece));
         assert_eq!(asked.get(), PROBES);
-        assert!(!read_ahead(FEW - 1, piece));
+        assert!(!read_ahead(MIN_SCATTERED_READS - 1, piece));
         assert_eq!(asked.get(), PROBES);
         assert_eq!(read_ranges_ahead(&[&bytes]), 0);
         assert_eq!(read_ranges_ahead(&[&[], &bytes[..1], &bytes[9..10]]), 0);

@@ -1,4 +1,4 @@
-//! A medium with some bytes in DRAM far behind its end: [`Annexed`].
+//! A medium with some bytes in DRAM far past its end: [`Annexed`].
 //!
 //! A reader that must see what nobody has stored yet, and that may not store it either, annexes it: offsets
 //! lead to it as they lead to the medium below. Nobody else sees the bytes, and they never change.

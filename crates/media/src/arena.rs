@@ -15,7 +15,7 @@ use crate::region::{HUGE_PAGE, Region, round_up};
 use crate::{MediaError, PAGE};
 
 /// Size up to which an arena uses small pages, in bytes.
-const LITTLE: u64 = 64 << 10;
+const MAX_SMALL_PAGE_BYTES: u64 = 64 << 10;
 
 /// An array of values that start as zero bytes and never move while the arena lives. It gives out shared
 /// references only, so the values must synchronise their own changes.
@@ -67,7 +67,14 @@ impl<T: FromZeros + Sync> HugeArena<T> {
             return Ok(());
         }
         // A huge page would waste memory in a small arena.
-        let generous = round_up(wanted, if wanted <= LITTLE { LITTLE } else { HUGE_PAGE });
+        let generous = round_up(
+            wanted,
+            if wanted <= MAX_SMALL_PAGE_BYTES {
+                MAX_SMALL_PAGE_BYTES
+            } else {
+                HUGE_PAGE
+            },
+        );
         match self.region.check_fits(generous) {
             Ok(()) => self.region.extend_anonymous(generous),
             Err(_) => self.region.extend_anonymous(round_up(wanted, PAGE)),

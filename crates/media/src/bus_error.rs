@@ -1,6 +1,6 @@
 //! An orderly exit when a mapped file loses the bytes that are being read.
 //!
-//! A process that touches a page behind the end of a mapped file, or one that the disk cannot read, gets
+//! A process that touches a page past the end of a mapped file, or one that the disk cannot read, gets
 //! SIGBUS, which kills it without a message. [`exit_on_bus_error`] makes the process explain why it ends. It
 //! cannot go on, because the failed access cannot be completed.
 //!
@@ -34,7 +34,7 @@ const TEXT_BYTES: usize = 256;
 struct FileTableEntry {
     /// The first address of the mapping, or [`FREE`] or [`FILLING`]; stored last.
     start: AtomicUsize,
-    /// The address behind the end of the mapping.
+    /// The address past the end of the mapping.
     end: AtomicUsize,
     path_len: AtomicUsize,
     path: [AtomicU8; PATH_BYTES],
@@ -53,7 +53,7 @@ static TABLE: [FileTableEntry; FILES] = [const {
 static EXIT_CODE: AtomicI32 = AtomicI32::new(1);
 
 /// The previous signal action; set once our handler is installed.
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+static PREVIOUS_ACTION: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Installs a SIGBUS handler for accesses to a lost part of a mapped file
 /// ([`FileMedium`](crate::FileMedium)), because the file was truncated or its disk or memory failed. The
@@ -76,7 +76,7 @@ pub fn exit_on_bus_error(exit_code: u8) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     // The handler reads it as soon as it is installed.
-    if BEFORE.set(before).is_err() {
+    if PREVIOUS_ACTION.set(before).is_err() {
         return Ok(());
     }
     // SAFETY: as above.
@@ -154,7 +154,7 @@ extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _co
             unsafe { libc::_exit(EXIT_CODE.load(Ordering::Relaxed)) };
         }
     }
-    if let Some(before) = BEFORE.get() {
+    if let Some(before) = PREVIOUS_ACTION.get() {
         // SAFETY: async-signal-safe; the value is the one that the system gave.
         unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
     }
@@ -228,18 +228,18 @@ mod tests {
     }
 
     /// Addresses that no mapping has.
-    const APART: usize = usize::MAX / 2;
+    const UNMAPPED_ADDRESS: usize = usize::MAX / 2;
     /// Tests that fill the process-wide table exclude each other.
-    static ALONE: Mutex<()> = Mutex::new(());
+    static TABLE_TESTS: Mutex<()> = Mutex::new(());
 
     fn alone() -> MutexGuard<'static, ()> {
-        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+        TABLE_TESTS.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[test]
     fn a_file_is_known_by_its_addresses_while_it_is_entered() {
         let _alone = alone();
-        let start = APART;
+        let start = UNMAPPED_ADDRESS;
         let known = FileTableSlot::enter(start, 4096, Path::new("/data/shop.pool"));
         for outside in [start - 1, start + 4096] {
             assert_eq!(message_at(outside), None);
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn of_a_long_path_the_end_is_kept() {
         let _alone = alone();
-        let start = APART;
+        let start = UNMAPPED_ADDRESS;
         let long = format!("/{}/shop.pool", "x".repeat(5000));
         let _known = FileTableSlot::enter(start, 4096, Path::new(&long));
         let message = message_at(start).unwrap();
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn more_files_than_the_table_has_room_for_are_left_out() {
         let _alone = alone();
-        let start = APART;
+        let start = UNMAPPED_ADDRESS;
         let known: Vec<_> = (0..=FILES)
             .map(|at| FileTableSlot::enter(start + at * 4096, 4096, Path::new("a")))
             .collect();

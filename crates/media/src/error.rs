@@ -38,7 +38,7 @@ pub enum MediaError {
         /// The file's path, or the kind of a medium without one.
         name: String,
     },
-    /// The file has become shorter than its mapping. Bytes behind its end must not be touched.
+    /// The file has become shorter than its mapping. Bytes past its end must not be touched.
     #[error(
         "{} was truncated while it was open: it has {actual} bytes instead of {expected}; \
          restore it from a copy and open it again",

@@ -137,7 +137,7 @@ impl<T: FromZeros + Copy> HugeVec<T> {
         self.len = len;
     }
 
-    /// Unmaps the memory behind the last value.
+    /// Unmaps the memory after the last value.
     pub fn shrink_to_fit(&mut self) {
         if self.len == 0 {
             self.pages = Pages::NONE;
@@ -270,7 +270,7 @@ impl Pages {
 }
 
 impl Pages {
-    /// Unmaps the pages behind the first `len` bytes (not 0).
+    /// Unmaps the pages after the first `len` bytes (not 0).
     fn shorten(&mut self, len: usize) {
         let len = round_up(len as u64, PAGE) as usize;
         if len >= self.len {

@@ -6,7 +6,7 @@
 //! the workspace that maps memory or issues a flush; crates above it work with offsets.
 //!
 //! # Rules for every medium
-//! - A mapping never moves: the address space is reserved up front, and growth maps further bytes behind.
+//! - A mapping never moves: the address space is reserved up front, and growth maps further bytes after it.
 //! - An 8-byte store to an aligned offset is atomic, also across a crash. Stores to one line ([`LINE`] bytes)
 //!   arrive in order; lines arrive in any order, flushed or not, until a fence.
 //! - A flush covers all lines that the range overlaps, regardless of its alignment.

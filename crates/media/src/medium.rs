@@ -133,7 +133,7 @@ impl Medium {
     /// its length. A greater `len` changes nothing. The medium [grows](Medium::grow) by zeros afterwards.
     /// A crash may leave the old length.
     ///
-    /// Nobody may use the bytes behind `len` or have borrowed them, and no other process may have the file
+    /// Nobody may use the bytes after `len` or have borrowed them, and no other process may have the file
     /// mapped.
     ///
     /// # Errors

@@ -159,7 +159,7 @@ impl Region {
         Ok(())
     }
 
-    /// Unmaps the file from `len` on, a multiple of [`PAGE`]. Later reads behind it find zeros. The caller
+    /// Unmaps the file from `len` on, a multiple of [`PAGE`]. Later reads after it find zeros. The caller
     /// holds the growth lock.
     pub(crate) fn shrink(&self, len: u64) -> Result<(), MediaError> {
         let end = round_up(self.len(), PAGE);

@@ -8,9 +8,9 @@
 use crate::PAGE;
 
 /// Pages of the first sample; if they agree, there is no second one.
-const FEW: usize = 16;
+const FIRST_SAMPLE_PAGES: usize = 16;
 /// Pages of the second sample.
-const MORE: usize = 48;
+const SECOND_SAMPLE_PAGES: usize = 48;
 
 /// The result of a sample of pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,9 +42,9 @@ pub fn sample_residency(ranges: &[&[u8]]) -> Residency {
     if bytes == 0 {
         return residency;
     }
-    residency.add(ranges, bytes, FEW, 0.5);
+    residency.add(ranges, bytes, FIRST_SAMPLE_PAGES, 0.5);
     if residency.resident != 0 && residency.resident != residency.sampled {
-        residency.add(ranges, bytes, MORE, 0.3);
+        residency.add(ranges, bytes, SECOND_SAMPLE_PAGES, 0.3);
     }
     residency
 }
@@ -99,7 +99,10 @@ mod tests {
         assert_eq!(sample_residency(&[&[], &[]]).share(), 1.0);
         let bytes = vec![1_u8; 64 * PAGE as usize];
         let few = sample_residency(&[&bytes[..10], &bytes[PAGE as usize..]]);
-        assert_eq!((few.sampled, few.resident), (FEW as u32, FEW as u32));
+        assert_eq!(
+            (few.sampled, few.resident),
+            (FIRST_SAMPLE_PAGES as u32, FIRST_SAMPLE_PAGES as u32)
+        );
         assert_eq!(sample_residency(&[&bytes[..1]]).share(), 1.0);
     }
 
@@ -120,8 +123,12 @@ mod tests {
             let residency = sample_residency(&[left, right]);
             let (share, real) = (residency.share(), kept as f64 / pages as f64);
             assert!((share - real).abs() < 0.1, "{share} of {real}: {residency:?}");
-            assert!(residency.sampled <= (FEW + MORE) as u32);
-            assert_eq!(kept == 0, residency.sampled == FEW as u32, "{residency:?}");
+            assert!(residency.sampled <= (FIRST_SAMPLE_PAGES + SECOND_SAMPLE_PAGES) as u32);
+            assert_eq!(
+                kept == 0,
+                residency.sampled == FIRST_SAMPLE_PAGES as u32,
+                "{residency:?}"
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::MemcachedError;
 use crate::error::Result;
 
 /// Most users in a file, as in memcached.
-const MOST_USERS: usize = 8;
+const MAX_USERS: usize = 8;
 
 /// Names with passwords.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl Users {
         }
         match users.len() {
             0 => Err(bad("no users".to_owned())),
-            1..=MOST_USERS => Ok(Users(users)),
-            count => Err(bad(format!("{count} users, at most {MOST_USERS} are supported"))),
+            1..=MAX_USERS => Ok(Users(users)),
+            count => Err(bad(format!("{count} users, at most {MAX_USERS} are supported"))),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::settings::{Durability, GROUP};
 
 /// Time between two looks for flushed items that a former server has left, whose flush is due, or that have
 /// expired.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts the work that the settings need.
 pub(crate) fn start(runtime: &Runtime, shared: &Arc<Shared>) {
@@ -48,7 +48,7 @@ async fn reclaim(shared: Arc<Shared>) {
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(LOOK_INTERVAL) => {}
             () = shared.flushed.notified() => {}
             _ = stop.wait_for(|stops| *stops) => return,
         }

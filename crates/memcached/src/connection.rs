@@ -28,7 +28,7 @@ use crate::stats::Counter;
 use crate::tls;
 
 /// Bytes that are read at once at least.
-const READ: usize = 16 << 10;
+const MIN_READ_BYTES: usize = 16 << 10;
 /// Time to wait after the system could not accept a connection, such as for want of file descriptors.
 const BACK_OFF: Duration = Duration::from_millis(50);
 /// Time for the handshake of TLS; the idle timeout if that is shorter.
@@ -38,10 +38,10 @@ const LAST_REPLIES: Duration = Duration::from_millis(500);
 /// Time for the end of a line that is longer than those of clients.
 const LONG_LINE: Duration = Duration::from_secs(1);
 /// Time without requests after which buffers are given back.
-const REST: Duration = Duration::from_secs(1);
+const IDLE_BUFFER_TIME: Duration = Duration::from_secs(1);
 /// Time and bytes that a client may go on sending after the last reply of a connection that the server ends.
 const LINGER: Duration = Duration::from_secs(1);
-const MOST_LINGER: usize = 1 << 20;
+const MAX_LINGER_BYTES: usize = 1 << 20;
 
 /// A connection that was accepted, and does not belong to a thread yet.
 pub(crate) enum Connection {
@@ -194,7 +194,7 @@ async fn end(
     write(shared, stop, stream.shutdown()).await?;
     let rest = async {
         let (mut buffer, mut read) = ([0; 4096], 0);
-        while read < MOST_LINGER {
+        while read < MAX_LINGER_BYTES {
             match stream.read(&mut buffer).await {
                 Ok(bytes) if bytes > 0 => read += bytes,
                 // It has ended the connection, too.
@@ -219,7 +219,7 @@ fn shrink(buffer: &mut Vec<u8>, most: usize) {
 async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let mut session = Session::new(Arc::clone(shared));
     let mut stop = shared.stop.subscribe();
-    let mut received = Vec::with_capacity(READ);
+    let mut received = Vec::with_capacity(MIN_READ_BYTES);
     let mut replies = Vec::new();
     loop {
         let Served {
@@ -259,7 +259,7 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             tokio::task::yield_now().await;
             continue;
         };
-        received.reserve_exact(needs.saturating_sub(received.len()).max(READ));
+        received.reserve_exact(needs.saturating_sub(received.len()).max(MIN_READ_BYTES));
         let read = tokio::select! {
             read = receive(shared, is_impatient, &mut stream, &mut received, &mut replies) => read,
             _ = stop.wait_for(|stops| *stops) => return Ok(()),
@@ -297,14 +297,15 @@ async fn receive(
         };
         return within(longest, stream.read_buf(received)).await;
     }
-    let is_large = received.is_empty() && (received.capacity() > READ || replies.capacity() > READ);
-    if is_large && (idle.is_zero() || idle > REST) {
-        if let Ok(read) = timeout(REST, stream.read_buf(received)).await {
+    let is_large =
+        received.is_empty() && (received.capacity() > MIN_READ_BYTES || replies.capacity() > MIN_READ_BYTES);
+    if is_large && (idle.is_zero() || idle > IDLE_BUFFER_TIME) {
+        if let Ok(read) = timeout(IDLE_BUFFER_TIME, stream.read_buf(received)).await {
             return read;
         }
-        shrink(received, READ);
-        shrink(replies, READ);
-        return within(idle.saturating_sub(REST), stream.read_buf(received)).await;
+        shrink(received, MIN_READ_BYTES);
+        shrink(replies, MIN_READ_BYTES);
+        return within(idle.saturating_sub(IDLE_BUFFER_TIME), stream.read_buf(received)).await;
     }
     within(idle, stream.read_buf(received)).await
 }

@@ -1,7 +1,7 @@
-//! Comparison of structures with the tables of `docs/format.md`.
+//! Comparison of structures with the tables of `docs/format/stores.md`.
 
 /// The document.
-pub(crate) const FORMAT: &str = include_str!("../../../docs/format.md");
+pub(crate) const FORMAT: &str = include_str!("../../../docs/format/stores.md");
 
 /// Asserts that the table under a heading of the document has these offsets, sizes and names of fields.
 pub(crate) fn assert_fields(heading: &str, fields: &[(usize, usize, &str)]) {

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Bytes of the pool for each byte of items: superseded records and free space of the log.
 const POOL_PER_ITEM: f64 = 1.5;
 /// Least size that items have on average: there are slots for so many.
-const LEAST_ITEM: u64 = 128;
+const MIN_ITEM: u64 = 128;
 /// Expired items that leave with each item that is stored, and items that could not leave before.
 const AT_ONCE: usize = 16;
 
@@ -155,7 +155,7 @@ impl Evictor {
         let bytes = items_within(bytes);
         let capacity = Capacity {
             bytes,
-            items: u32::try_from(bytes / LEAST_ITEM).unwrap_or(u32::MAX - 1).max(1),
+            items: u32::try_from(bytes / MIN_ITEM).unwrap_or(u32::MAX - 1).max(1),
         };
         Evictor {
             kind,

@@ -1,7 +1,7 @@
 //! Times of expiry as clients send them.
 
 /// Longest time, in seconds, that is relative to the present: 30 days. Longer ones are seconds since 1970.
-const MOST_RELATIVE: i64 = 60 * 60 * 24 * 30;
+const MAX_RELATIVE_SECONDS: i64 = 60 * 60 * 24 * 30;
 
 /// Returns the time of expiry in milliseconds since 1970 at a time `now`; `None` is never. Negative times
 /// have passed.
@@ -9,7 +9,7 @@ pub(crate) fn expires_at(exptime: i64, now: u64) -> Option<u64> {
     match exptime {
         0 => None,
         ..0 => Some(0),
-        1..=MOST_RELATIVE => Some(now + exptime as u64 * 1000),
+        1..=MAX_RELATIVE_SECONDS => Some(now + exptime as u64 * 1000),
         _ => Some(exptime as u64 * 1000),
     }
 }
@@ -34,8 +34,8 @@ mod tests {
         assert_eq!(expires_at(0, now), None);
         assert_eq!(expires_at(-1, now), Some(0));
         assert_eq!(expires_at(10, now), Some(now + 10_000));
-        assert_eq!(expires_at(MOST_RELATIVE, now), Some(now + 2_592_000_000));
-        assert_eq!(expires_at(MOST_RELATIVE + 1, now), Some(2_592_001_000));
+        assert_eq!(expires_at(MAX_RELATIVE_SECONDS, now), Some(now + 2_592_000_000));
+        assert_eq!(expires_at(MAX_RELATIVE_SECONDS + 1, now), Some(2_592_001_000));
         assert!(has_passed(expires_at(-1, now), now) && !has_passed(None, now));
         assert_eq!(remaining(Some(now + 1500), now), Some(2));
         assert_eq!(remaining(Some(now - 1), now), Some(0));

@@ -1,4 +1,4 @@
-//! An item as the value of its key in the store: a header, and the data behind it.
+//! An item as the value of its key in the store: a header, and the data after it.
 //!
 //! The time of expiry is that of the store's record. The format has a version of its own.
 
@@ -138,7 +138,7 @@ pub(crate) fn footprint(key: usize, value: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Compares the header with its table in `docs/format.md`.
+    /// Compares the header with its table in `docs/format/stores.md`.
     #[test]
     fn the_header_is_as_documented() {
         use crate::documented;

@@ -46,7 +46,7 @@ mod workers;
 pub use args::MemcachedArgs;
 pub use error::MemcachedError;
 pub use server::{Server, Stopper};
-pub use settings::{Durability, GROUP, MOST_ITEM, ServerSettings, TlsFiles};
+pub use settings::{Durability, GROUP, MAX_ITEM, ServerSettings, TlsFiles};
 pub use storage::{
     ItemChange, ItemGeneration, ItemProblem, ItemStorage, ItemStorageStats, ItemsCheckReport, ScannedItem,
     StorageNumber, StoredItem, check_items,

@@ -103,7 +103,7 @@ fn only_retrievals_have_time_for_a_long_line() {
 fn replies_with_many_values_are_made_in_parts() {
     const BYTES: usize = 100_000;
     // A reply of 256 KiB, and the values of a retrieval that sets times.
-    const MOST: [usize; 2] = [(256 << 10) + 2 * BYTES, (256 << 10) + 17 * BYTES];
+    const MAX_REPLY_BYTES: [usize; 2] = [(256 << 10) + 2 * BYTES, (256 << 10) + 17 * BYTES];
     let (mut session, medium) = session();
     let value = "v".repeat(BYTES);
     talk(
@@ -111,7 +111,7 @@ fn replies_with_many_values_are_made_in_parts() {
         &medium,
         format!("set k 0 0 {BYTES}\r\n{value}\r\n").as_bytes(),
     );
-    for (name, most) in ["get", "gat 0"].into_iter().zip(MOST) {
+    for (name, most) in ["get", "gat 0"].into_iter().zip(MAX_REPLY_BYTES) {
         let line = format!("{name}{}\r\nmn\r\n", " k none".repeat(100));
         let (mut start, mut replies, mut parts) = (0, Vec::new(), 0);
         while start < line.len() {

@@ -20,26 +20,26 @@ const NO_MEMORY_TO_READ: &[u8] = b"SERVER_ERROR out of memory reading request\r\
 const NO_MEMORY_TO_STORE: &str = "SERVER_ERROR out of memory storing object";
 
 /// Longest line that is no retrieval of many keys.
-const MOST_LINE: usize = 16 << 10;
+const MAX_LINE: usize = 16 << 10;
 /// Longest beginning of such a line whose end a client may take its time to send. memcached ends connections
 /// that send more without an end, and executes or refuses what has arrived as a whole.
 const PATIENT_LINE: usize = 2048;
 /// Longest line at all.
-const MOST_KEYS_LINE: usize = 1 << 18;
+const MAX_KEYS_LINE: usize = 1 << 18;
 /// First byte of a request in the binary protocol.
 const BINARY: u8 = 0x80;
 /// Longest data of a request to authenticate.
-const MOST_AUTH: u64 = 128;
+const MAX_AUTH_BYTES: u64 = 128;
 /// Bytes of replies after which they are sent although more requests have arrived.
-const REPLIES: usize = 256 << 10;
+const MAX_REPLIES_BYTES: usize = 256 << 10;
 /// Most commands that are executed together, and bytes of data, stored and returned, from which on no other
 /// one is.
-const MOST_TOGETHER: usize = 128;
+const MAX_COMMANDS_TOGETHER: usize = 128;
 const BYTES_TOGETHER: usize = 256 << 10;
 /// Bytes that count for a value that is returned, whose size is not known yet.
-const VALUE: usize = 16 << 10;
+const ASSUMED_VALUE_BYTES: usize = 16 << 10;
 /// Most keys of a retrieval that changes items which are looked up together.
-const MOST_TOUCHED: usize = BYTES_TOGETHER / VALUE;
+const MAX_TOUCHED_KEYS: usize = BYTES_TOGETHER / ASSUMED_VALUE_BYTES;
 
 /// The result of executing what has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,15 +76,15 @@ impl<'a> WaitingChanges<'a> {
     fn push(&mut self, request: ChangeRequest<'a>) {
         self.bytes += request.data.len();
         if let Command::Get(retrieval) = &request.command {
-            self.bytes += VALUE * retrieval.keys.len();
+            self.bytes += ASSUMED_VALUE_BYTES * retrieval.keys.len();
         } else if request.command.returns_values() {
-            self.bytes += VALUE;
+            self.bytes += ASSUMED_VALUE_BYTES;
         }
         self.requests.push(request);
     }
 
     fn is_full(&self) -> bool {
-        self.requests.len() >= MOST_TOGETHER || self.bytes >= BYTES_TOGETHER
+        self.requests.len() >= MAX_COMMANDS_TOGETHER || self.bytes >= BYTES_TOGETHER
     }
 
     /// Executes the commands, and appends their replies.
@@ -135,7 +135,7 @@ impl Session {
         let mut consumed = 0;
         self.is_impatient = false;
         let (next, needs) = loop {
-            if reply.len() >= REPLIES {
+            if reply.len() >= MAX_REPLIES_BYTES {
                 break (Next::Continue, None);
             }
             match self.step(&input[consumed..], &mut changes, reply) {
@@ -198,15 +198,15 @@ impl Session {
             return quit(input.len());
         }
         let most = match input.starts_with(b"get") || input.starts_with(b"gat") {
-            true => MOST_KEYS_LINE,
-            false => MOST_LINE,
+            true => MAX_KEYS_LINE,
+            false => MAX_LINE,
         };
         // A line that is too long is one, whether or not its end has arrived.
         let Some(end) = memchr(b'\n', &input[..input.len().min(most + 1)]) else {
             let refused = match () {
                 () if input.len() > most => TOO_LONG,
                 () if self.take(input.len()) => {
-                    self.is_impatient = input.len() > PATIENT_LINE && most == MOST_LINE;
+                    self.is_impatient = input.len() > PATIENT_LINE && most == MAX_LINE;
                     return Step::Needs(input.len() + 1);
                 }
                 () => {
@@ -251,7 +251,7 @@ impl Session {
     ) -> Step {
         let Some(block) = command.block() else {
             if let Command::Get(retrieval) = &command
-                && (retrieval.exptime.is_none() || retrieval.keys.len() > MOST_TOUCHED)
+                && (retrieval.exptime.is_none() || retrieval.keys.len() > MAX_TOUCHED_KEYS)
             {
                 changes.execute(&self.shared, reply);
                 return self.retrieve(retrieval, consumed, reply);
@@ -295,10 +295,10 @@ impl Session {
     fn retrieve(&mut self, retrieval: &Retrieval<'_>, consumed: usize, reply: &mut Vec<u8>) -> Step {
         let keys = retrieval.keys.len();
         if retrieval.exptime.is_none() {
-            self.retrieved = execute_get(&self.shared, retrieval, self.retrieved, REPLIES, reply);
+            self.retrieved = execute_get(&self.shared, retrieval, self.retrieved, MAX_REPLIES_BYTES, reply);
         }
-        while self.retrieved < keys && reply.len() < REPLIES {
-            let end = keys.min(self.retrieved + MOST_TOUCHED);
+        while self.retrieved < keys && reply.len() < MAX_REPLIES_BYTES {
+            let end = keys.min(self.retrieved + MAX_TOUCHED_KEYS);
             let command = Command::Get(retrieval.part(self.retrieved..end));
             let all_found_out = execute_changes(&self.shared, &[ChangeRequest { command, data: b"" }], reply);
             self.retrieved = if all_found_out { end } else { keys };
@@ -356,7 +356,7 @@ impl Session {
             let unauthenticated = bad("CLIENT_ERROR unauthenticated", Some(storage.len));
             return self.refuse(unauthenticated, false, consumed, reply);
         }
-        if storage.len > MOST_AUTH {
+        if storage.len > MAX_AUTH_BYTES {
             return self.refuse(
                 bad("CLIENT_ERROR auth token too long", None),
                 false,

@@ -11,7 +11,7 @@ use halocline_ordered::TreeKind;
 use crate::item;
 
 /// Largest size of an item that the store can hold: key, data and header.
-pub const MOST_ITEM: u64 = 1 << 20;
+pub const MAX_ITEM: u64 = 1 << 20;
 
 /// Default of [`ServerSettings::hot_items`].
 const HOT_ITEMS: u64 = 64 << 20;
@@ -104,7 +104,7 @@ pub struct ServerSettings {
     pub hot_items: u64,
     /// Uses the copies also where they do not pay, for measurements.
     pub hot_items_always: bool,
-    /// Largest size of an item in bytes, at most [`MOST_ITEM`].
+    /// Largest size of an item in bytes, at most [`MAX_ITEM`].
     pub max_item: u64,
     /// Bytes of DRAM for large requests that have not arrived completely, of all connections together. A
     /// value that finds none is refused with `SERVER_ERROR out of memory storing object`. What a connection
@@ -142,7 +142,7 @@ impl ServerSettings {
             eviction: PolicyKind::S3Fifo,
             hot_items: HOT_ITEMS,
             hot_items_always: false,
-            max_item: MOST_ITEM,
+            max_item: MAX_ITEM,
             receive_memory: RECEIVE_MEMORY,
             threads: 4,
             max_connections: 1024,
@@ -157,7 +157,7 @@ impl ServerSettings {
     /// Returns the most bytes of data that an item with this key can have.
     pub(crate) fn most_data(&self, key: &[u8]) -> u64 {
         self.max_item
-            .min(MOST_ITEM)
+            .min(MAX_ITEM)
             .saturating_sub(item::size(key.len(), 0))
     }
 
@@ -187,6 +187,6 @@ mod tests {
     #[test]
     fn the_largest_item_fits_the_store() {
         let settings = ServerSettings::new("pool");
-        assert!(settings.most_data(b"k") < MOST_ITEM - 16);
+        assert!(settings.most_data(b"k") < MAX_ITEM - 16);
     }
 }

@@ -59,7 +59,7 @@ fn after(call: Call, value: Option<u64>) -> Option<Option<u64>> {
     }
 }
 
-/// The first call that is not done, those behind it that are, and the value.
+/// The first call that is not done, those after it that are, and the value.
 type State = (usize, Vec<usize>, Option<u64>);
 
 /// A state of the search, and the calls that may be next in it, each with the value after it.

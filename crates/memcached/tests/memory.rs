@@ -12,7 +12,7 @@ const CONNECTIONS: u64 = 300;
 const IDLE: u64 = 32 << 10;
 /// Most bytes for a connection that has sent and received a large value, and waits.
 const AFTER_LARGE: u64 = 256 << 10;
-const LARGE: usize = 1_000_000;
+const LARGE_VALUE: usize = 1_000_000;
 
 fn dram(client: &mut Client<UnixStream>) -> u64 {
     client.stats("stats\r\n")["dram_bytes"].parse().unwrap()
@@ -47,7 +47,7 @@ fn connections_that_wait_take_little_memory() {
     let mut first = connect(directory.path());
     // Whatever the items take is there before the connections are.
     (0..CONNECTIONS).for_each(|number| set_and_get(&mut first, number, 100));
-    set_and_get(&mut first, CONNECTIONS, LARGE);
+    set_and_get(&mut first, CONNECTIONS, LARGE_VALUE);
     let before = dram(&mut first);
     let connected = |number| {
         let mut client = connect(directory.path());
@@ -58,14 +58,14 @@ fn connections_that_wait_take_little_memory() {
     let each = dram(&mut first).saturating_sub(before) / CONNECTIONS;
     assert!(each <= IDLE, "an idle connection takes {each} bytes");
     for client in &mut clients {
-        set_and_get(client, CONNECTIONS, LARGE);
+        set_and_get(client, CONNECTIONS, LARGE_VALUE);
     }
     let each = dram(&mut first).saturating_sub(before) / CONNECTIONS;
     assert!(each <= AFTER_LARGE, "it takes {each} bytes after a large value");
     // What follows a large value in one piece does not keep its buffer.
     let value = [
-        format!("set k0 0 0 {LARGE}\r\n").as_bytes(),
-        &data(LARGE),
+        format!("set k0 0 0 {LARGE_VALUE}\r\n").as_bytes(),
+        &data(LARGE_VALUE),
         b"\r\nmn",
     ]
     .concat();
@@ -88,20 +88,20 @@ fn values_that_have_not_arrived_take_no_more_than_the_setting() {
     /// MiB of `--receive-memory`, and values that find room in it.
     const SETTING: u64 = 4;
     const FITTING: usize = 4;
-    const SENT: usize = LARGE - 1000;
+    const SENT: usize = LARGE_VALUE - 1000;
     for tree in [&[][..], &["--tree", "lb"]] {
         let directory = tempfile::tempdir().unwrap();
         let setting = SETTING.to_string();
         let options = [&["--hot-items", "0", "--receive-memory", &setting], tree].concat();
         let _process = ServerProcess::start(directory.path(), &options);
         let mut first = connect(directory.path());
-        set_and_get(&mut first, 0, LARGE);
+        set_and_get(&mut first, 0, LARGE_VALUE);
         let before = dram(&mut first);
-        let value = data(LARGE);
+        let value = data(LARGE_VALUE);
         let lines = [
-            format!("set k 0 0 {LARGE}\r\n"),
-            format!("append k 0 0 {LARGE}\r\n"),
-            format!("ms k {LARGE} c\r\n"),
+            format!("set k 0 0 {LARGE_VALUE}\r\n"),
+            format!("append k 0 0 {LARGE_VALUE}\r\n"),
+            format!("ms k {LARGE_VALUE} c\r\n"),
         ];
         let mut clients = Vec::new();
         for number in 0..CONNECTIONS as usize / 3 {
@@ -109,7 +109,7 @@ fn values_that_have_not_arrived_take_no_more_than_the_setting() {
             client.send(&[lines[number % lines.len()].as_bytes(), &value[..SENT]].concat());
             match number < FITTING {
                 // The memory is taken before the next client begins.
-                true => while receiving(&mut first) < ((number + 1) * LARGE) as u64 {},
+                true => while receiving(&mut first) < ((number + 1) * LARGE_VALUE) as u64 {},
                 false => client.expect(b"SERVER_ERROR out of memory storing object\r\n"),
             }
             clients.push(client);

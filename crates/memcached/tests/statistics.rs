@@ -118,7 +118,7 @@ fn space_of_items_that_are_replaced_deleted_or_expired_is_used_again() {
     const ITEMS: u64 = 100;
     const BYTES: usize = 10_000;
     /// Many times what the items need, and a fraction of what is written.
-    const MOST: u64 = 20 << 20;
+    const MAX_POOL_BYTES: u64 = 20 << 20;
     for tree in [None, Some("lb".parse().unwrap())] {
         let server = TestServer::start_with(|settings| settings.tree = tree);
         let mut client = server.connect();
@@ -137,6 +137,6 @@ fn space_of_items_that_are_replaced_deleted_or_expired_is_used_again() {
             }
         }
         let pool: u64 = client.stats("stats\r\n")["slow_tier_pool_bytes"].parse().unwrap();
-        assert!(pool < MOST, "{pool} bytes with {tree:?}");
+        assert!(pool < MAX_POOL_BYTES, "{pool} bytes with {tree:?}");
     }
 }

@@ -5,9 +5,9 @@ use std::ops::{Bound, RangeBounds};
 
 use crate::{OrderedIndex, TreeError};
 
-/// Number of entries in the first fetch. Each further fetch is twice as large, up to `MOST`.
-const FIRST: usize = 16;
-const MOST: usize = 512;
+/// Number of entries in the first fetch. Each further fetch is twice as large, up to `MAX_FETCH`.
+const FIRST_FETCH: usize = 16;
+const MAX_FETCH: usize = 512;
 
 /// A double-ended iterator over the entries of an index in a range of keys, in order. It stays valid
 /// during concurrent writes: it holds a key, not a node, and continues from that key when the entries
@@ -31,7 +31,7 @@ struct FetchedEntries {
 
 impl FetchedEntries {
     fn count(&mut self) -> usize {
-        let count = (FIRST << self.fetches.min(16)).min(MOST);
+        let count = (FIRST_FETCH << self.fetches.min(16)).min(MAX_FETCH);
         self.fetches += 1;
         count
     }

@@ -37,7 +37,7 @@ struct TreeFactory {
 }
 
 impl TreeFactory {
-    fn of<T: StoredTree>(kind: TreeKind) -> TreeFactory {
+    fn for_tree<T: StoredTree>(kind: TreeKind) -> TreeFactory {
         TreeFactory {
             kind,
             owner: T::OWNER,
@@ -49,12 +49,12 @@ impl TreeFactory {
 
 fn factory(kind: TreeKind) -> TreeFactory {
     match kind {
-        TreeKind::Lb => TreeFactory::of::<LbTree<1>>(kind),
-        TreeKind::Lb2 => TreeFactory::of::<LbTree<2>>(kind),
-        TreeKind::Lb4 => TreeFactory::of::<LbTree<4>>(kind),
-        TreeKind::Fp => TreeFactory::of::<FpTree>(kind),
-        TreeKind::FastFair => TreeFactory::of::<FastFair>(kind),
-        TreeKind::Wb => TreeFactory::of::<WbTree>(kind),
+        TreeKind::Lb => TreeFactory::for_tree::<LbTree<1>>(kind),
+        TreeKind::Lb2 => TreeFactory::for_tree::<LbTree<2>>(kind),
+        TreeKind::Lb4 => TreeFactory::for_tree::<LbTree<4>>(kind),
+        TreeKind::Fp => TreeFactory::for_tree::<FpTree>(kind),
+        TreeKind::FastFair => TreeFactory::for_tree::<FastFair>(kind),
+        TreeKind::Wb => TreeFactory::for_tree::<WbTree>(kind),
     }
 }
 

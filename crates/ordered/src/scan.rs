@@ -9,10 +9,10 @@ use crate::TreeError;
 use crate::locks::Backoff;
 
 /// Upper bound of a leaf's entries, reserved in the output in advance.
-const LEAF: usize = 64;
+const MAX_LEAF_ENTRIES: usize = 64;
 
 /// Maximum number of further entries reserved in advance.
-const ROOM: usize = 1024;
+const MAX_RESERVED_ENTRIES: usize = 1024;
 
 /// Direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub(crate) fn run<T: LeafScanner>(
     into: &mut Vec<(u64, u64)>,
 ) -> Result<(), TreeError> {
     let wanted = into.len().saturating_add(count);
-    into.reserve(count.min(ROOM) + LEAF);
+    into.reserve(count.min(MAX_RESERVED_ENTRIES) + MAX_LEAF_ENTRIES);
     let (mut from, mut backoff) = (from, Backoff::default());
     // The next snapshot, and the key for which it was taken.
     let mut next: Option<(u64, T::Snapshot)> = None;

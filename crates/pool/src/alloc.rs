@@ -182,7 +182,7 @@ impl PoolInner {
     /// Reclaims space before a publish to keep its limbo list short, and returns the pinned generations.
     /// Syncs if the list that waits for it has become long.
     pub(crate) fn tidy(&self) -> Result<PinnedRanges, PoolError> {
-        const LONG: usize = 1000;
+        const LONG_LIST: usize = 1000;
         let mut writer = self.writer();
         let Some(space) = &mut writer.space else {
             return Ok(PinnedRanges::default());
@@ -190,14 +190,14 @@ impl PoolInner {
         let generation = space.generation();
         let pins = PinnedRanges::before(&self.access, generation)?;
         space.reclaim(&pins, self.reusable_up_to());
-        if space.reclaimable(&pins, generation).1 >= LONG {
+        if space.reclaimable(&pins, generation).1 >= LONG_LIST {
             self.sync_newest(false)?;
             space.reclaim(&pins, self.reusable_up_to());
         }
         Ok(pins)
     }
 
-    /// Grows the medium so that `len` bytes fit behind the used end, and by a little more if the disk has
+    /// Grows the medium so that `len` bytes fit after the used end, and by a little more if the disk has
     /// room.
     fn grow(&self, space: &mut Space, len: u64) -> Result<(), PoolError> {
         let full = || PoolError::DiskFull {

@@ -56,7 +56,7 @@ pub enum PoolProblem {
         len: u64,
     },
     /// Records of a log are lost: one does not match its checksum, although the log's count or a record
-    /// behind it proves that it existed. For a log without a count, or a record beyond the count, power
+    /// after it proves that it existed. For a log without a count, or a record beyond the count, power
     /// loss may be the cause.
     Log {
         /// The name of the log.
@@ -182,7 +182,7 @@ impl Pool {
                 report.problems = verify(medium, &extents, &progress);
                 report.damaged_sums = damaged_sums(medium, &extents);
                 for (name, record) in directory.objects.iter() {
-                    if let Some(log) = PinnedLog::of(medium, record, inner.boot_tag()) {
+                    if let Some(log) = PinnedLog::from_record(medium, record, inner.boot_tag()) {
                         let examined = log.examine();
                         report.records += examined.found.records;
                         report.counted_records += examined.counted;
@@ -296,7 +296,7 @@ fn damaged_sums(medium: &Medium, extents: &[NamedExtent<'_>]) -> Vec<(String, us
         let (extent, space) = (&named.extent, named.extent.space());
         // SAFETY: the caller has pinned the extent.
         let space = unsafe { unpinned(medium, space.start, space.end - space.start) };
-        let sums = BlockSums::of(space, extent.len, extent.checksum);
+        let sums = BlockSums::new(space, extent.len, extent.checksum);
         !(0..sums.pages()).all(|page| sums.is_sound(page))
     };
     let summed = extents.iter().filter(|named| named.extent.sums);

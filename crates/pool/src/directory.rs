@@ -16,8 +16,8 @@ use crate::claims::SpaceClaims;
 use crate::fault::{PoolFault, injected};
 use crate::features::Features;
 use crate::layout::{
-    BLOCK, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, LEAST_NODE, LOG_VERSION, LogMeta, MAX_META,
-    MAX_NAME, MOST_NODE, ObjectEntry, SLAB_HEAD, SUMMED_FROM, SUMS_FOLLOW, SlabMeta,
+    BLOCK, DIRECTORY_MAGIC, DirectoryHeader, ExtentEntry, LOG_VERSION, LogMeta, MAX_META, MAX_NAME,
+    MAX_NODE_SIZE, MIN_NODE_SIZE, ObjectEntry, SLAB_HEAD, SUMMED_FROM, SUMS_FOLLOW, SlabMeta,
 };
 use crate::limbo::LimboList;
 use crate::log::LogTail;
@@ -201,8 +201,8 @@ fn is_slab(meta: &[u8], extents: &[ExtentRef]) -> bool {
         return false;
     };
     let node_size = meta.node_size.get();
-    (LEAST_NODE..=MOST_NODE).contains(&node_size)
-        && node_size.is_multiple_of(LEAST_NODE)
+    (MIN_NODE_SIZE..=MAX_NODE_SIZE).contains(&node_size)
+        && node_size.is_multiple_of(MIN_NODE_SIZE)
         && extents.first().is_some_and(|first| first.len >= SLAB_HEAD)
         && extents
             .iter()

@@ -80,7 +80,7 @@ halocline_faults::faults! {
         GiveBackInUse,
         /// The space of a chunk is free before a generation without it is published.
         GiveBackUnpublished,
-        /// Nodes behind the durable frontier of a slab are handed out.
+        /// Nodes after the durable frontier of a slab are handed out.
         FrontierNotStored,
         /// A slab grows while nodes are in doubt, and does not record it.
         GrowthNotRecorded,

@@ -56,7 +56,7 @@ impl Features {
         compatible: Features::IN_PLACE.compatible,
     };
 
-    /// The names of the bits as in docs/format.md: word, bit, name.
+    /// The names of the bits as in docs/format/file.md: word, bit, name.
     #[cfg(test)]
     pub(crate) const NAMES: [(&'static str, u32, &'static str); 5] = [
         ("read_compatible", 0, "LIMBO_LIST"),
@@ -81,7 +81,7 @@ impl Features {
     }
 
     /// Returns the features of a superblock; none in versions before 4, whose words are undefined.
-    pub(crate) fn of(superblock: &Superblock) -> Features {
+    pub(crate) fn from_superblock(superblock: &Superblock) -> Features {
         if superblock.version.get() < FORMAT_VERSION {
             return Features::NONE;
         }

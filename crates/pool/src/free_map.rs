@@ -11,7 +11,7 @@ pub(crate) struct FreeMap {
 
 impl FreeMap {
     /// Returns the set of these ranges, which are disjoint.
-    pub(crate) fn of(ranges: impl IntoIterator<Item = Range<u64>>) -> FreeMap {
+    pub(crate) fn from_ranges(ranges: impl IntoIterator<Item = Range<u64>>) -> FreeMap {
         let mut map = FreeMap::default();
         ranges.into_iter().for_each(|range| map.add(range));
         map

@@ -1,4 +1,4 @@
-//! The durable format: all constants and structures, and nothing else. `docs/format.md` has the same as
+//! The durable format: all constants and structures, and nothing else. `docs/format/file.md` has the same as
 //! tables, which a test compares with this file.
 //!
 //! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are
@@ -27,7 +27,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"HALOCLIN";
 /// The first bytes of each directory.
 pub(crate) const DIRECTORY_MAGIC: [u8; 8] = *b"HLDIRECT";
 
-/// Offset of the first byte that extents may use, behind the superblocks.
+/// Offset of the first byte that extents may use, after the superblocks.
 pub(crate) const DATA_START: u64 = 16 << 10;
 
 /// Distance between superblock copies: each has a page of its own.
@@ -96,10 +96,10 @@ pub(crate) const SLAB_OPEN_WORD: u64 = u64::from_le_bytes(*b"slabword");
 pub(crate) const SLAB_CLOSED: u64 = u64::from_le_bytes(*b"slabshut");
 
 /// Minimum size of a slab node, of which every node size is a multiple.
-pub(crate) const LEAST_NODE: u32 = 256;
+pub(crate) const MIN_NODE_SIZE: u32 = 256;
 
 /// Maximum size of a slab node.
-pub(crate) const MOST_NODE: u32 = 64 << 10;
+pub(crate) const MAX_NODE_SIZE: u32 = 64 << 10;
 
 /// Bytes of the head of a slab, at the start of its first chunk.
 pub(crate) const SLAB_HEAD: u64 = 4 << 10;
@@ -195,7 +195,7 @@ pub(crate) struct ExtentEntry {
     pub(crate) sums: U64,
 }
 
-/// Header of the limbo list, behind the heap of a directory, followed by its entries.
+/// Header of the limbo list, after the heap of a directory, followed by its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct LimboHeader {

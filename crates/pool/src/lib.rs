@@ -33,7 +33,7 @@
 //!
 //! Trees are [slabs](Slab): nodes of a few hundred bytes that their owner changes in place, by its own rules.
 //!
-//! `docs/format.md` defines when data is durable, and argues that no crash can tear a generation.
+//! `docs/format/protocols.md` defines when data is durable, and argues that no crash can tear a generation.
 
 mod access;
 mod alloc;

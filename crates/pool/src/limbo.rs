@@ -98,8 +98,8 @@ impl LimboList {
         reserve.for_each(|range| bytes.extend_from_slice(set_aside(range).as_bytes()));
     }
 
-    /// Decodes the list of a generation's directory, which is everything behind its heap. Its ranges may lie
-    /// behind the end of a file that has been shortened since.
+    /// Decodes the list of a generation's directory, which is everything after its heap. Its ranges may lie
+    /// past the end of a file that has been shortened since.
     ///
     /// # Errors
     /// A description of the contradiction found.

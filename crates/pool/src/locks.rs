@@ -35,7 +35,7 @@ pub(crate) enum PinKind {
 
 impl PinKind {
     /// One more than the greatest number that can be pinned.
-    const MOST: u64 = 1 << 60;
+    const LIMIT: u64 = 1 << 60;
 
     /// Returns the lock byte of number 0.
     fn base(self) -> u64 {
@@ -153,7 +153,7 @@ impl LockFile {
     /// [`InvalidData`](io::ErrorKind::InvalidData) for a number that no lock stands for, which only damaged
     /// data asks for.
     pub(crate) fn pin(&self, kind: PinKind, number: u64) -> io::Result<()> {
-        if number >= PinKind::MOST {
+        if number >= PinKind::LIMIT {
             let what = format!("{number} is too large for a number of a generation or a version");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
@@ -172,10 +172,10 @@ impl LockFile {
     /// per range; beyond a maximum number of ranges, all numbers from the oldest unexamined one on count as
     /// pinned.
     pub(crate) fn pinned(&self, kind: PinKind, numbers: Range<u64>) -> io::Result<Vec<Range<u64>>> {
-        const MOST: usize = 200;
+        const MAX_RANGES: usize = 200;
         let base = kind.base();
         let (mut found, mut unknown) = (Vec::new(), Vec::new());
-        let byte_of = |number: u64| base + number.min(PinKind::MOST);
+        let byte_of = |number: u64| base + number.min(PinKind::LIMIT);
         unknown.push(byte_of(numbers.start)..byte_of(numbers.end));
         while let Some(part) = unknown.pop() {
             if part.is_empty() {
@@ -196,7 +196,7 @@ impl LockFile {
             unknown.push(stop..part.end);
             // Push the older part last, so that it is examined first.
             unknown.push(part.start..start);
-            if found.len() == MOST {
+            if found.len() == MAX_RANGES {
                 found.extend(unknown.into_iter().map(|part| part.start - base..part.end - base));
                 break;
             }
@@ -276,14 +276,14 @@ mod tests {
     fn a_number_without_a_lock_of_its_own_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let locks = LockFile::new(file.reopen().unwrap());
-        locks.pin(PinKind::Slab, PinKind::MOST - 1).unwrap();
-        for number in [PinKind::MOST, u64::MAX] {
+        locks.pin(PinKind::Slab, PinKind::LIMIT - 1).unwrap();
+        for number in [PinKind::LIMIT, u64::MAX] {
             let error = locks.pin(PinKind::Generation, number).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
         let others = LockFile::new(file.reopen().unwrap());
         let pinned = others.pinned(PinKind::Slab, 0..u64::MAX).unwrap();
-        let last = PinKind::MOST - 1..PinKind::MOST;
+        let last = PinKind::LIMIT - 1..PinKind::LIMIT;
         assert_eq!(pinned, [last]);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a record's checksum is seeded by the checksum of the record before it and by the *start* of
 //! its log, a number drawn anew by every publish. So a log ends at the first record that does not verify, and
-//! bytes that were appended under another start, or behind a record that no longer exists, are never mistaken
+//! bytes that were appended under another start, or after a record that no longer exists, are never mistaken
 //! for its records.
 //!
 //! The [count](crate::log_count) at the end of the extent is a lower bound of the number of records. A log
@@ -38,7 +38,7 @@ const SUM: u64 = 8;
 pub struct LogRecords {
     /// The records, in the order in which they were appended.
     pub records: Vec<Box<[u8]>>,
-    /// The position behind the last record, from which the next call finds what was appended since.
+    /// The position after the last record, from which the next call finds what was appended since.
     pub end: u64,
 }
 
@@ -64,7 +64,7 @@ struct PersistState {
 
 impl LogDamage {
     /// Converts the damage to an error of the named log.
-    pub(crate) fn of(self, path: &Path, name: &str) -> PoolError {
+    pub(crate) fn into_error(self, path: &Path, name: &str) -> PoolError {
         PoolError::DamagedLog {
             path: path.to_owned(),
             name: name.to_owned(),
@@ -82,9 +82,9 @@ pub(crate) enum LogFault {
 
 impl LogFault {
     /// Converts the fault to an error of the named log.
-    pub(crate) fn of(self, path: &Path, name: &str) -> PoolError {
+    pub(crate) fn into_error(self, path: &Path, name: &str) -> PoolError {
         match self {
-            LogFault::Damaged(damage) => damage.of(path, name),
+            LogFault::Damaged(damage) => damage.into_error(path, name),
             LogFault::Media(error) => error.into(),
         }
     }
@@ -133,7 +133,11 @@ struct ParsedRecord {
 impl<'a> PinnedLog<'a> {
     /// Returns the log that an object record describes, or `None` if it is not a log; `boot` identifies this
     /// boot.
-    pub(crate) fn of(medium: &'a Medium, record: &'a ObjectRecord, boot: u64) -> Option<PinnedLog<'a>> {
+    pub(crate) fn from_record(
+        medium: &'a Medium,
+        record: &'a ObjectRecord,
+        boot: u64,
+    ) -> Option<PinnedLog<'a>> {
         let (ObjectKind::LOG, [extent]) = (record.kind, &*record.extents) else {
             return None;
         };
@@ -166,10 +170,10 @@ impl<'a> PinnedLog<'a> {
 
     /// Returns the records that have been verified.
     pub(crate) fn verified(&self) -> RecordCount {
-        *self.tail.verified()
+        *self.tail.lock_verified()
     }
 
-    /// Returns the end of the last record. Costs one read behind the end found last, and one read of the
+    /// Returns the end of the last record. Costs one read past the end found last, and one read of the
     /// count.
     ///
     /// # Errors
@@ -182,7 +186,7 @@ impl<'a> PinnedLog<'a> {
     /// Returns all complete records from a position on, or `None` if no record ends there.
     ///
     /// # Errors
-    /// A record before or behind the position is damaged.
+    /// A record before or after the position is damaged.
     pub(crate) fn records(&self, from: u64) -> Result<Option<LogRecords>, LogDamage> {
         let mut least = self.verified().end;
         if from != least {
@@ -200,7 +204,7 @@ impl<'a> PinnedLog<'a> {
         Ok((end >= least).then_some(LogRecords { records, end }))
     }
 
-    /// Stores a record behind the others, visible but not durable. Returns the new end, or `None` if there is
+    /// Stores a record after the others, visible but not durable. Returns the new end, or `None` if there is
     /// no room.
     ///
     /// # Errors
@@ -229,7 +233,7 @@ impl<'a> PinnedLog<'a> {
             bytes.extend_from_slice(RecordHeader::new_zeroed().as_bytes());
         }
         self.medium.store(self.extent.offset + start, &bytes);
-        let mut verified = self.tail.verified();
+        let mut verified = self.tail.lock_verified();
         if verified.end == start {
             *verified = RecordCount {
                 end,
@@ -238,7 +242,7 @@ impl<'a> PinnedLog<'a> {
         }
         drop(verified);
         if injected(PoolFault::TrustLogTail) {
-            self.persisted().end = start;
+            self.lock_persisted().end = start;
         }
         Ok(Some(end))
     }
@@ -246,7 +250,7 @@ impl<'a> PinnedLog<'a> {
     /// Makes all records up to a position durable. Of concurrent callers, one flushes and fences for all
     /// whose records are stored by then, so that n callers take two fences instead of n.
     pub(crate) fn persist(&self, upto: u64) -> Result<(), MediaError> {
-        let mut persisted = self.persisted();
+        let mut persisted = self.lock_persisted();
         while persisted.led && persisted.end < upto {
             persisted = self
                 .tail
@@ -278,7 +282,7 @@ impl<'a> PinnedLog<'a> {
             // bound.
             self.count(verified);
         }
-        let mut persisted = self.persisted();
+        let mut persisted = self.lock_persisted();
         persisted.led = false;
         if result.is_ok() {
             persisted.end = persisted.end.max(end);
@@ -364,7 +368,7 @@ impl<'a> PinnedLog<'a> {
         }
     }
 
-    /// Ends the log behind these records permanently; flushed. The caller holds the writer's lock.
+    /// Ends the log after these records permanently; flushed. The caller holds the writer's lock.
     pub(crate) fn cut(&self, found: RecordCount) {
         if found.end + size_of::<RecordHeader>() as u64 <= self.room() {
             self.medium.store_u64(self.extent.offset + found.end, 0);
@@ -410,7 +414,7 @@ impl<'a> PinnedLog<'a> {
             (at, sum) = (found.end, found.sum);
         }
         if after.end > before.end {
-            let mut verified = self.tail.verified();
+            let mut verified = self.tail.lock_verified();
             if after.end > verified.end {
                 *verified = after;
             }
@@ -458,13 +462,13 @@ impl<'a> PinnedLog<'a> {
         }
     }
 
-    fn persisted(&self) -> MutexGuard<'_, PersistState> {
+    fn lock_persisted(&self) -> MutexGuard<'_, PersistState> {
         self.tail.persisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl LogTail {
-    fn verified(&self) -> MutexGuard<'_, RecordCount> {
+    fn lock_verified(&self) -> MutexGuard<'_, RecordCount> {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -51,7 +51,7 @@ impl CountWord {
     }
 }
 
-/// A number of records from the start of a log, and the position behind the last of them.
+/// A number of records from the start of a log, and the position after the last of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecordCount {
     pub(crate) end: u64,

@@ -506,7 +506,7 @@ fn raise_counts<'a>(logs: impl Iterator<Item = PinnedLog<'a>>, records: &[Option
 }
 
 /// Maximum bytes of a directory's zeros that may lack blocks.
-const MOST_HOLES: u64 = 16 << 20;
+const MAX_HOLE_BYTES: u64 = 16 << 20;
 
 /// Reads the directory of a superblock that [`check_reach`](crate::superblock::check_reach) has accepted.
 ///
@@ -526,7 +526,7 @@ pub(crate) fn read_directory(
     };
     // Stored bytes have blocks, except zeros that a copy of the file may have omitted. This bounds the memory
     // that a false length can cost.
-    if extent.len > medium.allocated()?.saturating_add(MOST_HOLES) {
+    if extent.len > medium.allocated()?.saturating_add(MAX_HOLE_BYTES) {
         return Err(damaged("it is longer than all that the file holds".into()));
     }
     let mut bytes = vec![0; extent.len as usize];
@@ -534,7 +534,7 @@ pub(crate) fn read_directory(
     if checksum(&bytes) != extent.checksum {
         return Err(damaged("its checksum is wrong".into()));
     }
-    let features = Features::of(superblock);
+    let features = Features::from_superblock(superblock);
     Directory::decode(&bytes, extent, generation, superblock.file_len.get(), features).map_err(damaged)
 }
 

@@ -18,8 +18,8 @@ use crate::space::Space;
 use crate::txn::Txn;
 use crate::writer::ExtentWriter;
 
-/// The file must become shorter by this fraction of its length for relocation to pay off.
-const WORTH: u64 = 16;
+/// Divisor: the file must become shorter by this part of its length for relocation to pay off.
+const MIN_GAIN_DIVISOR: u64 = 16;
 /// Bytes copied between two checks for cancellation.
 const PIECE: usize = 1 << 20;
 
@@ -47,7 +47,7 @@ impl Txn {
             let before = space.used_end();
             let reserve = space.lower_reserve();
             let (moves, end) = space.moves_down(&fixed);
-            let worth = self.inner.geometry.growth.max(space.len() / WORTH);
+            let worth = self.inner.geometry.growth.max(space.len() / MIN_GAIN_DIVISOR);
             if before.saturating_sub(end) < worth || !self.has_blocks_of_reserve(space)? {
                 space.restore_reserve(&reserve);
                 return Ok(false);

@@ -189,7 +189,7 @@ impl RepairPlan {
         for (name, examined) in &self.logs {
             let record = self.directory.objects.get(name.as_str());
             if let Some(log) =
-                record.and_then(|record| PinnedLog::of(medium, record, checksum(&self.boot_id)))
+                record.and_then(|record| PinnedLog::from_record(medium, record, checksum(&self.boot_id)))
             {
                 log.cut(examined.found);
                 cut = true;
@@ -337,7 +337,7 @@ fn refuse(slots: &SuperblockCopies, path: &Path) -> Result<(), PoolError> {
 /// Returns the damaged logs of a generation, with the state of each.
 fn damaged_logs(medium: &Medium, directory: &Directory, boot_id: &[u8; 16]) -> Vec<(String, LogExamination)> {
     let examined = directory.objects.iter().filter_map(|(name, record)| {
-        let log = PinnedLog::of(medium, record, checksum(boot_id))?;
+        let log = PinnedLog::from_record(medium, record, checksum(boot_id))?;
         Some((name.to_string(), log.examine()))
     });
     examined

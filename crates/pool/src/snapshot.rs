@@ -79,7 +79,7 @@ impl PinnedGeneration {
     pub(crate) fn log_records(&self, name: &str, from: u64) -> Result<LogRecords, PoolError> {
         log_of(self, name)?
             .records(from)
-            .map_err(|damage| damage.of(&self.path, name))?
+            .map_err(|damage| damage.into_error(&self.path, name))?
             .ok_or_else(|| PoolError::NoSuchPosition {
                 path: self.path.to_path_buf(),
                 name: name.to_owned(),
@@ -90,7 +90,7 @@ impl PinnedGeneration {
     /// Returns the logs of the generation.
     pub(crate) fn logs(&self) -> impl Iterator<Item = PinnedLog<'_>> {
         let records = self.directory.objects.values();
-        records.filter_map(|record| PinnedLog::of(&self.medium, record, self.boot))
+        records.filter_map(|record| PinnedLog::from_record(&self.medium, record, self.boot))
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn log_of<'a>(pinned: &'a PinnedGeneration, name: &str) -> Result<Pin
             name: name_owned(),
         });
     };
-    PinnedLog::of(&pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
+    PinnedLog::from_record(&pinned.medium, record, pinned.boot).ok_or_else(|| PoolError::NotALog {
         path: path(),
         name: name_owned(),
         kind: record.kind,

@@ -324,7 +324,7 @@ impl Space {
         self.free.take_best(taken)
     }
 
-    /// Returns the file length at which `len` more bytes are sure to fit behind the used end.
+    /// Returns the file length at which `len` more bytes are sure to fit after the used end.
     pub(crate) fn end_for(&self, len: u64) -> Option<u64> {
         let alignment = if len >= HUGE { HUGE } else { BLOCK };
         self.free
@@ -346,7 +346,7 @@ impl Space {
         bytes(&self.free) - loose.map(|range| range.end - range.start).sum::<u64>()
     }
 
-    /// Records that the file now ends at `len`, behind all space in use.
+    /// Records that the file now ends at `len`, after all space in use.
     pub(crate) fn shrink(&mut self, len: u64) {
         debug_assert!(len >= self.used_end(), "{len} cuts off what is in use");
         self.free.remove(len..self.len);

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::layout::{BLOCK, SUMMED_FROM, SUMS_PER_PAGE, blocks};
 
 /// Bytes of a page that its own checksum covers.
-const COVERED: usize = SUMS_PER_PAGE as usize * 8;
+const COVERED_BYTES: usize = SUMS_PER_PAGE as usize * 8;
 
 /// Returns the bytes of whole blocks that the sums of an extent of `len` bytes take; 0 if it has none.
 pub(crate) fn space_of(len: u64) -> u64 {
@@ -62,7 +62,7 @@ pub(crate) fn encode(sums: &[u64], checksum: u64) -> Vec<u8> {
         let start = pages.len();
         sums.iter()
             .for_each(|sum| pages.extend_from_slice(&sum.to_le_bytes()));
-        pages.resize(start + COVERED, 0);
+        pages.resize(start + COVERED_BYTES, 0);
         let own = page_checksum(&pages[start..], checksum, number as u64);
         pages.extend_from_slice(&own.to_le_bytes());
     }
@@ -83,7 +83,7 @@ pub(crate) struct BlockSums<'a> {
 impl<'a> BlockSums<'a> {
     /// Finds the pages in `space`, which is all bytes that an extent of `len` bytes with this checksum
     /// occupies.
-    pub(crate) fn of(space: &'a [u8], len: u64, checksum: u64) -> BlockSums<'a> {
+    pub(crate) fn new(space: &'a [u8], len: u64, checksum: u64) -> BlockSums<'a> {
         BlockSums {
             pages: space.get(blocks(len) as usize..).unwrap_or_default(),
             checksum,
@@ -108,7 +108,7 @@ impl<'a> BlockSums<'a> {
     /// Returns true if a page matches its own checksum.
     pub(crate) fn is_sound(&self, number: u64) -> bool {
         self.page(number).is_some_and(|page| {
-            let (covered, own) = page.split_at(COVERED);
+            let (covered, own) = page.split_at(COVERED_BYTES);
             page_checksum(covered, self.checksum, number).to_le_bytes() == own
         })
     }
@@ -147,12 +147,12 @@ mod tests {
         let mut space = vec![0; blocks(len) as usize];
         space.extend(encode(&sums, 99));
         assert_eq!(space.len() as u64, blocks(len) + space_of(len));
-        let stored = BlockSums::of(&space, len, 99);
+        let stored = BlockSums::new(&space, len, 99);
         assert_eq!(stored.pages(), 3);
         for page in 0..3 {
             assert!(stored.is_sound(page));
             assert!(
-                !BlockSums::of(&space, len, 98).is_sound(page),
+                !BlockSums::new(&space, len, 98).is_sound(page),
                 "of another extent"
             );
         }
@@ -163,7 +163,7 @@ mod tests {
         let first = blocks(len) as usize;
         space.copy_within(first + 4096..first + 8192, first);
         assert!(
-            !BlockSums::of(&space, len, 99).is_sound(0),
+            !BlockSums::new(&space, len, 99).is_sound(0),
             "a page in another's place"
         );
     }

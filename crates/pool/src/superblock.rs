@@ -23,7 +23,7 @@ use crate::object::{ExtentRef, in_bounds};
 
 /// Attempts to read the publish copies before both count as damaged: a writer in another process may publish
 /// twice during a read, so both can appear torn.
-const READS: usize = 100;
+const READ_ATTEMPTS: usize = 100;
 
 impl Superblock {
     /// Creates the superblock of a publish, without its checksum.
@@ -67,7 +67,7 @@ impl Superblock {
         match self.version.get() {
             FORMAT_WITHOUT_LOGS => false,
             FORMAT_WITH_LOGS | FORMAT_WITH_SLABS => true,
-            _ => Features::of(self).has(Features::IN_PLACE),
+            _ => Features::from_superblock(self).has(Features::IN_PLACE),
         }
     }
 
@@ -132,7 +132,7 @@ impl SuperblockCopies {
     /// Returns the union of the features of all generations that a copy leads to.
     pub(crate) fn features(&self) -> Features {
         self.valid().fold(Features::NONE, |all, (_, superblock)| {
-            all | Features::of(superblock)
+            all | Features::from_superblock(superblock)
         })
     }
 
@@ -187,7 +187,7 @@ pub(crate) fn read_newest(medium: &Medium, path: &Path) -> Result<Superblock, Po
         return Err(too_short(medium, path));
     }
     let mut slots = SuperblockCopies::read(medium);
-    for _ in 1..READS {
+    for _ in 1..READ_ATTEMPTS {
         if slots.valid().any(|(slot, _)| slot < 2) {
             break;
         }

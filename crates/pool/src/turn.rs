@@ -15,8 +15,8 @@ use crate::pool::PoolInner;
 use crate::txn::Txn;
 
 /// The first and the longest pause between two attempts to take the lock that another handle holds.
-const SHORTEST: Duration = Duration::from_micros(50);
-const LONGEST: Duration = Duration::from_millis(5);
+const MIN_PAUSE: Duration = Duration::from_micros(50);
+const MAX_PAUSE: Duration = Duration::from_millis(5);
 
 /// The exclusive right of a handle's running transaction.
 pub(crate) struct WriteTurn(Arc<PoolInner>);
@@ -59,7 +59,7 @@ impl Txn {
     /// Implements [`Pool::begin_wait`](crate::Pool::begin_wait).
     pub(crate) fn begin_wait(inner: &Arc<PoolInner>, timeout: Duration) -> Result<Txn, PoolError> {
         let start = Instant::now();
-        let mut pause = SHORTEST;
+        let mut pause = MIN_PAUSE;
         loop {
             let left = timeout.saturating_sub(start.elapsed());
             match Txn::begin(inner) {
@@ -68,7 +68,7 @@ impl Txn {
                 }
                 other => return other,
             }
-            pause = (pause * 2).min(LONGEST);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 }

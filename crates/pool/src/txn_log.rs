@@ -7,7 +7,7 @@
 //!
 //! Storing a record and making it durable are two calls (`log_store`, `log_persist`). The second needs no
 //! transaction, and one of its concurrent callers flushes and fences for all. Between the two, a record is
-//! visible, and after a crash it is either present or lost together with all records stored behind it.
+//! visible, and after a crash it is either present or lost together with all records stored after it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ impl Txn {
             let Some((record, log)) = objects.get(name).and_then(|record| {
                 Some((
                     record,
-                    PinnedLog::of(self.medium(), record, self.inner.boot_tag())?,
+                    PinnedLog::from_record(self.medium(), record, self.inner.boot_tag())?,
                 ))
             }) else {
                 return Ok(None);
@@ -108,7 +108,7 @@ impl Txn {
         Ok(())
     }
 
-    /// Appends a record to a log of the base generation; returns the position behind it. When this returns,
+    /// Appends a record to a log of the base generation; returns the position after it. When this returns,
     /// the record is as durable as a publish would be, and snapshots of the base generation see it, no
     /// matter whether the transaction is then committed or dropped. One fence, independent of the size of
     /// the pool.
@@ -148,7 +148,7 @@ impl Txn {
                 free: log.room() - log.verified().end,
                 capacity: log.room(),
             }),
-            Err(fault) => Err(fault.of(&self.inner.path, name)),
+            Err(fault) => Err(fault.into_error(&self.inner.path, name)),
         }
     }
 
@@ -194,7 +194,7 @@ impl Txn {
             let boot = self.inner.boot_tag();
             let mut before = self
                 .base_log(&extent)
-                .and_then(|record| PinnedLog::of(self.medium(), record, boot));
+                .and_then(|record| PinnedLog::from_record(self.medium(), record, boot));
             if let Some(counts) = before.as_ref().and_then(PinnedLog::counts)
                 && !self.may_restart(counts)?
             {
@@ -221,15 +221,15 @@ impl Txn {
     /// Stores the first records of a log of the next generation; the fence before the publish makes them
     /// durable.
     fn store_first(&self, name: &str, record: &ObjectRecord, first: &[Vec<u8>]) -> Result<(), PoolError> {
-        let Some(log) =
-            PinnedLog::of(self.medium(), record, self.inner.boot_tag()).filter(|_| !first.is_empty())
+        let Some(log) = PinnedLog::from_record(self.medium(), record, self.inner.boot_tag())
+            .filter(|_| !first.is_empty())
         else {
             return Ok(());
         };
         let mut end = 0;
         for bytes in first {
             let stored = log.store(bytes, self.inner.salt);
-            end = match stored.map_err(|fault| fault.of(&self.inner.path, name))? {
+            end = match stored.map_err(|fault| fault.into_error(&self.inner.path, name))? {
                 Some(end) => end,
                 None => {
                     return Err(PoolError::LogFull {
@@ -286,10 +286,12 @@ impl Txn {
     fn base_has_records(&self, extent: &ExtentRef) -> Result<bool, PoolError> {
         let boot = self.inner.boot_tag();
         for (name, record) in self.base().directory().objects.iter() {
-            if let Some(log) = PinnedLog::of(self.medium(), record, boot)
+            if let Some(log) = PinnedLog::from_record(self.medium(), record, boot)
                 && record.extents[0].offset == extent.offset
             {
-                let end = log.end().map_err(|damage| damage.of(&self.inner.path, name))?;
+                let end = log
+                    .end()
+                    .map_err(|damage| damage.into_error(&self.inner.path, name))?;
                 return Ok(end > 0);
             }
         }

@@ -139,7 +139,7 @@ impl PoolInner {
             if injected(PoolFault::VacuumReserve) {
                 space.release_reserve();
             }
-            let mut gone = FreeMap::of(space.loosen(vacuums));
+            let mut gone = FreeMap::from_ranges(space.loosen(vacuums));
             if !injected(PoolFault::VacuumReserve) {
                 listed.iter().for_each(|range| gone.remove(range.clone()));
             }

@@ -20,7 +20,7 @@ use crate::object::ExtentRef;
 use crate::sums::BlockSums;
 
 /// Bytes of an extent per bit that its owner may set.
-const NOTED: u64 = 64;
+const BYTES_PER_NOTE: u64 = 64;
 
 /// The time at which extents are compared with their checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ pub enum VerifyMode {
 }
 
 /// Number of extents up to which unused entries are kept without a check.
-const FEW: usize = 64;
+const MAX_UNCHECKED_EXTENTS: usize = 64;
 
 /// Verification state of all extents that were read through a handle.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ impl VerificationState {
     /// Returns the verification state of an extent.
     pub(crate) fn state(self: &Arc<VerificationState>, extent: &ExtentRef) -> Arc<ExtentVerification> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        if states.by_extent.len() >= states.room.max(FEW) {
+        if states.by_extent.len() >= states.room.max(MAX_UNCHECKED_EXTENTS) {
             // Entries that only this map holds belong to no object that is open or was opened in the newest
             // generation.
             states.by_extent.retain(|_, state| Arc::strong_count(state) > 1);
@@ -206,7 +206,8 @@ impl ExtentVerification {
 
     /// Returns one bit per 64 bytes in which the extent's owner can record its own verification.
     pub(crate) fn notes(&self) -> &[AtomicU64] {
-        self.notes.get_or_init(|| bits(self.extent.len.div_ceil(NOTED)))
+        self.notes
+            .get_or_init(|| bits(self.extent.len.div_ceil(BYTES_PER_NOTE)))
     }
 
     /// Returns the first block reported to [`note_damage`](ExtentVerification::note_damage).
@@ -248,7 +249,7 @@ impl ExtentVerification {
             if !self.extent.sums {
                 return self.verify_whole(space, again, read).map_err(|()| block);
             }
-            let sums = BlockSums::of(space, self.extent.len, self.extent.checksum);
+            let sums = BlockSums::new(space, self.extent.len, self.extent.checksum);
             let page = block / SUMS_PER_PAGE;
             let pages = self.pages.get_or_init(|| bits(sums.pages()));
             if !is_set(pages, page) || again {

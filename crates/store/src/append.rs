@@ -175,6 +175,8 @@ impl Appender<'_> {
                 let few = self.state.few_keys_in(store, range)?;
                 let is_whole = few.is_some();
                 let mut keys = few.unwrap_or_default();
+                // A range hides only keys that are in the trees. Those of the same group are not, and are
+                // deleted one by one.
                 let overlaid = self.batch.keys.keys().chain(self.group.keys.keys());
                 let overlaid = overlaid.filter(|(id, key)| *id == store.id && range.contains(key));
                 keys.extend(overlaid.map(|(_, key)| key.clone()));
@@ -223,6 +225,7 @@ impl Appender<'_> {
         commit: u64,
     ) -> Result<u64> {
         if !injected(StoreFault::DeleteUnsettled) {
+            // The deletion has the commit of the range, so settling could not tell later that it is newer.
             self.state.settle_now(store, key)?;
         }
         self.begin();
@@ -274,6 +277,8 @@ impl Appender<'_> {
         if value.is_none() && is_absent && !matches!(current, Current::Staged(_)) {
             return Ok(());
         }
+        // Snapshots walk back from the newest version. The deletion that a range owes the key must come
+        // between the new version and the hidden one.
         let (prev, located, after_staged) = match current {
             Current::Hidden(hidden, commit)
                 if !hidden.record.is_deleted() && !injected(StoreFault::OverwriteDeleted) =>

@@ -126,7 +126,7 @@ impl WriteBatch {
     pub fn delete_range<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> Result<()> {
         self.ops.push(BatchOp::DeleteRange {
             store: store.state.clone(),
-            range: KeyRange::of(&range),
+            range: KeyRange::from_bounds(&range),
         });
         Ok(())
     }

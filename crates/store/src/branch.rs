@@ -26,7 +26,7 @@ use crate::tree::Damage;
 const HEAD: usize = 16;
 
 /// Levels of a tree, at most: a new one has at least two branches below.
-const MOST_LEVELS: u16 = 40;
+const MAX_LEVELS: u16 = 40;
 
 /// A branch, in DRAM or not.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl<'a> ExpectedBranch<'a> {
         if injected(StoreFault::IgnoreBounds) {
             return Ok(());
         }
-        if branch.level > MOST_LEVELS || self.level.is_some_and(|level| level != branch.level) {
+        if branch.level > MAX_LEVELS || self.level.is_some_and(|level| level != branch.level) {
             return damage("a branch is on a wrong level");
         }
         let Some(last) = branch.separators.len().checked_sub(1) else {
@@ -321,7 +321,7 @@ pub(crate) struct BranchSeparators {
     prefix: Box<[u8]>,
     /// Eight bytes of each after the prefix.
     slices: Box<[u64]>,
-    /// Each after the prefix, one behind the other.
+    /// Each after the prefix, one after the other.
     suffixes: Box<[u8]>,
     /// The end of each in `suffixes`.
     ends: Box<[u32]>,

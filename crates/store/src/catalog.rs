@@ -4,10 +4,10 @@
 //! that and not on the size of the stores. Once more was appended than the catalog had at first, a new one is
 //! written, whose space the old one needs no more.
 //!
-//! Invariants: bytes that a checkpoint names are not changed, only bytes behind them. Each change of a
+//! Invariants: bytes that a checkpoint names are not changed, only bytes after them. Each change of a
 //! segment since the newest catalog is either among the [changed](crate::segments::Segments::take_changed)
 //! ones or in the catalog that is being written. A log segment is in it as it was at the beginning of the
-//! checkpoint, since opening replays what came behind that.
+//! checkpoint, since opening replays what came after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ use crate::state::StoresState;
 pub(crate) const CATALOG_ROOM: u64 = SEGMENT - size_of::<CatalogSegment>() as u64;
 
 /// Bytes that are appended to a catalog before a new one is written, at least.
-const LEAST_APPENDED: u64 = 8 << 10;
+const MIN_APPENDED_BYTES: u64 = 8 << 10;
 
 /// A stored catalog.
 #[derive(Debug, Clone, Default)]
@@ -71,10 +71,10 @@ pub(crate) struct CatalogContents<'a> {
 }
 
 impl Catalog {
-    /// Returns true if a checkpoint has to write a new catalog behind this one.
+    /// Returns true if a checkpoint has to write a new catalog after this one.
     pub(crate) fn is_renewed(&self) -> bool {
         let appended = self.len - self.first_len;
-        self.segments.is_empty() || self.must_renew || appended > self.first_len.max(LEAST_APPENDED)
+        self.segments.is_empty() || self.must_renew || appended > self.first_len.max(MIN_APPENDED_BYTES)
     }
 }
 
@@ -121,7 +121,7 @@ impl CatalogContents<'_> {
                 SegmentKind::Log => segment.used,
                 _ => segment.used & !pages.get(&offset).copied().unwrap_or(0),
             });
-            // A segment without pages is free; a log segment may have records behind the checkpoint.
+            // A segment without pages is free; a log segment may have records after the checkpoint.
             let current = current.filter(|segment| segment.kind == SegmentKind::Log || used != 0);
             SegmentEntry {
                 offset: U64::new(offset),
@@ -222,7 +222,7 @@ impl StoresState {
         Ok(catalog)
     }
 
-    /// Stores bytes behind a catalog, in its last segment and in new ones.
+    /// Stores bytes after a catalog, in its last segment and in new ones.
     fn append_to_catalog(&self, catalog: &mut Catalog, bytes: &[u8]) -> Result<(), MergeError> {
         let medium = self.medium();
         let head = size_of::<CatalogSegment>() as u64;

@@ -132,7 +132,7 @@ impl CatalogParts {
         Some(parts)
     }
 
-    /// Reads the first part. Returns what is behind it.
+    /// Reads the first part. Returns what follows it.
     fn read_first<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let (head, rest) = CatalogHead::read_from_prefix(bytes).ok()?;
         self.next_store = head.next_store.get();

@@ -23,7 +23,7 @@ use crate::stores::Stores;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Times that a reader looks again at a copy of the checkpoint that seems to be damaged.
-const LOOKS: usize = 50;
+const MAX_LOOKS: usize = 50;
 
 /// The progress of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,7 +196,7 @@ impl StoresState {
         for offset in [self.slab.root(), self.slab.root() + CHECKPOINT_COPY] {
             let mut copy = self.load_copy(offset);
             // A writer elsewhere may be storing it.
-            let looks = if self.observer.is_some() { LOOKS } else { 0 };
+            let looks = if self.observer.is_some() { MAX_LOOKS } else { 0 };
             for _ in 0..looks {
                 if copy.is_some() {
                     break;

@@ -160,6 +160,8 @@ impl StoresState {
         self.look_for_readers(&mut committer, &mut snapshots);
         let (changed, logs) = self.changed_segments(&committer.catalog);
         drop(snapshots);
+        // Taken before the ranges are carried on, so that their records are after the checkpoint and are
+        // replayed.
         let mut position = committer.log.position();
         if let Err(error) = self.carry_deleted_ranges(&mut committer) {
             self.segments().set_changed(changed);
@@ -380,6 +382,7 @@ fn catalog_stores(stores: &[FrozenStore], trees: &[Tree]) -> BTreeMap<u32, Catal
 pub(crate) fn store_copies(slab: &Slab, checkpoint: &Checkpoint) -> Result<()> {
     let medium = slab.medium();
     let copies = [slab.root(), slab.root() + CHECKPOINT_COPY];
+    // One fence for each copy: a crash damages only the copy that is being stored, and the other one is read.
     for at in copies {
         medium.store(at, checkpoint.as_bytes());
         medium.flush(at, size_of::<Checkpoint>() as u64);

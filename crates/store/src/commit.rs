@@ -131,6 +131,7 @@ impl StoresState {
         loop {
             match self.commit_queued(&pending) {
                 Err(StoreError::Pool(PoolError::DiskFull { path, .. })) => {
+                    // The log asks for a single segment, and the batch may need several.
                     let wanted = self.bytes_of(&pending.ops);
                     self.after_full(PoolError::DiskFull { path, wanted }.into(), claim, &mut attempts)?;
                 }
@@ -141,6 +142,8 @@ impl StoresState {
 
     /// Queues a commit, and commits it with all others of the queue unless another thread does.
     fn commit_queued(self: &Arc<Self>, pending: &Arc<PendingCommit>) -> Result<Outcome> {
+        // The commit is queued before the committer is locked: whoever holds the lock next takes it along,
+        // under the same fence.
         self.queue
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -149,6 +152,8 @@ impl StoresState {
         if let Some(outcome) = pending.take() {
             return outcome;
         }
+        // An overdue checkpoint is waited for as long as it takes, since the log after it is what opening
+        // has to replay. Back-pressure only saves space, so it ends after a while.
         let begun = Instant::now();
         while self.is_overdue(&committer) || self.is_ahead_of_keeper() && begun.elapsed() < LONGEST_WAIT {
             let _waits = self.turns.wait();
@@ -159,12 +164,14 @@ impl StoresState {
                 return outcome;
             }
         }
+        // Taken only now, so that commits that were queued during the wait share the fence.
         let group = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         let written = committer.log.written();
         self.commit_group(&mut committer, &group);
         self.count_appended(committer.log.written() - written);
         let is_due = self.is_checkpoint_due(&committer);
         let is_reserve_low = self.is_reserve_low();
+        // Maintenance is locked before the committer, never while it is held.
         drop(committer);
         if self.options.background {
             if is_due || is_reserve_low {
@@ -183,13 +190,16 @@ impl StoresState {
     }
 
     fn commit_group(&self, committer: &mut Committer, group: &[Arc<PendingCommit>]) {
+        // A merge or a comparison may depend on a value that an earlier batch of the group has written. That
+        // is in no tree yet, so the overlay has to keep it.
         let needs_values = group.iter().any(|pending| {
             let merges = pending.ops.iter().any(|op| matches!(op, BatchOp::Merge { .. }));
             merges || matches!(pending.condition, Some(CommitCondition::Value { .. }))
         });
-        let trusted = match group.len() {
-            0 | 1 => PLACE_TRUSTED,
-            _ => Duration::ZERO,
+        // The batches of a group share one look at the file. If it is gone, each looks again, for its error.
+        let trusted = match group.len() > 1 && self.slab.pool().check_place(Duration::ZERO).is_err() {
+            true => Duration::ZERO,
+            false => PLACE_TRUSTED,
         };
         let is_deferred = !self.options.durable_commits;
         committer.log.set_deferring(is_deferred);
@@ -203,6 +213,8 @@ impl StoresState {
                 committer.log.keep_free(kept);
                 let appended = self.append(committer, &mut overlay, &mut staged, pending, needs_values);
                 if !matches!(appended, Ok(Outcome::Committed)) {
+                    // Records of the batch may be in the log already. The next fence must not make them
+                    // durable.
                     staged.truncate(before);
                     self.take_back(committer, mark)?;
                 }
@@ -222,16 +234,22 @@ impl StoresState {
             self.publish(committer, std::mem::take(&mut staged));
         }
         let ranges = std::mem::take(&mut overlay.ranges);
+        // Unless the options defer durability, no caller learns of a commit and no reader sees it before the
+        // fence: power loss could still undo it.
         let fenced = match is_deferred {
             true => Ok(()),
             false => self.fence_log(committer),
         };
         let result = match fenced {
             Ok(()) => {
+                // Readers see neither ranges nor records of a newer commit than `visible`, which is advanced
+                // last.
                 self.hide(ranges);
                 self.publish(committer, staged);
                 None
             }
+            // The frames may be durable nevertheless, which only the next opening finds out. They are neither
+            // published nor taken back.
             Err(error) => Some(error.to_string()),
         };
         for pending in durable {
@@ -263,6 +281,8 @@ impl StoresState {
             state: self,
             committer,
             group: overlay,
+            // Kept apart from the group until the batch is complete: a batch that fails leaves nothing
+            // behind.
             batch: Overlay::default(),
             staged,
             commit,
@@ -273,6 +293,7 @@ impl StoresState {
             appender.append(op)?;
         }
         let (begun, batch) = (appender.begun, appender.batch);
+        // A batch without any record, such as the deletion of a key that is absent, is no commit.
         if begun {
             committer.log.end(self.medium());
             committer.commit = commit;

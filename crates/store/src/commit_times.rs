@@ -6,10 +6,10 @@
 //! later than the present one, as readers may see keys again until these expire for the second time.
 
 /// Most times that are kept.
-const MOST: usize = 256;
+const MAX_TIMES: usize = 256;
 
 /// Least time in ms between two that are noted.
-const APART: u64 = 100;
+const MIN_INTERVAL: u64 = 100;
 
 /// Lower bounds of the times at which commits were made.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl CommitTimes {
     /// Notes that a commit is the newest one at a time in ms since 1970.
     pub(crate) fn note(&mut self, newest: u64, now: u64) {
         self.bound(now);
-        let is_apart = |(commit, time): &(u64, u64)| *commit <= newest && now >= time + APART;
+        let is_apart = |(commit, time): &(u64, u64)| *commit <= newest && now >= time + MIN_INTERVAL;
         if self.bounds.last().is_none_or(is_apart) {
             // The newest one itself was made before.
             let from = if self.bounds.is_empty() {
@@ -32,7 +32,7 @@ impl CommitTimes {
             };
             self.bounds.push((from, now));
         }
-        if self.bounds.len() > MOST {
+        if self.bounds.len() > MAX_TIMES {
             let mut at = 0;
             self.bounds.retain(|_| {
                 at += 1;
@@ -76,7 +76,7 @@ mod tests {
         for commit in 0..10_000 {
             times.note(20 + commit, 10_000 + 200 * commit);
         }
-        assert!(times.bounds.len() <= MOST && times.bounds.is_sorted());
+        assert!(times.bounds.len() <= MAX_TIMES && times.bounds.is_sorted());
         assert_eq!(times.read_since(5), 1000);
         assert!(times.read_since(10_019) > 1_900_000);
     }

@@ -63,6 +63,8 @@ impl Committer {
         let mut taken = Vec::new();
         while let Some(mut first) = self.deletions.first_entry() {
             let commit = *first.key();
+            // An older snapshot finds the version before the deletion only through the record of the
+            // deletion.
             if oldest.is_some_and(|oldest| oldest < commit) || taken.len() == most {
                 break;
             }
@@ -87,6 +89,9 @@ impl Committer {
         record: u64,
     ) {
         self.pending_records += 1;
+        // Leaves are on the slow tier: an entry that is changed there may survive a power loss that the
+        // record does not. During a checkpoint the leaf may have been copied already, and the change would be
+        // lost.
         let is_durable =
             self.log.is_fenced() || injected(StoreFault::ApplyEarly) || injected(StoreFault::MoveUnfenced);
         match slot {

@@ -101,7 +101,7 @@ impl StoresState {
         watched: &WatchedReads,
         decide: impl FnOnce(&DecidedBatch) -> Result<(), E>,
     ) -> Result<(), E> {
-        let claim = SegmentClaim::of(ops);
+        let claim = SegmentClaim::for_batch(ops);
         let mut attempts = 0;
         let overlay = Overlay::default();
         let (mut committer, mark, written, commit, staged, begun) = loop {
@@ -202,6 +202,8 @@ impl StoresState {
         };
         {
             let mut committer = self.committer();
+            // The batch must become the commit that the object names, or the next opening would commit it
+            // again.
             committer.commit = pending.commit() - 1;
             self.visible.store(committer.commit, Ordering::Release);
         }

@@ -1,12 +1,12 @@
 //! Deletion of ranges of many keys: [`DeletedRange`].
 //!
 //! One record in the log deletes the range, for all readers at once. From then on a version of a key in the
-//! range is hidden if its commit is an older one. The keys are deleted one by one behind that, by records of
+//! range is hidden if its commit is an older one. The keys are deleted one by one after that, by records of
 //! the same commit, in steps between which other commits go on. When all are, the range is forgotten. So what
 //! other commits wait for does not depend on the size of a range.
 //!
 //! Invariants: a range is in the list of its store as long as a key in it lacks a deletion of its own. A
-//! checkpoint carries what is left of it on, behind its position in the log. A new value of a hidden key
+//! checkpoint carries what is left of it on, after its position in the log. A new value of a hidden key
 //! follows a deletion of the key with the commit of the range, so that snapshots in between do not see the
 //! version before.
 
@@ -129,7 +129,7 @@ impl StoresState {
         with_ranges.cloned().collect()
     }
 
-    /// Appends the deleted ranges of all stores to the log, behind the position of a checkpoint.
+    /// Appends the deleted ranges of all stores to the log, after the position of a checkpoint.
     ///
     /// # Errors
     /// A full disk, and errors of the medium.

@@ -19,6 +19,8 @@ impl StoresState {
     /// Those of the medium: all later commits fail.
     pub(crate) fn fence_log(&self, committer: &mut Committer) -> std::result::Result<(), MediaError> {
         if !injected(StoreFault::ForgetDeferred) {
+            // A fence covers only what its own thread has flushed, and other threads may have stored these
+            // frames.
             committer.log.flush_deferred(self.medium());
         }
         if !injected(StoreFault::AcknowledgeEarly) {
@@ -50,8 +52,10 @@ impl StoresState {
             if committer.log.is_fenced() {
                 return Ok(());
             }
+            // Sealed ranges do not grow: commits that go on meanwhile are not covered by this fence.
             committer.log.seal()
         };
+        // The committer is not locked any more, so that other commits do not wait for the fence.
         if !injected(StoreFault::ForgetDeferred) {
             sealed.flush(self.medium());
         }

@@ -162,7 +162,7 @@ pub enum StoreError {
         /// Number of attempts.
         attempts: u32,
     },
-    /// A transaction that changed tables and stores was interrupted behind its commit.
+    /// A transaction that changed tables and stores was interrupted after its commit.
     #[error(
         "a process was killed while it committed to the stores in {}, and who has had them open for reading since then cannot \
          see the commit; open them again, for reading or for writing", path.display()

@@ -101,7 +101,7 @@ halocline_faults::faults! {
         KeepTakenBack,
         /// Offsets are followed without a look at what is there.
         TrustOffsets,
-        /// The process ends behind the decision of a batch, before the end of the batch is in the log.
+        /// The process ends after the decision of a batch, before the end of the batch is in the log.
         DieDecided,
         /// The process ends when the batch is in the log, before a fence has made it durable.
         DieLogged,

@@ -1,7 +1,7 @@
 //! Log following: a reader beside the writer puts the records of newer commits into its memtables, without
 //! reading anything else again.
 //!
-//! Invariant: the checkpoint is the one that the reader's trees are of, so that all versions behind it are in
+//! Invariant: the checkpoint is the one that the reader's trees are of, so that all versions after it are in
 //! the log that was read. Copies of older records change nothing: what they were copied from stays until the
 //! epoch changes.
 
@@ -14,7 +14,7 @@ use crate::recover;
 use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
-/// The log behind what a reader has seen.
+/// The log after what a reader has seen.
 pub(crate) struct LogNews {
     /// Frames of whole batches.
     frames: Vec<FoundFrame>,
@@ -24,7 +24,7 @@ pub(crate) struct LogNews {
 }
 
 impl StoresState {
-    /// Reads the log behind what this reader has seen. `None` if there is another checkpoint, or something
+    /// Reads the log after what this reader has seen. `None` if there is another checkpoint, or something
     /// that opening the stores has to look at, such as a deleted range, whose keys it takes out of the
     /// counters.
     ///
@@ -76,7 +76,7 @@ impl StoresState {
         Ok(is_same.then_some(news))
     }
 
-    /// Puts the records of the log behind what this reader has seen into the memtables. Nobody sees them
+    /// Puts the records of the log after what this reader has seen into the memtables. Nobody sees them
     /// before their commit is visible.
     ///
     /// # Errors

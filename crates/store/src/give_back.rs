@@ -246,7 +246,7 @@ impl StoresState {
     fn release_waiting(&self) {
         let mut committer = self.committer();
         if !committer.waiting.is_empty() {
-            EpochWords::of(&self.slab).release();
+            EpochWords::for_slab(&self.slab).release();
             let released = std::mem::take(&mut committer.waiting);
             self.count_freed(released.segments.len());
             self.segments().release(&self.slab, &released);

@@ -47,7 +47,7 @@ impl StoresHandle {
 
     /// Commits a batch, see [`StoresState::commit`].
     pub(crate) fn commit(&self, ops: Vec<BatchOp>, condition: Option<CommitCondition>) -> Result<Outcome> {
-        let claim = SegmentClaim::of(&ops);
+        let claim = SegmentClaim::for_batch(&ops);
         self.state.commit(ops, condition, claim)
     }
 }

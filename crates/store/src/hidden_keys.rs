@@ -163,7 +163,7 @@ impl StoresState {
         }
     }
 
-    /// Returns the first keys of a deleted range that it hides, and the range behind them.
+    /// Returns the first keys of a deleted range that it hides, and the range after them.
     fn hidden_keys(
         &self,
         store: &StoreState,

@@ -12,10 +12,10 @@ use crate::room::SegmentClaim;
 use crate::state::StoresState;
 
 /// How often the keeper looks for work that nobody announced, such as records that expire.
-const IDLE: Duration = Duration::from_millis(200);
+const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Part of the log, as its inverse, that may be emptied segments before a checkpoint frees them.
-const WAITING: u64 = 32;
+const EMPTIED_DIVISOR: u64 = 32;
 
 /// Segments that are kept free, at least and as a part of all, as its inverse: so commits need not wait for
 /// another writer of the pool, such as an import.
@@ -75,7 +75,7 @@ impl StoresState {
                     || committer.pending_records > 0 && self.lacks_room(&committer, SegmentClaim::Values));
             self.is_checkpoint_due(&committer)
                 || wants_space
-                || waiting * WAITING > self.segments().log_bytes().0
+                || waiting * EMPTIED_DIVISOR > self.segments().log_bytes().0
         };
         if is_due {
             self.checkpoint()?;
@@ -118,7 +118,7 @@ fn run(state: &Weak<StoresState>) {
             let committer = state.committer();
             let is_idle = !again && !state.is_checkpoint_due(&committer) || failed;
             if is_idle && !state.stopping.load(Ordering::Acquire) {
-                let waited = state.work.wait_timeout(committer, IDLE);
+                let waited = state.work.wait_timeout(committer, IDLE_INTERVAL);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
         }

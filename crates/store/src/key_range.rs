@@ -23,7 +23,7 @@ impl KeyRange {
     };
 
     /// Returns a range that owns its bounds.
-    pub(crate) fn of<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Self {
+    pub(crate) fn from_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Self {
         let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
         Self {
             from: owned(range.start_bound()),
@@ -141,7 +141,7 @@ impl KeyRange {
     }
 }
 
-/// Compares two lower bounds by the first keys behind them.
+/// Compares two lower bounds by the first keys after them.
 fn compare_from(one: &Bound<Vec<u8>>, other: &Bound<Vec<u8>>) -> Ordering {
     fn place(bound: &Bound<Vec<u8>>) -> (Option<&Vec<u8>>, bool) {
         match bound {
@@ -208,15 +208,15 @@ mod tests {
         assert!(range.contains(b"a\xFF") && range.contains(b"a\xFF\xFF") && !range.contains(b"b"));
         assert!(!range.contains(b"a"));
         assert!(KeyRange::of_prefix(b"\xFF").contains(b"\xFF\xFF"));
-        let range = KeyRange::of(&(b"b".to_vec()..=b"d".to_vec()));
+        let range = KeyRange::from_bounds(&(b"b".to_vec()..=b"d".to_vec()));
         let (left, right) = range.split_at(b"d").unwrap();
         assert!(contains(left, b"c\xFF") && !contains(left, b"d") && contains(right, b"d"));
         assert!(range.split_at(b"b").is_none() && range.split_at(b"e").is_none());
-        let rest = KeyRange::of(&(b"d".to_vec()..=b"d".to_vec()));
+        let rest = KeyRange::from_bounds(&(b"d".to_vec()..=b"d".to_vec()));
         assert_eq!(range.before(&rest).unwrap().bounds(), left);
         assert_eq!(range.before(&range), None);
         assert_eq!(KeyRange::ALL.before(&KeyRange::ALL), None);
-        assert!(KeyRange::of(&(b"b".to_vec()..b"b".to_vec())).is_empty());
+        assert!(KeyRange::from_bounds(&(b"b".to_vec()..b"b".to_vec())).is_empty());
     }
 
     #[test]

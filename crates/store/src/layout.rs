@@ -1,5 +1,5 @@
-//! The durable format: all constants and structures, and nothing else. `docs/format.md` has the same as
-//! tables.
+//! The durable format: all constants and structures, and nothing else. `docs/format/stores.md` has the same
+//! as tables, which a test compares with this file.
 //!
 //! Invariants: all integers are little-endian, structures have no padding and alignment 1, reserved bytes are
 //! zero, and durable bytes contain offsets from the start of the pool, never addresses.
@@ -80,7 +80,7 @@ pub(crate) struct Checkpoint {
     pub reserved: U32,
     /// Number of the checkpoint; of two valid copies the greater one counts.
     pub number: U64,
-    /// Offset of the first frame behind the checkpoint.
+    /// Offset of the first frame after the checkpoint.
     pub log: U64,
     /// Offset of the segment that it is in.
     pub log_segment: U64,

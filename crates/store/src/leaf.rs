@@ -1,4 +1,4 @@
-//! Leaves: pages of up to 48 entries, each the offset of a record behind a fingerprint and eight bytes of its
+//! Leaves: pages of up to 48 entries, each the offset of a record after a fingerprint and eight bytes of its
 //! key.
 //!
 //! | offset | bytes | contents |

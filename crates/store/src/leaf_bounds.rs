@@ -1,7 +1,7 @@
 //! Verification of a leaf when it is first read: it is intact, and its keys are within the bounds that the
 //! branches above give.
 //!
-//! A leaf has of each key the prefix and eight bytes behind it, which nearly always tell on which side of a
+//! A leaf has of each key the prefix and eight bytes after it, which nearly always tell on which side of a
 //! bound the key is, so that no record is read. One record is read, whose key and store have to be those of
 //! the place, of a leaf in which they tell it of no key, and of one of format 1, whose checksum does not
 //! cover its place. That suffices, because ranges of leaves do not overlap.
@@ -78,7 +78,7 @@ fn verify_by_record(
     Ok(())
 }
 
-/// The part of a key that its leaf has: the prefix and eight bytes behind it, padded with zeros.
+/// The part of a key that its leaf has: the prefix and eight bytes after it, padded with zeros.
 struct KnownKey {
     bytes: [u8; MAX_PREFIX + 8],
     prefix: usize,

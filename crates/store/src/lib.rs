@@ -27,7 +27,7 @@
 //! A commit appends its records to the log and waits for one fence. Records stay where they are: a tree of
 //! leaves on the slow tier, below branches in DRAM, leads to them. New values of keys that a leaf has are set
 //! in place; new keys wait in DRAM for a *checkpoint*, which adds them to the leaves and writes changed
-//! branches. After a crash the log behind the last checkpoint is read, which is bounded, whatever the stores
+//! branches. After a crash the log after the last checkpoint is read, which is bounded, whatever the stores
 //! hold.
 //!
 //! A new store can be [loaded](Stores::load_sorted) from sorted pairs: its tree is built from the leaves

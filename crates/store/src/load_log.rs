@@ -1,6 +1,6 @@
 //! The records of a store that is being loaded: [`LoadLog`].
 //!
-//! They are in log segments of their own, each with one frame and a link behind it, as the emptying of
+//! They are in log segments of their own, each with one frame and a link after it, as the emptying of
 //! segments expects. The frames are numbered 0, which no frame of the log is, so they never continue it.
 
 use zerocopy::IntoBytes;
@@ -111,7 +111,7 @@ impl LoadLog {
         written
     }
 
-    /// Returns the head of a frame, or of the link behind it, which leads nowhere.
+    /// Returns the head of a frame, or of the link after it, which leads nowhere.
     fn head(&self, offset: u64, len: u64, flags: u16, chain: U64, sums: &[u8]) -> FrameHead {
         let is_link = flags & FRAME_LINK != 0;
         let mut head = FrameHead {

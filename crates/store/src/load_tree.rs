@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::layout::{BRANCH, LEAF, SEGMENT};
 use crate::leaf::{Leaf, LeafPlace, NewEntry};
 use crate::load_segments::LoadedSegments;
-use crate::merge::{MOST_CHILDREN, separator};
+use crate::merge::{MAX_CHILDREN, separator};
 use crate::segments::{RecordsOf, SegmentKind, SegmentUse};
 use crate::tree::Tree;
 
@@ -44,7 +44,7 @@ const BRANCH_EXTRA: usize = 16 + 8;
 impl BranchLevel {
     /// Returns true if a page has room for one more child.
     fn has_room(&self, separator: &[u8]) -> bool {
-        if self.pages.len() >= MOST_CHILDREN {
+        if self.pages.len() >= MAX_CHILDREN {
             return false;
         }
         if self.bytes + 10 + separator.len() + BRANCH_EXTRA <= BRANCH as usize {

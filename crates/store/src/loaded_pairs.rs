@@ -7,8 +7,8 @@ use crate::log::records_of;
 use crate::record::RecordRef;
 use crate::tree::Damage;
 
-/// Number of segments behind the one that is read that are kept: the chunks of a value may be in them.
-const KEPT: usize = MAX_VALUE / SEGMENT as usize + 8;
+/// Number of segments after the one that is read that are kept: the chunks of a value may be in them.
+const MAX_RETAINED_SEGMENTS: usize = MAX_VALUE / SEGMENT as usize + 8;
 
 /// The pairs of a [`StoreLoader`](crate::StoreLoader) in ascending order of their keys.
 pub struct LoadedPairs {
@@ -47,7 +47,7 @@ impl LoadedPairs {
                 let (records, _) = found.map_err(|offset| damaged(&self.segments, offset))?;
                 self.records = records.into_iter();
                 self.read += 1;
-                if self.read > KEPT {
+                if self.read > MAX_RETAINED_SEGMENTS {
                     self.segments.free_first();
                     self.read -= 1;
                 }

@@ -158,6 +158,8 @@ impl LogWriter {
         let mut at = self.position.offset + FRAME_HEAD + self.frame.bytes.len() as u64;
         if at + record.len() > end {
             if !self.frame.sums.is_empty() {
+                // More frames of the batch follow. It counts only with the last of them, so a crash in
+                // between leaves nothing of it.
                 self.close(slab.medium(), !injected(StoreFault::TornBatch));
             }
             if self.position.offset + FRAME_HEAD + record.len() > end {
@@ -249,6 +251,8 @@ impl LogWriter {
         let len = FRAME_HEAD + records.len() as u64;
         let mut head = FrameHead {
             len: U32::new(len as u32),
+            // The flag says that all frames before this one are durable. If one of them cannot be read later,
+            // the log is damaged and does not end there.
             flags: U16::new(flags | (FRAME_FENCED * u16::from(self.fenced))),
             records: U16::new((sums.len() / 4) as u16),
             number: U64::new(self.position.number),
@@ -316,7 +320,7 @@ impl LogWriter {
 #[derive(Debug)]
 pub(crate) struct SealedFrames {
     ranges: Vec<Range<u64>>,
-    /// The number of the frame behind them.
+    /// The number of the frame after them.
     number: u64,
     /// The number of fences before.
     fences: u64,
@@ -401,7 +405,7 @@ impl<'a> LogReader<'a> {
         self.unfenced
     }
 
-    /// Returns false if the frames of the segment show that the position is not the one behind the frame
+    /// Returns false if the frames of the segment show that the position is not the one after the frame
     /// whose number and checksum it has. Frames that are damaged, or in another segment, show nothing.
     pub(crate) fn is_position(&self) -> bool {
         let LogPosition {
@@ -503,7 +507,7 @@ impl<'a> LogReader<'a> {
         Some((head, records))
     }
 
-    /// Decides whether the log ends here, or whether a frame is missing that was durable: one behind it says
+    /// Decides whether the log ends here, or whether a frame is missing that was durable: one after it says
     /// so.
     fn at_end(&self) -> LogStep {
         let from = self.position.offset + FRAME_HEAD;
@@ -511,6 +515,8 @@ impl<'a> LogReader<'a> {
             let mut head = FrameHead::default();
             self.medium.load(offset, head.as_mut_bytes());
             let ahead = head.number.get().wrapping_sub(self.position.number);
+            // A segment has fewer frames than bytes. Frames of an earlier use of the segment have smaller
+            // numbers, whose distance wraps around.
             let plausible = ahead > 0 && ahead < SEGMENT && head.flags.get() & FRAME_FENCED != 0;
             if plausible && self.frame_at(offset).is_some() {
                 return LogStep::Damaged(self.position.offset);
@@ -520,7 +526,7 @@ impl<'a> LogReader<'a> {
     }
 }
 
-/// Returns the bytes of a segment that no frame could fill: those behind its link. 0 if it has none. Reads
+/// Returns the bytes of a segment that no frame could fill: those after its link. 0 if it has none. Reads
 /// the heads of its frames.
 pub(crate) fn tail_of(medium: &Medium, segment: u64) -> u64 {
     let mut offset = segment;

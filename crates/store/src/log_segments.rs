@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::layout::SEGMENT;
 
 /// Bytes by which the segments of a bucket differ at most.
-const STEP: u64 = 1 << 10;
+const BUCKET_BYTES: u64 = 1 << 10;
 
 /// Log segments that can be emptied.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Default for LogSegments {
 
 /// Returns the bucket of a number of occupied bytes. Only empty segments are in the first one.
 fn bucket(occupied: u64) -> usize {
-    (occupied.div_ceil(STEP) as usize).min(SEGMENT.div_ceil(STEP) as usize)
+    (occupied.div_ceil(BUCKET_BYTES) as usize).min(SEGMENT.div_ceil(BUCKET_BYTES) as usize)
 }
 
 impl LogSegments {

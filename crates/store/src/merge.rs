@@ -2,7 +2,7 @@
 //!
 //! Steps, each of which is durable before the next: new entries in unused slots of leaves, and new pages;
 //! bitmaps that make the entries valid; the checkpoint that names the new root. A crash in between leaves the
-//! old root, whose leaves have some of the new entries: they are those of records behind the old checkpoint,
+//! old root, whose leaves have some of the new entries: they are those of records after the old checkpoint,
 //! which the log brings anyway.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ use crate::tree::{Damage, Tree, load_leaf};
 const SPLIT_ENTRIES: usize = 32;
 
 /// Children of a branch from which on it is split, at most. The bytes of a page limit it further.
-pub(crate) const MOST_CHILDREN: usize = 256;
+pub(crate) const MAX_CHILDREN: usize = 256;
 
 /// A merge in progress.
 pub(crate) struct Merge<'a> {
@@ -553,7 +553,7 @@ pub(crate) fn separator(before: Option<&Vec<u8>>, first: &[u8]) -> Vec<u8> {
 fn split_points(separators: &[Vec<u8>]) -> Vec<usize> {
     fn split(separators: &[Vec<u8>], start: usize, points: &mut Vec<usize>) {
         let len = separators.len();
-        if len <= MOST_CHILDREN && TreeBranch::fits(&separators[1..]) {
+        if len <= MAX_CHILDREN && TreeBranch::fits(&separators[1..]) {
             points.push(start + len);
         } else {
             let (left, right) = separators.split_at(len / 2);

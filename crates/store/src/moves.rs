@@ -8,7 +8,7 @@
 //! covers what all threads have flushed, it is not locked meanwhile, so that commits can append. Then a
 //! commit may supersede a version between its copy and the change of its pointer: what points to it is looked
 //! up again, and the copy is garbage if nothing does. Where a fence covers its own thread only, the committer
-//! stays locked until the copies are durable, because the fence of a commit behind them would not cover them.
+//! stays locked until the copies are durable, because the fence of a commit after them would not cover them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -34,7 +34,7 @@ use crate::tree::Damage;
 pub(crate) const FENCED_BYTES: u64 = 4 << 20;
 
 /// Records that are copied at once on a full disk, at least.
-const MOVED_AT_LEAST: usize = 16;
+const MIN_MOVED: usize = 16;
 
 /// Time in ms after which a segment is emptied again that has expired records which a snapshot needed.
 const EXPIRED_AGAIN: u64 = 60_000;
@@ -51,7 +51,7 @@ pub(crate) struct CopiedRecords {
     purged: usize,
     /// Bytes of the copies.
     pub(crate) bytes: u64,
-    /// The end of the log behind the newest copy.
+    /// The end of the log after the newest copy.
     end: Option<LogPosition>,
 }
 
@@ -119,7 +119,7 @@ impl StoresState {
             match result {
                 Ok(()) => done = next,
                 // There may be room for some of them.
-                Err(error) if error.is_full() && at_once > MOVED_AT_LEAST => at_once /= 4,
+                Err(error) if error.is_full() && at_once > MIN_MOVED => at_once /= 4,
                 Err(error) => return Err(error),
             }
         }
@@ -218,7 +218,7 @@ impl StoresState {
         }
         let end = copied.end;
         let set_fenced = |committer: &mut Committer| {
-            // A commit may have appended frames behind the copies since, which its own fence makes durable.
+            // A commit may have appended frames after the copies since, which its own fence makes durable.
             if Some(committer.log.position()) == end {
                 committer.log.set_fenced();
             }

@@ -1,7 +1,7 @@
 //! Readers of the stores beside a writer, here or in another process:
 //! [`Stores::open_reader`](crate::Stores::open_reader).
 //!
-//! A reader has trees of its own: those of a checkpoint, and the log behind it in memtables. The writer
+//! A reader has trees of its own: those of a checkpoint, and the log after it in memtables. The writer
 //! changes leaves in place meanwhile, so that an entry may lead to a version that is too new; the versions
 //! before it lead to the one of the commit that the reader has pinned. See [`crate::readers`] for what the
 //! writer does.
@@ -33,7 +33,7 @@ use crate::recover;
 use crate::state::{Opening, StoresState};
 
 /// Time that a reader waits for the batch of a transaction that was committed with tables. Tests explore many
-/// crashes behind which it does not come.
+/// crashes after which it does not come.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 2 } else { 200 });
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -43,7 +43,7 @@ const ATTEMPTS: u32 = 32;
 
 /// Times that stores are read again because a newer checkpoint was made meanwhile. A writer that makes them
 /// as fast as a reader reads leaves it with counters that may count replaced keys twice.
-const OUTDATED: u32 = 16;
+const MAX_OUTDATED_READS: u32 = 16;
 
 /// A reader's knowledge of the writer.
 pub(crate) struct Observer {
@@ -95,7 +95,7 @@ pub(crate) fn open(pool: &Pool, options: &StoresOptions) -> Result<Arc<StoresSta
     // Only now, so that the writer sees one of the pins at any time.
     drop(opening);
     state.observer = Some(Observer {
-        words: EpochWords::of(&slab),
+        words: EpochWords::for_slab(&slab),
         epoch: Mutex::new(epoch),
         reloading: Mutex::default(),
         pins: Mutex::new(BTreeMap::from([(commit, pin)])),
@@ -129,7 +129,7 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
         };
         let slab = slab_of(pool)?;
         slab.medium().refresh()?;
-        let words = EpochWords::of(&slab);
+        let words = EpochWords::for_slab(&slab);
         let epoch = words.load();
         let state = recover::observe(slab, options.clone(), opening);
         if words.load() != epoch {
@@ -143,7 +143,7 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
         // Once there is a newer checkpoint, records no longer lead to the versions of this one, which the
         // counters need.
         let newest = recover::newest_number(&state.slab)?;
-        if newest != Some(state.committer().checkpoint) && outdated < OUTDATED {
+        if newest != Some(state.committer().checkpoint) && outdated < MAX_OUTDATED_READS {
             outdated += 1;
             continue;
         }
@@ -304,7 +304,7 @@ impl StoresState {
         Ok(())
     }
 
-    /// Lets a reader see what the log has behind what it has seen, unless that takes another checkpoint or a
+    /// Lets a reader see what the log has after what it has seen, unless that takes another checkpoint or a
     /// batch that the log lacks. Returns false in that case. O(new commits).
     pub(crate) fn follow(&self, observer: &Observer) -> Result<bool> {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);

@@ -18,6 +18,8 @@ pub(crate) struct CommitPace(AtomicI64);
 impl CommitPace {
     /// Adds bytes that can be used again.
     pub(crate) fn earn(&self, bytes: u64) {
+        // No other memory depends on this count. A commit that sees an old value only waits slightly too long
+        // or too briefly.
         self.0.fetch_add(bytes as i64, Ordering::Relaxed);
     }
 

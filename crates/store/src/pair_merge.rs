@@ -11,7 +11,7 @@ use crate::pair_window::{NumberedPair, PairWindow};
 /// A source of pairs in ascending order of keys and numbers.
 pub(crate) enum PairSource<'a> {
     Run(RunReader),
-    /// The pairs of a sorted window from a position on, behind the present one.
+    /// The pairs of a sorted window from a position on, after the present one.
     Window {
         window: &'a PairWindow,
         next: usize,

@@ -12,11 +12,11 @@ use crate::pair_merge::{PairMerge, PairSource};
 use crate::pair_window::{NumberedPair, PairWindow};
 
 /// Bytes that are written at once.
-const WRITE: usize = 1 << 20;
+const WRITE_BYTES: usize = 1 << 20;
 
 /// Bytes of a run that are read at once, at least and at most.
-const LEAST_READ: usize = 32 << 10;
-const MOST_READ: usize = 1 << 20;
+const MIN_READ: usize = 32 << 10;
+const MAX_READ: usize = 1 << 20;
 
 /// Creates the temporary files of a load. A file that has no name is gone with the process.
 pub type SpillFactory = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
@@ -46,7 +46,7 @@ impl PairRuns {
 
     /// Returns the number of runs that can be merged at once.
     fn most(&self) -> usize {
-        (self.memory / LEAST_READ).max(2)
+        (self.memory / MIN_READ).max(2)
     }
 
     /// Writes the pairs of a sorted window from a position on as a run.
@@ -73,7 +73,7 @@ impl PairRuns {
             file,
             start: self.end,
             end: self.end,
-            bytes: Vec::with_capacity(WRITE),
+            bytes: Vec::with_capacity(WRITE_BYTES),
         })
     }
 
@@ -101,7 +101,7 @@ impl PairRuns {
             return Vec::new();
         };
         self.end = 0;
-        let read = (self.memory / runs.len().max(1)).clamp(LEAST_READ, MOST_READ);
+        let read = (self.memory / runs.len().max(1)).clamp(MIN_READ, MAX_READ);
         let sources = runs.into_iter().map(|(at, end)| {
             PairSource::Run(RunReader {
                 file: Arc::clone(&file),
@@ -127,7 +127,7 @@ struct NewRun {
 
 impl NewRun {
     fn push(&mut self, pair: &NumberedPair<'_>) -> io::Result<()> {
-        if !self.bytes.is_empty() && self.bytes.len() + pair.encoded_len() > WRITE {
+        if !self.bytes.is_empty() && self.bytes.len() + pair.encoded_len() > WRITE_BYTES {
             self.write()?;
         }
         pair.encode(&mut self.bytes);
@@ -177,7 +177,7 @@ impl RunReader {
             self.file.read_exact_at(&mut self.bytes[start..], self.at)?;
             self.at += len as u64;
             // A pair that is longer takes several reads.
-            read = MOST_READ;
+            read = MAX_READ;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::pair_window::{NumberedPair, PairWindow};
 use crate::sorting_loader::{LoadOptions, spill_error};
 
 /// Part of the memory, as its inverse, for reading runs.
-const READING: usize = 4;
+const READING_DIVISOR: usize = 4;
 
 /// Sorts pairs by their keys, and those with the same key by their numbers. Pairs that do not fit in the
 /// memory of the options are in a temporary file until then.
@@ -48,7 +48,7 @@ impl std::fmt::Debug for PairSorter {
 impl PairSorter {
     /// Creates a sorter.
     pub fn new(options: &LoadOptions) -> Self {
-        let reading = options.memory / READING;
+        let reading = options.memory / READING_DIVISOR;
         Self {
             window: PairWindow::new(options.memory - reading),
             runs: PairRuns::new(Arc::clone(&options.spill), reading),
@@ -114,7 +114,7 @@ impl std::fmt::Debug for SortedPairs<'_> {
 }
 
 impl SortedPairs<'_> {
-    /// Returns the next pair; none behind the last one.
+    /// Returns the next pair; none after the last one.
     ///
     /// # Errors
     /// [`StoreError::Spill`](crate::StoreError::Spill).

@@ -51,7 +51,7 @@ impl<'a> NumberedPair<'a> {
 /// Pairs in the order in which they were given, or sorted.
 #[derive(Debug)]
 pub(crate) struct PairWindow {
-    /// The encoded pairs, one behind the other.
+    /// The encoded pairs, one after the other.
     bytes: Vec<u8>,
     slots: Vec<PairSlot>,
     /// Bytes of pairs and slots together.

@@ -70,7 +70,7 @@ impl StoresState {
                     return Ok(Some((Pointer::Version(version), older)));
                 }
                 let frozen = self.frozen.load(Ordering::Acquire);
-                // The deletion of a hidden key may be behind the checkpoint whatever its commit.
+                // The deletion of a hidden key may be after the checkpoint whatever its commit.
                 let is_behind = frozen < version.commit() || version.is_deleted();
                 if older.commit() <= frozen && is_behind {
                     // Replay counts it. It is there until the next checkpoint.

@@ -80,6 +80,7 @@ impl PreparedTransaction {
             }
             decide(batch)?;
             for Replacement { old, .. } in &self.replacements {
+                // Only after the decision: if that fails, the old store stays in use.
                 old.state.retired.store(true, Ordering::Release);
             }
             Ok::<_, E>(())

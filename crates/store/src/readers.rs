@@ -1,6 +1,6 @@
 //! The part of the writer for readers beside it, in this process or in others.
 //!
-//! A reader pins the commit that it sees, or [`OPENING`] while it reads the checkpoint and the log behind it.
+//! A reader pins the commit that it sees, or [`OPENING`] while it reads the checkpoint and the log after it.
 //! To the writer a pinned commit is a snapshot. The writer looks for pins *after* it has stored what makes a
 //! version or a page unneeded, a frame or a checkpoint, and *before* it lets go of it. A reader whose pin was
 //! not seen reads afterwards, finds the newer frame or checkpoint, and does not need what is let go.
@@ -25,7 +25,7 @@ use crate::state::StoresState;
 pub(crate) const OPENING: u64 = 0;
 
 /// Part of the log, as its inverse, that may wait for readers.
-const WAITING: u64 = 8;
+const READERS_DIVISOR: u64 = 8;
 
 /// Returns the number that a reader pins which sees a commit.
 pub(crate) fn pin_of(commit: u64) -> u64 {
@@ -40,7 +40,7 @@ pub(crate) struct EpochWords {
 }
 
 impl EpochWords {
-    pub(crate) fn of(slab: &Slab) -> Self {
+    pub(crate) fn for_slab(slab: &Slab) -> Self {
         Self {
             medium: slab.medium().clone(),
             at: slab.root() + READER_EPOCH,
@@ -128,14 +128,14 @@ impl StoresState {
             let mut segments = self.segments();
             committer.waiting.append(freed);
             if snapshots.readers() != &ReaderPins::default() {
-                let limit = (segments.log_bytes().0 / WAITING).max(self.options.pending_bytes);
+                let limit = (segments.log_bytes().0 / READERS_DIVISOR).max(self.options.pending_bytes);
                 let waiting = &committer.waiting;
                 let bytes = waiting.segments.len() as u64 * SEGMENT + waiting.pages.len() as u64 * LEAF;
                 if bytes <= limit {
                     return;
                 }
                 if !injected(StoreFault::ReleaseSilently) {
-                    EpochWords::of(&self.slab).release();
+                    EpochWords::for_slab(&self.slab).release();
                 }
             }
             let released = std::mem::take(&mut committer.waiting);

@@ -19,14 +19,14 @@ use crate::scan::{Direction, NewestRecord, StepSize, StepSpace};
 use crate::state::{StoreState, StoresState};
 
 /// Number of keys up to which a transaction without ranges is compared under the committer's lock.
-const FEW_KEYS: usize = 16;
+const MAX_LOCKED_KEYS: usize = 16;
 
 /// Number of keys that are compared before the writes of others are taken: these are not kept for longer.
 const KEYS_AT_ONCE: usize = 1024;
 
 /// Number of writes that may be left to be compared under the committer's lock, unless more come all the
 /// time.
-const FEW_WRITES: usize = 1024;
+const MAX_LOCKED_WRITES: usize = 1024;
 const ROUNDS: usize = 16;
 
 /// The dependencies of a transaction: keys and ranges of stores that nobody else may have written since its
@@ -139,7 +139,7 @@ impl ReadSet {
 
     fn is_small(&self) -> bool {
         let keys: usize = self.of_store.values().map(|reads| reads.keys.len()).sum();
-        keys <= FEW_KEYS && self.of_store.values().all(|reads| reads.ranges.is_empty())
+        keys <= MAX_LOCKED_KEYS && self.of_store.values().all(|reads| reads.ranges.is_empty())
     }
 
     fn compare(&self, write: &RecentWrite) -> Result<()> {
@@ -188,7 +188,7 @@ impl StoresState {
         };
         self.compare_trees(&reads, &|| reads.compare_recent(&watch).map(drop))?;
         for _ in 0..ROUNDS {
-            if reads.compare_recent(&watch)? <= FEW_WRITES {
+            if reads.compare_recent(&watch)? <= MAX_LOCKED_WRITES {
                 break;
             }
         }

@@ -76,6 +76,7 @@ impl RecentWrites {
 
     /// Records what a group of commits writes, if somebody watches. Called while the snapshots are locked.
     pub(crate) fn record(&self, writes: impl Iterator<Item = RecentWrite>) {
+        // A watch begins under the lock of the snapshots, too, so none is missed.
         if self.watches.load(Ordering::Relaxed) > 0 {
             let group = Arc::new(writes.collect());
             self.recorded().groups.push_back(group);

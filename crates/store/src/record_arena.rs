@@ -84,7 +84,7 @@ impl RecordArena {
         self.used = start + kept.len();
     }
 
-    /// Returns the allocation, cut behind the bytes in use.
+    /// Returns the allocation, cut after the bytes in use.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         self.bytes.truncate(self.used);
         self.bytes

@@ -1,6 +1,6 @@
 //! Creation and opening of the stores of a pool.
 //!
-//! Opening reads the newest checkpoint and its catalog, and the log behind it: a bounded number of records,
+//! Opening reads the newest checkpoint and its catalog, and the log after it: a bounded number of records,
 //! whatever the stores hold. Branches and leaves are read when they are first needed, also those that
 //! [settling](crate::settle) needs.
 
@@ -65,7 +65,7 @@ fn create(pool: &Pool, options: StoresOptions) -> Result<Arc<StoresState>> {
 /// Makes the first checkpoint, of no stores.
 fn initialise(slab: Slab, options: StoresOptions) -> Result<Arc<StoresState>> {
     slab.begin_writing()?;
-    EpochWords::of(&slab).open();
+    EpochWords::for_slab(&slab).open();
     let segment = slab.alloc()?;
     let secret = std::hash::RandomState::new().hash_one(segment);
     let position = LogPosition {
@@ -204,7 +204,7 @@ fn recover(
     }
     let slab = recovery.finish();
     slab.begin_writing()?;
-    EpochWords::of(&slab).open();
+    EpochWords::for_slab(&slab).open();
     if !tail.unfenced.is_empty() && !injected(StoreFault::TrustUnfenced) {
         // The process that stored these frames may have been killed before they were durable. Nobody may read
         // them before they are.
@@ -269,7 +269,7 @@ pub(crate) fn observe(slab: Slab, options: StoresOptions, opening: Opening) -> R
     Ok(state)
 }
 
-/// Returns the state of a checkpoint, to be followed by the [replay](StoresState::replay) of the log behind
+/// Returns the state of a checkpoint, to be followed by the [replay](StoresState::replay) of the log after
 /// it.
 fn with_tail(
     slab: Slab,
@@ -299,7 +299,7 @@ fn with_tail(
     state
 }
 
-/// The log behind a checkpoint.
+/// The log after a checkpoint.
 struct Tail {
     /// The frames of each batch.
     batches: Vec<Vec<FoundFrame>>,

@@ -1,7 +1,7 @@
-//! Replay: the records of the log behind a checkpoint are put into the memtables, and counted.
+//! Replay: the records of the log after a checkpoint are put into the memtables, and counted.
 //!
 //! Opening reads no leaf for it, so it takes as long for large stores as for small ones: the newest record of
-//! each key is in the log, and what it superseded there is, too. What the first record of a key behind the
+//! each key is in the log, and what it superseded there is, too. What the first record of a key after the
 //! checkpoint superseded is looked up [later](crate::settle). Until then the key counts twice.
 //!
 //! Invariant: a record of the log is counted as needed when the stores are open, so that a commit that
@@ -19,10 +19,10 @@ use crate::settle::UnsettledKey;
 use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
-/// The records of a key in the log behind the checkpoint.
+/// The records of a key in the log after the checkpoint.
 struct ReplayedKey {
     store: Arc<StoreState>,
-    /// The first version behind the checkpoint.
+    /// The first version after the checkpoint.
     first: Option<RecordRef>,
     /// The newest one.
     newest: Option<RecordRef>,
@@ -34,7 +34,7 @@ struct ReplayedKey {
 type Replayed = HashMap<(u32, Vec<u8>), ReplayedKey>;
 
 impl StoresState {
-    /// Puts the records of the log behind the checkpoint into the memtables.
+    /// Puts the records of the log after the checkpoint into the memtables.
     pub(crate) fn replay(&self, batches: &[Vec<FoundFrame>]) -> Result<(), Damage> {
         let mut committer = self.committer();
         let records: usize = batches.iter().flatten().map(|frame| frame.records.len()).sum();

@@ -27,7 +27,7 @@ const FOR_CHECKPOINT: u64 = 1;
 /// Free segments that batches with values leave to the moves of records.
 const FOR_COPIES: u64 = 3;
 
-/// Bytes of pages that a record behind the last checkpoint may cost in the next one: a part of a leaf that is
+/// Bytes of pages that a record after the last checkpoint may cost in the next one: a part of a leaf that is
 /// split, and of the branches above it that are written anew.
 const SPLIT_BYTES: u64 = 256;
 
@@ -56,7 +56,7 @@ pub(crate) enum SegmentClaim {
 
 impl SegmentClaim {
     /// Returns the claim of a batch.
-    pub(crate) fn of(ops: &[BatchOp]) -> Self {
+    pub(crate) fn for_batch(ops: &[BatchOp]) -> Self {
         let is_value = |op: &BatchOp| matches!(op, BatchOp::Put { .. } | BatchOp::Merge { .. });
         match ops.iter().any(is_value) {
             true => Self::Values,

@@ -62,7 +62,7 @@ pub(crate) enum NewestRecord<'a> {
 
 /// The end of a step.
 pub(crate) enum StepEnd {
-    /// A key; there may be more behind it.
+    /// A key; there may be more after it.
     After(Vec<u8>),
     /// The end of a leaf, which is the first key of the leaf that is above.
     Leaf(Vec<u8>),

@@ -117,7 +117,7 @@ impl<'a> LeafCursor<'a> {
         !self.loaded.is_empty()
     }
 
-    /// Returns the next record, without going to the one behind it.
+    /// Returns the next record, without going to the one after it.
     #[inline]
     pub(crate) fn peek(
         &mut self,

@@ -15,7 +15,7 @@ use crate::layout::{BRANCH, KIND_BRANCHES, KIND_LEAVES, KIND_LOG, LEAF, NO_STORE
 use crate::log_segments::LogSegments;
 
 /// Segments with few pages that are worth emptying, at least.
-const LEAST_SPARSE: usize = 4;
+const MIN_SPARSE_SEGMENTS: usize = 4;
 
 /// The use of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -459,7 +459,7 @@ impl Segments {
             // Some free pages are left for the next checkpoint.
             let enough = (pages * kind.page() * 9 / 8).div_ceil(SEGMENT) as usize;
             let surplus = by_use.len().saturating_sub(enough);
-            if surplus >= LEAST_SPARSE && surplus > by_use.len() / 8 {
+            if surplus >= MIN_SPARSE_SEGMENTS && surplus > by_use.len() / 8 {
                 by_use.sort_unstable();
                 sparse.extend(by_use[..surplus].iter().map(|(_, offset)| offset));
             }

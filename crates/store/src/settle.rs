@@ -1,4 +1,4 @@
-//! Settling: what the records of the log behind a checkpoint superseded there is looked up, after the stores
+//! Settling: what the records of the log after a checkpoint superseded there is looked up, after the stores
 //! were opened.
 //!
 //! That reads a leaf and a record for each key, which a large store has on the disk only. So the keeper does
@@ -17,11 +17,11 @@ use crate::record::RecordRef;
 use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
-/// A key of the log behind the checkpoint, whose version at the checkpoint is not known yet.
+/// A key of the log after the checkpoint, whose version at the checkpoint is not known yet.
 pub(crate) struct UnsettledKey {
     pub(crate) store: Arc<StoreState>,
     pub(crate) key: Vec<u8>,
-    /// Its first version behind the checkpoint. It counts as the first one of all.
+    /// Its first version after the checkpoint. It counts as the first one of all.
     pub(crate) first: Option<RecordRef>,
     /// Copies of versions of the checkpoint. All count as needed.
     pub(crate) copies: Vec<RecordRef>,
@@ -37,7 +37,7 @@ impl StoresState {
     /// Settles all keys, unless that was done since the opening.
     ///
     /// # Errors
-    /// Damage; the keys behind it are settled by the next call.
+    /// Damage; the keys after it are settled by the next call.
     pub(crate) fn settle(&self) -> Result<()> {
         if self.is_settled.load(Ordering::Acquire) {
             return Ok(());
@@ -111,10 +111,10 @@ impl StoresState {
         unneeded.try_for_each(|copy| self.forget(copy))
     }
 
-    /// Returns what the first record of a key behind the checkpoint superseded.
+    /// Returns what the first record of a key after the checkpoint superseded.
     ///
     /// It is the leaf's entry of the checkpoint. If commits have replaced that entry since, `prev` leads
-    /// there: the first version of a key behind a checkpoint keeps it.
+    /// there: the first version of a key after a checkpoint keeps it.
     pub(crate) fn at_checkpoint(
         &self,
         entry: Option<RecordRef>,

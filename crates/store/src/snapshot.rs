@@ -56,7 +56,7 @@ impl StoreSnapshot {
 
     /// Returns the pairs of a range, as [`Store::scan`] does.
     pub fn scan<K: AsRef<[u8]>>(&self, store: &Store, range: impl RangeBounds<K>) -> Scan {
-        Scan::new(self.clone(), store, KeyRange::of(&range))
+        Scan::new(self.clone(), store, KeyRange::from_bounds(&range))
     }
 
     /// Returns the pairs whose keys begin with a prefix.

@@ -18,10 +18,10 @@ use crate::store::Store;
 use crate::stores::Stores;
 
 /// The least memory of a load.
-const LEAST_MEMORY: usize = 64 << 10;
+const MIN_MEMORY: usize = 64 << 10;
 
-/// Pairs are nearly in order if at most one in `1 << NEARLY` is less than the one before it.
-const NEARLY: u32 = 8;
+/// Pairs are nearly in order if at most one in `1 << NEARLY_SORTED_SHIFT` is less than the one before it.
+const NEARLY_SORTED_SHIFT: u32 = 8;
 
 /// Number of pairs after which a merge looks whether it is cancelled.
 const CANCEL_EVERY: u64 = 1 << 10;
@@ -38,7 +38,7 @@ impl LoadOptions {
     /// there have to be any. They should have no name, so that a crash leaves none.
     pub fn new(memory: usize, spill: SpillFactory) -> Self {
         Self {
-            memory: memory.max(LEAST_MEMORY),
+            memory: memory.max(MIN_MEMORY),
             spill,
         }
     }
@@ -149,7 +149,7 @@ impl SortingLoader {
         Ok(())
     }
 
-    /// Adds a pair that came right behind the change to direct loading.
+    /// Adds a pair that came right after the change to direct loading.
     fn push_again(&mut self, pair: &NumberedPair<'_>) -> Result<()> {
         match self.loader.last_key().is_some_and(|last| pair.key < last) {
             true => {
@@ -179,7 +179,7 @@ impl SortingLoader {
             LoadPhase::Waiting { older, from, newer } => {
                 let is_first = older.len() == 0;
                 let was_sorted = newer.is_sorted();
-                let is_nearly = newer.is_nearly_sorted(NEARLY);
+                let is_nearly = newer.is_nearly_sorted(NEARLY_SORTED_SHIFT);
                 newer.sort();
                 let precedes = loaded.is_some_and(|last| newer.get(0).key <= last);
                 if !is_nearly || precedes {

@@ -33,7 +33,7 @@ impl Store {
         &self.state.name
     }
 
-    /// Returns the number of keys, those that expired and were not reclaimed included. O(1), but right behind
+    /// Returns the number of keys, those that expired and were not reclaimed included. O(1), but right after
     /// an opening after a crash, waits until the keys that were written since the last checkpoint are
     /// counted: about one leaf and one record are read for each. If one of these is damaged, keys that were
     /// replaced may count twice, and checkpoints fail with [`Damaged`](crate::StoreError::Damaged).
@@ -235,7 +235,11 @@ impl Store {
     /// # }
     /// ```
     pub fn scan<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        Scan::new(StoreSnapshot::new(&self.stores), self, KeyRange::of(&range))
+        Scan::new(
+            StoreSnapshot::new(&self.stores),
+            self,
+            KeyRange::from_bounds(&range),
+        )
     }
 
     /// Returns the pairs whose keys begin with a prefix, as [`scan`](Self::scan) does.

@@ -50,7 +50,7 @@ pub struct StoresStats {
     pub live_bytes: u64,
     /// Bytes appended to the log since the stores were opened, moved records included.
     pub appended_bytes: u64,
-    /// Number of records behind the last checkpoint.
+    /// Number of records after the last checkpoint.
     pub pending_records: u64,
     /// Number of snapshots, those of transactions and scans included.
     pub snapshots: u64,
@@ -346,7 +346,7 @@ impl Stores {
         self.state().flush()
     }
 
-    /// Returns statistics. As [`Store::len`], waits once behind a crash.
+    /// Returns statistics. As [`Store::len`], waits once after a crash.
     pub fn stats(&self) -> StoresStats {
         self.state().stats()
     }

@@ -96,7 +96,7 @@ impl StoreTransaction {
         }
     }
 
-    fn of(&mut self, store: &Store) -> &mut StoreUse {
+    fn store_use(&mut self, store: &Store) -> &mut StoreUse {
         self.of_store.entry(store.state.id).or_insert_with(|| StoreUse {
             store: store.clone(),
             writes: BTreeMap::new(),
@@ -112,7 +112,7 @@ impl StoreTransaction {
     /// As [`StoreSnapshot::get`].
     pub fn get(&mut self, store: &Store, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         let key = key.as_ref();
-        let of_store = self.of(store);
+        let of_store = self.store_use(store);
         if let Some(written) = of_store.writes.get(key) {
             return Ok(written.clone());
         }
@@ -124,11 +124,11 @@ impl StoreTransaction {
 
     /// Makes the transaction depend on all keys of a store. Reads of it take no memory from then on.
     pub fn depend_on_all(&mut self, store: &Store) {
-        let of_store = self.of(store);
+        let of_store = self.store_use(store);
         if !of_store.reads_all {
             of_store.reads_all = true;
             of_store.reads.clear();
-            of_store.ranges = vec![Arc::new(Mutex::new(Some(KeyRange::of::<&[u8]>(&..))))];
+            of_store.ranges = vec![Arc::new(Mutex::new(Some(KeyRange::from_bounds::<&[u8]>(&..))))];
         }
     }
 
@@ -140,7 +140,9 @@ impl StoreTransaction {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(&store.state, key)?;
         check_value(&store.state, value)?;
-        self.of(store).writes.insert(key.to_vec(), Some(value.to_vec()));
+        self.store_use(store)
+            .writes
+            .insert(key.to_vec(), Some(value.to_vec()));
         Ok(())
     }
 
@@ -150,14 +152,14 @@ impl StoreTransaction {
     /// [`StoreError::KeyTooLong`].
     pub fn delete(&mut self, store: &Store, key: impl AsRef<[u8]>) -> Result<()> {
         check_key(&store.state, key.as_ref())?;
-        self.of(store).writes.insert(key.as_ref().to_vec(), None);
+        self.store_use(store).writes.insert(key.as_ref().to_vec(), None);
         Ok(())
     }
 
     /// Returns the pairs of a range, the writes of the transaction so far included. The transaction depends
     /// on the part of the range that the scan has read when it is dropped.
     pub fn scan<K: AsRef<[u8]>>(&mut self, store: &Store, range: impl RangeBounds<K>) -> TransactionScan {
-        self.scan_range(store, KeyRange::of(&range))
+        self.scan_range(store, KeyRange::from_bounds(&range))
     }
 
     /// Returns the pairs whose keys begin with a prefix, as [`scan`](Self::scan) does.
@@ -167,7 +169,7 @@ impl StoreTransaction {
 
     fn scan_range(&mut self, store: &Store, range: KeyRange) -> TransactionScan {
         let read = Arc::new(Mutex::new(Some(range.clone())));
-        let of_store = self.of(store);
+        let of_store = self.store_use(store);
         if !of_store.reads_all {
             of_store.ranges.push(Arc::clone(&read));
         }
@@ -255,7 +257,7 @@ impl StoreTransaction {
             self.of_store.remove(&old.state.id);
             return;
         }
-        self.of(old).writes.clear();
+        self.store_use(old).writes.clear();
         self.replacements.push(Replacement {
             old: old.clone(),
             new: new.clone(),

@@ -65,7 +65,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
         model.insert(b"large".to_vec(), vec![7; 50_000]);
         let bytes = stores.stats().pool_bytes;
         drop((store, stores, pool));
-        // The slab of the stores begins behind the superblocks; most of what was written is near its start.
+        // The slab of the stores begins after the superblocks; most of what was written is near its start.
         for flip in 0..150 {
             let span = if flip % 2 == 0 { 300_000 } else { bytes };
             let at = rng.random_range(16 << 10..(16 << 10) + span);

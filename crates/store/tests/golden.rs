@@ -2,7 +2,7 @@
 //! never regenerated.
 //!
 //! Each is the image of a pool on persistent memory whose process died: a checkpoint, and commits of all
-//! kinds in the log behind it.
+//! kinds in the log after it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -147,7 +147,7 @@ fn make() {
     blobs.put([0xFF; 1024], "the longest key").unwrap();
     blobs.delete("deleted").unwrap();
     stores.checkpoint().unwrap();
-    // What follows is in the log behind the checkpoint.
+    // What follows is in the log after the checkpoint.
     let mut batch = WriteBatch::new();
     for number in (0..200).step_by(3) {
         batch.delete(&people, key(number)).unwrap();

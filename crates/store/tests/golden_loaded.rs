@@ -2,7 +2,7 @@
 //! their contents. They are never regenerated.
 //!
 //! Each is the image of a pool on persistent memory whose process died: a loaded store of records without
-//! `prev`, some of which were replaced, and copies of them in the log behind the checkpoint.
+//! `prev`, some of which were replaced, and copies of them in the log after the checkpoint.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -113,7 +113,7 @@ fn make() {
     for number in (0..700).filter(|number| number % 5 != 0) {
         store.put(key(number), format!("changed {number}")).unwrap();
     }
-    // Copies of loaded records are in the log before and behind the checkpoint.
+    // Copies of loaded records are in the log before and after the checkpoint.
     let appended = stores.stats().appended_bytes;
     stores.reclaim().unwrap();
     store.delete(key(5)).unwrap();

@@ -10,8 +10,8 @@ use halocline_store::{Stores, StoresOptions};
 const POOL: &str = "HALOCLINE_STORE_KILL_POOL";
 
 /// Bytes of the values up to which those of small and of large ones go.
-const SMALL: u64 = 400;
-const LARGE: u64 = 12_000;
+const SMALL_VALUE: u64 = 400;
+const LARGE_VALUE: u64 = 12_000;
 
 fn value(number: u64, most: u64) -> Vec<u8> {
     vec![number as u8; (number * 7 % most) as usize]
@@ -42,7 +42,7 @@ fn write(stores: &Stores, most: u64) {
 #[test]
 #[ignore = "run by another test, as a process of its own"]
 fn child() {
-    write(&open(std::env::var_os(POOL).unwrap().as_ref()), SMALL);
+    write(&open(std::env::var_os(POOL).unwrap().as_ref()), SMALL_VALUE);
 }
 
 /// The log goes on in other segments while checkpoints write catalogs, old ones and new ones.
@@ -56,7 +56,7 @@ fn child_amid_checkpoints() {
                 stores.checkpoint().unwrap();
             }
         });
-        write(&stores, LARGE);
+        write(&stores, LARGE_VALUE);
     });
 }
 
@@ -102,11 +102,11 @@ fn kill(child: &str, most: u64, steps: &[u64]) {
 
 #[test]
 fn what_a_killed_process_acknowledged_is_there() {
-    kill("child", SMALL, &[50, 3000, 7001]);
+    kill("child", SMALL_VALUE, &[50, 3000, 7001]);
 }
 
 #[test]
 fn what_was_acknowledged_amid_checkpoints_is_there() {
     let steps: Vec<u64> = (1..25).map(|kill| 100 + kill * 37).collect();
-    kill("child_amid_checkpoints", LARGE, &steps);
+    kill("child_amid_checkpoints", LARGE_VALUE, &steps);
 }

@@ -319,7 +319,7 @@ fn orders(rng: &mut StdRng, model: &Model) -> Vec<Vec<(Vec<u8>, Vec<u8>)>> {
         let (first, second) = parts.split_at(parts.len() / 2);
         turns.extend([second, first].concat());
     }
-    // Two sorted files, one behind the other.
+    // Two sorted files, one after the other.
     let every = |rest: usize| sorted.iter().skip(rest).step_by(2).cloned();
     let files = every(0).chain(every(1)).collect();
     let mut late = sorted.clone();

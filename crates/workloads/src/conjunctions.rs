@@ -11,7 +11,7 @@ use crate::sample::SampleColumn;
 use crate::{Conjunction, LineitemSample, Predicate, SplitMix64};
 
 /// Minimum number of matching sample rows for quantiles to be meaningful.
-const MEASURABLE: f64 = 30.0;
+const MIN_SAMPLE_MATCHES: f64 = 30.0;
 
 /// A generator of conjunctions. Equal samples and seeds yield equal conjunctions.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl<'a> ConjunctionGenerator<'a> {
             let (predicate, lo, hi) = narrow(column, anchor, &live, weight, share, &mut self.rng);
             let before = live.len() as f64;
             live.retain(|&row| (lo..=hi).contains(&column.values[row]));
-            let kept = if live.len() as f64 >= MEASURABLE {
+            let kept = if live.len() as f64 >= MIN_SAMPLE_MATCHES {
                 live.len() as f64 / before
             } else {
                 share
@@ -84,7 +84,7 @@ impl<'a> ConjunctionGenerator<'a> {
     /// Chooses columns, strings first: they can be narrowed only in coarse steps, which the ordered columns
     /// after them even out. At least one is an ordered column with many values.
     fn choose_columns(&mut self, count: usize) -> Vec<usize> {
-        const FINE: [&str; 7] = [
+        const MANY_VALUED_COLUMNS: [&str; 7] = [
             "l_orderkey",
             "l_partkey",
             "l_suppkey",
@@ -96,7 +96,7 @@ impl<'a> ConjunctionGenerator<'a> {
         let columns = self.sample.columns();
         let mut order: Vec<usize> = (0..columns.len()).collect();
         self.rng.shuffle(&mut order);
-        let is_fine = |&column: &usize| FINE.contains(&columns[column].name);
+        let is_fine = |&column: &usize| MANY_VALUED_COLUMNS.contains(&columns[column].name);
         if let Some(fine) = order.iter().position(is_fine) {
             order.swap(0, fine);
         }
@@ -133,7 +133,7 @@ fn narrow(
     let mut sorted: Vec<i64> = live.iter().map(|&row| column.values[row]).collect();
     sorted.sort_unstable();
     let wanted = share * weight;
-    let (lo, hi) = if wanted >= MEASURABLE && sorted.len() as f64 >= wanted {
+    let (lo, hi) = if wanted >= MIN_SAMPLE_MATCHES && sorted.len() as f64 >= wanted {
         let length = (wanted as usize).clamp(1, sorted.len());
         let first_of_value = sorted.partition_point(|&other| other < value);
         let before = rng.below(length as u64) as usize;

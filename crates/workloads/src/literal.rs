@@ -14,7 +14,7 @@ use arrow_schema::DataType;
 pub enum Literal {
     /// A whole number.
     Int(i64),
-    /// A decimal number with two digits behind the point, in hundredths (all that TPC-H uses).
+    /// A decimal number with two digits after the point, in hundredths (all that TPC-H uses).
     Cents(i64),
     /// A date, in days since 1970-01-01.
     Date(i32),

@@ -52,10 +52,10 @@ impl LineitemSample {
     /// Generates about `rows` rows of the table at `scale_factor`, or the whole table if it is smaller.
     #[must_use]
     pub fn generate(scale_factor: f64, rows: usize, seed: u64) -> Self {
-        const RUN: u64 = 400;
+        const RUN_ROWS: u64 = 400;
         let total = TpchTable::Lineitem.approximate_rows(scale_factor).max(1);
-        let parts = total.div_ceil(RUN) as u32;
-        let wanted = ((rows as u64).div_ceil(RUN) as u32).clamp(1, parts);
+        let parts = total.div_ceil(RUN_ROWS) as u32;
+        let wanted = ((rows as u64).div_ceil(RUN_ROWS) as u32).clamp(1, parts);
         let mut rng = SplitMix64::new(seed);
         let mut batches = Vec::new();
         for i in 0..u64::from(wanted) {

@@ -89,8 +89,8 @@ impl Zipf {
 /// Computes `sum over i in 1..=n of i^-theta`: the first million terms one by one, the rest by
 /// Euler-Maclaurin, whose error there is far below the rounding error of the sum.
 fn zeta(n: u64, theta: f64) -> f64 {
-    const EXACT: u64 = 1_000_000;
-    let head = n.min(EXACT);
+    const EXACT_TERMS: u64 = 1_000_000;
+    let head = n.min(EXACT_TERMS);
     // Smallest terms first, to reduce rounding errors.
     let mut sum: f64 = (1..=head).rev().map(|i| (i as f64).powf(-theta)).sum();
     if n > head {

@@ -3,6 +3,7 @@
 
 mod budget;
 mod install;
+mod layers;
 mod lines;
 mod oracles;
 mod record;
@@ -16,14 +17,14 @@ const HELP: &str = "\
 Usage: cargo xtask TASK [ARGUMENT...]
 
   fmt       Check the format of all sources; `fmt --fix` rewrites them
-  check     Check the words of doc comments, run the lints, build the documentation, package the crates, and check
-            licences where cargo-deny is installed
+  check     Check doc comments, names and the order of the crates, run the lints, build the documentation,
+            package the crates, and check licences where cargo-deny is installed
   test      Run all tests; arguments are passed on to `cargo test`
   bench     Run the benchmarks; arguments are passed on to `cargo bench`
   docs      Build the API documentation, and the book where mdbook is installed
   install-c Build the C interface, and install libraries, header and pkg-config file under PREFIX
-  record    Record the experiments of docs/results.md on this machine, or those named, and write the page
-  report    Write docs/results.md from what is recorded
+  record    Record the experiments of docs/results.md on this machine, or those named, and write the pages
+  report    Write docs/results.md and the pages in docs/results from what is recorded
   lines     Count the lines of each crate, without tests
   budget    Run statements in control groups with little memory, beside DuckDB; `budget --help`
   oracles   Compare answers to random queries with DuckDB, SQLite and other settings; `oracles --help`
@@ -73,6 +74,7 @@ fn fmt(arguments: &[String]) -> Result<(), String> {
 
 fn check() -> Result<(), String> {
     words::check(&root())?;
+    layers::check(&root())?;
     let lints = [
         "clippy",
         "--workspace",

@@ -2,16 +2,16 @@
 //!
 //! Nothing else should run on the machine meanwhile. A recording replaces the previous one only when all runs
 //! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py` and `bench/peers/kv`
-//! append to the recordings of `ssb`, `ycsb`, `space` and `open-after-kill` with `--json`, have to be
-//! measured again after it.
+//! measure, have to be added to the recordings of `ssb`, `ycsb`, `space` and `open-after-kill` again after it:
+//! `zstd -19 < NEW.jsonl >> docs/results/NAME.jsonl.zst`.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::run;
+use crate::{cargo, run};
 
-/// Where recordings, figures and the text of each section lie, relative to the root.
+/// Where recordings, the full pages of results, and the notes and figures on them lie, relative to the root.
 const DIRECTORY: &str = "docs/results";
 
 /// Where the files of a recording are written until it is complete, and where the pools and Parquet files of
@@ -111,7 +111,7 @@ const RUNS: [(&str, &[&str]); 32] = [
     ("open-after-kill", &["--on", "page-cache"]),
 ];
 
-/// Records the experiments named, or all, and writes the page of results.
+/// Records the experiments named, or all, and writes the pages of results.
 pub(crate) fn record(root: &Path, names: &[String]) -> Result<(), String> {
     let known = |name: &String| RUNS.iter().any(|(experiment, _)| experiment == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
@@ -119,6 +119,9 @@ pub(crate) fn record(root: &Path, names: &[String]) -> Result<(), String> {
             "there is no recording of `{unknown}`; `halocline bench list` shows the experiments"
         ));
     }
+    // Experiments run commands of the program beside their own.
+    let build = ["build", "--release", "--locked", "--package", "halocline-cli"];
+    cargo("program", &build, &[])?;
     for directory in [DATA, DIRECTORY] {
         fs::create_dir_all(root.join(directory))
             .map_err(|error| format!("cannot create {directory}: {error}"))?;
@@ -134,28 +137,28 @@ pub(crate) fn record(root: &Path, names: &[String]) -> Result<(), String> {
 
 /// Records all runs of an experiment.
 fn record_one(root: &Path, experiment: &str) -> Result<(), String> {
-    let unfinished = format!("{DATA}/{experiment}.jsonl");
+    let unfinished = format!("{DATA}/{experiment}.jsonl.zst");
     // A run appends to the file, so values of an interrupted recording must not be left in it.
     fs::write(root.join(&unfinished), "").map_err(|error| format!("cannot write {unfinished}: {error}"))?;
     for (_, options) in RUNS.iter().filter(|(of, _)| *of == experiment) {
-        let mut bench = halocline();
+        let mut bench = halocline_bench();
         bench.arg(experiment).args(*options).args(["--json", &unfinished]);
         run(experiment, &mut bench)?;
     }
-    let recording = format!("{DIRECTORY}/{experiment}.jsonl");
+    let recording = format!("{DIRECTORY}/{experiment}.jsonl.zst");
     fs::copy(root.join(&unfinished), root.join(&recording))
         .map(drop)
         .map_err(|error| format!("cannot write {recording}: {error}"))
 }
 
-/// Writes the page of results from the recordings.
+/// Writes the pages of results from the recordings.
 pub(crate) fn report() -> Result<(), String> {
-    let mut report = halocline();
+    let mut report = halocline_bench();
     report.args(["report", DIRECTORY, "--out", "docs/results.md"]);
-    run("page of results", &mut report)
+    run("pages of results", &mut report)
 }
 
-fn halocline() -> Command {
+fn halocline_bench() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args([
         "run",
@@ -163,9 +166,8 @@ fn halocline() -> Command {
         "--release",
         "--locked",
         "--package",
-        "halocline-cli",
+        "halocline-bench",
         "--",
-        "bench",
     ]);
     command
 }

@@ -66,7 +66,7 @@ pub(super) const CHARTS: &[Chart] = &[Chart {
 /// The measured values of one system.
 struct Cell {
     placement: String,
-    /// Bytes of DRAM it may have; none for a baseline.
+    /// Bytes of DRAM it may have; `None` for a baseline.
     budget: Option<u64>,
     rate: Samples,
     system: IndexSystem,
@@ -108,7 +108,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
             for theta in tiers::thetas(settings, &THETAS) {
                 report.set("theta", theta);
-                let mut chosen = PolicyGrid::of(settings, layout, theta);
+                let mut chosen = PolicyGrid::new(settings, layout, theta);
                 chosen.placements = tiers::possible(&chosen.placements, &tier, &built.bytes, report)?;
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {
                     let wanted =
@@ -147,7 +147,7 @@ struct PolicyGrid {
 }
 
 impl PolicyGrid {
-    fn of(settings: &Settings, layout: Layout, theta: f64) -> Self {
+    fn new(settings: &Settings, layout: Layout, theta: f64) -> Self {
         let tiers = &settings.tiers;
         let whole = theta == THETA || !tiers.thetas.is_empty();
         // The paper's way belongs to its layout; links that point at what they lead to follow the queries by
@@ -193,7 +193,7 @@ fn measure(
     let baselines = systems.len();
     for budget in &chosen.capacities {
         for &placement in &chosen.placements {
-            systems.push(tier.place(bytes, placement, Some(budget.of(size)))?);
+            systems.push(tier.place(bytes, placement, Some(budget.bytes_for(size)))?);
         }
     }
     let charged: Vec<&IndexSystem> = systems.iter().collect();

@@ -76,7 +76,13 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
             let built = tiers::build(&table, layout, settings.threads(), None, 0)?;
             let size = built.bytes.len() as u64;
             let placements = tiers::possible(&placements(settings, layout), &tier, &built.bytes, report)?;
-            let budget = settings.tiers.budgets.first().copied().unwrap_or(BUDGET).of(size);
+            let budget = settings
+                .tiers
+                .budgets
+                .first()
+                .copied()
+                .unwrap_or(BUDGET)
+                .bytes_for(size);
             for theta in tiers::thetas(settings, &[THETA]) {
                 report.set("theta", theta);
                 for (stream, (question, fewer)) in QUESTIONS.into_iter().enumerate() {

@@ -13,11 +13,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_measure::machine;
 use halocline_workloads::{
     ParquetCompression, ParquetOptions, TpchTable, WideSpec, write_parquet, write_tpch_parquet,
 };
 
-use crate::{BenchError, Reporter, Settings, TableView, config, machine};
+use crate::{BenchError, Reporter, Settings, TableView, config};
 
 pub(super) const VIEWS: &[TableView] = &[TableView {
     title: "peak of anonymous resident pages of a step, in a process of its own",
@@ -131,10 +132,7 @@ fn steps(
 
 /// Runs a command of the program and returns the peak of its anonymous DRAM in bytes, as sampled.
 pub(super) fn peak_of(settings: &Settings, arguments: &[OsString]) -> Result<u64, BenchError> {
-    let program = settings.program.as_ref().ok_or_else(|| {
-        BenchError::Setup("DRAM is measured on the program; run `halocline bench`".to_owned())
-    })?;
-    let mut child = Command::new(program)
+    let mut child = Command::new(settings.program_for("the process that is measured")?)
         .args(arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

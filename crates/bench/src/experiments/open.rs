@@ -14,11 +14,11 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
 use arrow_schema::{DataType, Field, Schema};
 use halocline_emulator::Device;
 use halocline_engine::{Database, DatabaseOptions, ImportOptions, IndexSpec, Order};
+use halocline_measure::reopen::{Reopened, measure_in_process};
 use halocline_workloads::{ParquetCompression, ParquetOptions, SplitMix64, write_parquet};
 use rustix::fs::{Advice, fadvise};
 
 use crate::medium::announce;
-use crate::reopen::{Reopened, measure_in_process};
 use crate::{BenchError, Config, Reporter, Samples, Settings, TableView, config};
 
 pub(super) const VIEWS: &[TableView] = &[TableView {

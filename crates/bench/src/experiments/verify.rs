@@ -9,11 +9,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_measure::answer;
 use tokio::runtime::{Builder, Runtime};
 
 use super::open::make_pool;
 use crate::timing::{Run, interleaved};
-use crate::{BenchError, Reporter, Samples, Settings, TableView, answer, config};
+use crate::{BenchError, Reporter, Samples, Settings, TableView, config};
 
 pub(super) const VIEWS: &[TableView] = &[
     TableView {

@@ -10,8 +10,10 @@ use crate::support::{Outcome, number, on, run, tiny};
 const SYSTEMS: [&str; 5] = ["dram", "dax", "page-cache", "emulated optane", "emulated dram"];
 
 /// The numbers of a metric that a system has, in the order of the report.
-fn of(outcome: &Outcome, system: &str, metric: &str) -> Vec<f64> {
-    let found = outcome.of(metric).filter(|value| value["system"] == system);
+fn numbers_of_system(outcome: &Outcome, system: &str, metric: &str) -> Vec<f64> {
+    let found = outcome
+        .values_of(metric)
+        .filter(|value| value["system"] == system);
     found.map(number).collect()
 }
 
@@ -33,7 +35,7 @@ fn bandwidths_are_measured_on_every_medium_and_by_threads() {
     insist_on_configurations(&outcome);
     for system in SYSTEMS {
         for metric in ["read bandwidth", "write bandwidth"] {
-            let found = of(&outcome, system, metric);
+            let found = numbers_of_system(&outcome, system, metric);
             assert_eq!(found.len(), 2, "{system}, {metric}: {}", outcome.text);
             assert!(
                 found.iter().all(|bandwidth| *bandwidth > 0.0),
@@ -41,8 +43,8 @@ fn bandwidths_are_measured_on_every_medium_and_by_threads() {
             );
         }
     }
-    let slow = of(&outcome, "emulated optane", "read bandwidth");
-    let fast = of(&outcome, "emulated dram", "read bandwidth");
+    let slow = numbers_of_system(&outcome, "emulated optane", "read bandwidth");
+    let fast = numbers_of_system(&outcome, "emulated dram", "read bandwidth");
     assert!(slow[1] < fast[1], "{slow:?} {fast:?}");
     outcome.insist_on_figures(
         &["access-sequential-read", "access-sequential-write"],
@@ -60,8 +62,14 @@ fn selective_reads_skip_what_is_not_read() {
     let outcome = run("access-selective", settings());
     insist_on_configurations(&outcome);
     let again = run("access-selective", settings());
-    assert!(outcome.of("time").map(number).eq(again.of("time").map(number)));
-    let [slow, fast] = ["emulated optane", "emulated dram"].map(|system| of(&outcome, system, "time"));
+    assert!(
+        outcome
+            .values_of("time")
+            .map(number)
+            .eq(again.values_of("time").map(number))
+    );
+    let [slow, fast] =
+        ["emulated optane", "emulated dram"].map(|system| numbers_of_system(&outcome, system, "time"));
     for times in [&slow, &fast] {
         assert_eq!(times.len(), 11);
         let at = |stride: u64| times[stride.ilog2() as usize - 2];
@@ -88,16 +96,16 @@ fn probes_are_measured_beside_two_models() {
     for system in SYSTEMS {
         // Tables of 32 KiB to 2 MiB.
         for metric in ["time", "model", "published model"] {
-            let found = of(&outcome, system, metric);
+            let found = numbers_of_system(&outcome, system, metric);
             assert_eq!(found.len(), 7, "{system}, {metric}: {}", outcome.text);
         }
         // What the modelled cache holds takes no time on the virtual clock.
-        let errors = of(&outcome, system, "model error").len();
+        let errors = numbers_of_system(&outcome, system, "model error").len();
         let least = if system.starts_with("emulated") { 1 } else { 7 };
         assert!((least..=7).contains(&errors), "{system}: {}", outcome.text);
     }
-    let slow = of(&outcome, "emulated optane", "time");
-    let fast = of(&outcome, "emulated dram", "time");
+    let slow = numbers_of_system(&outcome, "emulated optane", "time");
+    let fast = numbers_of_system(&outcome, "emulated dram", "time");
     // The modelled cache of 1 MiB does not hold the largest table.
     assert!(slow[6] > slow[0] && slow[6] > fast[6], "{slow:?} {fast:?}");
     let mut figures = vec!["access-random".to_owned()];
@@ -110,7 +118,10 @@ fn probes_are_measured_beside_two_models() {
 #[test]
 fn media_are_chosen() {
     let outcome = run("access-selective", on(&[Backing::Dram, Backing::PageCache]));
-    assert!(of(&outcome, "dram", "time").len() == 11 && of(&outcome, "dax", "time").is_empty());
+    assert!(
+        numbers_of_system(&outcome, "dram", "time").len() == 11
+            && numbers_of_system(&outcome, "dax", "time").is_empty()
+    );
     assert!(
         outcome.text.contains("page-cache: page-cache file in "),
         "{}",

@@ -13,7 +13,7 @@ fn throughput_is_followed_for_every_placement_and_question() {
     outcome.insist_on_configurations();
     for placement in ["slow-only", "static", "static:2"] {
         for question in ["exact", "range 2 %", "partial 2 %"] {
-            let points = outcome.of("throughput").filter(|value| {
+            let points = outcome.values_of("throughput").filter(|value| {
                 value["system"] == placement
                     && value["config"]["question"] == question
                     && value["config"]["layout"] == "packed"
@@ -54,12 +54,12 @@ fn policies_stand_between_the_baselines() {
         lines.filter(|line| line.contains(what)).count()
     };
     assert!(left_out("layout packed") > 0 && left_out("hashed") > 0 && left_out("volatile") == 0);
-    assert!(outcome.of("throughput").all(|value| {
+    assert!(outcome.values_of("throughput").all(|value| {
         let config = &value["config"];
         config["placement"] != "dynamic:hashed-lru" || config["layout"] == "published"
     }));
     let capacities = outcome
-        .of("throughput")
+        .values_of("throughput")
         .map(|value| &value["config"]["budget_percent"]);
     assert!(capacities.filter(|percent| percent.as_f64() == Some(4.0)).count() > 0);
     outcome.insist_on_configurations();
@@ -103,7 +103,9 @@ fn baselines_in_dram_are_told_apart() {
     for name in ["elf-policies", "elf-warmup"] {
         let outcome = run(name, settings.clone());
         let memories = |system: &str| {
-            let found = outcome.of("throughput").filter(|value| value["system"] == system);
+            let found = outcome
+                .values_of("throughput")
+                .filter(|value| value["system"] == system);
             let found = found.map(|value| value["config"]["memory"].as_str().unwrap().to_owned());
             let found: BTreeSet<String> = found.collect();
             found.into_iter().collect::<Vec<_>>().join("; ")

@@ -19,12 +19,12 @@ fn small(backings: &[Backing], theta: f64) -> Settings {
 }
 
 /// The values of a metric, by size of the build side.
-fn of(outcome: &Outcome, on: &str, keys: &str, system: &str, metric: &str) -> Vec<f64> {
+fn values_by_build_side(outcome: &Outcome, on: &str, keys: &str, system: &str, metric: &str) -> Vec<f64> {
     let is_of = |value: &&Value| {
         let config = &value["config"];
         value["system"] == system && config["on"] == on && config["keys"] == keys
     };
-    outcome.of(metric).filter(is_of).map(number).collect()
+    outcome.values_of(metric).filter(is_of).map(number).collect()
 }
 
 #[test]
@@ -58,16 +58,16 @@ fn all_algorithms_are_measured_and_predicted_on_every_medium() {
                 ("array", if keys == "dense" { 6 } else { 0 }),
             ] {
                 for metric in ["time", "estimate", "spilled"] {
-                    let found = of(&outcome, on, keys, system, metric);
+                    let found = values_by_build_side(&outcome, on, keys, system, metric);
                     assert_eq!(found.len(), sizes, "{on}, {keys}, {system}: {}", outcome.text);
                 }
             }
-            let spilled = |system| of(&outcome, on, keys, system, "spilled");
+            let spilled = |system| values_by_build_side(&outcome, on, keys, system, "spilled");
             assert!(spilled("hash") == [0.0] && spilled("nested loops").iter().all(|bytes| *bytes == 0.0));
             assert!(spilled("hybrid")[5] > 0.0 && spilled("grace").iter().all(|bytes| *bytes > 0.0));
         }
     }
-    let regrets: Vec<&Value> = outcome.of("regret").collect();
+    let regrets: Vec<&Value> = outcome.values_of("regret").collect();
     assert_eq!(regrets.len(), 48);
     for regret in regrets {
         assert!(number(regret) >= 0.0, "{regret}");
@@ -89,7 +89,7 @@ fn writes_of_spilled_rows_are_charged() {
         ..small(&[Backing::Emulated], 0.0)
     };
     let outcome = run("joins", settings);
-    let times = |system| of(&outcome, "emulated optane", "shuffled", system, "time");
+    let times = |system| values_by_build_side(&outcome, "emulated optane", "shuffled", system, "time");
     let (grace, nested) = (times("grace"), times("nested loops"));
     assert!(nested[1] < grace[1], "{nested:?} {grace:?}");
     assert!(nested[5] > grace[5], "{nested:?} {grace:?}");

@@ -50,7 +50,7 @@ fn the_slow_tier_is_read_by_whom_it_should_be() {
     let outcome = run("elf-media", settings);
     for layout in ["packed", "published"] {
         let of = |metric: &str, placement: &str, question: &str| {
-            let mut found = outcome.of(metric).filter(|value| {
+            let mut found = outcome.values_of(metric).filter(|value| {
                 let config = &value["config"];
                 config["layout"] == layout
                     && config["placement"] == placement
@@ -123,17 +123,21 @@ fn times_of_delays_are_compared_with_the_paper() {
         "over volatile, paper",
         "reopen",
     ] {
-        assert!(outcome.of(metric).next().is_some(), "{metric}");
+        assert!(outcome.values_of(metric).next().is_some(), "{metric}");
     }
-    assert!(outcome.of("over volatile").next().is_none());
+    assert!(outcome.values_of("over volatile").next().is_none());
     for (metric, system) in [
         ("over emulated DRAM", IN_DRAM),
         ("over host DRAM", "volatile, host DRAM"),
     ] {
-        let mut own = outcome.of(metric).filter(|value| value["system"] == system);
+        let mut own = outcome
+            .values_of(metric)
+            .filter(|value| value["system"] == system);
         assert!(own.all(|value| number(value) == 0.0), "{metric}");
     }
-    let builds = outcome.of("build").map(|value| value["system"].as_str().unwrap());
+    let builds = outcome
+        .values_of("build")
+        .map(|value| value["system"].as_str().unwrap());
     assert!(builds.eq(["volatile, host DRAM", "slow-only"].repeat(2)));
     for words in ["over volatile, emulated DRAM", "volatile, host DRAM"] {
         assert!(outcome.text.contains(words), "{}", outcome.text);
@@ -152,9 +156,9 @@ fn in_dram_alone_nothing_is_emulated() {
     settings.rows = Some(500);
     settings.tiers.medium = Some("dram".parse().unwrap());
     let outcome = run("elf-media", settings);
-    assert!(outcome.of("over volatile").next().is_some());
-    assert!(outcome.of("over emulated DRAM").next().is_none());
-    for value in outcome.of("time") {
+    assert!(outcome.values_of("over volatile").next().is_some());
+    assert!(outcome.values_of("over emulated DRAM").next().is_none());
+    for value in outcome.values_of("time") {
         assert_eq!(value["config"]["memory"], "DRAM of this host", "{value}");
     }
     assert!(outcome.text.contains("over volatile"), "{}", outcome.text);

@@ -47,7 +47,7 @@ fn layouts_on_a_medium_read_its_lines() {
     assert!(insist_on_media("elf-layout", &outcome, "virtual") > 10);
     for layout in ["packed", "published"] {
         let mut lines = outcome
-            .of("lines")
+            .values_of("lines")
             .filter(|value| value["system"] == layout && value["config"]["question"] == "exact");
         assert!(
             lines
@@ -58,7 +58,7 @@ fn layouts_on_a_medium_read_its_lines() {
     }
     assert!(
         outcome
-            .of("build")
+            .values_of("build")
             .all(|value| value["config"]["medium"] == "DRAM")
     );
     assert!(

@@ -31,9 +31,9 @@ fn variants_agree_and_say_what_they_are() {
     };
     let outcome = run("ssb", settings);
     let variants = 4 * 2;
-    assert_eq!(outcome.of("time").count(), 13 * variants);
-    assert_eq!(outcome.of("geomean").count(), variants);
-    for value in outcome.of("time") {
+    assert_eq!(outcome.values_of("time").count(), 13 * variants);
+    assert_eq!(outcome.values_of("geomean").count(), variants);
+    for value in outcome.values_of("time") {
         let config = &value["config"];
         for name in [
             "rows",
@@ -57,12 +57,12 @@ fn variants_agree_and_say_what_they_are() {
     }
     let bytes = |metric: &str, encoding: &str| {
         let mut found = outcome
-            .of(metric)
+            .values_of(metric)
             .filter(|value| value["config"]["encoding"] == encoding);
         found.next().and_then(|value| value["value"].as_f64()).unwrap()
     };
     assert!(bytes("size.lineorder", "plain") > 2.0 * bytes("size.lineorder", "chosen"));
-    assert_eq!(outcome.of("import").count(), 2);
+    assert_eq!(outcome.values_of("import").count(), 2);
     assert!(outcome.text.contains("geomean"), "{}", outcome.text);
     outcome.insist_on_figures(
         &["ssb-0.001"],
@@ -84,18 +84,18 @@ fn files_are_kept_and_used_again() {
         ..small()
     };
     let first = run("ssb", settings.clone());
-    assert_eq!(first.of("time").count(), 13 * 4);
-    for value in first.of("time") {
+    assert_eq!(first.values_of("time").count(), 13 * 4);
+    for value in first.values_of("time") {
         let config = &value["config"];
         assert_eq!(config["planned_as_star_join"], config["star_join"], "{value}");
     }
-    assert_eq!(first.of("import").count(), 2);
+    assert_eq!(first.values_of("import").count(), 2);
     settings.ssb.star.clear();
     settings.ssb.sorts.clear();
     let pool = directory.path().join("sf0.001/chosen.pool");
     let made = fs::metadata(&pool).unwrap().modified().unwrap();
     let second = run("ssb", settings);
-    assert_eq!(second.of("import").count(), 0);
+    assert_eq!(second.values_of("import").count(), 0);
     assert!(second.text.contains("was there"), "{}", second.text);
     assert_eq!(fs::metadata(&pool).unwrap().modified().unwrap(), made);
     let names = fs::read_dir(pool.parent().unwrap()).unwrap();

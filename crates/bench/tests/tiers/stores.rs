@@ -9,7 +9,7 @@ fn workloads_run_on_stores_and_trees() {
     let outcome = run("ycsb", on(&[Backing::Dax]));
     for workload in ["A", "B", "C", "D", "E", "F"] {
         let rates = |system: &str| {
-            let rates = outcome.of("rate");
+            let rates = outcome.values_of("rate");
             rates
                 .filter(|value| value["config"]["workload"] == workload && value["system"] == system)
                 .inspect(|value| assert!(number(value) > 0.0))
@@ -27,7 +27,7 @@ fn workloads_run_on_stores_and_trees() {
 fn space_is_measured_with_and_without_a_reader() {
     let outcome = run("space", on(&[Backing::PageCache]));
     for metric in ["space", "space_peak", "space_closed"] {
-        let ratios: Vec<f64> = outcome.of(metric).map(number).collect();
+        let ratios: Vec<f64> = outcome.values_of(metric).map(number).collect();
         assert_eq!(ratios.len(), 4, "{}", outcome.text);
         assert!(ratios.iter().all(|ratio| *ratio > 1.0), "{metric}: {ratios:?}");
     }

@@ -1,11 +1,9 @@
 //! Runs an experiment and keeps what it says.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
-use halocline_bench::{Backing, DataKind, Reporter, Settings, Tiers, experiments};
+use halocline_bench::{Backing, DataKind, RecordingFile, Reporter, Settings, Tiers, experiments};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -14,19 +12,6 @@ pub(crate) struct Outcome {
     pub(crate) text: String,
     pub(crate) values: Vec<Value>,
     pub(crate) figures: TempDir,
-}
-
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A few thousand rows, two repetitions, an emulated medium that waits for nothing and needs no measured
@@ -69,13 +54,16 @@ pub(crate) fn run(name: &str, settings: Settings) -> Outcome {
         .iter()
         .find(|experiment| experiment.name == name)
         .expect("it is registered");
-    let (mut out, json) = (vec![], Shared::default());
-    let mut reporter = Reporter::new(experiment.name, &mut out).with_json(Box::new(json.clone()));
+    let mut out = vec![];
+    let recordings = tempfile::tempdir().unwrap();
+    let recording = recordings.path().join("values.jsonl");
+    let file = RecordingFile::append_to(&recording).unwrap();
+    let mut reporter = Reporter::new(experiment.name, &mut out).with_json(file);
     (experiment.run)(&settings, &mut reporter).expect("the experiment runs");
     reporter
         .finish(experiment.views, experiment.charts, Some(figures.path()))
         .unwrap();
-    let json = String::from_utf8(json.0.lock().unwrap().clone()).unwrap();
+    let json = std::fs::read_to_string(&recording).unwrap();
     Outcome {
         text: String::from_utf8(out).unwrap(),
         values: json
@@ -88,7 +76,7 @@ pub(crate) fn run(name: &str, settings: Settings) -> Outcome {
 
 impl Outcome {
     /// The values of a metric.
-    pub(crate) fn of<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Value> {
+    pub(crate) fn values_of<'a>(&'a self, metric: &'a str) -> impl Iterator<Item = &'a Value> {
         self.values.iter().filter(move |value| value["metric"] == metric)
     }
 

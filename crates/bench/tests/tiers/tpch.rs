@@ -56,9 +56,9 @@ fn queries_are_asked_on_three_media() {
         assert_eq!(of("over emulated DRAM").len(), usize::from(at > 0));
         assert_eq!(of("read").len(), if at == 0 { 0 } else { 22 });
     }
-    let over: Vec<f64> = outcome.of("over emulated DRAM").map(number).collect();
+    let over: Vec<f64> = outcome.values_of("over emulated DRAM").map(number).collect();
     assert!(over[0] == 1.0 && over[1] > 1.5, "{over:?}");
-    assert_eq!(outcome.of("import").count(), 1);
+    assert_eq!(outcome.values_of("import").count(), 1);
     for word in [
         "over emulated DRAM",
         "geomean",
@@ -92,18 +92,18 @@ fn the_pool_is_kept_and_used_again() {
         ..small("emulated:optane:virtual:absolute")
     };
     let first = run("tpch-tiers", settings.clone());
-    assert_eq!(first.of("import").count(), 1);
+    assert_eq!(first.values_of("import").count(), 1);
     let pool = directory.path().join("tpch-sf0.001/tables.pool");
     let made = fs::metadata(&pool).unwrap().modified().unwrap();
     let second = run("tpch-tiers", settings);
-    assert_eq!(second.of("import").count(), 0);
+    assert_eq!(second.values_of("import").count(), 0);
     assert!(second.text.contains("was there"), "{}", second.text);
     assert_eq!(fs::metadata(&pool).unwrap().modified().unwrap(), made);
     let names = fs::read_dir(pool.parent().unwrap()).unwrap();
     let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 9, "{names:?}");
     let slow = second
-        .of("time")
+        .values_of("time")
         .filter(|value| value["system"] == "emulated optane");
     assert_eq!(slow.count(), 22);
 }

@@ -10,9 +10,14 @@ use crate::support::{Outcome, number, on, run, tiny};
 const TREES: [&str; 6] = ["lb", "lb2", "lb4", "fp", "fast-fair", "wb"];
 
 /// The values of a metric that a system has for an operation, in the order of the report.
-fn of<'a>(outcome: &'a Outcome, system: &str, metric: &'a str, operation: &str) -> Vec<&'a Value> {
+fn values_of_operation<'a>(
+    outcome: &'a Outcome,
+    system: &str,
+    metric: &'a str,
+    operation: &str,
+) -> Vec<&'a Value> {
     let found = outcome
-        .of(metric)
+        .values_of(metric)
         .filter(|value| value["system"] == system && value["config"]["operation"] == operation);
     found.collect()
 }
@@ -30,13 +35,13 @@ fn counts_are_the_same_in_every_run() {
     for tree in TREES {
         for operation in ["insert", "insert, stable", "remove, stable", "update"] {
             for metric in ["lines", "fences"] {
-                let found = of(&outcome, tree, metric, operation);
+                let found = values_of_operation(&outcome, tree, metric, operation);
                 assert_eq!(found.len(), 1, "{tree}, {metric}, {operation}");
                 assert!((1.0..8.0).contains(&number(found[0])), "{}", found[0]);
             }
         }
     }
-    let stable = |system| number(of(&outcome, system, "lines", "insert, stable")[0]);
+    let stable = |system| number(values_of_operation(&outcome, system, "lines", "insert, stable")[0]);
     assert!(stable("lb") < stable("lb, not moved"), "{}", outcome.text);
     for value in &outcome.values {
         assert_eq!(value["config"]["rows"], 3000, "{value}");
@@ -54,7 +59,7 @@ fn operations_are_measured_on_every_medium() {
     let outcome = run("tree-ops", on(&Backing::OF_TREES));
     for medium in ["file in ", "page-cache file in ", "emulated"] {
         let there: Vec<&Value> = outcome
-            .of("rate")
+            .values_of("rate")
             .filter(|value| value["config"]["medium"].as_str().unwrap().starts_with(medium))
             .collect();
         for tree in TREES {
@@ -93,14 +98,14 @@ fn caches_of_hot_keys_are_compared_with_their_tree() {
     for tree in ["wb", "fp", "fast-fair", "lb"] {
         for system in ["tree alone", "adaptive", "published"] {
             let rates = outcome
-                .of("rate")
+                .values_of("rate")
                 .filter(|value| value["system"] == system && value["config"]["tree"] == tree);
             assert_eq!(rates.count(), 10 + 2, "{tree}, {system}: {}", outcome.text);
         }
     }
     assert!(
         outcome
-            .of("hit rate")
+            .values_of("hit rate")
             .all(|value| (0.0..=100.0).contains(&number(value)))
     );
     let figures = [1, 2].map(|threads| {
@@ -116,16 +121,16 @@ fn caches_of_hot_keys_are_compared_with_their_tree() {
 fn trees_are_opened_from_files() {
     let outcome = run("tree-recovery", on(&[Backing::PageCache, Backing::Emulated]));
     for tree in TREES {
-        let opened = outcome.of("open").filter(|value| value["system"] == tree);
+        let opened = outcome.values_of("open").filter(|value| value["system"] == tree);
         let rows: Vec<&Value> = opened.map(|value| &value["config"]["rows"]).collect();
         assert_eq!(rows, [30, 300, 3000], "{tree}: {}", outcome.text);
     }
     assert!(
-        outcome.of("open").all(|value| number(value) > 0.0),
+        outcome.values_of("open").all(|value| number(value) > 0.0),
         "{}",
         outcome.text
     );
-    assert_eq!(outcome.of("open, killed").count(), 3 * TREES.len());
+    assert_eq!(outcome.values_of("open, killed").count(), 3 * TREES.len());
     outcome.insist_on_figures(
         &["tree-recovery-killed-page-cache", "tree-recovery-page-cache"],
         &["Time to open a tree", "wb"],

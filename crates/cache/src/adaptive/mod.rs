@@ -35,7 +35,7 @@ pub struct StrategyChoice(u64);
 impl StrategyChoice {
     const TIMED: u64 = 1 << 8;
     /// Increment of the run counter, which makes choices of different runs distinct.
-    const STEP: u64 = 1 << 9;
+    const RUN_INCREMENT: u64 = 1 << 9;
 
     /// Returns the strategy.
     #[inline]
@@ -48,7 +48,7 @@ impl StrategyChoice {
     #[inline]
     #[must_use]
     pub fn is_untimed(self, strategy: u8) -> bool {
-        self.0 & (Self::STEP - 1) == u64::from(strategy)
+        self.0 & (Self::RUN_INCREMENT - 1) == u64::from(strategy)
     }
 
     /// Returns true if the duration should be passed to [`AdaptiveSelector::record`].
@@ -59,7 +59,7 @@ impl StrategyChoice {
     }
 
     fn next(self, strategy: u8, timed: bool) -> Self {
-        let state = (self.0 & !(Self::STEP - 1)).wrapping_add(Self::STEP);
+        let state = (self.0 & !(Self::RUN_INCREMENT - 1)).wrapping_add(Self::RUN_INCREMENT);
         Self(state | u64::from(strategy) | if timed { Self::TIMED } else { 0 })
     }
 }

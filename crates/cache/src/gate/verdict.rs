@@ -18,8 +18,8 @@ const FIRST: u32 = 8;
 const WINDOW_WEIGHT: f64 = 1.0 / 3.0;
 /// Factor of the average time above which a lookup was interrupted.
 const INTERRUPTED: f64 = 8.0;
-/// Windows after an opening that are not judged, at most, because the cache is being filled.
-const MOST_FILLING: u64 = 8;
+/// Maximum number of windows after an opening that are not judged because the cache is being filled.
+const MAX_FILLING_WINDOWS: u64 = 8;
 /// Windows that are averaged before an open gate is judged.
 const JUDGED: u64 = 3;
 /// Windows from a failed attempt to the next: the first time and the most.
@@ -29,7 +29,7 @@ const LOSS: f64 = 0.02;
 /// Windows between measurements with a closed gate: the first time and the most.
 const RENEWAL: (u64, u64) = (64, 512);
 /// Increase of the hit rate after which an attempt does not wait.
-const RISEN: f64 = 0.1;
+const MIN_RATE_INCREASE: f64 = 0.1;
 
 /// The measurements of a gate. Times are in nanoseconds.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ struct Window {
 impl GateState {
     /// Returns the state of a closed gate whose cache takes a number of windows to be filled.
     pub(super) fn new(to_fill: u64) -> Self {
-        let to_fill = to_fill.min(MOST_FILLING);
+        let to_fill = to_fill.min(MAX_FILLING_WINDOWS);
         Self {
             lookup: Average::default(),
             search: Average::default(),
@@ -159,7 +159,7 @@ impl GateState {
         }
         self.filling = self.filling.saturating_sub(1);
         let rate = self.hit_rate.unwrap_or(0.0);
-        let has_risen = self.failed.is_none_or(|failed| rate > failed + RISEN);
+        let has_risen = self.failed.is_none_or(|failed| rate > failed + MIN_RATE_INCREASE);
         let opens = self.filling == 0 && rate > TO_OPEN * self.break_even() && (self.left == 0 || has_risen);
         if opens {
             (self.filling, self.judged, self.opened) = (self.to_fill, 0, None);

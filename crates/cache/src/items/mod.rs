@@ -126,7 +126,7 @@ impl<V> ItemCache<V> {
         let Some(shards) = shards else {
             return Err(CacheError::BudgetTooSmall {
                 bytes: budget_bytes,
-                least: ItemShard::<V>::LEAST_BYTES * SHARDS as u64,
+                least: ItemShard::<V>::MIN_BYTES * SHARDS as u64,
             });
         };
         let items = ItemShard::<V>::most_items(of_shard) as u64 * SHARDS as u64;
@@ -189,7 +189,7 @@ impl<V> ItemCache<V> {
     }
 
     /// Offers a value that was read from the map after the lookup that gave the ticket, with the bytes that
-    /// it takes behind its own. The cache decides whether to keep it.
+    /// it takes in addition to its own. The cache decides whether to keep it.
     pub fn offer(&self, hash: u64, key: &[u8], value: &Arc<V>, bytes: usize, ticket: ItemTicket) {
         let mut shard = self.shard(hash);
         if shard.epoch() == ticket.epoch && self.marks.is_still(hash, ticket.quiet) {
@@ -250,7 +250,7 @@ impl<V> ItemCache<V> {
 
 impl<V> ItemWrite<'_, V> {
     /// Ends the write after the map was changed: a copy of the key gets the new value, which is made only
-    /// then, with the bytes that it takes behind its own.
+    /// then, with the bytes that it takes in addition to its own.
     pub fn replace(mut self, value: impl FnOnce() -> (Arc<V>, usize)) {
         let mut shard = self.cache.shard(self.hash);
         let is_only = |begun| self.cache.marks.is_only(self.hash, begun);

@@ -14,8 +14,8 @@ const SLOT_SHARE: u64 = 384;
 const OVERHEAD: usize = 64;
 /// Sizes are rounded up to multiples, so that a value may change a little in its slot.
 const GRAIN: usize = 64;
-/// The largest item takes this part of a shard.
-const LARGEST_SHARE: u64 = 4;
+/// Divisor: the largest item takes this part of a shard.
+const MAX_ITEM_DIVISOR: u64 = 4;
 
 /// A shard. It has room for a number of items that is fixed at its creation.
 pub(super) struct ItemShard<V> {
@@ -40,8 +40,8 @@ struct CachedItem<V> {
 }
 
 impl<V> ItemShard<V> {
-    /// Least bytes of a shard.
-    pub(super) const LEAST_BYTES: u64 = 16 * SLOT_SHARE;
+    /// Minimum size of a shard in bytes.
+    pub(super) const MIN_BYTES: u64 = 16 * SLOT_SHARE;
 
     /// Returns the number of items for which a shard of this size in bytes has slots.
     pub(super) fn most_items(bytes: u64) -> u32 {
@@ -50,7 +50,7 @@ impl<V> ItemShard<V> {
 
     /// Creates an empty shard that takes at most `bytes`, or `None` if that is too little.
     pub(super) fn new(bytes: u64, kind: PolicyKind) -> Option<Self> {
-        if bytes < Self::LEAST_BYTES {
+        if bytes < Self::MIN_BYTES {
             return None;
         }
         let items = Self::most_items(bytes);
@@ -122,7 +122,7 @@ impl<V> ItemShard<V> {
     /// Keeps a copy of a key, unless there is one or the policy refuses it.
     pub(super) fn admit(&mut self, hash: u64, key: &[u8], value: &Arc<V>, bytes: usize) {
         let bytes = Self::size(key, bytes);
-        if u64::from(bytes) * LARGEST_SHARE > self.capacity.bytes || self.find(hash, key).is_some() {
+        if u64::from(bytes) * MAX_ITEM_DIVISOR > self.capacity.bytes || self.find(hash, key).is_some() {
             return;
         }
         let slot = match self.free.pop() {

@@ -35,7 +35,7 @@ fn is_miss(found: &ItemLookup<Vec<u8>>) -> bool {
 
 #[test]
 fn budgets_are_kept() {
-    let least = ItemShard::<Vec<u8>>::LEAST_BYTES * SHARDS as u64;
+    let least = ItemShard::<Vec<u8>>::MIN_BYTES * SHARDS as u64;
     assert!(matches!(
         Cache::new(least - 1),
         Err(CacheError::BudgetTooSmall { .. })

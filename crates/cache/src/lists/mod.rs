@@ -17,7 +17,7 @@ use std::ops::Add;
 
 /// Approximate minimum size of a shard; each shard has some overhead.
 const SHARD_BYTES: usize = 1 << 20;
-const MOST_SHARDS: usize = 16;
+const MAX_SHARDS: usize = 16;
 
 /// Statistics of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,7 +64,7 @@ impl ListCache {
     /// # Errors
     /// [`CacheError::BudgetTooSmall`] if the budget is too small for a single list of that size.
     pub fn new(budget_bytes: usize, average_bytes: usize, policy: PolicyKind) -> Result<Self, CacheError> {
-        let shards = (budget_bytes / SHARD_BYTES).clamp(1, MOST_SHARDS);
+        let shards = (budget_bytes / SHARD_BYTES).clamp(1, MAX_SHARDS);
         // A power of two, so that the low bits of a hash select the shard.
         let shards = 1 << shards.ilog2();
         let each = budget_bytes.saturating_sub(size_of::<Self>()) / shards;

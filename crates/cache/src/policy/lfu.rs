@@ -6,7 +6,7 @@ use super::{CacheItem, Capacity, Policy};
 
 /// A rank has the number of uses in the upper bits and the time of the last use in the lower ones.
 const TIME_BITS: u32 = 40;
-const MOST_USES: u64 = (1 << (64 - TIME_BITS)) - 1;
+const MAX_USES: u64 = (1 << (64 - TIME_BITS)) - 1;
 
 #[derive(Debug)]
 pub(super) struct Lfu {
@@ -26,7 +26,7 @@ impl Lfu {
 
     fn rank(&mut self, uses: u64) -> u64 {
         self.time += 1;
-        uses.min(MOST_USES) << TIME_BITS | self.time & ((1 << TIME_BITS) - 1)
+        uses.min(MAX_USES) << TIME_BITS | self.time & ((1 << TIME_BITS) - 1)
     }
 }
 

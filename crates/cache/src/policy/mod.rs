@@ -3,6 +3,8 @@
 //! A policy works on slots, small numbers that the cache assigns to its items, so that only the cache needs a
 //! hash table. It does its own accounting of bytes and items: after every call, the resident items are within
 //! its [`Capacity`]. All memory is allocated at creation and reported by [`Policy::metadata_bytes`].
+//!
+//! A policy is one file, whose header names the paper. Tests compare each policy with a model.
 
 mod chain;
 mod clock;

@@ -35,7 +35,7 @@ const LOCK: u64 = 1 << 63;
 const VERSION: u64 = 1 << (STATE_SHIFT + 10);
 const VERSIONS: u64 = !(VERSION - 1);
 /// Maximum of an entry's use count.
-const MOST: u64 = 3;
+const MAX_USES: u64 = 3;
 
 #[derive(Debug, FromZeros)]
 #[repr(C, align(64))]
@@ -54,7 +54,7 @@ const fn uses_shift(entry: usize) -> u32 {
 }
 
 fn uses(state: u64, entry: usize) -> u64 {
-    state >> uses_shift(entry) & MOST
+    state >> uses_shift(entry) & MAX_USES
 }
 
 /// Returns the word and the shift of an entry's value.
@@ -77,7 +77,7 @@ impl Bucket {
         if (self.0[STATE].load(Relaxed) ^ state) & VERSIONS != 0 || value == u32::MAX {
             return None;
         }
-        if uses(state, entry) < MOST {
+        if uses(state, entry) < MAX_USES {
             // If another thread has changed the state, this use is not counted.
             let more = state + (1 << uses_shift(entry));
             let _ = self.0[STATE].compare_exchange(state, more, Relaxed, Relaxed);
@@ -151,7 +151,7 @@ impl Bucket {
         } else {
             self.0[word].store(with_value(self.0[word].load(Relaxed)), Relaxed);
         }
-        state &= !(MOST << uses_shift(entry));
+        state &= !(MAX_USES << uses_shift(entry));
         // The carry of the highest version would set the lock bit.
         (state.wrapping_add(VERSION)) & !LOCK
     }

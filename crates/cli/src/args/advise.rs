@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use halocline_emulator::EmulatedSpec;
+use halocline_terminal::args::medium;
+use halocline_terminal::size;
 
-use super::{OutputFormat, medium};
-use crate::size;
+use super::OutputFormat;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use halocline_media::CalibrateTarget;
-
-use crate::size;
+use halocline_terminal::size;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

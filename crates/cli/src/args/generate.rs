@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-
-use super::scale_factor;
+use halocline_terminal::args::scale_factor;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

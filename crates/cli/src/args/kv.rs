@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use halocline_emulator::EmulatedSpec;
-use halocline_ordered::{HotMode, TreeError, TreeKind};
+use halocline_ordered::{HotMode, TreeKind};
+use halocline_terminal::args::{medium, tree_kinds};
+use halocline_terminal::size;
 
-use super::{OutputFormat, medium};
+use super::{ExternalArgs, OutputFormat};
 
 #[derive(Debug, Args)]
 #[command(
@@ -79,7 +80,7 @@ pub(crate) enum KvCommand {
         #[arg(value_name = "NAME")]
         called: Option<String>,
         /// Which tree; the same commands read and write all of them
-        #[arg(long, value_name = "KIND", default_value = TreeKind::Lb.name(), value_parser = kinds())]
+        #[arg(long, value_name = "KIND", default_value = TreeKind::Lb.name(), value_parser = tree_kinds())]
         tree: TreeKind,
         /// Make a store of byte strings instead of a tree
         #[arg(long, conflicts_with = "tree")]
@@ -116,8 +117,9 @@ pub(crate) enum KvCommand {
     },
     /// Entries, nodes, bytes; with --lookups, statistics of a cache of hot keys
     Stats(KvStatsArgs),
-    /// Measure the core workloads of YCSB on a new store or tree
-    Bench(KvBenchArgs),
+    /// Measure the core workloads of YCSB on a new store or tree: `halocline bench kv`
+    #[command(disable_help_flag = true)]
+    Bench(ExternalArgs),
     /// Remove the tree or store with all its entries
     Drop,
 }
@@ -129,7 +131,7 @@ pub(crate) struct KvStatsArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) lookups: Option<PathBuf>,
     /// DRAM of that cache
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = crate::size::parse, requires = "lookups")]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size::parse, requires = "lookups")]
     pub(crate) hot: u64,
     /// How that cache works: adaptive or published
     #[arg(long, value_name = "MODE", default_value_t = HotMode::Adaptive, requires = "lookups")]
@@ -241,58 +243,6 @@ pub(crate) struct ExportArgs {
     /// Form of the file [default: csv for names that end in .csv, else jsonl]
     #[arg(long, value_enum)]
     pub(crate) format: Option<EntryFormat>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-A: half reads, half updates; B: 95 % reads, 5 % updates; C: reads; D: 95 % reads of what was inserted last, 5 % inserts;
-E: 95 % scans of up to 100 entries, 5 % inserts; F: half reads, half read-modify-writes. Keys are drawn from a Zipf
-distribution with theta 0.99. Each workload has a store or tree of its own in the pool, which is removed in the end; so
-is the pool, if it is new.
-
-Examples:
-  halocline kv /dev/shm/bench.pool bench --workloads AC --threads 2
-  halocline kv shop.pool --strict bench --commit 1000
-  halocline kv /dev/shm/bench.pool bench --tree lb --records 1000000
-  halocline kv /dev/shm/bench.pool bench --tree wb --hot 8MiB --workloads C")]
-pub(crate) struct KvBenchArgs {
-    /// Letters of the workloads
-    #[arg(long, default_value = "ABCDEF")]
-    pub(crate) workloads: String,
-    /// Entries to load
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) records: u64,
-    /// Operations of each workload
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) operations: u64,
-    /// Threads
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub(crate) threads: u64,
-    /// Operations between two commits of a thread
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) commit: u64,
-    /// Bytes of each value
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub(crate) value_bytes: u32,
-    /// Seed of the operations
-    #[arg(long, default_value_t = 42)]
-    pub(crate) seed: u64,
-    /// Measure a tree of this kind, whose values are numbers, instead of a store
-    #[arg(long, value_name = "KIND", value_parser = kinds())]
-    pub(crate) tree: Option<TreeKind>,
-    /// Put a cache of hot keys of this size in front of the tree
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, requires = "tree")]
-    pub(crate) hot: Option<u64>,
-    /// Form of the answer
-    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
-    pub(crate) output: OutputFormat,
-}
-
-/// Returns a parser for the names of the kinds of trees.
-pub(super) fn kinds() -> impl TypedValueParser<Value = TreeKind> {
-    let names = TreeKind::ALL.iter().map(|kind| kind.name());
-    PossibleValuesParser::new(names)
-        .try_map(|name| name.parse::<TreeKind>().map_err(|error: TreeError| error))
 }
 
 fn fill(text: &str) -> Result<f64, String> {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use halocline_terminal::size;
 
 use super::OpenArgs;
-use crate::size;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

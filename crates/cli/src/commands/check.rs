@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::size::display;
+use halocline_terminal::{CliError, progress};
 
 use super::{kv, repair};
 use crate::args::CheckArgs;
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::size::display;
-use crate::{opening, progress};
+use crate::opening;
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), CliError> {
     if args.repair {

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use halocline_engine::{CompactOptions, CompactReport, Database, EngineError};
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::size::{counted, display};
+use halocline_terminal::{CliError, progress};
 
 use crate::args::{CompactArgs, VacuumArgs};
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::size::{counted, display};
-use crate::{opening, progress, sql};
+use crate::{opening, sql};
 
 pub(crate) fn compact(args: &CompactArgs) -> Result<(), CliError> {
     let database = opening::open(&args.pool, &opening::options(&args.open, false))?;

@@ -6,12 +6,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Instant;
 
+use halocline_terminal::size::{display, grouped};
+use halocline_terminal::{CliError, progress};
 use halocline_workloads::{ParquetOptions, SsbTable, TpchTable, write_ssb_parquet, write_tpch_parquet};
 
 use crate::args::{Benchmark, GenerateArgs};
-use crate::error::CliError;
-use crate::progress;
-use crate::size::{display, grouped};
 
 pub(crate) fn generate(args: &GenerateArgs) -> Result<(), CliError> {
     let failed = |path: &Path, error: &dyn std::fmt::Display| {

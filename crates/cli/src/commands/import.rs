@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use halocline_engine::{ImportFormat, ImportOptions, ImportReport};
+use halocline_engine::{ImportFormat, ImportOptions, ImportReport, parse_column, parse_schema};
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::size::{display, grouped};
+use halocline_terminal::{CliError, progress};
 
 use crate::args::{FileFormat, ImportArgs};
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::size::{display, grouped};
-use crate::{opening, progress};
+use crate::opening;
 
 pub(crate) fn import(args: &ImportArgs) -> Result<(), CliError> {
     let options = import_options(args)?;
@@ -45,7 +45,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<(), CliError> {
 fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
     let schema = match &args.schema {
         None => None,
-        Some(text) => Some(ImportOptions::parse_schema(text).map_err(|error| {
+        Some(text) => Some(parse_schema(text).map_err(|error| {
             CliError::Usage {
                 message: format!("--schema: {error}"),
                 hint:
@@ -55,7 +55,7 @@ fn import_options(args: &ImportArgs) -> Result<ImportOptions, CliError> {
         })?),
     };
     let types = args.types.iter().map(|text| {
-        ImportOptions::parse_type(text).map_err(|error| CliError::Usage {
+        parse_column(text).map_err(|error| CliError::Usage {
             message: format!("--type: {error}"),
             hint: "write COLUMN=TYPE with a type of CREATE TABLE: --type zip=varchar".to_owned(),
         })

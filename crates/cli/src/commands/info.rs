@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use halocline_engine::{DatabaseInfo, DatabaseOptions, KeyedTableInfo, TableInfo};
 use halocline_media::{Profile, ProfileError};
+use halocline_terminal::CliError;
+use halocline_terminal::output::plain_table;
+use halocline_terminal::size::{counted, display, grouped};
 use serde_json::{Value, json};
 
 use super::kv::{self, StoreInfo, TreeInfo};
 use crate::args::InfoArgs;
-use crate::error::CliError;
 use crate::opening;
-use crate::output::plain_table;
-use crate::size::{counted, display, grouped};
 
 pub(crate) fn info(args: &InfoArgs) -> Result<(), CliError> {
     let options = DatabaseOptions::default().with_read_only(true);

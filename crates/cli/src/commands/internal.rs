@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use halocline_bench::reopen;
+use halocline_measure::reopen;
+use halocline_terminal::{CliError, progress};
 use halocline_workloads::{ParquetOptions, TpchTable, write_tpch_parquet};
 
 use crate::args::InternalCommand;
-use crate::error::CliError;
-use crate::{demo, progress};
+use crate::demo;
 
 pub(crate) fn run(command: &InternalCommand) -> Result<(), CliError> {
     match command {
@@ -25,10 +25,9 @@ pub(crate) fn run(command: &InternalCommand) -> Result<(), CliError> {
             Ok(writeln!(io::stdout(), "{rows}")?)
         }
         InternalCommand::Append { pool, last } => demo::append_forever(pool, *last),
-        InternalCommand::Reopen { pool, query, medium } => {
-            let medium = medium.as_deref().map(serde_json::from_str).transpose();
-            let medium = medium.map_err(|error| CliError::failed(format!("no medium: {error}")))?;
-            let measured = reopen::measure(pool, query, medium.as_ref())?;
+        InternalCommand::Reopen { pool, query } => {
+            let measured =
+                reopen::measure(pool, query, None).map_err(|error| CliError::failed(error.to_string()))?;
             let text =
                 serde_json::to_string(&measured).map_err(|error| CliError::failed(error.to_string()))?;
             Ok(writeln!(io::stdout(), "{text}")?)

@@ -1,7 +1,6 @@
 //! One function per command; the larger ones have modules of their own.
 
 mod advise;
-mod bench;
 mod calibrate;
 mod check;
 mod compact;
@@ -16,13 +15,13 @@ use std::io::{self, Write};
 
 use clap::CommandFactory;
 use halocline_engine::{IndexSpec, Layout, Order};
+use halocline_terminal::size::{display, grouped};
+use halocline_terminal::{CliError, progress};
 
 pub(crate) use info::write_keyed_columns;
 
 use crate::args::{Cli, ColumnOrder, Command, CompletionsArgs, DropArgs, IndexArgs, IndexLayout};
-use crate::error::CliError;
-use crate::size::{display, grouped};
-use crate::{demo, opening, progress, sql};
+use crate::{demo, external, opening, sql};
 
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Result<(), CliError> {
@@ -41,7 +40,7 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Memcached(args) => args.run().map_err(|error| CliError::failed(error.to_string())),
         Command::Drop(args) => drop_object(&args),
         Command::Generate(args) => generate::generate(&args),
-        Command::Bench(args) => bench::bench(&args),
+        Command::Bench(args) => Err(external::run("bench", args.arguments)),
         Command::Completions(args) => completions(&args),
         Command::Internal(command) => internal::run(&command),
     }

@@ -9,11 +9,11 @@ use std::io::{self, IsTerminal, Write};
 
 use halocline_engine::{DamagedKind, DamagedObject, Database, DatabaseOptions};
 use halocline_pool::{Pool, RepairPlan, saved_state_path};
+use halocline_terminal::size::grouped;
+use halocline_terminal::{CliError, progress};
 
 use crate::args::CheckArgs;
-use crate::error::CliError;
-use crate::size::grouped;
-use crate::{opening, progress};
+use crate::opening;
 
 pub(super) fn repair(args: &CheckArgs) -> Result<(), CliError> {
     if !args.pool.exists() {

@@ -9,14 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use halocline_bench::answer;
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_measure::answer;
+use halocline_terminal::size::grouped;
+use halocline_terminal::{CliError, program, progress};
 
 use super::systems::{collect, numbers};
-use crate::error::CliError;
-use crate::program::current_program;
-use crate::size::grouped;
-use crate::{opening, progress};
+use crate::opening;
 
 /// The table that is written to.
 pub(crate) const TABLE: &str = "arrivals";
@@ -75,7 +74,7 @@ pub(crate) fn run(
 /// Starts a writer that inserts after row `last`, kills it after [`WRITING`], and returns the last row that
 /// it reported.
 fn kill_a_writer(pool: &Path, last: u64) -> Result<u64, CliError> {
-    let mut child = Command::new(current_program()?)
+    let mut child = Command::new(program::current()?)
         .args(["internal", "append"])
         .arg(pool)
         .arg(last.to_string())

@@ -7,14 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use halocline_engine::{Database, ImportOptions, ImportReport, IndexInfo, IndexSpec};
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::size::{display, grouped};
+use halocline_terminal::{CliError, program, progress};
 
 use super::{aligned_table, seconds};
 use crate::args::DemoArgs;
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::program::current_program;
-use crate::progress;
-use crate::size::{display, grouped};
 
 /// The name of the index.
 pub(crate) const INDEX: &str = "lineitem_elf";
@@ -77,7 +75,7 @@ pub(crate) fn run(
 
 /// Writes the file in a process of its own, so that the generator's memory is not part of this process.
 fn generate(scale_factor: f64, file: &Path) -> Result<u64, CliError> {
-    let output = Command::new(current_program()?)
+    let output = Command::new(program::current()?)
         .args(["internal", "generate", &scale_factor.to_string()])
         .arg(file)
         .stderr(Stdio::inherit())

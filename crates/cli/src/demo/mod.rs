@@ -18,13 +18,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table};
-use halocline_bench::machine;
 use halocline_engine::Database;
+use halocline_measure::machine;
+use halocline_terminal::output::plain_table;
+use halocline_terminal::{CliError, interrupt};
 
 use crate::args::DemoArgs;
-use crate::error::CliError;
-use crate::output::plain_table;
-use crate::{interrupt, opening};
+use crate::opening;
 
 pub(crate) use crash::append_forever;
 use summary::DemoFigures;

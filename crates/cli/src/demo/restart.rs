@@ -3,13 +3,12 @@
 use std::io::{Stdout, Write};
 use std::path::Path;
 
-use halocline_bench::reopen;
+use halocline_measure::reopen;
+use halocline_terminal::size::display;
+use halocline_terminal::{CliError, program};
 
 use super::selections::{MeasuredSelection, query};
 use super::selectivity;
-use crate::error::CliError;
-use crate::program::current_program;
-use crate::size::display;
 
 /// Opens the pool in a new process, asks it one of the measured selections, and prints and returns the
 /// milliseconds that opening took.
@@ -18,12 +17,13 @@ use crate::size::display;
 /// The process fails, or its answer is not that of before.
 pub(crate) fn run(pool: &Path, selection: &MeasuredSelection, out: &mut Stdout) -> Result<f64, CliError> {
     let command = [
-        current_program()?.into_os_string(),
+        program::current()?.into_os_string(),
         "internal".into(),
         "reopen".into(),
     ];
     let text = query(&selection.selection.condition(0));
-    let reopened = reopen::measure_in_process(&command, pool, &text, None)?;
+    let reopened = reopen::measure_in_process(&command, pool, &text, None)
+        .map_err(|error| CliError::failed(error.to_string()))?;
     if reopened.answer != selection.answer {
         return Err(CliError::failed(format!(
             "after the restart, `{text}` has another answer: {:?} instead of {:?}",

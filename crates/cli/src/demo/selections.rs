@@ -4,13 +4,12 @@ use std::io::{Stdout, Write};
 use std::path::Path;
 
 use halocline_engine::Database;
+use halocline_terminal::size::grouped;
+use halocline_terminal::{CliError, progress};
 
 use super::systems::{ComparedSystem, MEDIANS, compare, numbers};
 use super::{aligned_table, selectivity, times};
 use crate::args::DemoArgs;
-use crate::error::CliError;
-use crate::progress;
-use crate::size::grouped;
 
 /// The selections. In a table of TPC-H they select about one row in a million, one in 100,000, and so on, up
 /// to one in a hundred.

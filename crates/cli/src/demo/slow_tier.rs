@@ -7,18 +7,17 @@
 use std::io::{Stdout, Write};
 use std::path::Path;
 
-use halocline_bench::BenchError;
 use halocline_cache::StaticLists;
 use halocline_emulator::{Device, EmulatedError, EmulatedSpec};
 use halocline_engine::{Database, DatabaseOptions, PlaceOptions, Placement};
+use halocline_terminal::size::display;
+use halocline_terminal::{CliError, progress};
 
 use super::load::INDEX;
 use super::selections::MeasuredSelection;
 use super::systems::{ComparedSystem, RUNS, compare_varied};
 use super::{aligned_table, selectivity, times};
-use crate::error::CliError;
-use crate::size::display;
-use crate::{opening, progress};
+use crate::opening;
 
 /// The medium: Optane persistent memory relative to this machine's DRAM, with real delays.
 const MEDIUM: &str = "emulated:optane";
@@ -59,7 +58,7 @@ pub(crate) fn run(
             .clone()
             .with_read_only(true)
             .with_dram_budget(Some(budget));
-        let device = Device::new(&spec).map_err(BenchError::from)?;
+        let device = Device::new(&spec).map_err(|error| CliError::failed(error.to_string()))?;
         databases.push(Database::open_emulated(pool, &options, &device)?);
     }
     spinner.finish_and_clear();

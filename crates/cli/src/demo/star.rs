@@ -4,14 +4,13 @@ use std::io::{Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use halocline_engine::Database;
+use halocline_terminal::size::grouped;
+use halocline_terminal::{CliError, progress};
 use halocline_workloads::{ParquetOptions, SsbTable, ssb_queries, write_ssb_parquet};
 
 use super::systems::{ComparedSystem, MEDIANS, compare};
 use super::{aligned_table, load, times};
 use crate::args::DemoArgs;
-use crate::error::CliError;
-use crate::progress;
-use crate::size::grouped;
 
 /// The queries: joins of lineorder with two to four dimensions.
 const QUERIES: [&str; 3] = ["2.1", "3.1", "4.1"];

@@ -1,14 +1,15 @@
 //! Step 7: one sentence on what was measured, for every outcome.
 
+use halocline_terminal::size::grouped;
+
 use super::crash::MeasuredCrash;
 use super::selections::MeasuredSelection;
 use super::slow_tier::MeasuredTiers;
 use super::star::MeasuredStar;
 use super::{selectivity, times};
-use crate::size::grouped;
 
 /// Ratios within this share of 1 count as equal: repeated runs differ by as much.
-const EQUAL: f64 = 0.05;
+const EQUAL_TOLERANCE: f64 = 0.05;
 
 /// All that was measured.
 pub(crate) struct DemoFigures {
@@ -77,7 +78,7 @@ fn compared(other: &str, ratios: &[(f64, f64)]) -> String {
         _ => format!("at {}", listed(shares)),
     };
     let mut parts = vec![];
-    let (shares, faster) = group(|ratio| ratio > 1.0 + EQUAL);
+    let (shares, faster) = group(|ratio| ratio > 1.0 + EQUAL_TOLERANCE);
     if !shares.is_empty() {
         parts.push(format!(
             "{} times as fast as {other} {}",
@@ -85,11 +86,11 @@ fn compared(other: &str, ratios: &[(f64, f64)]) -> String {
             at(&shares)
         ));
     }
-    let (shares, _) = group(|ratio| (ratio - 1.0).abs() <= EQUAL);
+    let (shares, _) = group(|ratio| (ratio - 1.0).abs() <= EQUAL_TOLERANCE);
     if !shares.is_empty() {
         parts.push(format!("as fast as {other} {}", at(&shares)));
     }
-    let (shares, slower) = group(|ratio| ratio < 1.0 - EQUAL);
+    let (shares, slower) = group(|ratio| ratio < 1.0 - EQUAL_TOLERANCE);
     if !shares.is_empty() {
         let slower: Vec<f64> = slower.iter().map(|ratio| 1.0 / ratio).collect();
         parts.push(format!(

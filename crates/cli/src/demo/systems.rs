@@ -9,12 +9,12 @@ use std::sync::OnceLock;
 use arrow_array::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
-use halocline_bench::{BenchError, Samples, answer};
 use halocline_emulator::Watch;
 use halocline_engine::{Database, EngineError};
+use halocline_measure::{Samples, answer};
+use halocline_terminal::CliError;
 use tokio::runtime::Runtime;
 
-use crate::error::CliError;
 use crate::sql;
 
 /// Number of measured runs of a query on each system.
@@ -71,7 +71,7 @@ impl ComparedSystem {
                 )
             })?;
             let register = context.register_parquet(*table, path, ParquetReadOptions::default());
-            runtime()?.block_on(register).map_err(BenchError::from)?;
+            runtime()?.block_on(register).map_err(of_datafusion)?;
         }
         Ok(Self {
             name: "DataFusion",
@@ -91,7 +91,7 @@ impl ComparedSystem {
                 let watch = Watch::start(None);
                 let batches: Result<_, DataFusionError> =
                     runtime()?.block_on(async { context.sql(text).await?.collect().await });
-                (batches.map_err(BenchError::from)?, watch.elapsed())
+                (batches.map_err(of_datafusion)?, watch.elapsed())
             }
         };
         let mut lines = answer::lines(&batches)?;
@@ -150,14 +150,13 @@ fn in_turns<const N: usize>(
             if at == 0 {
                 answer = lines;
             } else if answer != lines {
-                let disagreement = BenchError::Disagreement {
-                    what: text,
-                    left_system: systems[0].name.to_owned(),
-                    left: answer.join("; "),
-                    right_system: system.name.to_owned(),
-                    right: lines.join("; "),
-                };
-                return Err(disagreement.into());
+                return Err(CliError::failed(format!(
+                    "answers differ for {text}: {} from {}, {} from {}",
+                    answer.join("; "),
+                    systems[0].name,
+                    lines.join("; "),
+                    system.name
+                )));
             }
         }
     }
@@ -178,6 +177,11 @@ pub(crate) fn collect(database: &Database, text: &str) -> Result<Vec<RecordBatch
 pub(crate) fn numbers(answer: &[String]) -> Vec<u64> {
     let values = answer.first().map(|line| line.split('|')).into_iter().flatten();
     values.map(|value| value.parse().unwrap_or(0)).collect()
+}
+
+/// Names DataFusion, which is run beside us, as the source of an error.
+fn of_datafusion(error: DataFusionError) -> CliError {
+    CliError::failed(format!("DataFusion: {error}"))
 }
 
 fn runtime() -> Result<&'static Runtime, CliError> {

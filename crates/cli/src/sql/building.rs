@@ -4,13 +4,12 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use halocline_engine::Database;
+use halocline_terminal::progress;
 use indicatif::ProgressBar;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::progress;
-
 /// How often it is looked whether something is being built: what is quicker is not shown.
-const EVERY: Duration = Duration::from_millis(200);
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The indexes of a database that are being built, and what shows them.
 pub(super) struct Building<'a> {
@@ -21,8 +20,8 @@ pub(super) struct Building<'a> {
 
 impl<'a> Building<'a> {
     /// Shows nothing until [`watch`](Self::watch) is awaited.
-    pub(super) fn of(database: &'a Database) -> Self {
-        let mut ticks = interval(EVERY);
+    pub(super) fn new(database: &'a Database) -> Self {
+        let mut ticks = interval(LOOK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
             database,

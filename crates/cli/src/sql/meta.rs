@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use halocline_terminal::CliError;
+use halocline_terminal::output::plain_table;
+use halocline_terminal::size::{display, grouped};
 
 use super::run::Session;
 use crate::args::OutputFormat;
 use crate::commands::write_keyed_columns;
-use crate::error::CliError;
-use crate::output::plain_table;
-use crate::size::{display, grouped};
 
 /// The text of `\help`.
 pub(crate) const HELP: &str = "\

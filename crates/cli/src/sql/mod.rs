@@ -13,13 +13,12 @@ use std::path::Path;
 use std::thread;
 
 use halocline_engine::{Compaction, Database, EngineError};
+use halocline_terminal::output::Style;
+use halocline_terminal::{CliError, interrupt};
 use tokio::runtime::Runtime;
 
 use crate::args::SqlArgs;
-use crate::error::CliError;
-use crate::interrupt;
 use crate::opening;
-use crate::output::Style;
 
 use run::Session;
 use statements::split;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use halocline_terminal::CliError;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use tokio::runtime::Runtime;
@@ -13,7 +14,6 @@ use super::run::Session;
 use super::statements::{has_content, split};
 use super::{meta, statements};
 use crate::args::SqlArgs;
-use crate::error::CliError;
 
 const PROMPT: &str = "halocline> ";
 const CONTINUED: &str = "        -> ";
@@ -69,7 +69,7 @@ fn run_all(
     for text in statements {
         let _ = editor.add_history_entry(format!("{};", statements::one_line(&text)));
         if let Err(error) = runtime.block_on(session.run(&text)) {
-            return report(error); // the statements behind it on the line are dropped
+            return report(error); // the statements after it on the line are dropped
         }
     }
     Ok(())

@@ -7,20 +7,20 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
 use halocline_engine::{Database, EngineError};
+use halocline_terminal::CliError;
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::output::{Sink, Style};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::args::OutputFormat;
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::output::{Sink, Style};
 use crate::sql::building::Building;
 use crate::sql::timer::{Timer, Took};
 
 /// How long an interrupted query may take to stop before the prompt returns without it.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Batches that may wait between the query and the printer.
-const WAITING: usize = 4;
+const MAX_WAITING_BATCHES: usize = 4;
 
 /// State that the statements of one `sql` command share.
 pub(crate) struct Session {
@@ -54,15 +54,15 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement once. When times are wanted the rows are printed behind the last one, so that
+    /// Runs a statement once. When times are wanted the rows are printed after the last one, so that
     /// printing does not count.
     async fn run_once(&self, text: &str, print: bool) -> Result<Took, CliError> {
         let guard = Guard::new();
-        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let (sender, mut receiver) = mpsc::channel(MAX_WAITING_BATCHES);
         let query = tokio::spawn(produce(self.database.clone(), text.to_owned(), sender));
         let mut printer = Printer::new(self.style);
         let mut kept = Vec::new();
-        let mut building = Building::of(&self.database);
+        let mut building = Building::new(&self.database);
         loop {
             let event = tokio::select! {
                 event = receiver.recv() => event,

@@ -69,7 +69,7 @@ impl Command {
     }
 }
 
-/// The arguments of a command of a kind; none if it cannot be run now.
+/// The arguments of a command of a kind; `None` if it cannot be run now.
 fn make(
     kind: usize,
     home: &Home,

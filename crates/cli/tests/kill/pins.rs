@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::common::Home;
 
 /// Readers at a time.
-const MOST: usize = 3;
+const MAX_READERS: usize = 3;
 /// Bytes that a pool may have whatever is in it.
-const LEAST: u64 = 16 << 20;
+const FIXED_BYTES: u64 = 16 << 20;
 
 /// Readers in this process; who writes is another one.
 #[derive(Debug)]
@@ -32,11 +32,11 @@ impl Pins {
 
     /// Some readers go, one comes, now and then.
     pub(crate) fn turn(&mut self, rng: &mut SplitMix64) {
-        if self.pins.len() > rng.below(MOST as u64 + 1) as usize {
+        if self.pins.len() > rng.below(MAX_READERS as u64 + 1) as usize {
             let number = rng.below(self.pins.len() as u64) as usize;
             self.pins.swap_remove(number);
         }
-        if rng.below(3) > 0 && self.pins.len() < MOST {
+        if rng.below(3) > 0 && self.pins.len() < MAX_READERS {
             let snapshot = self.pool.snapshot().unwrap();
             let sum = sum(&snapshot);
             self.pins.push((snapshot, sum));
@@ -64,7 +64,7 @@ impl Pins {
         }
         let named: u64 = extents.iter().map(|(_, len)| len).sum();
         let file = fs::metadata(home.path("p")).unwrap().len();
-        match file <= 2 * named + LEAST {
+        match file <= 2 * named + FIXED_BYTES {
             true => Ok(()),
             false => Err(format!(
                 "the file has {file} bytes, {named} are in use or pinned by {} readers",

@@ -152,7 +152,7 @@ pub(crate) fn write(home: &Home, rng: &mut SplitMix64, model: &Model, statements
     script
 }
 
-/// A random statement; none if the one drawn is not possible now.
+/// A random statement; `None` if the one drawn is not possible now.
 fn draw(rng: &mut SplitMix64, model: &Model) -> Option<Statement> {
     let t = &model.seen()["t"];
     let ids = t.rows.first_key_value().map_or(0, |(id, _)| *id)

@@ -199,6 +199,7 @@ impl<'a> Codec<'a> for BitPackedCodec<'a> {
     ) -> bool {
         reads.report_rows(self, block, rows);
         if map.has_null() {
+            // The kernel knows no NULL: it reads plain offsets, which are mapped afterwards.
             self.read_packed::<L, C>(block, rows, (C::default(), C::truncate(u64::MAX)), codes);
             codes.iter_mut().for_each(|code| *code = map.code(code.widen()));
         } else {

@@ -60,7 +60,7 @@ impl<'a> KeyChunk<'a> {
     #[inline]
     pub(crate) fn on(mut self, extent: &'a ExtentBytes) -> Self {
         if extent.observer().is_some() {
-            self.reads = ChunkReads::of(extent);
+            self.reads = ChunkReads::from_extent(extent);
             extent.touch(self.entry.offset as usize, size_of::<KeysHeader>());
             self.reads.report([self.codec.shared_bytes()]);
         }
@@ -218,11 +218,12 @@ impl<'a> KeyChunk<'a> {
         for SelectedBlock { number, mask, rows } in selected.iter() {
             self.report(number..number + 1);
             let is_whole = rows == self.rows_of(number);
-            if !is_whole && rows < self.codec.whole_block_rows().min(MOST_SINGLE_ROWS) {
+            if !is_whole && rows < self.codec.whole_block_rows().min(WHOLE_SELECTION_ROWS) {
                 let offsets = kernel::set_bits(mask).map(|row| self.codec.get(number * BLOCK + row));
                 few.extend(offsets, &mut each);
                 continue;
             }
+            // Rows are passed on in order, so those collected so far go first.
             few.flush(&mut each);
             let offsets = match self.codec.stored_block(number) {
                 Some(stored) => stored,
@@ -250,8 +251,9 @@ impl<'a> KeyChunk<'a> {
         let mut rest = rows;
         let block_of = |row: u32| (row as usize - first) / BLOCK;
         let blocks = rows.chunk_by(|a, b| block_of(*a) == block_of(*b)).count();
-        if rows.len() <= FEW_OF_BLOCK * blocks {
-            for some in rows.chunks(FETCHED) {
+        // Few rows of many blocks wait for memory. Their lines are fetched first, so that the waits overlap.
+        if rows.len() <= MAX_FETCHED_ROWS_PER_BLOCK * blocks {
+            for some in rows.chunks(ROWS_IN_FLIGHT) {
                 let within = some.iter().map(|row| *row as usize - first);
                 if !self.fetch_rows::<L>(within.clone()) {
                     break;
@@ -275,28 +277,28 @@ impl<'a> KeyChunk<'a> {
     }
 }
 
-/// Most rows of a block, on average, whose lines are fetched instead of the block.
-const FEW_OF_BLOCK: usize = 4;
+/// Maximum number of rows of a block, on average, whose lines are fetched instead of the block.
+const MAX_FETCHED_ROWS_PER_BLOCK: usize = 4;
 
 /// Rows whose lines are in flight: about as many as a core has misses outstanding, a few times over.
-const FETCHED: usize = 64;
+const ROWS_IN_FLIGHT: usize = 64;
 
-/// Rows of a block from which the block is always decoded as a whole if they are a selection.
-const MOST_SINGLE_ROWS: usize = 48;
+/// Number of rows of a block from which on the block is always decoded as a whole if they are a selection.
+const WHOLE_SELECTION_ROWS: usize = 48;
 
 /// Offsets that were decoded one by one and not passed on yet.
 struct FewOffsets<L> {
-    offsets: [L; MOST_FEW],
+    offsets: [L; OFFSETS_PER_CALL],
     len: usize,
 }
 
-/// Offsets that are passed on together.
-const MOST_FEW: usize = 128;
+/// Maximum number of offsets that are passed on together.
+const OFFSETS_PER_CALL: usize = 128;
 
 impl<L: Lane> Default for FewOffsets<L> {
     fn default() -> Self {
         Self {
-            offsets: [L::default(); MOST_FEW],
+            offsets: [L::default(); OFFSETS_PER_CALL],
             len: 0,
         }
     }
@@ -305,7 +307,7 @@ impl<L: Lane> Default for FewOffsets<L> {
 impl<L: Lane> FewOffsets<L> {
     fn extend(&mut self, offsets: impl Iterator<Item = L>, each: &mut impl FnMut(&[L])) {
         for offset in offsets {
-            if self.len == MOST_FEW {
+            if self.len == OFFSETS_PER_CALL {
                 self.flush(each);
             }
             self.offsets[self.len] = offset;

@@ -30,7 +30,7 @@ pub(crate) enum ChunkPredicate {
 }
 
 /// Sets up to this size are compared value by value.
-const FEW: usize = 4;
+const MAX_COMPARED_VALUES: usize = 4;
 /// Chunks up to this width look sets up in a table, made per chunk: 256 KiB at most.
 const TABLE_WIDTH: usize = 21;
 /// Bits of the filter before a binary search.
@@ -76,7 +76,7 @@ impl ChunkPredicate {
     fn one_of(values: Vec<u64>, width: usize) -> Self {
         match values.len() {
             0 => Self::Nothing,
-            1..=FEW => Self::Few(values),
+            1..=MAX_COMPARED_VALUES => Self::Few(values),
             _ if width <= TABLE_WIDTH => {
                 let mut table = vec![0; (1 << width) / 64 + 1];
                 values
@@ -98,6 +98,8 @@ impl ChunkPredicate {
     fn and_null(self, entry: &ChunkEntry, null: Option<u64>) -> Self {
         let Some(marker) = entry.null() else { return self };
         match (self, null) {
+            // The marker is 0 here: with any other one, 64 bits cannot number the values and NULL, and the
+            // column has no codes.
             (Self::All, Some(_)) => Self::All,
             (Self::All, None) if marker == 0 => Self::Within { lo: 1, hi: u64::MAX },
             // NULL is stored right below the smallest value.
@@ -177,6 +179,7 @@ impl ChunkPredicate {
             let most = L::truncate(u64::MAX).widen();
             return match *lo <= most {
                 true => kernel::within(values, L::truncate(*lo), L::truncate((*hi).min(most) - lo)),
+                // No value of the lane reaches `lo`.
                 false => [0; BLOCK / 64],
             };
         }
@@ -185,6 +188,7 @@ impl ChunkPredicate {
             Values::Packed(width, packed) => kernel::unpack(width, packed, room),
             Values::Lanes(lanes) => {
                 room[..lanes.len()].copy_from_slice(lanes);
+                // The rest of the room is left over from other blocks.
                 keep[lanes.len()..].fill(0);
             }
         }
@@ -239,7 +243,7 @@ fn set_bit(bits: &mut [u64], at: usize) {
     bits[at / 64] |= 1 << (at % 64);
 }
 
-/// Returns the bit as 0 or 1; 0 behind the end.
+/// Returns the bit as 0 or 1; 0 past the end.
 #[inline]
 fn bit(bits: &[u64], at: usize) -> u8 {
     bits.get(at / 64).map_or(0, |word| (word >> (at % 64) & 1) as u8)

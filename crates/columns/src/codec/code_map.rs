@@ -15,7 +15,7 @@ pub(crate) struct CodeMap<C> {
     null_offset: Option<u64>,
     /// The value that NULL maps to.
     null: C,
-    /// The codes of the numbers that a codec stores instead of offsets. Behind them unspecified values, so
+    /// The codes of the numbers that a codec stores instead of offsets. After them unspecified values, so
     /// that every number of the codec's width is an index.
     table: Vec<C>,
 }

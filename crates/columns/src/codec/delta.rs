@@ -34,16 +34,16 @@ impl DeltaCodec<'_> {
 /// Sums up differences to offsets. Four parts of a block are summed side by side, since each sum depends on
 /// the one before.
 fn prefix_sums<L: Lane, S: Lane>(first: L, smallest: L, deltas: &[S; BLOCK], out: &mut [L; BLOCK]) {
-    const PART: usize = BLOCK / 4;
-    let (a, rest) = out.split_at_mut(PART);
-    let (b, rest) = rest.split_at_mut(PART);
-    let (c, d) = rest.split_at_mut(PART);
+    const PART_LEN: usize = BLOCK / 4;
+    let (a, rest) = out.split_at_mut(PART_LEN);
+    let (b, rest) = rest.split_at_mut(PART_LEN);
+    let (c, d) = rest.split_at_mut(PART_LEN);
     let mut sums = [first.minus(smallest), L::default(), L::default(), L::default()];
-    for i in 0..PART {
+    for i in 0..PART_LEN {
         for (part, out) in [&mut *a, &mut *b, &mut *c, &mut *d].into_iter().enumerate() {
             sums[part] = sums[part]
                 .plus(smallest)
-                .plus(L::truncate(deltas[part * PART + i].widen()));
+                .plus(L::truncate(deltas[part * PART_LEN + i].widen()));
             out[i] = sums[part];
         }
     }

@@ -174,6 +174,7 @@ impl<'a> Codec<'a> for DictionaryCodec<'a> {
     }
 
     fn translate_slots(&self, map: &CodeMap<u32>, slots: &Bitset) -> Option<Bitset> {
+        // The table may be longer than the dictionary, where only damaged positions lead.
         let mut positions = Bitset::new(map.table().len() as u32);
         let present = (0..).zip(map.table()).filter(|(_, slot)| slots.has(**slot) == 1);
         present.for_each(|(position, _)| {

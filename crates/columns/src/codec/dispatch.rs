@@ -70,17 +70,17 @@ macro_rules! codecs {
             }
 
             pub(crate) fn encoding(&self) -> Encoding {
-                fn of<'a, T: Codec<'a>>(_: &T) -> Encoding {
+                fn codec_encoding<'a, T: Codec<'a>>(_: &T) -> Encoding {
                     T::ENCODING
                 }
-                match self { $(KeyCodec::$name(codec) => of(codec)),* }
+                match self { $(KeyCodec::$name(codec) => codec_encoding(codec)),* }
             }
 
             pub(crate) fn whole_block_rows(&self) -> usize {
-                fn of<'a, T: Codec<'a>>(_: &T) -> usize {
+                fn codec_rows<'a, T: Codec<'a>>(_: &T) -> usize {
                     T::WHOLE_BLOCK_ROWS
                 }
-                match self { $(KeyCodec::$name(codec) => of(codec)),* }
+                match self { $(KeyCodec::$name(codec) => codec_rows(codec)),* }
             }
 
             pub(crate) fn shared_bytes(&self) -> &'a [u8] {

@@ -87,7 +87,7 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
     /// Returns the bytes of consecutive blocks, in at most two ranges.
     fn blocks_bytes<L: Lane>(&self, blocks: Range<usize>) -> [&'a [u8]; 2];
 
-    /// Decodes a block. Offsets behind the last row of the chunk are unspecified.
+    /// Decodes a block. Offsets after the last row of the chunk are unspecified.
     fn unpack<L: Lane>(&self, block: usize, out: &mut [L; BLOCK]);
 
     /// Returns a block whose offsets are stored as they are.

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Lines of blocks for each row from which on only the lines of the rows are reported. Fewer arrive anyway
 /// when reading on, as the unit of a medium has several lines and the next unit comes sooner.
-const FEW: u64 = 8;
+const MIN_LINES_PER_ROW: u64 = 8;
 
 /// Where the reads of a chunk are reported. By default nowhere.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct ChunkReads<'a> {
 
 impl<'a> ChunkReads<'a> {
     /// Reports reads to the observer of an extent.
-    pub(crate) fn of(extent: &'a ExtentBytes) -> Self {
+    pub(crate) fn from_extent(extent: &'a ExtentBytes) -> Self {
         Self {
             observed: Some(extent),
         }
@@ -59,7 +59,7 @@ impl<'a> ChunkReads<'a> {
         let of = |row: u16| usize::from(row) / BLOCK;
         let blocks = rows.chunk_by(|a, b| of(*a) == of(*b)).count();
         let lines = packed.blocks(block..block + 1).len() as u64 / LINE * blocks as u64;
-        if FEW * rows.len() as u64 <= lines {
+        if MIN_LINES_PER_ROW * rows.len() as u64 <= lines {
             let base = offset_in(extent, packed.blocks(block..block + 1));
             return extent.touch_each(
                 packed

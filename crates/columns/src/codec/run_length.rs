@@ -260,6 +260,7 @@ impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
 
     fn evaluate<L: Lane>(&self, block: usize, predicate: &ChunkPredicate, scratch: &mut [u64]) -> BlockMask {
         let (starts, values) = self.block::<L>(block);
+        // A run is compared once, and its bit is spread to all of its rows.
         kernel::spread_bits(&starts, &predicate.matches(Values::Lanes(values), scratch))
     }
 
@@ -303,6 +304,7 @@ impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
             }
             done += rows.len();
         }
+        // Damaged chunks may name runs that are not there.
         let values = self.values::<L>();
         reads.fetch(
             runs.iter()

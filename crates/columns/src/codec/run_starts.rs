@@ -6,7 +6,7 @@ use crate::kernel::BlockMask;
 /// The most rows of a run.
 pub(crate) const LONGEST_RUN: usize = 256;
 
-/// Returns the rows at which runs of these lengths (less one) start. Runs behind the last row of the block
+/// Returns the rows at which runs of these lengths (less one) start. Runs after the last row of the block
 /// are ignored.
 pub(crate) fn starts_of(lengths: &[u8]) -> BlockMask {
     let mut starts = [0; BLOCK / 64];

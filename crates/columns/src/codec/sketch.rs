@@ -7,7 +7,7 @@
 //!
 //! Invariants: a value has the same hash in every segment, however it is stored there, so that the sketches
 //! of segments can be merged; registers depend on the set of values only, not on their order or number. The
-//! hash and the stored form are part of the format (docs/format.md): they never change.
+//! hash and the stored form are part of the format (docs/format/tables.md): they never change.
 
 use crate::format::checksum;
 use crate::format::wide;

@@ -1,9 +1,9 @@
-//! `docs/format.md` says what the code does: every table of this crate's structures, row by row.
+//! `docs/format/tables.md` says what the code does: every table of this crate's structures, row by row.
 
 use crate::format::{ChunkEntry, ColumnHeader, DictionaryHeader, KeysHeader, SegmentHeader, StringsHeader};
 use std::mem::offset_of;
 
-const DOCUMENT: &str = include_str!("../../../../docs/format.md");
+const DOCUMENT: &str = include_str!("../../../../docs/format/tables.md");
 
 /// Returns the first three cells of each row of the table after a heading.
 fn rows(heading: &str) -> Vec<[String; 3]> {
@@ -33,7 +33,7 @@ macro_rules! compare {
             [offset.to_string(), size.to_string(), stringify!($field).to_owned()]
         }),*];
         assert_eq!(end, size_of::<$structure>(), "described to its end");
-        assert_eq!(rows(&format!("### {} ({end} bytes)", stringify!($structure))), fields);
+        assert_eq!(rows(&format!("## {} ({end} bytes)", stringify!($structure))), fields);
     }};
 }
 

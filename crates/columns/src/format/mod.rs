@@ -1,5 +1,5 @@
 //! The bytes of a segment: one directory extent (header, column headers, chunk entries) and part extents
-//! (chunks and dictionaries). docs/format.md has the same tables; a test compares them.
+//! (chunks and dictionaries). docs/format/tables.md has the same tables; a test compares them.
 //!
 //! Which fields are trusted when: opening a table checks the magic, the version, the header checksums and
 //! that the chunk entries lie within the directory extent. Sketches are checked when they are read. A chunk

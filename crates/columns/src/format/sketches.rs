@@ -1,4 +1,4 @@
-//! The sketches of the distinct values of a segment's columns, behind the chunk entries in its directory: the
+//! The sketches of the distinct values of a segment's columns, after the chunk entries in its directory: the
 //! length of each sketch (u32), then the sketches.
 //!
 //! Segments that were written before there were sketches have none; nor have those to which a program of that
@@ -19,7 +19,7 @@ pub(crate) fn encode(sketches: &[DistinctSketch]) -> Vec<u8> {
     lens.chain(stored.iter().flatten().copied()).collect()
 }
 
-/// Reads the sketches of a directory; none if it has none. They are verified.
+/// Reads and verifies the sketches of a directory; `None` if it has no sketches.
 ///
 /// # Errors
 /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged) at `place`.
@@ -56,8 +56,8 @@ pub(crate) fn read(
     decode(place, directory, header)
 }
 
-/// Returns the place of the sketches in the directory; none if there are none. One that is beyond all memory
-/// is empty, and so beyond every directory, too.
+/// Returns the range of the sketches in the directory; `None` if there are no sketches. A range that is
+/// beyond all memory is empty, and so beyond every directory, too.
 fn range(header: &SegmentHeader) -> Option<Range<usize>> {
     if header.sketches_len == 0 {
         return None;

@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 const GROUP: usize = 8;
 
 /// Writes the values of the rows whose bits are set to the start of `out`, in order, and returns their
-/// number. Elements of `out` behind them are unspecified.
+/// number. Elements of `out` after them are unspecified.
 pub(crate) fn compact<L: Lane>(values: &[L; BLOCK], mask: &BlockMask, out: &mut [L; BLOCK]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if has_avx512() {
@@ -42,7 +42,7 @@ fn compact_body<L: Lane>(
     for (first, word) in (0..BLOCK).step_by(64).zip(mask) {
         match *word {
             0 => {}
-            word if word.count_zeros() as usize * size_of::<L>() <= FEW_BYTES => {
+            word if word.count_zeros() as usize * size_of::<L>() <= MAX_COPIED_GAP_BYTES => {
                 copy_around(values, first, !word, &mut out[count..]);
                 count += word.count_ones() as usize;
             }
@@ -68,7 +68,7 @@ fn compact_body<L: Lane>(
 
 /// Bytes of the values of a word that are left out, up to which what is between them is copied. More are
 /// faster moved group by group.
-const FEW_BYTES: usize = 16;
+const MAX_COPIED_GAP_BYTES: usize = 16;
 
 /// Copies the 64 values from row `first` on, without those whose bit is set. What follows a value that is
 /// left out is copied over it, 64 values in any case: no length depends on the bits.

@@ -26,7 +26,7 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
 /// Implements [`filter::lookup`](super::filter::lookup) with AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &Bitset) -> BlockMask {
-    let (add, bits) = (_mm256_set1_epi32(add as i32), Bits::of(bits));
+    let (add, bits) = (_mm256_set1_epi32(add as i32), Bits::new(bits));
     by_rows(values, |row| {
         row_lookup::<L>(row, |places| eight_places(_mm256_add_epi32(places, add), bits))
     })
@@ -80,6 +80,7 @@ fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(LaneRow) -> u128) -> Bl
             if !rest.is_empty() {
                 let mut room = [L::default(); 128];
                 room[..rest.len()].copy_from_slice(rest);
+                // The padding may match, so its bits are cleared.
                 let bits = test(load(&room[..each::<L>()])) & ((1 << rest.len()) - 1);
                 put::<L>(&mut mask, rows.len(), bits);
             }
@@ -115,6 +116,7 @@ fn signs(a: __m256i, b: __m256i) -> u64 {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn as_bytes(a: __m256i, b: __m256i) -> __m256i {
+    // Vectors are packed half by half of 128 bits each; the permutation restores the order.
     _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(a, b))
 }
 
@@ -123,6 +125,7 @@ fn as_bytes(a: __m256i, b: __m256i) -> __m256i {
 fn row_within<L: Lane>(row: LaneRow, lo: __m256i, span: __m256i) -> u128 {
     match L::BITS {
         8 => {
+            // AVX2 compares signed numbers only; `min(above, span) == above` is an unsigned comparison.
             let is = |value| {
                 let above = _mm256_sub_epi8(value, lo);
                 _mm256_cmpeq_epi8(_mm256_min_epu8(above, span), above)
@@ -198,7 +201,7 @@ fn row_lookup<L: Lane>(row: LaneRow, eight: impl Fn(__m256i) -> u32) -> u128 {
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
     words: WordSlice<'a>,
-    /// The place behind the last, which has none.
+    /// The place after the last, which has none.
     last: __m256i,
     shift: __m128i,
 }
@@ -206,9 +209,9 @@ pub(super) struct Bits<'a> {
 impl<'a> Bits<'a> {
     #[target_feature(enable = "avx2")]
     #[inline]
-    pub(super) fn of(bits: &'a Bitset) -> Self {
+    pub(super) fn new(bits: &'a Bitset) -> Self {
         Self {
-            words: WordSlice::of(bits.words().as_bytes()),
+            words: WordSlice::new(bits.words().as_bytes()),
             last: _mm256_set1_epi32(bits.places() as i32),
             shift: _mm_cvtsi32_si128(bits.shift() as i32),
         }

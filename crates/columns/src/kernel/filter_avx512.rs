@@ -30,6 +30,7 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
         }
         Values::Packed(width, packed) => {
             for number in 0..L::BITS {
+                // The order of fastlanes.
                 let first = fastlanes::FL_ORDER[number / 8] * 16 + number % 8 * 128;
                 let row = unpack_row(width, packed, number);
                 put::<L>(&mut mask, first, row_within::<L>(row, lo, span));
@@ -47,6 +48,7 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
             if !rest.is_empty() {
                 let mut room = [L::default(); 128];
                 room[..rest.len()].copy_from_slice(rest);
+                // The padding may match, so its bits are cleared.
                 let bits = row_within::<L>(load(&room[..each::<L>()]), lo, span) & ((1 << rest.len()) - 1);
                 put::<L>(&mut mask, rows.len(), bits);
             }

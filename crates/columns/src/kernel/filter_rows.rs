@@ -12,9 +12,11 @@ pub(super) const fn each<L: Lane>() -> usize {
 /// Puts the bits of a row of lanes into the mask.
 #[inline(always)]
 pub(super) fn put<L: Lane>(mask: &mut BlockMask, first: usize, bits: u128) {
+    // The remainder changes nothing and spares the bounds check.
     let word = first / 64 % mask.len();
     mask[word] |= (bits as u64) << (first % 64);
     if each::<L>() == 128 {
+        // Such a row fills two words, and no other row has bits in them.
         mask[(word + 1) % mask.len()] = (bits >> 64) as u64;
     }
 }

@@ -171,9 +171,9 @@ pub(crate) fn unpack<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) 
 }
 
 /// Bytes of the lanes of a row: what is packed and what is unpacked is a sequence of these.
-const ROW: usize = 128;
+const ROW_BYTES: usize = 128;
 /// Words of 64 bits of a row.
-const ROW_WORDS: usize = ROW / 8;
+const ROW_WORDS: usize = ROW_BYTES / 8;
 
 /// Returns a word in which the lowest `bits` bits of every lane are set.
 fn in_lanes<L: Lane>(bits: usize) -> u64 {
@@ -190,7 +190,7 @@ fn unpack_body<L: Lane>(width: usize, packed: &[L], out: &mut [L; BLOCK]) {
     for row in 0..L::BITS {
         // The order of fastlanes.
         let first = fastlanes::FL_ORDER[row / 8] * 16 + row % 8 * 128;
-        let out = &mut out[first * size_of::<L>()..][..ROW];
+        let out = &mut out[first * size_of::<L>()..][..ROW_BYTES];
         let (at, shift) = (row * width / L::BITS, row * width % L::BITS);
         let here = (L::BITS - shift).min(width);
         let low = in_lanes::<L>(here);
@@ -217,7 +217,7 @@ fn row_of(packed: &[u8], row: usize) -> [u64; ROW_WORDS] {
     let mut words = [0; ROW_WORDS];
     words
         .as_mut_bytes()
-        .copy_from_slice(&packed[row * ROW..(row + 1) * ROW]);
+        .copy_from_slice(&packed[row * ROW_BYTES..(row + 1) * ROW_BYTES]);
     words
 }
 

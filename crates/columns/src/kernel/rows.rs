@@ -3,7 +3,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::simd::{WordSlice, gather, load_rows, store_eight};
-use super::{Lane, ROW, packed_len};
+use super::{Lane, ROW_BYTES, packed_len};
 use crate::format::BLOCK;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -68,7 +68,7 @@ pub(crate) fn places_of<L: Lane>(width: usize, row: usize) -> [usize; 2] {
     let lane = row % (BLOCK / L::BITS) * size_of::<L>();
     let bit = row_of_lane::<L>(row) * width;
     let last = bit + width.max(1) - 1;
-    [bit, last].map(|bit| bit / L::BITS * ROW + lane)
+    [bit, last].map(|bit| bit / L::BITS * ROW_BYTES + lane)
 }
 
 /// Returns the row of lanes that holds a row of a block. Row r of lanes has the values from
@@ -85,7 +85,7 @@ fn row_of_lane<L: Lane>(row: usize) -> usize {
 fn rows_avx2<L: Lane>(width: usize, packed: &[L], rows: &[u16], onto: (u32, u32), codes: &mut [u32]) {
     let (rows, few) = rows.as_chunks::<8>();
     let (codes, of_few) = codes.as_chunks_mut::<8>();
-    let words = WordSlice::of(packed.as_bytes());
+    let words = WordSlice::new(packed.as_bytes());
     for (codes, rows) in codes.iter_mut().zip(rows) {
         eight_rows::<L>(width, words, rows, onto, codes);
     }

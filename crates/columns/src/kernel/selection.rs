@@ -9,14 +9,14 @@ use super::simd::{load_eight, load_rows, store_rows};
 use crate::format::BLOCK;
 use crate::read::bitset::Bitset;
 
-/// Room that [`rows_of`] needs behind what it finds.
+/// Room that [`rows_of`] needs after what it finds.
 pub(crate) const ROOM: usize = 8;
 
-/// As many rows of 64 are written one by one.
-const FEW: usize = 4;
+/// Up to this number of rows of 64 are written one by one.
+const MAX_SINGLE_ROWS: usize = 4;
 
 /// Writes `first` and more for each bit that is set to the start of `rows`: `first + i` for bit i % 64 of
-/// word i / 64, in order. Returns how many there are. What is behind them means nothing.
+/// word i / 64, in order. Returns how many there are. What is after them means nothing.
 ///
 /// # Panics
 /// If there may be no room for all rows of a block and [`ROOM`] more.
@@ -34,7 +34,7 @@ pub(crate) fn rows_of(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
 }
 
 /// Moves those of `rows` to the front, in order, whose place has a bit; `places` has one for each. Returns
-/// how many there are. What is behind them means nothing.
+/// how many there are. What is after them means nothing.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -98,10 +98,10 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
     let mut count = 0;
     for (at, word) in (0..).step_by(64).zip(mask) {
         let of_word = word.count_ones() as usize;
-        if of_word <= FEW {
+        if of_word <= MAX_SINGLE_ROWS {
             // Most often: without a branch that depends on how many.
             let mut word = *word;
-            for row in &mut rows[count..count + FEW] {
+            for row in &mut rows[count..count + MAX_SINGLE_ROWS] {
                 // What is behind the word's last row is written over, and may be anything.
                 *row = (first + at).wrapping_add(word.trailing_zeros() as u16);
                 word &= word.wrapping_sub(1);
@@ -127,7 +127,7 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
 #[target_feature(enable = "avx2,popcnt")]
 fn keep_avx2(rows: &mut [u16], places: &[u32], bits: &Bitset) -> usize {
     use std::arch::x86_64::{_mm_add_epi16, _mm_mullo_epi16, _mm_set1_epi16, _mm_shuffle_epi8};
-    let (lookup, mut kept) = (Bits::of(bits), 0);
+    let (lookup, mut kept) = (Bits::new(bits), 0);
     for (at, eight) in (0..).step_by(8).zip(places.as_chunks::<8>().0) {
         let found = eight_places(load_eight(eight), lookup) as u8;
         let positions = load_rows(&POSITIONS[usize::from(found)]);

@@ -84,7 +84,7 @@ impl<'a> WordSlice<'a> {
     /// # Panics
     /// If there is no whole word, or more than 2^31 of them.
     #[inline(always)]
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         let last = (bytes.len() / 4).checked_sub(1);
         let last = last.and_then(|last| i32::try_from(last).ok());
         WordSlice {

@@ -33,11 +33,11 @@ pub(crate) fn fsst_decode(decompressor: &SafeDecompressor<'_>, codes: &[u8], out
     true
 }
 
-/// The place of a byte behind an escape: no string starts or ends there.
+/// The place of a byte after an escape: no string starts or ends there.
 pub(crate) const FSST_INSIDE: u32 = u32::MAX;
 
 /// Decodes codes to the front of `out`, which grows as needed, and returns the number of decoded bytes.
-/// `places` gets the place in `out` where each code was decoded to, [`FSST_INSIDE`] for a byte behind an
+/// `places` gets the place in `out` where each code was decoded to, [`FSST_INSIDE`] for a byte after an
 /// escape, and the number of decoded bytes for the end of the codes. `None` if the codes end within an
 /// escape.
 ///

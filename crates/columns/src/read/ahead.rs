@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that are asked for before the scan gets to them.
 const WINDOW: u64 = 32 << 20;
-/// Least chunks that are asked for before the scan gets to them.
-const LEAST_CHUNKS: u64 = 4;
-/// Rows below which each is looked at.
-const FEW_ROWS: usize = 8;
+/// Minimum number of chunks that are asked for before the scan gets to them.
+const MIN_CHUNKS_AHEAD: u64 = 4;
+/// Number of rows below which each is looked at.
+const MIN_SAMPLED_ROWS: usize = 8;
 /// Chunks of a column that are looked at to estimate how much of it is in memory.
-const SAMPLED: usize = 64;
+const SAMPLED_CHUNKS: usize = 64;
 
 /// An estimate of how much of a column is in memory; see [`column_residency`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +46,7 @@ pub fn column_residency(segments: &[Segment], column: usize) -> ColumnResidency 
         .iter()
         .map(|segment| segment.column(column).chunks())
         .sum();
-    let count = chunks.min(SAMPLED);
+    let count = chunks.min(SAMPLED_CHUNKS);
     let (mut sampled, mut verified) = (Vec::with_capacity(count), 0);
     let (mut before, mut segments) = (0, segments.iter());
     let mut segment = segments.next();
@@ -81,7 +81,7 @@ impl Column {
     /// # Panics
     /// If there is no such row.
     pub fn read_rows_ahead(&self, rows: &[RowId]) {
-        if rows.len() < FEW_ROWS {
+        if rows.len() < MIN_SAMPLED_ROWS {
             let pieces = rows
                 .iter()
                 .flat_map(|row| [self.chunk_start(*row), self.stored_row(*row)]);
@@ -148,7 +148,7 @@ pub struct SegmentReads {
 #[derive(Debug)]
 pub struct ScanAhead {
     segments: Vec<SegmentReads>,
-    /// The number of the first chunk of each segment, and behind them that of all chunks.
+    /// The number of the first chunk of each segment, and after them that of all chunks.
     first: Vec<usize>,
     /// Chunks between the one that is read and the last one that is asked for.
     distance: usize,
@@ -177,7 +177,7 @@ impl ScanAhead {
         let chunks = first.last().copied().unwrap_or_default() as u64;
         let distance = (WINDOW * chunks).checked_div(bytes).unwrap_or(chunks);
         Self {
-            distance: distance.max(LEAST_CHUNKS) as usize,
+            distance: distance.max(MIN_CHUNKS_AHEAD) as usize,
             segments,
             first,
             next: AtomicUsize::new(0),

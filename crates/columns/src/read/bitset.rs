@@ -1,10 +1,10 @@
 //! Sets of places, a bit for each: what probes look up.
 
-/// Bits by place; places behind the last have none. As many as a power of two may share one: it is set then
+/// Bits by place; places after the last have none. As many as a power of two may share one: it is set then
 /// if that of any of them is.
 #[derive(Debug, Clone)]
 pub struct Bitset {
-    /// One bit for each place, or each that share it, and one at least behind the last, which is 0.
+    /// One bit for each place, or each that share it, and one at least after the last, which is 0.
     words: Vec<u64>,
     /// A multiple of those that share a bit.
     places: u32,
@@ -90,6 +90,7 @@ impl Bitset {
     /// Returns 1 if the bit of a slot is set, otherwise 0, also for slots beyond the last.
     #[inline(always)]
     pub fn has(&self, place: u32) -> usize {
+        // Slots beyond the last lead to the bit behind it, which is never set. So there is no branch.
         let place = (place.min(self.places) >> self.shift) as usize;
         (self.words[place / 64] >> (place % 64)) as usize & 1
     }

@@ -45,7 +45,7 @@ impl BytesBuilder {
         self.nulls.append_non_null();
     }
 
-    /// Pushes values that lie one behind the other in `bytes`, up to their ends. A value is NULL unless its
+    /// Pushes values that lie one after the other in `bytes`, up to their ends. A value is NULL unless its
     /// bit, counted from `first` on, is set.
     pub(crate) fn push_all(&mut self, bytes: &[u8], ends: &[u32], valid: &BlockMask, first: usize) {
         let start = self.bytes.len() as i64;

@@ -160,7 +160,7 @@ impl Column {
 }
 
 impl<'a, C: Code> CodeReader<'a, C> {
-    /// Reads the codes of a block of a chunk and returns the number of its rows. Elements of `codes` behind
+    /// Reads the codes of a block of a chunk and returns the number of its rows. Elements of `codes` after
     /// them are unspecified. No code exceeds the column's `max_code`, and no slot its `most`.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
     }
 
     /// Reads the codes of the rows of a block whose bits are set in `mask`, in order, and returns their
-    /// number. Elements of `codes` behind them are unspecified.
+    /// number. Elements of `codes` after them are unspecified.
     ///
     /// # Errors
     /// [`ColumnsError::Damaged`](crate::ColumnsError::Damaged).
@@ -202,12 +202,13 @@ impl<'a, C: Code> CodeReader<'a, C> {
         if kept == rows {
             return Ok(rows);
         }
+        // Compaction writes to the front of the buffer, so it reads from a copy.
         let all = *codes;
         Ok(kernel::compact(&all, mask, codes))
     }
 
     /// Reads the codes of some rows, counted from the start of a block and ascending; they may lie in blocks
-    /// behind it too. Few of a block are read one by one, many with their block. `codes` gets one for
+    /// after it too. Few of a block are read one by one, many with their block. `codes` gets one for
     /// each.
     ///
     /// # Errors
@@ -227,6 +228,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
             "row outside of the chunk"
         );
         let blocks = usize::from(*last) / BLOCK - usize::from(*first) / BLOCK + 1;
+        // Few rows cost less one by one than the unpacking of their blocks, if the codec can read them alone.
         if rows.len() < blocks * WHOLE_BLOCK_CODES {
             let width = open.width();
             if open
@@ -298,6 +300,7 @@ impl<'a, C: Code> CodeReader<'a, C> {
             return Ok(());
         }
         let chunk = self.column.packed(number)?;
+        // Codes fit `C`, so the shift may be truncated: the sum wraps around to the code.
         let shift = C::truncate(chunk.key_base().wrapping_add(self.key_to_code));
         chunk.set_map(&mut self.map, shift);
         self.open = Some((number, chunk));

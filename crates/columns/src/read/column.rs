@@ -58,7 +58,7 @@ impl Column {
     pub(crate) fn open(parts: ColumnParts) -> Result<Self> {
         let (header, data_type) = (&parts.header, parts.field.data_type());
         let wrong = |what: &str| Err(damaged(&parts.place, what));
-        let physical = match Physical::of(data_type) {
+        let physical = match Physical::from_data_type(data_type) {
             Some(Physical::I128) if header.kind != KIND_KEYS => Physical::Bytes,
             Some(physical) => physical,
             None => return wrong("has a type that is never stored"),

@@ -99,6 +99,8 @@ impl<'a> CodeFilter<'a> {
             // NULL has no slot, but an offset that would map to one.
             None
         } else {
+            // A chunk with a dictionary stores positions. The set is translated to them once for all of its
+            // blocks.
             if self.translated.as_ref().is_none_or(|(of, _)| *of != number) {
                 self.translated = Some((number, chunk.codec.translate_slots(map, self.bits)));
             }
@@ -109,6 +111,7 @@ impl<'a> CodeFilter<'a> {
             Some(kept) => kept,
             None => {
                 self.reader.read(number, block, &mut self.places)?;
+                // NULL was read as the slot behind the last one, whose bit is never set.
                 kernel::lookup(Values::Lanes(&self.places[..]), 0, self.bits)
             }
         };

@@ -135,6 +135,7 @@ enum ChunkFilter<'a> {
 impl<'a> ColumnStrings<'a> {
     /// Clears the bits of rows that do not match, of consecutive blocks of a chunk from one on.
     fn keep(&mut self, number: usize, from: usize, masks: &mut [BlockMask]) -> Result<()> {
+        // A filter remembers what it has found out about a chunk, so it serves all blocks of the chunk.
         if self.open.as_ref().is_none_or(|(of, _)| *of != number) {
             self.open = Some((number, self.chunk(number)?));
         }
@@ -196,7 +197,7 @@ impl Column {
     }
 
     fn check_strings(&self) -> Result<()> {
-        let is_strings = Physical::of(self.data_type()) == Some(Physical::Bytes);
+        let is_strings = Physical::from_data_type(self.data_type()) == Some(Physical::Bytes);
         if is_strings {
             return Ok(());
         }
@@ -215,7 +216,7 @@ impl CodeSpace {
     /// # Errors
     /// [`ColumnsError::TypeMismatch`] if the space has no dictionary of strings, [`ColumnsError::Damaged`].
     pub fn matching(&self, predicate: &StringPredicate) -> Result<CodePredicate> {
-        let is_strings = Physical::of(self.data_type()) == Some(Physical::Bytes);
+        let is_strings = Physical::from_data_type(self.data_type()) == Some(Physical::Bytes);
         let Some(dictionary) = self.dictionary().filter(|_| is_strings) else {
             return Err(ColumnsError::TypeMismatch {
                 column: "code space".into(),

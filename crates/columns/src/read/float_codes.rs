@@ -24,8 +24,8 @@ enum FloatForm {
 }
 
 impl FloatCodes {
-    /// Returns the floats of a column of doubles or single-precision floats; none for other types.
-    pub(crate) fn of(space: &CodeSpace) -> Option<FloatCodes> {
+    /// Returns the floats of a column of doubles or single-precision floats; `None` for other types.
+    pub(crate) fn from_space(space: &CodeSpace) -> Option<FloatCodes> {
         let base = space.key_to_code().wrapping_neg();
         let (first, last) = (0.0_f64.key(), f64::INFINITY.key());
         match space.physical() {
@@ -86,7 +86,7 @@ mod tests {
         let bounds = keys.iter().min().zip(keys.iter().max());
         let bounds = bounds.map(|(low, high)| (*low, *high));
         let data_type = values.data_type();
-        let physical = Physical::of(data_type).expect("a type of tables");
+        let physical = Physical::from_data_type(data_type).expect("a type of tables");
         let space = CodeSpace::of_keys(data_type, physical, has_null, bounds, 9).expect("few codes");
         let mut codes = Vec::new();
         space.encode(values, &mut codes).expect("its own values");

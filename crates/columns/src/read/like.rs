@@ -3,10 +3,10 @@
 //! A pattern is a list of *pieces* between its `%`s; a piece is text and `_`s, so that it matches a fixed
 //! number of characters. The first piece is compared with the beginning of a string unless a `%` precedes it,
 //! the last one with the end, and the others are searched for from left to right: as a piece has a fixed
-//! length, the leftmost place leaves the most for the pieces behind it.
+//! length, the leftmost place leaves the most for the pieces after it.
 //!
 //! Strings are compared as bytes. In bytes that are no UTF-8 a character is a byte and the continuation bytes
-//! behind it.
+//! after it.
 
 use memchr::memmem::Finder;
 
@@ -65,12 +65,12 @@ impl LikePattern {
 
     /// Returns the pattern of the strings that contain a text.
     pub fn containing(text: &str) -> Self {
-        Self::new(vec![Piece::default(), Piece::of(text), Piece::default()])
+        Self::new(vec![Piece::default(), Piece::from_text(text), Piece::default()])
     }
 
     /// Returns the pattern of the strings that end with a text.
     pub fn ending_with(text: &str) -> Self {
-        Self::new(vec![Piece::default(), Piece::of(text)])
+        Self::new(vec![Piece::default(), Piece::from_text(text)])
     }
 
     /// Compiles a pattern of these pieces, with a `%` between each two.
@@ -176,7 +176,7 @@ impl LikePattern {
 }
 
 impl Piece {
-    fn of(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let mut piece = Self::default();
         text.chars().for_each(|character| piece.push(character));
         piece
@@ -261,7 +261,7 @@ impl Piece {
     }
 }
 
-/// Returns the start of the character behind the one at `at`.
+/// Returns the start of the character after the one at `at`.
 fn next_character(string: &[u8], at: usize) -> usize {
     let mut next = at + 1;
     while next < string.len() && is_continuation(string[next]) {
@@ -270,7 +270,7 @@ fn next_character(string: &[u8], at: usize) -> usize {
     next
 }
 
-/// Returns true for the bytes of a character in UTF-8 behind its first.
+/// Returns true for the bytes of a character in UTF-8 after its first.
 fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }

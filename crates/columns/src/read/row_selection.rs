@@ -87,7 +87,7 @@ impl RowSelection {
         })
     }
 
-    /// Returns the first row behind the selected ones.
+    /// Returns the first row after the selected ones.
     pub(crate) fn end(&self) -> usize {
         let last = self.blocks.last().zip(self.masks.last());
         last.filter(|_| !self.is_empty()).map_or(0, |(block, mask)| {
@@ -173,6 +173,7 @@ impl RowSelection {
         if to == from && !self.is_empty() {
             return self.take_rows_of_first(most);
         }
+        // Blocks are only counted as taken: removing them from the front would move all others.
         self.taken = to;
         self.rows -= rows;
         RowSelection {

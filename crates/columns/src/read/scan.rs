@@ -264,7 +264,7 @@ impl Column {
         if let Some(strings) = kept.and_then(OnceLock::get) {
             return Ok(Some(Arc::clone(strings)));
         }
-        let small = dictionary.stored_bytes() <= KEPT_BYTES;
+        let small = dictionary.stored_bytes() <= MAX_CACHED_DICTIONARY_BYTES;
         if dictionary.is_empty() || !small && dictionary.len() > rows {
             return Ok(None);
         }
@@ -304,4 +304,4 @@ impl Column {
 }
 
 /// Dictionaries up to this size are kept as arrays in DRAM once they were read.
-const KEPT_BYTES: usize = 64 << 10;
+const MAX_CACHED_DICTIONARY_BYTES: usize = 64 << 10;

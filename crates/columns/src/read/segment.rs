@@ -140,7 +140,7 @@ impl Segment {
         }
         all.optimize();
         Ok(Self {
-            deletions: (!all.is_empty()).then(|| Deletions::of(all)),
+            deletions: (!all.is_empty()).then(|| Deletions::from_bitmap(all)),
             ..self.clone()
         })
     }

@@ -55,7 +55,7 @@ impl Segment {
     /// As [`select`](Self::select).
     ///
     /// # Panics
-    /// If `selection` has rows in blocks behind the first of these.
+    /// If `selection` has rows in blocks after the first of these.
     pub fn select_into(
         &self,
         predicates: &[(usize, CodePredicate)],
@@ -90,6 +90,7 @@ impl Segment {
         let mut room = vec![0u64; BLOCK];
         let mut open: Option<(usize, Option<Conditions<'_>>)> = None;
         selection.for_each_run(self.chunk_rows() / BLOCK, STRIPE, |chunk, from, masks| {
+            // Runs of a chunk follow each other, so its conditions are translated once.
             let conditions = match open.take() {
                 Some((number, conditions)) if number == chunk => conditions,
                 _ => localise(&columns, chunk)?,
@@ -214,6 +215,7 @@ impl Segment {
                 keep_all(&conditions, from, masks, &mut room);
                 for (block, mask) in (from..).zip(masks) {
                     let first = chunk_start + block * BLOCK;
+                    // Blocks are compared as a whole, also the padding of the last one, which may match.
                     clip(mask, first, &rows);
                     if !is_empty(mask) {
                         each(Found::Some(first, mask));
@@ -299,6 +301,7 @@ fn localise<'a>(columns: &[(&'a Column, &CodePredicate)], number: usize) -> Resu
         };
         let shift = chunk.key_base().wrapping_add(space.key_to_code());
         let local = ChunkPredicate::new(predicate, chunk.entry, shift, zone);
+        // The share is one of values, so it is estimated before these may become positions.
         let selectivity = local.selectivity(chunk.entry);
         match chunk.translate(local) {
             ChunkPredicate::Nothing => return Ok(None),

@@ -8,7 +8,7 @@ use crate::read::bitset::Bitset;
 /// Positions in up to 64 blocks that follow each other, ascending.
 #[derive(Debug, Clone, Default)]
 pub struct SelectionVector {
-    /// Behind `len`, room.
+    /// After `len`, room.
     rows: Vec<u16>,
     len: usize,
 }
@@ -32,6 +32,7 @@ impl SelectionVector {
         if self.rows.len() < room {
             self.rows.resize(room, 0);
         }
+        // A selection is of 64 blocks of 1,024 rows, so row numbers fit 16 bits.
         self.len += kernel::rows_of(mask, (block * BLOCK) as u16, &mut self.rows[self.len..]);
     }
 

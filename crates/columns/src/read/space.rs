@@ -125,7 +125,7 @@ impl CodeSpace {
     /// Returns the map from codes to values of a column of doubles or single-precision floats; `None` for
     /// other types. O(1).
     pub fn floats(&self) -> Option<FloatCodes> {
-        FloatCodes::of(self)
+        FloatCodes::from_space(self)
     }
 
     /// Returns the dictionary of a column of strings, or of decimals stored like strings.
@@ -165,7 +165,7 @@ impl CodeSpace {
     pub(crate) fn same_type<'a>(&self, values: &'a dyn Array) -> Result<Plain<'a>> {
         unpack_dictionary(values).and_then(|values| {
             let got = values.get().data_type();
-            let strings = |data_type: &DataType| Physical::of(data_type) == Some(Physical::Bytes);
+            let strings = |data_type: &DataType| Physical::from_data_type(data_type) == Some(Physical::Bytes);
             let same = *got == self.data_type || (strings(&self.data_type) && strings(got));
             let got = got.clone();
             if same {
@@ -299,7 +299,7 @@ impl CodeSpace {
 
 /// Returns true if values of this type can be given codes by a dictionary of them.
 pub(crate) fn is_rankable(data_type: &DataType) -> bool {
-    Physical::of(data_type) == Some(Physical::Bytes) || wide::may_be_wide(data_type)
+    Physical::from_data_type(data_type) == Some(Physical::Bytes) || wide::may_be_wide(data_type)
 }
 
 /// An array that was unpacked, or one that needed not to be.

@@ -41,13 +41,13 @@ pub(crate) enum Test {
 }
 
 impl StringPredicate {
-    fn of(test: Test) -> Self {
+    fn from_test(test: Test) -> Self {
         Self { test, negated: false }
     }
 
     /// Creates the condition that the value is NULL.
     pub fn null() -> Self {
-        Self::of(Test::Null)
+        Self::from_test(Test::Null)
     }
 
     /// Creates the condition that the value equals `value`.
@@ -57,7 +57,7 @@ impl StringPredicate {
 
     /// Creates the condition that the value lies between two bounds.
     pub fn range(lo: Bound<&[u8]>, hi: Bound<&[u8]>) -> Self {
-        Self::of(Test::Range(ByteRange::new(
+        Self::from_test(Test::Range(ByteRange::new(
             lo.map(Constant::new),
             hi.map(Constant::new),
         )))
@@ -65,7 +65,7 @@ impl StringPredicate {
 
     /// Creates the condition that the value starts with `prefix`.
     pub fn prefix(prefix: &[u8]) -> Self {
-        Self::of(Test::Range(ByteRange::of_prefix(prefix)))
+        Self::from_test(Test::Range(ByteRange::of_prefix(prefix)))
     }
 
     /// Creates the condition that the value is one of `values`. O(n log n).
@@ -75,7 +75,7 @@ impl StringPredicate {
         values.dedup();
         match values.as_slice() {
             [only] => Self::equal(only),
-            _ => Self::of(Test::Set(values.into())),
+            _ => Self::from_test(Test::Set(values.into())),
         }
     }
 
@@ -88,12 +88,12 @@ impl StringPredicate {
             return Self::prefix(prefix);
         }
         let range = ByteRange::of_prefix(pattern.prefix());
-        Self::of(Test::Like(Arc::new(pattern), range))
+        Self::from_test(Test::Like(Arc::new(pattern), range))
     }
 
     /// Creates the condition that at least one of `conditions` is true.
     pub fn any(conditions: impl IntoIterator<Item = Self>) -> Self {
-        Self::of(Test::Any(conditions.into_iter().collect()))
+        Self::from_test(Test::Any(conditions.into_iter().collect()))
     }
 
     /// Negates the condition. As in SQL, the negation is not true either if the condition is NULL, as a
@@ -109,7 +109,7 @@ impl StringPredicate {
     /// Returns the condition that both are true; `None` unless both are ranges.
     pub fn and(&self, other: &Self) -> Option<Self> {
         match (self.as_range(), other.as_range()) {
-            (Some(left), Some(right)) => Some(Self::of(Test::Range(left.intersect(right)))),
+            (Some(left), Some(right)) => Some(Self::from_test(Test::Range(left.intersect(right)))),
             _ => None,
         }
     }

@@ -16,7 +16,8 @@ use arrow_schema::Field;
 pub(crate) fn accept<'a>(field: &Field, array: &'a dyn Array, first_row: u64) -> Result<Plain<'a>> {
     let plain = unpack_dictionary(array)?;
     let array = plain.get();
-    let strings = |data_type: &arrow_schema::DataType| Physical::of(data_type) == Some(Physical::Bytes);
+    let strings =
+        |data_type: &arrow_schema::DataType| Physical::from_data_type(data_type) == Some(Physical::Bytes);
     let interchangeable = strings(field.data_type()) && strings(array.data_type());
     if array.data_type() != field.data_type() && !interchangeable {
         return Err(ColumnsError::TypeMismatch {

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Adds a column behind the others. Rows that are there hold `default`, an array of length 1 of the column's
+/// Adds a column after the others. Rows that are there hold `default`, an array of length 1 of the column's
 /// type (any string type for strings), or NULL. O(segments x columns x chunks), whatever the table's size in
 /// bytes.
 ///
@@ -71,7 +71,7 @@ struct Constant {
 impl Constant {
     fn new(field: &Field, default: Option<&ArrayRef>) -> Result<Self> {
         // A type without a physical form was refused before.
-        let physical = Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
+        let physical = Physical::from_data_type(field.data_type()).unwrap_or(Physical::Bytes);
         let null_or_value = field.clone().with_nullable(true);
         let default = default
             .map(|array| accept(&null_or_value, array, 0))

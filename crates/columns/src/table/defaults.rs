@@ -45,7 +45,7 @@ pub fn set_default(txn: &Txn, table: &str, column: &str, default: Option<&ArrayR
     let position = edit.column(column)?;
     let field = edit.schema()?.field(position).clone();
     edit.meta.columns[position].default = match default {
-        Some(value) => DefaultMeta::of(&field, value)?,
+        Some(value) => DefaultMeta::from_array(&field, value)?,
         None => None,
     };
     edit.put(txn)
@@ -53,7 +53,7 @@ pub fn set_default(txn: &Txn, table: &str, column: &str, default: Option<&ArrayR
 
 impl DefaultMeta {
     /// Converts an array of length 1 to a default; `None` for NULL.
-    fn of(field: &Field, value: &ArrayRef) -> Result<Option<Self>> {
+    fn from_array(field: &Field, value: &ArrayRef) -> Result<Option<Self>> {
         assert_eq!(value.len(), 1, "a default is one value");
         let plain = accept(&field.clone().with_nullable(true), value, 0)?;
         let value = plain.get();
@@ -61,7 +61,7 @@ impl DefaultMeta {
             return Ok(None);
         }
         // The types of stored columns have a physical form.
-        let physical = Physical::of(field.data_type()).unwrap_or(Physical::Bytes);
+        let physical = Physical::from_data_type(field.data_type()).unwrap_or(Physical::Bytes);
         if physical != Physical::Bytes {
             let mut keys = Vec::new();
             return Ok(match append_keys(value, physical, &mut keys) {
@@ -95,7 +95,7 @@ impl DefaultMeta {
     /// # Errors
     /// [`Damaged`](crate::ColumnsError::Damaged) if it is not of that type.
     pub(crate) fn value(&self, place: &str, data_type: &DataType) -> Result<ArrayRef> {
-        let physical = Physical::of(data_type).unwrap_or(Physical::Bytes);
+        let physical = Physical::from_data_type(data_type).unwrap_or(Physical::Bytes);
         let wide: [u8; wide::WIDE_BYTES];
         let bytes = match self {
             Self::Wide(digits) if wide::may_be_wide(data_type) => {

@@ -65,7 +65,7 @@ impl Deletions {
     }
 
     /// Creates deletions that exist in DRAM only.
-    pub(crate) fn of(bitmap: RoaringBitmap) -> Self {
+    pub(crate) fn from_bitmap(bitmap: RoaringBitmap) -> Self {
         Self::new(bitmap.len(), None, OnceLock::from(bitmap))
     }
 

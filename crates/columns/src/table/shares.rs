@@ -29,17 +29,17 @@ pub(crate) struct Shares {
     pub(crate) interners: usize,
 }
 
-/// Interners and chunks that are not full may have this much, however small the memory is.
-const LEAST: usize = 256 << 10;
+/// Bytes that interners and chunks that are not full may take each, however small the memory is.
+const MIN_SHARE: usize = 256 << 10;
 
 impl Shares {
     /// Divides the `memory` bytes of a writer whose parts have at most `part_limit` bytes.
-    pub(crate) fn of(memory: usize, part_limit: usize) -> Self {
+    pub(crate) fn new(memory: usize, part_limit: usize) -> Self {
         Self {
-            pending: (memory / 8 * 3).max(LEAST),
+            pending: (memory / 8 * 3).max(MIN_SHARE),
             part: (memory / 4).min(part_limit),
             backlog: memory / 16,
-            interners: (memory / 16 * 3).max(LEAST),
+            interners: (memory / 16 * 3).max(MIN_SHARE),
         }
     }
 
@@ -85,7 +85,7 @@ fn string_bytes(array: &dyn Array) -> usize {
     let Ok(plain) = crate::read::space::unpack_dictionary(array) else {
         return 0;
     };
-    if Physical::of(plain.get().data_type()) != Some(Physical::Bytes) {
+    if Physical::from_data_type(plain.get().data_type()) != Some(Physical::Bytes) {
         return 0;
     }
     let mut bytes = 0;
@@ -107,8 +107,8 @@ pub(crate) struct Pace {
 
 /// Rows of the first batch.
 const FIRST_ROWS: usize = 256;
-/// Rows that are read at once, however long they are.
-const LEAST_ROWS: usize = 16;
+/// Minimum number of rows that are read at once, however long they are.
+const MIN_ROWS: usize = 16;
 
 impl Pace {
     /// Creates a pace for batches of about `bytes` bytes and at most `most` rows.
@@ -129,7 +129,7 @@ impl Pace {
     pub(crate) fn took(&mut self, rows: usize, bytes: usize) {
         let fitting = self.bytes / (bytes / rows.max(1)).max(1);
         // Later rows may be longer: no leaps.
-        self.rows = fitting.min(self.rows * 4).clamp(LEAST_ROWS, self.most);
+        self.rows = fitting.min(self.rows * 4).clamp(MIN_ROWS, self.most);
     }
 }
 
@@ -147,11 +147,11 @@ mod tests {
             RecordBatch::try_from_iter([("n", numbers), ("s", strings)]).expect("two columns")
         };
         let columns = [Physical::I64, Physical::Bytes];
-        let rows = |memory, len| Shares::of(memory, usize::MAX).chunk_rows(65_536, &columns, &batch(len));
+        let rows = |memory, len| Shares::new(memory, usize::MAX).chunk_rows(65_536, &columns, &batch(len));
         assert_eq!(rows(128 << 20, 20), 65_536);
         assert_eq!(rows(32 << 20, 1000), 2048);
         assert_eq!((rows(0, 20), rows(1 << 20, 100_000)), (1024, 1024));
-        assert_eq!(Shares::of(1 << 30, 1 << 26).part, 1 << 26);
+        assert_eq!(Shares::new(1 << 30, 1 << 26).part, 1 << 26);
     }
 
     #[test]

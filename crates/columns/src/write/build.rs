@@ -30,8 +30,8 @@ impl Interval {
     }
 }
 
-/// Values that [`CodeSpace::describe`] spells out of a set.
-const DESCRIBED: usize = 8;
+/// Maximum number of values of a set that [`CodeSpace::describe`] spells out.
+const MAX_DESCRIBED_VALUES: usize = 8;
 
 impl CodeSpace {
     /// Returns the condition for rows equal to `value`, an array of length 1 of the column's type (any string
@@ -224,7 +224,7 @@ impl CodeSpace {
             CodePredicate::Set(codes) => {
                 let mut words: Vec<String> = codes
                     .iter()
-                    .take(DESCRIBED)
+                    .take(MAX_DESCRIBED_VALUES)
                     .map(|&code| {
                         if Some(code) == self.null_code() {
                             "null".into()
@@ -233,7 +233,7 @@ impl CodeSpace {
                         }
                     })
                     .collect();
-                if codes.len() > DESCRIBED {
+                if codes.len() > MAX_DESCRIBED_VALUES {
                     words.push(format!("… {} values", codes.len()));
                 }
                 format!("in ({})", words.join(", "))

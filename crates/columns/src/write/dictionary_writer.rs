@@ -12,7 +12,7 @@ const BUFFER: usize = 64 << 10;
 pub(crate) struct DictionaryWriter<'t> {
     extent: ExtentWriter<'t>,
     buffer: Vec<u8>,
-    /// Where each string ends; written behind the strings when all have come.
+    /// Where each string ends; written after the strings when all have come.
     ends: ScratchExtent<'t>,
     end_buffer: Vec<u64>,
     count: u64,

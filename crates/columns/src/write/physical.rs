@@ -33,7 +33,7 @@ pub(crate) enum Physical {
 
 impl Physical {
     /// Returns the physical form of a type that tables can store; `None` for others.
-    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+    pub(crate) fn from_data_type(data_type: &DataType) -> Option<Self> {
         use DataType as D;
         Some(match data_type {
             D::Boolean => Self::Bool,

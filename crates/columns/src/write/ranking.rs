@@ -26,9 +26,9 @@ const NULL: u32 = u32::MAX;
 /// Rows that are read at once at most.
 const BATCH_ROWS: usize = 1 << 16;
 /// Numbers that are read or written at once.
-const NUMBERS: usize = 1 << 12;
+const BUFFERED_NUMBERS: usize = 1 << 12;
 /// Bytes that the strings of a run may take, however small the memory is.
-const LEAST: usize = 64 << 10;
+const MIN_RUN_BYTES: usize = 64 << 10;
 /// Bytes of sorted strings that are written at once.
 const BUFFER: usize = 256 << 10;
 
@@ -88,7 +88,7 @@ pub fn rank_strings<'t>(
         });
     }
     let column = &column.for_copying();
-    let mut ranking = Ranking::new(txn, column.rows(), (memory / 8 * 5).max(LEAST))?;
+    let mut ranking = Ranking::new(txn, column.rows(), (memory / 8 * 5).max(MIN_RUN_BYTES))?;
     let mut pace = Pace::new(memory / 16, BATCH_ROWS);
     let mut start = 0;
     while start < column.rows() {
@@ -118,7 +118,7 @@ struct Ranking<'t> {
     has_null: bool,
 }
 
-/// Sorted strings, each behind its length (u32), of some rows.
+/// Sorted strings, each after its length (u32), of some rows.
 struct StringRun<'t> {
     rows: Range<u64>,
     count: u64,
@@ -140,7 +140,7 @@ impl<'t> Ranking<'t> {
     }
 
     fn add(&mut self, array: &dyn Array) -> Result<()> {
-        let mut waiting = Vec::with_capacity(NUMBERS);
+        let mut waiting = Vec::with_capacity(BUFFERED_NUMBERS);
         for_each_bytes(array, |string| {
             match string {
                 Some(string) => waiting.push(self.interner.intern(string)),
@@ -149,7 +149,7 @@ impl<'t> Ranking<'t> {
                     waiting.push(NULL);
                 }
             }
-            if waiting.len() == NUMBERS {
+            if waiting.len() == BUFFERED_NUMBERS {
                 self.store(&mut waiting);
             }
             // Two more words for the order and the ranks of each string.
@@ -289,9 +289,9 @@ fn next<'a>(run: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// Replaces the numbers of some rows.
 fn renumber(numbers: &ScratchExtent<'_>, rows: Range<u64>, new: impl Fn(u32) -> u32) {
-    let mut buffer = vec![0u32; NUMBERS];
-    for start in rows.clone().step_by(NUMBERS) {
-        let buffer = &mut buffer[..(rows.end - start).min(NUMBERS as u64) as usize];
+    let mut buffer = vec![0u32; BUFFERED_NUMBERS];
+    for start in rows.clone().step_by(BUFFERED_NUMBERS) {
+        let buffer = &mut buffer[..(rows.end - start).min(BUFFERED_NUMBERS as u64) as usize];
         numbers.read_at(start * 4, buffer.as_mut_bytes());
         buffer.iter_mut().for_each(|number| *number = new(*number));
         numbers.write_at(start * 4, buffer.as_bytes());
@@ -309,14 +309,14 @@ impl<'t> Map<'t> {
     fn new(codes: ScratchExtent<'t>) -> Self {
         Self {
             codes,
-            waiting: Vec::with_capacity(NUMBERS / 4),
+            waiting: Vec::with_capacity(BUFFERED_NUMBERS / 4),
             stored: 0,
         }
     }
 
     fn push(&mut self, code: u32) {
         self.waiting.push(code);
-        if self.waiting.len() == NUMBERS / 4 {
+        if self.waiting.len() == BUFFERED_NUMBERS / 4 {
             self.store();
         }
     }

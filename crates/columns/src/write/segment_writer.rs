@@ -63,7 +63,7 @@ impl<'t> SegmentWriter<'t> {
             txn,
             wide: vec![false; schema.fields().len()],
             schema,
-            shares: Shares::of(options.memory, options.part_limit),
+            shares: Shares::new(options.memory, options.part_limit),
             chunk_rows: options.chunk_rows,
             options,
             columns: Vec::new(),
@@ -106,7 +106,7 @@ impl<'t> SegmentWriter<'t> {
     /// Starts a segment whose first rows are those of `batch`.
     fn start(&mut self, batch: &RecordBatch) {
         // The table's description has refused all types without a physical form.
-        let physical = |(field, wide): (&FieldRef, &bool)| match Physical::of(field.data_type()) {
+        let physical = |(field, wide): (&FieldRef, &bool)| match Physical::from_data_type(field.data_type()) {
             Some(physical) if !wide => physical,
             _ => Physical::Bytes,
         };

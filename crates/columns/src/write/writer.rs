@@ -1,6 +1,6 @@
 //! Writing a table: Arrow batches in, segments out, published with the transaction.
 //!
-//! The rows become a table of their own, new segments behind those of a table, or take the place of some of
+//! The rows become a table of their own, new segments after those of a table, or take the place of some of
 //! them. If the table has a clustering, they are sorted first, all rows of one writer together.
 
 use crate::format::meta::TableMeta;
@@ -51,7 +51,7 @@ impl<'t> TableWriter<'t> {
         Self::start(txn, TableEdit::new(name, meta), 0, options)
     }
 
-    /// Starts new segments behind those of table `name`. Rows in errors count from the first one appended.
+    /// Starts new segments after those of table `name`. Rows in errors count from the first one appended.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchTable`], [`ColumnsError::NewerFormat`], [`ColumnsError::Damaged`].

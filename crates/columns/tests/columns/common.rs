@@ -122,13 +122,13 @@ fn string(number: u64) -> String {
 
 /// A decimal of up to 38 digits: of more than 64 bits never, in some rows, or in nearly all.
 fn decimal(number: u64, seed: u64) -> i128 {
-    const MOST: i128 = 10_i128.pow(38) - 1;
+    const MAX_DECIMAL: i128 = 10_i128.pow(38) - 1;
     let narrow = i128::from(number as i64);
     match seed % 3 {
         0 => narrow,
         1 if number % 40 != 7 => narrow,
-        _ if number == u64::MAX => MOST,
-        _ if number == 1 << 63 => -MOST,
+        _ if number == u64::MAX => MAX_DECIMAL,
+        _ if number == 1 << 63 => -MAX_DECIMAL,
         _ => narrow * 10_i128.pow(18 + (number % 2) as u32),
     }
 }

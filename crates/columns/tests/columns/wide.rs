@@ -16,7 +16,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-const MOST: i128 = 10_i128.pow(38) - 1;
+const MAX_DECIMAL: i128 = 10_i128.pow(38) - 1;
 const FITS: i128 = i64::MAX as i128;
 
 fn decimals(values: Vec<Option<i128>>) -> ArrayRef {
@@ -101,7 +101,7 @@ fn only_segments_with_wide_values_are_without_keys() {
 fn a_merge_that_is_cancelled_while_it_looks_for_wide_values_changes_nothing() {
     let pool = dram_pool();
     let txn = pool.begin().expect("no other writer");
-    append(&txn, vec![Some(MOST), Some(1)], small());
+    append(&txn, vec![Some(MAX_DECIMAL), Some(1)], small());
     let (cancel, before) = (AtomicBool::new(true), open(&txn));
     let mut options = MergeOptions::default();
     options.cancel = &cancel;
@@ -116,7 +116,14 @@ fn conditions_speak_of_values_that_are_not_there_too() {
     let txn = pool.begin().expect("no other writer");
     append(
         &txn,
-        vec![Some(-MOST), Some(-1), None, Some(0), Some(FITS + 5), Some(MOST)],
+        vec![
+            Some(-MAX_DECIMAL),
+            Some(-1),
+            None,
+            Some(0),
+            Some(FITS + 5),
+            Some(MAX_DECIMAL),
+        ],
         small(),
     );
     let table = open(&txn);
@@ -126,17 +133,17 @@ fn conditions_speak_of_values_that_are_not_there_too() {
         let rows = segment.select(&[(0, predicate)], 0..segment.rows());
         rows.expect("codes").iter().collect()
     };
-    assert_eq!(rows(space.equal(&one(MOST)).expect("decimals")), [5]);
+    assert_eq!(rows(space.equal(&one(MAX_DECIMAL)).expect("decimals")), [5]);
     assert_eq!(rows(space.equal(&one(FITS)).expect("decimals")), [0; 0]);
     let between = |lo: i128, hi: i128| {
         let (lo, hi) = (one(lo), one(hi));
         let range = space.range(Bound::Excluded(lo.as_ref()), Bound::Included(hi.as_ref()));
         rows(range.expect("decimals"))
     };
-    assert_eq!(between(-MOST, FITS), [1, 3]);
+    assert_eq!(between(-MAX_DECIMAL, FITS), [1, 3]);
     assert_eq!(between(FITS, FITS + 4), [0; 0]);
-    assert_eq!(between(-2, MOST), [1, 3, 4, 5]);
-    let set = decimals(vec![Some(-MOST), None, Some(7), Some(FITS + 5)]);
+    assert_eq!(between(-2, MAX_DECIMAL), [1, 3, 4, 5]);
+    let set = decimals(vec![Some(-MAX_DECIMAL), None, Some(7), Some(FITS + 5)]);
     assert_eq!(rows(space.set(&set).expect("decimals")), [0, 4]);
     assert_eq!(rows(space.is_null()), [2]);
     let at_least = space.range(Bound::Included(one(FITS + 5).as_ref()), Bound::Unbounded);
@@ -191,17 +198,20 @@ fn defaults_and_new_columns_are_wide() {
     let txn = pool.begin().expect("no other writer");
     append(&txn, vec![Some(1), None], small());
     let field = Field::new("e", DataType::Decimal128(38, 2), false);
-    set_default(&txn, "t", "d", Some(&one(-MOST))).expect("a decimal");
+    set_default(&txn, "t", "d", Some(&one(-MAX_DECIMAL))).expect("a decimal");
     assert_eq!(version(&txn), "{\"v\":6");
-    assert_same(open(&txn).default_value(0).expect("a default"), &one(-MOST));
+    assert_same(
+        open(&txn).default_value(0).expect("a default"),
+        &one(-MAX_DECIMAL),
+    );
     set_default(&txn, "t", "d", Some(&one(FITS))).expect("a decimal");
     assert_eq!(version(&txn), "{\"v\":3");
     set_default(&txn, "t", "d", None).expect("none");
-    add_column(&txn, "t", &field, Some(&one(MOST))).expect("a new column");
+    add_column(&txn, "t", &field, Some(&one(MAX_DECIMAL))).expect("a new column");
     assert_eq!(version(&txn), "{\"v\":6");
     let table = open(&txn);
     assert!(table.check().is_empty(), "{:?}", table.check());
-    assert_same(&read(&table, 1), &decimals(vec![Some(MOST); 2]));
+    assert_same(&read(&table, 1), &decimals(vec![Some(MAX_DECIMAL); 2]));
     assert!(!table.segments()[0].column(0).is_wide());
 }
 
@@ -243,7 +253,7 @@ fn rows_are_sorted_by_them() {
 fn a_newer_format_is_refused_by_its_number() {
     let pool = dram_pool();
     let txn = pool.begin().expect("no other writer");
-    append(&txn, vec![Some(MOST)], small());
+    append(&txn, vec![Some(MAX_DECIMAL)], small());
     let object = txn.get("table/t").expect("there");
     let meta = String::from_utf8(object.meta().to_vec()).expect("JSON");
     let extents = |_: ()| (0..object.extent_count()).map(|i| object.extent_ref(i)).collect();

@@ -27,10 +27,10 @@ use run::PlacementResult;
 pub use sample::Query;
 use watched::Watched;
 
-/// Least relative gain for which a placement that takes more DRAM is picked.
-const WORTH: f64 = 0.02;
+/// Minimum relative gain for which a placement that takes more DRAM is picked.
+const MIN_GAIN: f64 = 0.02;
 /// Divisor: amounts of DRAM that differ by less than this part count as equal.
-const ABOUT: u64 = 10;
+const EQUAL_DRAM_DIVISOR: u64 = 10;
 
 /// Options of [`Elf::advise`].
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ pub struct Advised {
     pub units: f64,
     /// Seconds of waiting for it.
     pub stall: f64,
-    /// Seconds altogether; none if the placement is not possible.
+    /// Seconds altogether; `None` if the placement is not possible.
     pub time: Option<f64>,
     /// The reason if it is not possible or covers only a part of the index, or a remark.
     pub note: Option<String>,
@@ -286,14 +286,14 @@ fn in_dram(placement: Placement, dram_bytes: u64, slow_only: &PlacementResult) -
 fn pick(rows: &[Advised]) -> usize {
     let time = |row: &Advised| row.time.filter(|_| row.placement != Placement::Volatile);
     let fastest = rows.iter().filter_map(time).fold(f64::INFINITY, f64::min);
-    let good = |row: &&Advised| time(row).is_some_and(|time| time <= fastest * (1.0 + WORTH));
+    let good = |row: &&Advised| time(row).is_some_and(|time| time <= fastest * (1.0 + MIN_GAIN));
     let least = rows
         .iter()
         .filter(good)
         .map(|row| row.dram_bytes)
         .min()
         .unwrap_or(0);
-    let frugal = |row: &Advised| good(&row) && row.dram_bytes <= least + least / ABOUT;
+    let frugal = |row: &Advised| good(&row) && row.dram_bytes <= least + least / EQUAL_DRAM_DIVISOR;
     rows.iter().position(frugal).unwrap_or(0)
 }
 
@@ -307,7 +307,7 @@ fn reason(rows: &[Advised], pick: usize) -> String {
         .iter()
         .copied()
         .min_by(|a, b| time(a).total_cmp(&time(b)));
-    let worth = WORTH * 100.0;
+    let worth = MIN_GAIN * 100.0;
     match fastest {
         None => "the DRAM has no room for any copies".into(),
         Some(_) if pick == 0 && slow_only.lines == 0.0 => {

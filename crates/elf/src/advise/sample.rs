@@ -16,10 +16,10 @@ pub enum Query {
     Select(Vec<CodePredicate>),
 }
 
-/// Least number of queries that are run, if the sample has as many.
-const LEAST: usize = 16;
+/// Minimum number of queries that are run, if the sample has as many.
+const MIN_QUERIES: usize = 16;
 /// Time to run a query on all candidates and their devices, as a multiple of its own time.
-const EFFORT: u32 = 60;
+const RUN_TIME_FACTOR: u32 = 60;
 
 /// A query of all parts of an index with its CPU time.
 #[derive(Debug, Clone, Copy)]
@@ -74,13 +74,13 @@ impl Query {
 pub(super) fn choose(parts: &[IndexShare<'_>], most: Duration) -> Result<Vec<usize>> {
     let len = parts.iter().map(|part| part.queries.len()).min().unwrap_or(0);
     let spread = |count: usize| (0..count).map(move |i| i * len / count);
-    let (mut tids, start, few) = (vec![], Instant::now(), LEAST.min(len));
+    let (mut tids, start, few) = (vec![], Instant::now(), MIN_QUERIES.min(len));
     for at in spread(few) {
         for part in parts {
             part.queries[at].run(&part.elf, &mut tids)?;
         }
     }
-    let each = (start.elapsed() / few.max(1) as u32).max(Duration::from_nanos(100)) * EFFORT;
+    let each = (start.elapsed() / few.max(1) as u32).max(Duration::from_nanos(100)) * RUN_TIME_FACTOR;
     let count = (most.as_nanos() / each.as_nanos()) as usize;
     Ok(spread(count.clamp(few, len)).collect())
 }
@@ -133,22 +133,22 @@ pub(super) fn work(
 /// Measures a query whose data is in the CPU's caches: the minimum of a few runs, each of which repeats a
 /// short query.
 fn hot(query: &Query, elf: &Elf<Watched>, tids: &mut Vec<Tid>) -> Result<Duration> {
-    const SHORT: Duration = Duration::from_micros(20);
+    const SHORT_QUERY: Duration = Duration::from_micros(20);
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let start = Instant::now();
         query.run(elf, tids)?;
         let mut once = start.elapsed();
-        if once < SHORT {
-            const TIMES: u32 = 4;
+        if once < SHORT_QUERY {
+            const REPETITIONS: u32 = 4;
             let start = Instant::now();
-            for _ in 0..TIMES {
+            for _ in 0..REPETITIONS {
                 query.run(elf, tids)?;
             }
-            once = start.elapsed() / TIMES;
+            once = start.elapsed() / REPETITIONS;
         }
         best = best.min(once);
-        if once > 100 * SHORT {
+        if once > 100 * SHORT_QUERY {
             break;
         }
     }

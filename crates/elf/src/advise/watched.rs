@@ -158,7 +158,7 @@ impl Meter {
                 self.touches.store(self.touches.load(Relaxed) + 1, Relaxed);
             }
             Some(Devices { slow, dram }) => {
-                self.worked(self.work.load(Relaxed));
+                self.add_work(self.work.load(Relaxed));
                 slow.touch_bytes(base, bytes, offset, len);
                 dram.touch_bytes(base, bytes, offset, len);
             }
@@ -172,7 +172,7 @@ impl Meter {
         }
     }
 
-    fn worked(&self, picoseconds: u64) {
+    fn add_work(&self, picoseconds: u64) {
         self.done.store(self.done.load(Relaxed) + picoseconds, Relaxed);
         let owed = self.owed.load(Relaxed) + picoseconds;
         let whole = owed / 1000;
@@ -194,7 +194,7 @@ impl Meter {
     /// Ends the query, whose work is `all` picoseconds in total: adds the part that belongs to reads of
     /// copies.
     pub(super) fn end(&self, all: u64) {
-        self.worked(all.saturating_sub(self.done.load(Relaxed)));
+        self.add_work(all.saturating_sub(self.done.load(Relaxed)));
     }
 
     /// Returns the number of touches.

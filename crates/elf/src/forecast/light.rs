@@ -11,7 +11,7 @@ use crate::packed::write::{LEAF_ROWS, LEAF_RUN};
 use std::ops::Range;
 
 /// Factor by which the variance of equally large groups may exceed that of the distribution.
-const UNEVEN: f64 = 1.25;
+const MAX_VARIANCE_RATIO: f64 = 1.25;
 
 /// Groups below one list that have too few sampled rows to be planned on their own.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(super) fn is_even(groups: &[Range<usize>]) -> bool {
         .iter()
         .map(|rows| (rows.len() as f64 - mean).powi(2))
         .sum::<f64>();
-    squares / count <= UNEVEN * mean * (1.0 + rate_of(mean) - mean).max(0.0) + f64::EPSILON
+    squares / count <= MAX_VARIANCE_RATIO * mean * (1.0 + rate_of(mean) - mean).max(0.0) + f64::EPSILON
 }
 
 /// Returns the probability that none of `values` values of on average `mean` rows has more than

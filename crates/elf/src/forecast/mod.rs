@@ -2,9 +2,9 @@
 //!
 //! A forecast plans the tree of layout `packed` over a sample of the rows, by the rules of the build
 //! ([`packed::write`](crate::packed::write)). If the sample is all rows, the lists are those of the build.
-//! Otherwise a group of at least [`HEAVY`] sampled rows stands for a subtree of as many times more rows as
-//! the table has, and smaller groups below one list are taken together: their number is estimated from the
-//! number of distinct prefixes in the sample, and their rows are assumed to spread evenly over them
+//! Otherwise a group of at least [`MIN_PLANNED_ROWS`] sampled rows stands for a subtree of as many times more
+//! rows as the table has, and smaller groups below one list are taken together: their number is estimated
+//! from the number of distinct prefixes in the sample, and their rows are assumed to spread evenly over them
 //! ([`light`]).
 
 mod light;
@@ -21,11 +21,11 @@ use crate::packed::subranges::SubrangeScheme;
 use tree::{PlannedTree, TreePlanner};
 use tuples::SortedTuples;
 
-/// Least sampled rows of a group that is planned on its own.
-const HEAVY: usize = 16;
-/// Least sampled rows of groups that are modelled apart from smaller ones where sizes vary more than by
-/// chance: nearly all such groups are seen.
-const SEEN: usize = 4;
+/// Minimum number of sampled rows of a group that is planned on its own.
+const MIN_PLANNED_ROWS: usize = 16;
+/// Minimum number of sampled rows of groups that are modelled apart from smaller ones where sizes vary more
+/// than by chance: nearly all such groups are seen.
+const MIN_MODELLED_ROWS: usize = 4;
 /// Most rows of a list whose place in a quartered array has counts.
 const QUARTERED_ROWS: u64 = 32;
 
@@ -82,8 +82,8 @@ pub struct Forecast {
 
 impl Forecast {
     /// Plans the index of a segment of `rows` rows on these columns, dimension 0 first. All columns have the
-    /// same sampled rows. None if the columns are none or too many, or the segment has too many rows.
-    /// O(s log s) for s sampled rows.
+    /// same sampled rows. Returns `None` if there are no columns or too many, or if the segment has too many
+    /// rows. O(s log s) for s sampled rows.
     #[must_use]
     pub fn new(rows: u64, columns: &[&SampledColumn]) -> Option<Self> {
         let sampled = columns.first()?.ranks.len();

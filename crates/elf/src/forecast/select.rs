@@ -8,16 +8,16 @@ use super::Forecast;
 use super::tree::PlannedList;
 use super::tuples::TupleDepth;
 use crate::Estimate;
-use crate::packed::estimate::{LEAF_ROWS, LISTS};
+use crate::packed::estimate::{LEAF_ROWS, MAX_LISTS_READ};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// Sampled matches from which on their share is taken as it is.
-const ENOUGH: f64 = 8.0;
-/// A share with fewer matches is assumed to be no further from that of the sample than this factor, and this
-/// number of rows above.
-const BELOW: f64 = 4.0;
-const ABOVE: f64 = 3.0;
+const MIN_MATCHES: f64 = 8.0;
+/// Maximum factor by which a share with fewer matches is assumed to be below that of the sample.
+const MAX_FACTOR_BELOW: f64 = 4.0;
+/// Maximum number of sampled rows by which it is assumed to be above that of the sample.
+const MAX_ROWS_ABOVE: f64 = 3.0;
 
 /// A condition on one dimension.
 #[derive(Debug, Clone, Copy)]
@@ -159,10 +159,13 @@ impl Forecast {
     /// the share that independent conditions would have.
     fn share(&self, matches: usize, independent: f64) -> f64 {
         let (matches, sampled) = (matches as f64, self.tuples.len() as f64);
-        if self.tree.scale <= 1.0 || matches >= ENOUGH {
+        if self.tree.scale <= 1.0 || matches >= MIN_MATCHES {
             return matches / sampled;
         }
-        independent.clamp(matches / BELOW / sampled, (matches + ABOVE) / sampled)
+        independent.clamp(
+            matches / MAX_FACTOR_BELOW / sampled,
+            (matches + MAX_ROWS_ABOVE) / sampled,
+        )
     }
 
     /// Counts what is below a list; of children that are counted one by one, `next` receives the numbers.
@@ -192,7 +195,7 @@ impl Forecast {
                 let passing = self.passing(list, depth, tests);
                 let (others, of_others) = passing.others;
                 let children = passing.planned.len() as f64 + others;
-                if sum.read as f64 + children <= LISTS as f64 {
+                if sum.read as f64 + children <= MAX_LISTS_READ as f64 {
                     sum.read += children.ceil() as usize;
                     next.extend(passing.planned);
                     self.add_below(tests, depth, others, of_others, sum);

@@ -2,7 +2,7 @@
 
 use super::light::{LightGroups, distinct_of, has_short_runs, inner_entries, is_even, link_len};
 use super::tuples::SortedTuples;
-use super::{HEAVY, SEEN};
+use super::{MIN_MODELLED_ROWS, MIN_PLANNED_ROWS};
 use crate::geometry::RecordGeometry;
 use crate::packed::node::{INNER_HEADER, SMALL_LEAF};
 use crate::packed::write::{LEAF_ROWS, LEAF_RUN};
@@ -75,7 +75,7 @@ impl<'a> TreePlanner<'a> {
         let mut start = rows.start;
         while start < rows.end {
             let end = self.tuples.group_end(start, rows.end, depth);
-            if self.is_exact() || end - start >= HEAVY {
+            if self.is_exact() || end - start >= MIN_PLANNED_ROWS {
                 let (child, len) = self.list(start..end, depth + 1);
                 children.push((self.tuples.rank(start, depth) as u32, child));
                 bytes += len;
@@ -87,7 +87,7 @@ impl<'a> TreePlanner<'a> {
         let model = |rows| LightGroups::new(self.geometry, self.tuples, rows, depth + 1, self.tree.scale);
         let light = match is_even(&light) {
             true => (light, vec![]),
-            false => light.into_iter().partition(|rows| rows.len() < SEEN),
+            false => light.into_iter().partition(|rows| rows.len() < MIN_MODELLED_ROWS),
         };
         let light = [light.0, light.1].into_iter().filter(|rows| !rows.is_empty());
         let light: Vec<LightGroups> = light.map(model).collect();

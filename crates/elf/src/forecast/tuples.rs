@@ -11,7 +11,7 @@ pub(super) struct TupleDepth {
     pub(super) dimension: usize,
     /// Its values by rank: codes, or numbers of buckets.
     pub(super) values: Vec<u64>,
-    /// The rank of each code of the dimension; none if the ranks are those of the codes.
+    /// The rank of each code of the dimension; `None` if the ranks are those of the codes.
     pub(super) of_code: Option<Vec<u32>>,
     /// Estimated distinct values in the segment.
     pub(super) distinct: u64,
@@ -30,8 +30,8 @@ pub(super) struct SortedTuples {
 }
 
 impl SortedTuples {
-    /// Sorts the rows by these columns, with a depth for the buckets; none if a tuple needs more than 128
-    /// bits.
+    /// Sorts the rows by these columns, with a depth for the buckets; `None` if a tuple needs more than
+    /// 128 bits.
     pub(super) fn new(columns: &[&SampledColumn], buckets: Option<Buckets>) -> Option<Self> {
         let mut depths = Vec::with_capacity(columns.len() + 1);
         for (dimension, column) in columns.iter().enumerate() {

@@ -8,21 +8,21 @@
 
 use crate::CodePredicate;
 use crate::geometry::{Buckets, MAX_DIMS, RecordGeometry};
-use crate::packed::shortcuts::{BUCKET_PLACES, ROWS, Shortcuts};
+use crate::packed::shortcuts::{MAX_BUCKET_PLACES, MIN_ROWS_PER_PLACE, Shortcuts};
 
-/// Least rows per place for which there are buckets: fewer form a short leaf list.
-const LEAST_ROWS: u64 = 24;
+/// Minimum number of rows per place for which there are buckets: fewer form a short leaf list.
+const MIN_BUCKETED_ROWS_PER_PLACE: u64 = 24;
 
 impl Buckets {
     /// Returns the buckets of a new index; `None` if they do not pay.
     pub(crate) fn worth(geometry: &RecordGeometry) -> Option<Self> {
         let depth = Shortcuts::worth(geometry);
         let places: u64 = geometry.max_codes[..depth].iter().map(|&max| max + 1).product();
-        if depth == 0 || geometry.dims() == MAX_DIMS || geometry.rows / places < LEAST_ROWS {
+        if depth == 0 || geometry.dims() == MAX_DIMS || geometry.rows / places < MIN_BUCKETED_ROWS_PER_PLACE {
             return None;
         }
         let max = *geometry.max_codes.get(depth)?;
-        let most = (geometry.rows / ROWS).min(BUCKET_PLACES) / places;
+        let most = (geometry.rows / MIN_ROWS_PER_PLACE).min(MAX_BUCKET_PLACES) / places;
         let shift = (1..64).find(|&shift| max >> shift < most)?;
         (max >> shift > 0).then_some(Self { depth, shift })
     }

@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 
 /// Entries of a chunk.
 const CHUNK: usize = 1 << 16;
-/// Least chunks in DRAM: with fewer, pushing and truncating around a chunk boundary could spill repeatedly.
-const LEAST_CHUNKS: usize = 2;
+/// Minimum number of chunks in DRAM: with fewer, pushing and truncating around a chunk boundary could spill
+/// repeatedly.
+const MIN_CHUNKS: usize = 2;
 /// Divisor of a build's memory that gives the share of the chunks in DRAM.
-const SHARE: usize = 16;
+const MEMORY_DIVISOR: usize = 16;
 
 /// An entry's value and position.
 type EntryWords = [u64; 2];
@@ -140,7 +141,7 @@ impl<'s> EntryStack<'s> {
 
 /// Returns the number of chunks in DRAM for a budget of `memory` bytes.
 fn most_chunks(memory: usize) -> usize {
-    (memory / SHARE / (CHUNK * size_of::<EntryWords>())).max(LEAST_CHUNKS)
+    (memory / MEMORY_DIVISOR / (CHUNK * size_of::<EntryWords>())).max(MIN_CHUNKS)
 }
 
 /// The uppermost entries of a stack.

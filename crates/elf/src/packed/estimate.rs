@@ -7,15 +7,15 @@ use crate::packed::node::{InnerList, ListNode, PackedTree};
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
-/// Most lists that are read, whatever the size of the index.
-pub(crate) const LISTS: usize = 32;
+/// Maximum number of lists that are read, whatever the size of the index.
+pub(crate) const MAX_LISTS_READ: usize = 32;
 /// Size of the sample of a list's children.
-const SAMPLED: usize = 8;
+const SAMPLED_CHILDREN: usize = 8;
 /// Least rows per list below which its own values usually separate them, so that no list is below it.
 pub(crate) const LEAF_ROWS: f64 = 2.0;
 
-/// Estimates the rows that match and the lists that a selection visits; reads the heads of about [`LISTS`]
-/// lists at most.
+/// Estimates the rows that match and the lists that a selection visits; reads the heads of about
+/// [`MAX_LISTS_READ`] lists at most.
 pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) -> Result<Estimate> {
     let header = tree.header;
     let mut sum = Estimate::default();
@@ -59,8 +59,8 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) ->
                     read += 2;
                 }
                 ListNode::Inner(inner) => {
-                    let places = ChildPositions::of(tree, inner, &plan.tests[depth]);
-                    if places.len == 0 || read + places.len <= LISTS {
+                    let places = ChildPositions::new(tree, inner, &plan.tests[depth]);
+                    if places.len == 0 || read + places.len <= MAX_LISTS_READ {
                         let children = places.children(1);
                         read += children.len();
                         next.extend(children);
@@ -70,7 +70,7 @@ pub(crate) fn estimate<'a, B: Bytes>(tree: PackedTree<'a, B>, plan: &'a Plan) ->
                         (inner.entries as f64, inner.rows as f64)
                     } else {
                         // Too many to read: a sample stands for all.
-                        let step = places.len.div_ceil(SAMPLED);
+                        let step = places.len.div_ceil(SAMPLED_CHILDREN);
                         let sample = places.children(step);
                         read += sample.len();
                         let rows = sample
@@ -168,7 +168,7 @@ struct ChildPositions<'a, B> {
 }
 
 impl<'a, B: Bytes> ChildPositions<'a, B> {
-    fn of(tree: PackedTree<'a, B>, inner: InnerList, test: &'a Test) -> Self {
+    fn new(tree: PackedTree<'a, B>, inner: InnerList, test: &'a Test) -> Self {
         let (first, end) = match test {
             Test::Any => (0, inner.entries),
             Test::Range(between) => inner.interval::<B, Portable>(tree.view, *between),

@@ -11,15 +11,15 @@ use crate::view::PAD;
 use crate::{ElfError, Result, Tid};
 use halocline_media::Bytes;
 
-/// Most values that are compared within a list's first 64 bytes.
-pub(crate) const IN_HEAD: u8 = 32;
+/// Maximum number of values that are compared within a list's first 64 bytes.
+pub(crate) const MAX_HEAD_VALUES: u8 = 32;
 /// Bytes at the start of a list that are read before its kind is known.
-pub(crate) const HEAD: usize = 1 + IN_HEAD as usize;
-/// Most equal values of a middle-sized leaf list that are compared with one mask.
-const EQUAL: u32 = 32;
+pub(crate) const HEAD: usize = 1 + MAX_HEAD_VALUES as usize;
+/// Maximum number of equal values of a middle-sized leaf list that are compared with one mask.
+const MAX_MASKED_VALUES: u32 = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
-const FEW: usize = 16;
+const SHORT_LEAF_BYTES: usize = 16;
 
 /// Consecutive records that equal the point; none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
@@ -101,7 +101,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
             return None;
         }
         let rows = usize::from(head[0]);
-        if head[0] > IN_HEAD {
+        if head[0] > MAX_HEAD_VALUES {
             return self.middle_leaf::<K>(at, rows, depth, point[depth]);
         }
         let wanted = CodeRange {
@@ -152,7 +152,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
         let low = K::between(self.view, values, 1, rows.min(64), wanted);
         let high = K::between(self.view, values + 64, 1, rows.saturating_sub(64), wanted);
         let equal = u128::from(low) | u128::from(high) << 64;
-        if equal.count_ones() > EQUAL {
+        if equal.count_ones() > MAX_MASKED_VALUES {
             return None;
         }
         let first = equal.trailing_zeros() as usize % 128;
@@ -326,7 +326,7 @@ impl<'a, B: Bytes> PackedTree<'a, B> {
     #[inline(always)]
     pub(crate) fn fetch(&self, at: usize) {
         self.view.prefetch(at);
-        self.view.prefetch(at + FEW);
+        self.view.prefetch(at + SHORT_LEAF_BYTES);
     }
 
     pub(crate) fn tids(&self, run: EqualRun) -> Tids<'a> {

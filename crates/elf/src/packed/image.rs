@@ -1,6 +1,6 @@
 //! Copies of lists of layout `packed` in DRAM: those of some levels, or those with the most rows.
 //!
-//! An image continues the index's offsets: its lists stand behind the last byte of the index, children before
+//! An image continues the index's offsets: its lists stand after the last byte of the index, children before
 //! parents as everywhere, so a link is still the distance back to the child, whether that is a copy or not. A
 //! search that comes to a copy goes on in copies without looking anything up, and reads the index itself from
 //! the first list on that has none. The traversal probability of a list is its share of the rows (section 2.2
@@ -20,7 +20,7 @@ use halocline_media::{Bytes, HugeVec};
 use std::sync::Arc;
 
 /// Divisor: a budget below this part of the index holds only a small share of its lists.
-const FEW: u64 = 2;
+const SMALL_BUDGET_DIVISOR: u64 = 2;
 
 /// A copy operation: measures the image, then writes it.
 struct PackedCopier<'a, 'c, B> {
@@ -41,7 +41,7 @@ struct PackedCopier<'a, 'c, B> {
     bytes: Option<HugeVec<u8>>,
     /// Offsets of the children of the open lists, copies or not.
     children: Vec<usize>,
-    /// ShortcutThe shortcuts of the image, if they are of form direct.
+    /// The shortcuts of the image, if they are of form direct.
     direct: Option<Shortcuts>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn probable<B: Bytes>(
 fn levels_worth<B: Bytes>(tree: PackedTree<'_, B>, most: u64) -> usize {
     let shortcuts = &tree.header.shortcuts;
     match shortcuts.form {
-        ShortcutForm::Quartered if most < tree.header.len / FEW => shortcuts.dims(),
+        ShortcutForm::Quartered if most < tree.header.len / SMALL_BUDGET_DIVISOR => shortcuts.dims(),
         _ => usize::MAX,
     }
 }

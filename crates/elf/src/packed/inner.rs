@@ -4,7 +4,7 @@ use crate::geometry::RecordGeometry;
 use crate::packed::node::{DENSE, INNER};
 
 /// Lists are emitted in parts of up to twice this many bytes.
-const PART: usize = 32 << 10;
+const PART_BYTES: usize = 32 << 10;
 
 /// A child of a list that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(crate) fn write<E>(
         None => {
             for entry in entries.clone() {
                 bytes.extend_from_slice(&entry.value.to_le_bytes()[..value_len]);
-                if bytes.len() >= PART {
+                if bytes.len() >= PART_BYTES {
                     part(bytes)?;
                 }
             }
@@ -76,17 +76,17 @@ pub(crate) fn write<E>(
         if dense.is_some() {
             let mut hole = (entry.value - next) as usize * link_len;
             while hole > 0 {
-                let len = hole.min(PART);
+                let len = hole.min(PART_BYTES);
                 bytes.resize(bytes.len() + len, 0);
                 hole -= len;
-                if bytes.len() >= PART {
+                if bytes.len() >= PART_BYTES {
                     part(bytes)?;
                 }
             }
             next = entry.value.wrapping_add(1);
         }
         bytes.extend_from_slice(&(at - entry.at).to_le_bytes()[..link_len]);
-        if bytes.len() >= PART {
+        if bytes.len() >= PART_BYTES {
             part(bytes)?;
         }
     }
@@ -119,7 +119,7 @@ mod tests {
         };
         let (mut whole, mut parts, mut rest) = (vec![], 0, vec![]);
         let Ok(()) = write(geometry, &list, entries.iter().copied(), &mut rest, |part| {
-            assert!(part.len() <= 2 * PART);
+            assert!(part.len() <= 2 * PART_BYTES);
             whole.append(part);
             parts += 1;
             Ok::<_, Infallible>(())

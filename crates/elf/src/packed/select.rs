@@ -2,7 +2,7 @@
 //!
 //! The tree is searched level by level: all matching children of a level's lists become the frontier of the
 //! next, and their lines are prefetched before the first of them is read. A frontier that grows past
-//! [`FRONTIER`] lists is searched depth first in ranges of that size, so that memory stays small and
+//! [`MAX_FRONTIER`] lists is searched depth first in ranges of that size, so that memory stays small and
 //! prefetched lines are still in the cache.
 //!
 //! In a clustered index rows are emitted as ranges: below the last restricted dimension no list is visited,
@@ -29,25 +29,26 @@ const NEAR: usize = 16;
 const LINE: usize = 64;
 /// Bytes of an access unit on media whose units are longer than a line (Optane).
 const UNIT: usize = 256;
-/// Most children of one level before they are searched.
-const FRONTIER: usize = 4096;
-/// Most children of one level that are shared among threads.
-const MOST_SUBTREES: usize = 1 << 20;
-/// Most values that are compared within a list's first 64 bytes.
-const IN_HEAD: usize = 32;
+/// Maximum number of children of one level before they are searched.
+const MAX_FRONTIER: usize = 4096;
+/// Maximum number of children of one level that are shared among threads.
+const MAX_SUBTREES: usize = 1 << 20;
+/// Maximum number of values that are compared within a list's first 64 bytes.
+const MAX_HEAD_VALUES: usize = 32;
 
 /// Bytes of a short leaf list's values, its first byte included.
-const FEW: usize = 16;
+const SHORT_LEAF_BYTES: usize = 16;
 /// Largest distance from the parent at which a list is usually a leaf list.
-const FAR: usize = 1 << 16;
-/// Most hits of a leaf list for which testing the records is postponed until they are prefetched.
-const LATER: u32 = 8;
+const MAX_LEAF_DISTANCE: usize = 1 << 16;
+/// Maximum number of hits of a leaf list for which testing the records is postponed until they are
+/// prefetched.
+const MAX_POSTPONED_HITS: u32 = 8;
 /// Leaf lists whose records are in flight.
 const CANDIDATES: usize = 16;
 /// Lists of a level whose pages are requested together if the index may not be in memory.
-const REQUESTED: usize = 1024;
+const REQUESTED_LISTS: usize = 1024;
 /// Bytes of a list that are requested: as a rule all of it.
-const OF_LIST: usize = 256;
+const REQUESTED_LIST_BYTES: usize = 256;
 
 /// A selection about to run.
 pub(crate) struct Select<'a, 'p, B, S> {
@@ -134,7 +135,7 @@ impl<B: Bytes, S: MatchSink> WithKernel for Select<'_, '_, B, S> {
             plan: self.plan,
             sink: self.sink,
             counts: self.counts,
-            room: FRONTIER,
+            room: MAX_FRONTIER,
             reads_ahead: self.reads_ahead,
         };
         if depth > self.depth {
@@ -168,7 +169,7 @@ impl<B: Bytes, S: MatchSink> WithKernel for SplitSelect<'_, '_, B, S> {
             plan: self.plan,
             sink: self.sink,
             counts: self.counts,
-            room: MOST_SUBTREES,
+            room: MAX_SUBTREES,
             reads_ahead: self.reads_ahead,
         };
         let mut depth = 0;
@@ -215,7 +216,7 @@ pub(super) struct LevelTraversal<'a, 'p, B, S> {
     pub(super) counts: Option<&'p AgedCounts>,
     /// A stack of frontiers.
     frontier: Vec<usize>,
-    /// Most children of one level before they are searched.
+    /// Maximum number of children of one level before they are searched.
     room: usize,
     reads_ahead: bool,
     /// Candidate records of the current level, which are in flight.
@@ -271,7 +272,9 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         let any = matches!(self.plan.tests.get(depth), None | Some(Test::Any));
         for &list in self.frontier.iter().take(AHEAD) {
             self.tree.view.prefetch(list);
-            self.tree.view.prefetch(list + if any { 64 } else { FEW });
+            self.tree
+                .view
+                .prefetch(list + if any { 64 } else { SHORT_LEAF_BYTES });
         }
     }
 
@@ -298,14 +301,20 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
     }
 
-    /// Requests the pages of the lists that follow the next [`REQUESTED`] ones, and at the start of a range
-    /// also those of these, so that the device has work while lists are searched.
+    /// Requests the pages of the lists that follow the next [`REQUESTED_LISTS`] ones, and at the start of a
+    /// range also those of these, so that the device has work while lists are searched.
     #[inline(never)]
     fn request(&self, range: &FrontierRange) {
         let ahead = |lists: usize| (range.next + lists).min(range.end);
-        let from = if range.next == range.start { 0 } else { REQUESTED };
-        let lists = self.frontier[ahead(from)..ahead(2 * REQUESTED)].iter();
-        let stored: Vec<&[u8]> = lists.map(|list| self.tree.view.stored(*list, OF_LIST)).collect();
+        let from = if range.next == range.start {
+            0
+        } else {
+            REQUESTED_LISTS
+        };
+        let lists = self.frontier[ahead(from)..ahead(2 * REQUESTED_LISTS)].iter();
+        let stored: Vec<&[u8]> = lists
+            .map(|list| self.tree.view.stored(*list, REQUESTED_LIST_BYTES))
+            .collect();
         halocline_media::read_ranges_ahead(&stored);
     }
 
@@ -325,8 +334,11 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         // Of a leaf list only the values if they are tested, otherwise all; of an inner list the first link
         // that may match.
         let (leaf_ahead, inner_ahead) = match self.plan.tests.get(depth + 1) {
-            Some(Test::Range(next)) => (FEW, INNER_HEADER + 2 * (next.lo as usize).min(FAR)),
-            Some(Test::Set(_)) => (FEW, 64),
+            Some(Test::Range(next)) => (
+                SHORT_LEAF_BYTES,
+                INNER_HEADER + 2 * (next.lo as usize).min(MAX_LEAF_DISTANCE),
+            ),
+            Some(Test::Set(_)) => (SHORT_LEAF_BYTES, 64),
             None | Some(Test::Any) => (64, 64),
         };
         LevelQuery {
@@ -346,22 +358,22 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         let query = self.query(depth);
         while range.next < range.end && self.frontier.len() - range.end < self.room {
             let at = self.frontier[range.next];
-            if self.reads_ahead && (range.next - range.start).is_multiple_of(REQUESTED) {
+            if self.reads_ahead && (range.next - range.start).is_multiple_of(REQUESTED_LISTS) {
                 self.request(range);
             }
             if query.any {
                 self.ask_for_whole(&self.frontier[..range.end], range.next);
             } else if let Some(&ahead) = self.frontier[..range.end].get(range.next + AHEAD) {
                 self.tree.view.prefetch(ahead);
-                self.tree.view.prefetch(ahead + FEW);
+                self.tree.view.prefetch(ahead + SHORT_LEAF_BYTES);
             }
             self.nodes_left = self.nodes_left.checked_sub(1).ok_or_else(tangled)?;
             if let Some(counts) = self.counts {
                 counts.count(count_of(at, counts));
             }
-            self.tree.view.touch(at, 1 + IN_HEAD);
+            self.tree.view.touch(at, 1 + MAX_HEAD_VALUES);
             if let Some(head) = self.tree.view.head(at)
-                && (1..=IN_HEAD).contains(&usize::from(head[0]))
+                && (1..=MAX_HEAD_VALUES).contains(&usize::from(head[0]))
                 && query.level.value_len == 1
             {
                 self.short_leaf::<K>(at, head, &query)?;
@@ -411,12 +423,12 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
         }
         let mut mask = K::between_head(head, rows, query.between);
         if let Some(set) = query.set {
-            mask = keep(mask, |k| set.holds(u64::from(head[1 + k % IN_HEAD])));
+            mask = keep(mask, |k| set.holds(u64::from(head[1 + k % MAX_HEAD_VALUES])));
         }
         if mask == 0 {
             return Ok(());
         }
-        if mask.count_ones() > LATER {
+        if mask.count_ones() > MAX_POSTPONED_HITS {
             return self.window::<K>(records, mask, row, query);
         }
         let first = records.at + mask.trailing_zeros() as usize * records.len;
@@ -472,7 +484,7 @@ impl<'p, B: Bytes, S: MatchSink> LevelTraversal<'_, 'p, B, S> {
             let child = inner.child(view, k);
             if child != 0 {
                 if self.frontier.len() - end < AHEAD {
-                    let far = inner.at - child > FAR;
+                    let far = inner.at - child > MAX_LEAF_DISTANCE;
                     view.prefetch(child);
                     view.prefetch(child + if far { query.inner_ahead } else { query.leaf_ahead });
                 }

@@ -6,8 +6,8 @@
 
 use crate::geometry::RecordGeometry;
 use crate::packed::shortcuts::{
-    ABOVE, BUCKET_PLACES, LINE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE, PLACES, QUARTERED, ROWS,
-    ShortcutForm, Shortcuts,
+    ABOVE, LINE, MAX_BUCKET_PLACES, MAX_PLACES, MIN_ROWS_PER_PLACE, NEAR, NEAR_ABOVE, NEAR_NOWHERE, NOWHERE,
+    QUARTERED, ShortcutForm, Shortcuts,
 };
 use crate::packed::subranges::SubrangeScheme;
 
@@ -117,10 +117,10 @@ impl LineBuilder {
 impl ShortcutBuilder {
     /// Returns the maximum bytes of DRAM for the slots of `rows` rows and their encoding.
     pub(crate) fn memory(rows: usize) -> usize {
-        let all =
-            (rows / ROWS as usize).min(PLACES as usize) * (size_of::<PlaceContent>() + size_of::<u64>());
-        let lines = (rows / ROWS as usize)
-            .min(BUCKET_PLACES as usize)
+        let all = (rows / MIN_ROWS_PER_PLACE as usize).min(MAX_PLACES as usize)
+            * (size_of::<PlaceContent>() + size_of::<u64>());
+        let lines = (rows / MIN_ROWS_PER_PLACE as usize)
+            .min(MAX_BUCKET_PLACES as usize)
             .div_ceil(QUARTERED)
             * LINE;
         all.max(lines)
@@ -147,7 +147,7 @@ impl ShortcutBuilder {
         }
     }
 
-    /// Returns the shape of the array behind lists that end at `nodes_end`, and its bytes with the zeros
+    /// Returns the shape of the array after lists that end at `nodes_end`, and its bytes with the zeros
     /// before it. Unless the array is quartered, it gets form near if nearly all lines allow it.
     pub(crate) fn finish(&mut self, geometry: &RecordGeometry, nodes_end: u64) -> (Shortcuts, Vec<u8>) {
         let dims = self.dims;

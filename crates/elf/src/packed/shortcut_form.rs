@@ -8,9 +8,9 @@ use crate::packed::shortcuts::QUARTERED;
 use crate::packed::subranges::SubrangeScheme;
 
 /// Lines of slots that are sampled.
-const SAMPLE: usize = 1024;
-/// Most rows of a line whose lists usually have counts.
-const MOST_ROWS: usize = QUARTERED * 32;
+const SAMPLED_LINES: usize = 1024;
+/// Maximum number of rows of a line whose lists usually have counts.
+const MAX_LINE_ROWS: usize = QUARTERED * 32;
 
 /// Returns the subranges of the array of `dims` depths; `None` if it cannot be quartered, or if too many of
 /// its lists are long. `records` are sorted and in geometry `geometry`; the lists will be in geometry
@@ -32,11 +32,11 @@ pub(crate) fn quarters<const W: usize>(
         records.partition_point(before)
     };
     let row_bytes = 1 + lists.levels[dims].record_len;
-    let looked_at = lines.min(SAMPLE);
+    let looked_at = lines.min(SAMPLED_LINES);
     let long = (0..looked_at)
         .map(|i| i * lines / looked_at)
         .map(|line| first(line + 1) - first(line))
-        .filter(|&rows| rows > MOST_ROWS || rows * row_bytes > usize::from(u16::MAX))
+        .filter(|&rows| rows > MAX_LINE_ROWS || rows * row_bytes > usize::from(u16::MAX))
         .count();
     (long * REGULAR <= looked_at).then_some(quarters)
 }

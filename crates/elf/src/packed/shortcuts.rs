@@ -1,11 +1,11 @@
 //! Shortcuts into layout `packed`: the lists below the first dimensions, found in one array instead of list
 //! by list.
 //!
-//! Behind the lists is an array with one slot, a *place*, for each combination of codes of the first `dims`
+//! After the lists is an array with one slot, a *place*, for each combination of codes of the first `dims`
 //! dimensions, in the order of the tuples. It holds the location of the list of the next dimension, or says
 //! that no row has these codes, or that their rows are in a leaf list on a level above. Exact matches start
 //! here: one load instead of a chain of dependent loads, one for each level. The array is so short
-//! ([`PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`ROWS`]).
+//! ([`MAX_PLACES`]) that it stays in the CPU's caches, and small beside the lists ([`MIN_ROWS_PER_PLACE`]).
 //!
 //! It has one of three forms. *Direct*: a place holds an offset. *Near*: where lists are short, those of
 //! neighbouring places are near each other; a line of [`NEAR`] places holds the offset of the nearest to the
@@ -18,12 +18,12 @@ use crate::packed::subranges::SubrangeScheme;
 use crate::view::View;
 use halocline_media::Bytes;
 
-/// Most places.
-pub(crate) const PLACES: u64 = 1 << 20;
-/// Most places of an array whose last depth is that of buckets.
-pub(crate) const BUCKET_PLACES: u64 = 1 << 23;
-/// Least rows of the index per place.
-pub(crate) const ROWS: u64 = 8;
+/// Maximum number of places.
+pub(crate) const MAX_PLACES: u64 = 1 << 20;
+/// Maximum number of places of an array whose last depth is that of buckets.
+pub(crate) const MAX_BUCKET_PLACES: u64 = 1 << 23;
+/// Minimum number of rows of the index per place.
+pub(crate) const MIN_ROWS_PER_PLACE: u64 = 8;
 /// Places of a line of form near.
 pub(crate) const NEAR: usize = 28;
 /// Bytes of a line before its places: the offset to which they are added.
@@ -104,7 +104,7 @@ pub(crate) struct Shortcuts {
     pub(crate) quarters: SubrangeScheme,
     /// Number of codes of each dimension; empty if there is no array.
     sizes: Vec<u64>,
-    /// Format of the lists behind the array.
+    /// Format of the lists to which the array leads.
     pub(crate) level: LevelFormat,
     /// Bytes of a direct place.
     pub(crate) unit: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Shortcuts {
 impl Shortcuts {
     /// Returns the number of dimensions that the array of a new index covers.
     pub(crate) fn worth(geometry: &RecordGeometry) -> usize {
-        let limit = PLACES.min(geometry.rows / ROWS);
+        let limit = MAX_PLACES.min(geometry.rows / MIN_ROWS_PER_PLACE);
         let mut places = 1_u64;
         let within = |&&max: &&u64| {
             places = places.saturating_mul(max.saturating_add(1));
@@ -124,7 +124,7 @@ impl Shortcuts {
         geometry.max_codes.iter().take_while(within).count()
     }
 
-    /// Returns the shape of the array of `dims` dimensions behind lists that end at `nodes_end`; `None` if it
+    /// Returns the shape of the array of `dims` dimensions after lists that end at `nodes_end`; `None` if it
     /// is impossible.
     pub(crate) fn new(
         geometry: &RecordGeometry,
@@ -145,7 +145,7 @@ impl Shortcuts {
             .iter()
             .try_fold(1_u64, |places, &size| places.checked_mul(size))?;
         let bucketed = geometry.buckets.is_some_and(|buckets| buckets.depth + 1 == dims);
-        let most = if bucketed { BUCKET_PLACES } else { PLACES };
+        let most = if bucketed { MAX_BUCKET_PLACES } else { MAX_PLACES };
         let unit = (64 - nodes_end.leading_zeros() as usize).div_ceil(8).max(1);
         let quarters = match form {
             ShortcutForm::Quartered if nodes_end >> 32 < LINE as u64 => {

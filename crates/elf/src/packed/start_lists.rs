@@ -12,17 +12,17 @@ use crate::packed::subranges::IRREGULAR;
 use crate::plan::{Plan, Test};
 use halocline_media::Bytes;
 
-/// Number of combinations up to which shortcuts are always used, and the largest for which they are used at
-/// all.
-const FEW: u64 = 256;
-const MOST: u64 = 1 << 14;
-/// Least estimated matches per combination between the two.
-const ROWS: f64 = 4.0;
+/// Number of combinations up to which shortcuts are always used.
+const ALWAYS_USED_COMBINATIONS: u64 = 256;
+/// Maximum number of combinations for which shortcuts are used at all.
+const MAX_COMBINATIONS: u64 = 1 << 14;
+/// Minimum number of estimated matches per combination for which shortcuts are used between the two.
+const MIN_ROWS_PER_COMBINATION: f64 = 4.0;
 /// Distance, in combinations, at which places are prefetched.
 const AHEAD: usize = 64;
-/// Subranges are used if a range has at least this part of their codes: with fewer, reading the values of a
-/// list avoids reading most of its records.
-const WIDE: u64 = 4;
+/// Divisor: subranges are used if a range has at least this part of their codes. With fewer, reading the
+/// values of a list avoids reading most of its records.
+const MIN_RANGE_DIVISOR: u64 = 4;
 /// Bytes of a place's line.
 const LINE: usize = 64;
 
@@ -48,7 +48,9 @@ pub(crate) fn starts<B: Bytes>(
     let count = sizes.fold(1_u64, |count, (test, &max)| {
         count.saturating_mul(codes(test, max))
     });
-    if count > MOST || count > FEW && rows(tree, tests) < ROWS * count as f64 {
+    if count > MAX_COMBINATIONS
+        || count > ALWAYS_USED_COMBINATIONS && rows(tree, tests) < MIN_ROWS_PER_COMBINATION * count as f64
+    {
         return false;
     }
     let (view, before) = (tree.view, (lists.len(), slices.len()));
@@ -107,7 +109,7 @@ impl SubrangeBounds {
             Some(Test::Range(between)) if shortcuts.form == ShortcutForm::Quartered => *between,
             _ => return None,
         };
-        if between.span.saturating_add(1).saturating_mul(WIDE) <= shortcuts.quarters.low.mask {
+        if between.span.saturating_add(1).saturating_mul(MIN_RANGE_DIVISOR) <= shortcuts.quarters.low.mask {
             return None;
         }
         let (buckets, shift) = match geometry.buckets {

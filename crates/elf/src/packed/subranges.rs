@@ -12,8 +12,8 @@ use crate::geometry::{Field, RecordGeometry, bits_of};
 
 /// Value in place of counts: the list is an inner one or a long one, or has too many rows in a quarter.
 pub(crate) const IRREGULAR: u16 = u16::MAX;
-/// Most rows of a quarter.
-const MOST: usize = 14;
+/// Maximum number of rows of a quarter.
+const MAX_QUARTER_ROWS: usize = 14;
 /// Bits of a code that select its quarter.
 const QUARTER: u32 = 2;
 
@@ -95,7 +95,7 @@ impl SubrangeScheme {
         for code in codes {
             counts[self.quarter(self.rest(code))] += 1;
         }
-        if counts.iter().any(|&count| count > MOST) {
+        if counts.iter().any(|&count| count > MAX_QUARTER_ROWS) {
             return IRREGULAR;
         }
         let word = counts.iter().rev().fold(0, |word, &count| word << 4 | count);

@@ -13,19 +13,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 /// Bytes of the budget per access counter.
-const BYTES_A_COUNT: u64 = 256;
+const BYTES_PER_COUNTER: u64 = 256;
 /// Weight of the probabilities that follow from the shape of the tree, in samples.
-const PRIOR: f32 = 64.0;
+const PRIOR_WEIGHT: f32 = 64.0;
 /// Divisor of the budget that gives the share of the lists where tuples are cached too.
-const LISTS: u64 = 2;
+const LISTS_DIVISOR: u64 = 2;
 /// Divisor of the budget that gives the least share of the tuples.
-const TUPLES: u64 = 5;
-/// Least bytes for lists, in addition to the shortcuts, for which lists are copied.
-const BESIDE_SHORTCUTS: u64 = 1 << 20;
-/// Least hit rate of the tuples at which their speed is measured.
-const WORTH: f64 = 0.04;
+const TUPLES_DIVISOR: u64 = 5;
+/// Minimum number of bytes for lists, in addition to the shortcuts, for which lists are copied.
+const MIN_LIST_BYTES: u64 = 1 << 20;
+/// Minimum hit rate of the tuples at which their speed is measured.
+const MIN_HIT_RATE: f64 = 0.04;
 /// Hit rate above which tuples are used without a measurement: a hit reads one line of DRAM.
-const SURE: f64 = 0.25;
+const DOMINANT_HIT_RATE: f64 = 0.25;
 
 /// Copies of lists and the header whose offsets lead into them.
 #[derive(Debug)]
@@ -56,7 +56,9 @@ impl CachedCopies {
     fn tuple_state(&self) -> TupleState {
         match self.tuples() {
             Some((_, cache)) if !cache.is_filled() => TupleState::Filling,
-            Some((_, cache)) if cache.hit_rate().is_some_and(|rate| rate >= SURE) => TupleState::Dominant,
+            Some((_, cache)) if cache.hit_rate().is_some_and(|rate| rate >= DOMINANT_HIT_RATE) => {
+                TupleState::Dominant
+            }
             Some((_, cache)) if cache.pays() => TupleState::Filled,
             _ => TupleState::Useless,
         }
@@ -98,19 +100,19 @@ pub(crate) struct Caches {
 impl Caches {
     /// Creates empty caches of at most `budget` bytes; returns `None` if that is too little for any.
     pub(super) fn new(budget: u64, header: &ElfHeader, first: u64) -> Option<Self> {
-        let items = (budget / BYTES_A_COUNT).min(u64::from(u32::MAX)) as usize / size_of::<u32>();
+        let items = (budget / BYTES_PER_COUNTER).min(u64::from(u32::MAX)) as usize / size_of::<u32>();
         if items < 16 {
             return None;
         }
-        let counts = AgedCounts::new(items, PRIOR, 1 << 16);
+        let counts = AgedCounts::new(items, PRIOR_WEIGHT, 1 << 16);
         // Twice: a renewal works on a frozen copy of the counts.
         let budget = budget - 2 * counts.bytes() as u64;
         let shortcuts = header.shortcuts.end().saturating_sub(header.shortcuts.at as u64);
-        let least = shortcuts + BESIDE_SHORTCUTS;
+        let least = shortcuts + MIN_LIST_BYTES;
         let max_codes = &header.geometry.max_codes;
-        let beside_tuples = match budget - budget / TUPLES {
-            most if least <= most => least.max(budget / LISTS),
-            _ => budget / LISTS,
+        let beside_tuples = match budget - budget / TUPLES_DIVISOR {
+            most if least <= most => least.max(budget / LISTS_DIVISOR),
+            _ => budget / LISTS_DIVISOR,
         };
         Some(Self {
             budget,
@@ -198,7 +200,7 @@ impl Caches {
 
     fn new_tuples(&self, budget: u64) -> Option<Tuples> {
         let (packing, cache) = Packing::with_cache(budget as usize, &self.max_codes)?;
-        Some((packing, cache.with_break_even(WORTH)))
+        Some((packing, cache.with_break_even(MIN_HIT_RATE)))
     }
 
     /// Returns the reason why there are no copies or why queries bypass them, if there is one.

@@ -31,14 +31,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
-/// Samples before the first image; each later image is due after four times as many, at most [`SAMPLES`]
-/// later.
-const FIRST: u64 = 64;
-/// Most samples between two images.
-const SAMPLES: u64 = 1 << 14;
-/// Most threads of this process that copy at the same time. The indexes of a table's segments are due
-/// together, so that without a limit there would be a thread for each segment.
-const THREADS: usize = 4;
+/// Samples before the first image; each later image is due after four times as many, at most
+/// [`MAX_SAMPLES_BETWEEN_IMAGES`] later.
+const FIRST_IMAGE_SAMPLES: u64 = 64;
+/// Maximum number of samples between two images.
+const MAX_SAMPLES_BETWEEN_IMAGES: u64 = 1 << 14;
+/// Maximum number of threads of this process that copy at the same time. The indexes of a table's segments
+/// are due together, so that without a limit there would be a thread for each segment.
+const MAX_COPY_THREADS: usize = 4;
 
 static COPYING: AtomicUsize = AtomicUsize::new(0);
 
@@ -46,9 +46,9 @@ static COPYING: AtomicUsize = AtomicUsize::new(0);
 struct CopySlot;
 
 impl CopySlot {
-    /// Returns `None` if [`THREADS`] threads are running.
+    /// Returns `None` if [`MAX_COPY_THREADS`] threads are running.
     fn take() -> Option<Self> {
-        let one_more = |taken: usize| (taken < THREADS).then_some(taken + 1);
+        let one_more = |taken: usize| (taken < MAX_COPY_THREADS).then_some(taken + 1);
         COPYING
             .fetch_update(Relaxed, Relaxed, one_more)
             .ok()
@@ -85,7 +85,7 @@ impl Dynamic {
     /// Creates empty caches of at most `budget` bytes; `None` if that is too little.
     pub(crate) fn new(budget: u64, header: &ElfHeader) -> Option<Self> {
         Some(Self {
-            caches: Arc::new(Caches::new(budget, header, FIRST)?),
+            caches: Arc::new(Caches::new(budget, header, FIRST_IMAGE_SAMPLES)?),
             copying: Mutex::default(),
             alone: false.into(),
         })
@@ -150,7 +150,7 @@ impl Dynamic {
             return;
         }
         if self.must_pause() {
-            self.due.fetch_add(FIRST, Relaxed);
+            self.due.fetch_add(FIRST_IMAGE_SAMPLES, Relaxed);
             return;
         }
         if self.alone.load(Relaxed) {
@@ -158,7 +158,7 @@ impl Dynamic {
             return self.renew_or_say(Readers::LeaveTo, make);
         }
         let Some(place) = CopySlot::take() else {
-            self.due.fetch_add(FIRST, Relaxed);
+            self.due.fetch_add(FIRST_IMAGE_SAMPLES, Relaxed);
             return;
         };
         self.is_being_done();
@@ -200,7 +200,7 @@ impl Dynamic {
     /// Schedules the next image.
     fn is_being_done(&self) {
         let samples = self.samples.load(Relaxed);
-        let next = samples + (3 * samples).clamp(FIRST, SAMPLES);
+        let next = samples + (3 * samples).clamp(FIRST_IMAGE_SAMPLES, MAX_SAMPLES_BETWEEN_IMAGES);
         self.due.store(next, Relaxed);
     }
 

@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub(crate) use copies::IndexCopies;
 
 /// Bytes that one thread copies at once.
-const PART: usize = 2 << 20;
+const COPY_PART_BYTES: usize = 2 << 20;
 
 /// The placement of an index and its budget.
 #[non_exhaustive]
@@ -144,16 +144,16 @@ impl<B: Bytes> Elf<B> {
         }
         let bytes = self.bytes();
         let mut copy = HugeVec::zeroed(len as usize)?;
-        let parts = bytes.as_slice()[..len as usize].par_chunks(PART);
+        let parts = bytes.as_slice()[..len as usize].par_chunks(COPY_PART_BYTES);
         // In parallel, as the page faults of the copy take about as long as the copying.
-        copy.par_chunks_mut(PART)
+        copy.par_chunks_mut(COPY_PART_BYTES)
             .zip(parts)
             .enumerate()
             .for_each(|(part, (to, from))| {
                 if !bytes.verified_blocks().is_empty() {
-                    bytes.verify(part * PART, from.len());
+                    bytes.verify(part * COPY_PART_BYTES, from.len());
                 }
-                bytes.touch(part * PART, from.len());
+                bytes.touch(part * COPY_PART_BYTES, from.len());
                 to.copy_from_slice(from);
             });
         let image = Image {

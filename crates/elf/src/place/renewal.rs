@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Least pause after a renewal, as a multiple of its duration.
-const LEAST_PAUSE: u32 = 50;
-/// ListsAbsent two looks whether the last reader is done.
-const READERS: Duration = Duration::from_micros(50);
+/// Minimum pause after a renewal, as a multiple of its duration.
+const MIN_PAUSE_FACTOR: u32 = 50;
+/// Interval between two checks whether the last reader is done.
+const READER_CHECK_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Behaviour of a renewal while the old copies have readers: wait for them, or keep the old copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Renewal<'_> {
                 return Ok(false);
             }
             self.check()?;
-            std::thread::park_timeout(READERS);
+            std::thread::park_timeout(READER_CHECK_INTERVAL);
         }
         Ok(true)
     }
@@ -147,7 +147,7 @@ impl Caches {
             self.strategies.lists_changed();
         }
         self.make_tuples_locked();
-        *not_before = Instant::now() + start.elapsed() * LEAST_PAUSE;
+        *not_before = Instant::now() + start.elapsed() * MIN_PAUSE_FACTOR;
         Ok(())
     }
 

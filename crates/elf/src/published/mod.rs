@@ -7,7 +7,7 @@
 //! offsets from the start of the index.
 //!
 //! Values have 31 bits. A dimension with larger codes, and a first dimension too sparse for an array, holds
-//! *ranks* instead: positions in a sorted table of its distinct codes, which the index keeps behind the
+//! *ranks* instead: positions in a sorted table of its distinct codes, which the index keeps after the
 //! lists.
 
 pub(crate) mod check;

@@ -76,7 +76,7 @@ impl<'a, B: Bytes> PublishedTree<'a, B> {
                 }
                 Test::Set(set) => Some(Test::Set(set.clone())),
             });
-        translated.collect::<Option<Vec<_>>>().map(Plan::of)
+        translated.collect::<Option<Vec<_>>>().map(Plan::from_tests)
     }
 
     /// Places of the first dimension's array.

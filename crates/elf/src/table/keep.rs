@@ -1,4 +1,4 @@
-//! IndexReuse of copies in the next version of an index.
+//! Reuse of copies in the next version of an index.
 //!
 //! Invariants: a copy is reused only for the same bytes (same segment, extent and checksum); all copies of an
 //! index together never exceed its options and the budget; copies that are still read when they are replaced
@@ -60,7 +60,7 @@ impl KeptCopies {
         let mut left = options.dram.unwrap_or(u64::MAX);
         let mut short_ones = vec![];
         for segment in index.segments() {
-            let kept = self.of(segment).filter(|kept| fits(kept, segment));
+            let kept = self.copies_of(segment).filter(|kept| fits(kept, segment));
             segments.push(kept.map(|kept| {
                 left = left.saturating_sub(kept.copies.placed.dram_bytes);
                 segment.with_copies(&kept.copies)
@@ -99,7 +99,7 @@ impl KeptCopies {
     /// Returns the index with the existing copies; makes none.
     #[must_use]
     pub fn attach(&self, index: &TableIndex) -> TableIndex {
-        let attach = |segment: &IndexSegment| match self.of(segment) {
+        let attach = |segment: &IndexSegment| match self.copies_of(segment) {
             Some(kept) => segment.with_copies(&kept.copies),
             None => segment.clone(),
         };
@@ -112,7 +112,7 @@ impl KeptCopies {
         self.segments.iter().any(|kept| kept.short)
     }
 
-    fn of(&self, segment: &IndexSegment) -> Option<&SegmentCopies> {
+    fn copies_of(&self, segment: &IndexSegment) -> Option<&SegmentCopies> {
         self.segments
             .iter()
             .find(|kept| kept.id == segment.id && kept.extent == segment.extent)

@@ -23,7 +23,7 @@ pub(super) struct IndexMeta {
     /// Rule by which the order was chosen.
     #[serde(default)]
     pub(super) order: Order,
-    /// MetaVersion 1: a hash over the table's extents, instead of `table_uid`.
+    /// Version 1: a hash over the table's extents, instead of `table_uid`.
     #[serde(default, skip_serializing)]
     table_hash: u64,
     pub(super) segments: Vec<IndexSegmentMeta>,

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::selections;
+use halocline_catalog::{Catalog, OpenIndex};
 use halocline_elf::{Advice, AdviseOptions, Query, TableIndex};
 use halocline_emulator::{DeviceProfile, EmulatedSpec};
 use halocline_media::MediumKind;
+use halocline_sql::cancel::CancelOnDrop;
+use halocline_sql::parse::{self, Statement};
+use halocline_sql::stack::{OnLargeStack, StackSize};
+use halocline_sql::{EngineError, size};
 
-use super::selections::{self, SelectionRecorder};
-use crate::cancel::CancelOnDrop;
-use crate::catalog::{Catalog, OpenIndex};
-use crate::context::EngineContext;
+use super::selections::SelectionRecorder;
+use crate::Placement;
 use crate::session::DatabaseSession;
-use crate::stack::{OnLargeStack, StackSize};
-use crate::statement::{self, Statement};
-use crate::{EngineError, Placement, size};
 
 /// Advice on the placement of an index; see [`Database::advise`](crate::Database::advise).
 #[derive(Debug, Clone)]
@@ -138,7 +140,7 @@ async fn record(
     for (number, text) in statements.iter().enumerate() {
         let wrong = |error: EngineError| EngineError::Query(format!("query {}: {error}", number + 1));
         recorder.next_statement();
-        if let Statement::Plan(parsed) = statement::parse(text, &[]).map_err(wrong)? {
+        if let Statement::Plan(parsed) = parse::parse(text, &[]).map_err(wrong)? {
             session
                 .plan_only(catalog, parsed, Arc::<SelectionRecorder>::clone(&recorder))
                 .await

@@ -6,7 +6,5 @@
 //! with fewer than 16, generated ones: rows, and ranges of 2 % around them.
 
 pub(crate) mod advice;
-pub(crate) mod auto;
 pub(crate) mod indexes;
-pub(crate) mod selections;
-mod synthetic;
+mod selections;

@@ -1,59 +1,10 @@
-//! Selections through an index, kept as conditions on values so that they can be translated for later
-//! versions of the index.
+//! The selections of planned statements that one index could answer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use arrow_schema::FieldRef;
-use halocline_columns::CodePredicate;
-use halocline_elf::{Query, TableIndex};
-
-use crate::catalog::OpenIndex;
-use crate::filter::{ColumnCondition, both};
-use crate::plan::{AccessPath, RecordedScan, ScanRecorder};
-
-/// A selection: its conditions, each with the field of its column.
-#[derive(Debug, Clone)]
-pub(crate) struct IndexSelection(Vec<(FieldRef, ColumnCondition)>);
-
-impl IndexSelection {
-    /// Creates a selection of at least one condition.
-    pub(crate) fn new(conditions: Vec<(FieldRef, ColumnCondition)>) -> Self {
-        Self(conditions)
-    }
-
-    /// Translates the selection to a predicate for each dimension of a segment.
-    fn predicates(&self, index: &TableIndex, segment: usize) -> Vec<CodePredicate> {
-        let mut predicates = vec![CodePredicate::Any; index.columns().len()];
-        for (field, condition) in &self.0 {
-            let columns = index.columns().iter();
-            let Some(dimension) = columns.clone().position(|column| *column == condition.column) else {
-                continue;
-            };
-            let space = index.segments()[segment].space(dimension);
-            let merged = condition
-                .translate(field, space)
-                .and_then(|codes| both(&predicates[dimension], &codes, space.max_code()));
-            if let Some(merged) = merged {
-                predicates[dimension] = merged;
-            }
-        }
-        predicates
-    }
-}
-
-/// Translates the selections to queries on each segment.
-pub(super) fn sample<'a>(
-    selections: impl Iterator<Item = &'a IndexSelection> + Clone,
-    index: &TableIndex,
-) -> Vec<Vec<Query>> {
-    let of_segment = |segment| {
-        let queries = selections
-            .clone()
-            .map(|selection| Query::Select(selection.predicates(index, segment)));
-        queries.collect()
-    };
-    (0..index.segments().len()).map(of_segment).collect()
-}
+use halocline_catalog::OpenIndex;
+use halocline_catalog::selections::IndexSelection;
+use halocline_scan::plan::{AccessPath, RecordedScan, ScanRecorder};
 
 /// A selection of a planned statement.
 #[derive(Debug, Clone)]

@@ -33,7 +33,7 @@ use halocline_pool::is_pool_file;
 
 pub(crate) use order::{in_order, of_files_in_order};
 
-use crate::EngineError;
+use halocline_sql::EngineError;
 use staged::StagedFile;
 use store::WritingStore;
 

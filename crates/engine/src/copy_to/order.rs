@@ -14,13 +14,14 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::limit::LimitStream;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
-
-use crate::catalog::CsvTable;
+use halocline_scan::files::CsvTable;
 
 /// Returns the physical plan of a `COPY … TO` that keeps the order of the rows.
 ///
@@ -33,7 +34,7 @@ pub(crate) async fn in_order(state: &SessionState, plan: &LogicalPlan) -> Result
     }
 }
 
-/// Returns the physical plan of a query over CSV files in place that keeps the order of the rows; none for
+/// Returns the physical plan of a query over CSV files in place that keeps the order of the rows; `None` for
 /// another query.
 ///
 /// # Errors
@@ -154,12 +155,13 @@ impl ExecutionPlan for ConcatenateExec {
         let partitions = stream::iter(0..count).map(move |i| input.execute(i, Arc::clone(&context)));
         let rows = partitions.try_flatten();
         let schema = self.schema();
-        let mut left = self.fetch.unwrap_or(usize::MAX);
-        let limited = rows.try_filter_map(move |batch| {
-            let batch = batch.slice(0, batch.num_rows().min(left));
-            left -= batch.num_rows();
-            std::future::ready(Ok((batch.num_rows() > 0).then_some(batch)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, limited)))
+        let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        match self.fetch {
+            Some(fetch) => {
+                let metrics = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+                Ok(Box::pin(LimitStream::new(rows, 0, Some(fetch), metrics)))
+            }
+            None => Ok(rows),
+        }
     }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use halocline_sql::EngineError;
+
 use super::cannot_write;
-use crate::EngineError;
 
 /// Tells the files of this process apart.
 static NUMBER: AtomicU64 = AtomicU64::new(0);

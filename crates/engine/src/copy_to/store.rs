@@ -11,10 +11,10 @@ use datafusion::object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 use futures::stream::{BoxStream, StreamExt};
+use halocline_sql::EngineError;
 
 use super::OutputFiles;
 use super::staged::StagedFile;
-use crate::EngineError;
 
 const NAME: &str = "files";
 
@@ -75,7 +75,7 @@ fn not_offered(operation: &str) -> Error {
 #[derive(Debug)]
 struct Upload {
     files: Arc<OutputFiles>,
-    /// None when it is complete or given up.
+    /// `None` when it is complete or given up.
     file: Option<Arc<StagedFile>>,
     offset: u64,
 }

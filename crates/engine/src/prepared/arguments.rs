@@ -4,12 +4,12 @@ use datafusion::common::ScalarValue;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, SelectItem, SetExpr, UnaryOperator, Value};
 use futures::StreamExt;
+use halocline_sql::EngineError;
 
 use super::values::number;
-use crate::EngineError;
 use crate::session::StatementPlanner;
 
-/// Returns the values of arguments that are literals; none if another expression is among them.
+/// Returns the values of arguments that are literals; `None` if another expression is among them.
 pub(crate) fn literals(arguments: &[Expr]) -> Option<Vec<ScalarValue>> {
     arguments.iter().map(literal).collect()
 }
@@ -36,7 +36,7 @@ pub(crate) async fn evaluated(
     ))
 }
 
-/// Returns the value of a literal; none for any other expression.
+/// Returns the value of a literal; `None` for any other expression.
 fn literal(expr: &Expr) -> Option<ScalarValue> {
     match expr {
         Expr::Value(value) => match &value.value {

@@ -17,8 +17,7 @@ use datafusion::logical_expr::{
     EmptyRelation, Expr, Filter, LogicalPlan, Projection, TableProviderFilterPushDown, TableScan,
     TableScanBuilder, TableSource,
 };
-
-use crate::semantics::{refine_bound, simplified};
+use halocline_sql::semantics::{refine_bound, simplified};
 
 /// The table, values and options that a template is bound to.
 pub(super) struct Binding<'a> {
@@ -153,7 +152,7 @@ fn narrowed(projection: &Projection, input: LogicalPlan) -> Result<LogicalPlan> 
     }
 }
 
-/// Returns the positions in the table of the columns of a projection; none if it is of other expressions.
+/// Returns the positions in the table of the columns of a projection; `None` if it is of other expressions.
 fn columns_of(projection: &Projection, scan: &TableScan) -> Option<Vec<usize>> {
     let schema = scan.source.schema();
     let column = |expr: &Expr| match expr {

@@ -7,18 +7,21 @@ use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::{ResetStatement, Statement as Parsed};
 use datafusion::sql::sqlparser::ast;
+use halocline_catalog::context::EngineContext;
+use halocline_sql::EngineError;
+use halocline_sql::parameters::{bind as bind_parameters, bind_some};
+use halocline_sql::parse::{Statement, classify};
+use halocline_sql::stack::{OnLargeStack, StackSize};
 
 use super::parameters::Parameters;
 use super::template::QueryTemplate;
 use super::values;
-use crate::context::EngineContext;
+use crate::QueryResult;
 use crate::session::{DatabaseSession, StatementTimes};
-use crate::stack::{OnLargeStack, StackSize};
-use crate::statement::{self, TextRun, bind_parameters, bind_some, classify};
-use crate::{EngineError, QueryResult};
+use crate::statement::{self, TextRun};
 
 /// Templates of one statement.
-const TEMPLATES: usize = 8;
+const MAX_TEMPLATES: usize = 8;
 
 /// A prepared statement.
 pub(crate) struct PreparedBody {
@@ -26,7 +29,7 @@ pub(crate) struct PreparedBody {
     is_query: bool,
     stack: StackSize,
     parameters: Parameters,
-    /// The oldest one first; none where a statement has no template for these values.
+    /// The oldest one first; `None` where a statement has no template for these values.
     templates: Mutex<Vec<(TemplateKey, Option<Arc<QueryTemplate>>)>>,
 }
 
@@ -75,7 +78,7 @@ impl PreparedBody {
             _ => return Err(cannot_be_prepared()),
         };
         let body = Self {
-            parameters: Parameters::of(&mut statement, declared)?,
+            parameters: Parameters::from_statement(&mut statement, declared)?,
             is_query,
             stack,
             templates: Mutex::default(),
@@ -127,7 +130,7 @@ impl PreparedBody {
     }
 
     /// Returns the statement with values in place of its parameters.
-    fn bound(&self, values: &[ScalarValue]) -> Result<statement::Statement, EngineError> {
+    fn bound(&self, values: &[ScalarValue]) -> Result<Statement, EngineError> {
         let mut statement = self.statement.clone();
         bind_parameters(&mut statement, values)?;
         classify(statement)
@@ -165,7 +168,7 @@ impl PreparedBody {
         Ok(())
     }
 
-    /// Returns the values as literals are planned; none if there is a NULL among them, or a value whose
+    /// Returns the values as literals are planned; `None` if there is a NULL among them, or a value whose
     /// literal is an expression.
     fn literals(&self, values: &[ScalarValue]) -> Option<Vec<ScalarValue>> {
         let pairs = values.iter().zip(self.parameters.open());
@@ -197,14 +200,14 @@ impl PreparedBody {
         self.templates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the template for a key; none inside if the statement has none for it.
+    /// Returns the template for a key; `None` inside if the statement has none for it.
     fn template(&self, key: &TemplateKey) -> Option<Option<Arc<QueryTemplate>>> {
         let templates = self.templates();
         let found = templates.iter().find(|(other, _)| other == key);
         found.map(|(_, template)| template.clone())
     }
 
-    /// Makes the template for these values; none if there is none.
+    /// Makes the template for these values; `None` if there is none.
     async fn plan(
         &self,
         session: &DatabaseSession,
@@ -224,7 +227,7 @@ impl PreparedBody {
         let template = built.ok()?.map(Arc::new);
         let mut templates = self.templates();
         templates.retain(|(other, _)| *other != key);
-        if templates.len() == TEMPLATES {
+        if templates.len() == MAX_TEMPLATES {
             templates.remove(0);
         }
         templates.push((key, template.clone()));

@@ -4,7 +4,7 @@
 //! texts that never come again cost nothing. A form has one entry with the literals that are parameters, and
 //! in it a template for each set of values of the other literals (a limit, a column's position).
 //!
-//! Invariant: at most [`FORMS`] entries with [`VARIANTS`] templates each are kept, those used last.
+//! Invariant: at most [`MAX_FORMS`] entries with [`MAX_VARIANTS`] templates each are kept, those used last.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,9 @@ use super::operands::LiteralOperand;
 use super::template::QueryTemplate;
 
 /// Forms that a session keeps.
-const FORMS: usize = 128;
+const MAX_FORMS: usize = 128;
 /// Templates of a form.
-const VARIANTS: usize = 4;
+const MAX_VARIANTS: usize = 4;
 
 /// The plan cache of a session.
 #[derive(Default)]
@@ -45,7 +45,7 @@ enum FormState {
     Refused(u64),
     /// It has templates.
     Planned {
-        /// The operand that each literal is; none for literals that are no parameters.
+        /// The operand that each literal is; `None` for literals that are no parameters.
         operands: Arc<[Option<LiteralOperand>]>,
         /// The oldest one first.
         variants: Vec<PlanVariant>,
@@ -59,16 +59,16 @@ struct PlanVariant {
     template: Arc<QueryTemplate>,
 }
 
-/// The state of the plan cache for a text.
-pub(crate) enum Sighting {
+/// The outcome of looking up a text in the plan cache.
+pub(crate) enum PlanLookup {
     /// It has no normal form, or the cache is off.
-    NotKnown,
+    Uncacheable,
     /// Its form has no template and gets none.
     Refused(NormalForm),
     /// Its form is seen for the first time.
     First,
     /// Its form was seen before: a template is worth while.
-    Again(NormalForm),
+    Repeated(NormalForm),
     /// There is a template for it.
     Hit {
         /// Its form.
@@ -80,12 +80,12 @@ pub(crate) enum Sighting {
     },
 }
 
-impl Sighting {
+impl PlanLookup {
     /// Returns the form of a text that was seen before and has no template.
     pub(crate) fn repeated(&self) -> Option<&NormalForm> {
         match self {
-            Self::Refused(form) | Self::Again(form) => Some(form),
-            Self::NotKnown | Self::First | Self::Hit { .. } => None,
+            Self::Refused(form) | Self::Repeated(form) => Some(form),
+            Self::Uncacheable | Self::First | Self::Hit { .. } => None,
         }
     }
 }
@@ -96,33 +96,33 @@ impl PlanCache {
     }
 
     /// Looks up a text for a set of settings.
-    pub(crate) fn look_up(&self, text: &str, settings: u64) -> Sighting {
-        let Some(form) = NormalForm::of(text) else {
-            return Sighting::NotKnown;
+    pub(crate) fn look_up(&self, text: &str, settings: u64) -> PlanLookup {
+        let Some(form) = NormalForm::from_text(text) else {
+            return PlanLookup::Uncacheable;
         };
         let mut forms = self.forms();
         forms.clock += 1;
         let clock = forms.clock;
         let Some(entry) = forms.entries.get_mut(form.key()) else {
             forms.insert(form.key(), FormState::Seen);
-            return Sighting::First;
+            return PlanLookup::First;
         };
         entry.used = clock;
         match &entry.state {
-            FormState::Seen => Sighting::Again(form),
-            FormState::Refused(with) if *with == settings => Sighting::Refused(form),
-            FormState::Refused(_) => Sighting::Again(form),
+            FormState::Seen => PlanLookup::Repeated(form),
+            FormState::Refused(with) if *with == settings => PlanLookup::Refused(form),
+            FormState::Refused(_) => PlanLookup::Repeated(form),
             FormState::Planned { operands, variants } => {
                 let fits = |variant: &&PlanVariant| {
                     variant.template.settings() == settings && is_fixed(&form, operands, &variant.fixed)
                 };
                 match (variants.iter().find(fits), values(&form, operands)) {
-                    (Some(variant), Some(values)) => Sighting::Hit {
+                    (Some(variant), Some(values)) => PlanLookup::Hit {
                         template: Arc::clone(&variant.template),
                         form,
                         values,
                     },
-                    _ => Sighting::Again(form),
+                    _ => PlanLookup::Repeated(form),
                 }
             }
         }
@@ -149,7 +149,7 @@ impl PlanCache {
             _ => Vec::new(),
         };
         variants.retain(|variant| variant.fixed != fixed);
-        if variants.len() == VARIANTS {
+        if variants.len() == MAX_VARIANTS {
             variants.remove(0);
         }
         variants.push(PlanVariant { fixed, template });
@@ -159,7 +159,7 @@ impl PlanCache {
 
 impl Forms {
     fn insert(&mut self, key: &[u8], state: FormState) {
-        if self.entries.len() >= FORMS && !self.entries.contains_key(key) {
+        if self.entries.len() >= MAX_FORMS && !self.entries.contains_key(key) {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
             if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 self.entries.remove(&oldest);
@@ -185,7 +185,7 @@ fn is_fixed(form: &NormalForm, operands: &[Option<LiteralOperand>], to: &[String
     fixed(form, operands).eq(to.iter().map(String::as_str))
 }
 
-/// Returns the values of the parameters; none if one of them cannot be read.
+/// Returns the values of the parameters; `None` if one of them cannot be read.
 fn values(form: &NormalForm, operands: &[Option<LiteralOperand>]) -> Option<Vec<ScalarValue>> {
     let literals = form.literals().iter().zip(operands);
     let operands = literals.filter_map(|(literal, operand)| Some((literal, operand.as_ref()?)));

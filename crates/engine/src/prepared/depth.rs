@@ -5,11 +5,11 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 /// Levels of a plan and its expressions that any thread's stack has room for.
-const SHALLOW: usize = 64;
+const SHALLOW_LEVELS: usize = 64;
 
 /// Returns true if any thread's stack has room for work on a plan.
 pub(crate) fn is_shallow(plan: &LogicalPlan) -> Result<bool> {
-    Ok(depth(plan)? <= SHALLOW)
+    Ok(depth(plan)? <= SHALLOW_LEVELS)
 }
 
 fn depth(plan: &LogicalPlan) -> Result<usize> {

@@ -6,10 +6,9 @@ use arrow_schema::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::logical_expr::TableSource;
-
-use crate::catalog::{CATALOG, SCHEMA};
-use crate::keyed::KeyedProvider;
-use crate::plan::PoolTable;
+use halocline_scan::keyed::KeyedProvider;
+use halocline_scan::plan::PoolTable;
+use halocline_sql::{CATALOG, SCHEMA};
 
 /// The kind of a table, on which its pushdown of filters depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +20,7 @@ enum TableKind {
 }
 
 impl TableKind {
-    fn of(provider: &Arc<dyn TableProvider>) -> Option<Self> {
+    fn from_provider(provider: &Arc<dyn TableProvider>) -> Option<Self> {
         if provider.is::<PoolTable>() {
             return Some(Self::Pool);
         }
@@ -39,13 +38,13 @@ pub(crate) struct DetachedTable {
 }
 
 impl DetachedTable {
-    /// Returns the table of a provider; none unless it is one of the pool.
-    pub(super) fn of(name: &TableReference, provider: &Arc<dyn TableProvider>) -> Option<Self> {
+    /// Returns the table of a provider; `None` unless it is one of the pool.
+    pub(super) fn from_provider(name: &TableReference, provider: &Arc<dyn TableProvider>) -> Option<Self> {
         let name = name.clone().resolve(CATALOG, SCHEMA);
         let is_in_pool = *name.catalog == *CATALOG && *name.schema == *SCHEMA;
         Some(Self {
             name: name.table.to_string(),
-            kind: TableKind::of(provider).filter(|_| is_in_pool)?,
+            kind: TableKind::from_provider(provider).filter(|_| is_in_pool)?,
             schema: provider.schema(),
         })
     }
@@ -58,7 +57,7 @@ impl DetachedTable {
     /// Returns true if plans for this table are also plans for the table of a provider.
     pub(super) fn fits(&self, provider: &Arc<dyn TableProvider>) -> bool {
         let schema = provider.schema();
-        TableKind::of(provider) == Some(self.kind)
+        TableKind::from_provider(provider) == Some(self.kind)
             && (Arc::ptr_eq(&schema, &self.schema) || schema == self.schema)
     }
 }

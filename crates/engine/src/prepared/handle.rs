@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
+use halocline_sql::EngineError;
+use halocline_sql::parse::parse_unbound;
+use halocline_sql::stack::{OnLargeStack, StackSize};
 
 use super::body::PreparedBody;
-use crate::stack::{OnLargeStack, StackSize};
-use crate::statement::parse_unbound;
-use crate::{Database, EngineError, QueryResult};
+use crate::{Database, QueryResult};
 
 /// A statement that is parsed once and run any number of times with values for its parameters. Made by
 /// [`Database::prepare`].
@@ -70,7 +71,7 @@ impl Database {
 
 impl PreparedStatement {
     /// Returns the types of the parameters, in their order: of those that a query compares with a column the
-    /// type of the column. None for the others, which take any value.
+    /// type of the column. `None` for the others, which take any value.
     #[must_use]
     pub fn parameter_types(&self) -> Vec<Option<DataType>> {
         self.body.types()

@@ -32,12 +32,11 @@ mod values;
 
 pub(crate) use arguments::{evaluated, literals};
 pub(crate) use body::PreparedBody;
-pub(crate) use cache::{PlanCache, Sighting};
+pub(crate) use cache::{PlanCache, PlanLookup};
 pub(crate) use depth::is_shallow;
 pub(crate) use detached::DetachedTable;
 pub use handle::PreparedStatement;
 pub(crate) use names::PreparedNames;
 pub(crate) use normal_form::NormalForm;
-pub(crate) use operands::number_question_marks;
 pub(crate) use repeated::{QueryPlans, RepeatedPlans, RepeatedQuery, is_repeatable};
 pub(crate) use template::QueryTemplate;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use halocline_sql::EngineError;
+use halocline_sql::error::known_names;
+
 use super::body::PreparedBody;
-use crate::EngineError;
-use crate::error::known_names;
 
 /// Prepared statements by name.
 #[derive(Default)]

@@ -8,15 +8,16 @@ use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use halocline_sql::question_marks::parameter;
+use halocline_sql::syntax::SqlDialect;
 
-use super::operands::{LiteralOperand, for_each_operand, parameter};
+use super::operands::{LiteralOperand, for_each_operand};
 use super::values::{number, number_type};
-use crate::syntax::SqlDialect;
 
 /// Bytes of the longest text that has a normal form.
-const LONGEST: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 /// Literals of a text that has a normal form.
-const MOST_LITERALS: usize = 64;
+const MAX_LITERALS: usize = 64;
 
 /// A query text as the plan cache knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +38,9 @@ pub(super) struct TextLiteral {
 }
 
 impl NormalForm {
-    /// Returns the normal form of a text; none if it is no query, or one that is long or has many literals.
-    pub(crate) fn of(text: &str) -> Option<Self> {
-        if text.len() > LONGEST || !may_be_query(text) {
+    /// Returns the normal form of a text; `None` if it is no query, or one that is long or has many literals.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        if text.len() > MAX_TEXT_BYTES || !may_be_query(text) {
             return None;
         }
         let mut tokens = Tokenizer::new(&SqlDialect, text)
@@ -89,7 +90,7 @@ impl NormalForm {
                 other => push(&mut key, b't', &other.to_string()),
             }
         }
-        if form.literals.len() > MOST_LITERALS {
+        if form.literals.len() > MAX_LITERALS {
             return None;
         }
         form.key = key.into_boxed_slice();
@@ -124,7 +125,7 @@ impl NormalForm {
     }
 
     /// Replaces the literals of the query that are operands by parameters, `$1` and so on in the order of the
-    /// text; none if a value cannot be read.
+    /// text; `None` if a value cannot be read.
     pub(crate) fn literals_of(&self, mut statement: Parsed) -> Option<QueryLiterals> {
         let mut operands: Vec<Option<LiteralOperand>> = vec![None; self.literals.len()];
         for_each_operand(&mut statement, &mut |expr| {
@@ -156,7 +157,7 @@ impl NormalForm {
 pub(crate) struct QueryLiterals {
     /// The query.
     pub(crate) statement: Parsed,
-    /// The operand that each literal of the normal form is; none for literals that are no parameters.
+    /// The operand that each literal of the normal form is; `None` for literals that are no parameters.
     pub(crate) operands: Arc<[Option<LiteralOperand>]>,
     /// Values of the parameters.
     pub(crate) values: Vec<ScalarValue>,
@@ -172,7 +173,7 @@ impl TextLiteral {
         &self.text
     }
 
-    /// Returns its value as an operand; none if it is no date although it should be.
+    /// Returns its value as an operand; `None` if it is no date although it should be.
     pub(super) fn value(&self, operand: &LiteralOperand) -> Option<ScalarValue> {
         match (self.is_number, operand.date) {
             (true, _) => number(&self.text, operand.negative),
@@ -223,7 +224,9 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Box<[u8]> {
-        NormalForm::of(text).unwrap_or_else(|| panic!("{text}")).key
+        NormalForm::from_text(text)
+            .unwrap_or_else(|| panic!("{text}"))
+            .key
     }
 
     #[test]
@@ -231,10 +234,10 @@ mod tests {
         let text = "SELECT a FROM t WHERE b = 17 AND c = 'x' AND d < 8.70";
         let same = "SELECT  a\nFROM t -- all\n WHERE b = 4 AND c = 'it''s' /* b */ AND d < 1.25;";
         assert_eq!(key(text), key(same));
-        let form = NormalForm::of(same).unwrap();
+        let form = NormalForm::from_text(same).unwrap();
         let texts: Vec<&str> = form.literals().iter().map(TextLiteral::text).collect();
         assert_eq!(texts, ["4", "it's", "1.25"]);
-        let explained = NormalForm::of(&format!("EXPLAIN ANALYZE {text}")).unwrap();
+        let explained = NormalForm::from_text(&format!("EXPLAIN ANALYZE {text}")).unwrap();
         assert!(explained.explains() && explained.key == key(text));
     }
 
@@ -271,10 +274,13 @@ mod tests {
             "selection",
             "",
         ] {
-            assert_eq!(NormalForm::of(text), None, "{text}");
+            assert_eq!(NormalForm::from_text(text), None, "{text}");
         }
-        let many = vec!["1"; MOST_LITERALS + 1].join(", ");
-        assert_eq!(NormalForm::of(&format!("SELECT {many}")), None);
-        assert_eq!(NormalForm::of(&format!("SELECT {}", "a".repeat(LONGEST))), None);
+        let many = vec!["1"; MAX_LITERALS + 1].join(", ");
+        assert_eq!(NormalForm::from_text(&format!("SELECT {many}")), None);
+        assert_eq!(
+            NormalForm::from_text(&format!("SELECT {}", "a".repeat(MAX_TEXT_BYTES))),
+            None
+        );
     }
 }

@@ -3,16 +3,9 @@
 //! Elsewhere a value may change the plan: a fraction in a division is a float, a number in ORDER BY a column,
 //! and an output column is named after it. In a comparison only its type matters.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, Expr, SetExpr, UnaryOperator, Value, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, SetExpr, UnaryOperator, Value};
 use datafusion::sql::sqlparser::tokenizer::Location;
-
-use crate::EngineError;
-use crate::syntax::visit_mut;
 
 /// Visits every expression that is an operand of a comparison, of BETWEEN, IN or LIKE, in the WHERE clause of
 /// the outermost SELECT, where these are combined by AND, OR and NOT.
@@ -86,7 +79,7 @@ pub(crate) struct LiteralOperand {
 }
 
 impl LiteralOperand {
-    /// Reads an operand; none if it is no number, text or date.
+    /// Reads an operand; `None` if it is no number, text or date.
     pub(super) fn read(expr: &Expr) -> Option<Self> {
         let (value, negative, date) = match expr {
             Expr::Value(value) => match &value.value {
@@ -116,12 +109,7 @@ impl LiteralOperand {
     }
 }
 
-/// Returns the expression of a parameter.
-pub(super) fn parameter(number: usize) -> Expr {
-    Expr::value(Value::Placeholder(format!("${number}")))
-}
-
-/// Returns the number of a parameter; none for any other expression.
+/// Returns the number of a parameter; `None` for any other expression.
 pub(super) fn parameter_number(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -129,59 +117,6 @@ pub(super) fn parameter_number(expr: &Expr) -> Option<usize> {
             _ => None,
         },
         _ => None,
-    }
-}
-
-/// Replaces the parameters `?` of a statement by `$1`, `$2` and so on, in the order of the text.
-///
-/// # Errors
-/// [`EngineError::Parameter`]: it has parameters of both kinds.
-pub(crate) fn number_question_marks(statement: &mut Parsed) -> Result<(), EngineError> {
-    let mut found = QuestionMarks::default();
-    let _ = visit_mut(statement, &mut found);
-    if found.at.is_empty() {
-        return Ok(());
-    }
-    if found.numbered {
-        return Err(EngineError::Parameter {
-            name: "?".into(),
-            reason: "the statement also has parameters written as $1, $2 and so on; use one kind".into(),
-        });
-    }
-    found.at.sort_unstable();
-    found.replace = true;
-    let _ = visit_mut(statement, &mut found);
-    Ok(())
-}
-
-#[derive(Default)]
-struct QuestionMarks {
-    /// Their places in the text.
-    at: Vec<(u64, u64)>,
-    /// Set if there is a parameter of the other kind.
-    numbered: bool,
-    /// Set if they are to be replaced.
-    replace: bool,
-}
-
-impl VisitorMut for QuestionMarks {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Value(value) = expr
-            && let Value::Placeholder(name) = &value.value
-        {
-            let at = (value.span.start.line, value.span.start.column);
-            match (name == "?", self.replace) {
-                (true, false) => self.at.push(at),
-                (true, true) => {
-                    let before = self.at.partition_point(|other| *other < at);
-                    *expr = parameter(before + 1);
-                }
-                (false, _) => self.numbered = true,
-            }
-        }
-        ControlFlow::Continue(())
     }
 }
 
@@ -219,16 +154,5 @@ mod tests {
         let found = found.unwrap();
         assert_eq!((found.at.line, found.at.column), (2, 14));
         assert!(found.negative && !found.date);
-    }
-
-    #[test]
-    fn question_marks_are_numbered_in_the_order_of_the_text() {
-        let mut statement = parse("SELECT ?, '?' FROM t WHERE a BETWEEN ? AND ? ORDER BY ? LIMIT ? OFFSET ?");
-        number_question_marks(&mut statement).unwrap();
-        let expected = "SELECT $1, '?' FROM t WHERE a BETWEEN $2 AND $3 ORDER BY $4 LIMIT $5 OFFSET $6";
-        assert_eq!(statement.to_string(), expected);
-        let mut mixed = parse("SELECT ?, $1");
-        let error = number_question_marks(&mut mixed).unwrap_err().to_string();
-        assert!(error.contains("use one kind"), "{error}");
     }
 }

@@ -8,17 +8,17 @@ use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Expr, Value, VisitorMut};
+use halocline_sql::EngineError;
+use halocline_sql::syntax::visit_mut;
 
 use super::operands::{for_each_operand, parameter_number};
 use super::values::{check, check_count, convert};
-use crate::EngineError;
-use crate::syntax::visit_mut;
 
 /// The parameters of a statement.
 pub(super) struct Parameters {
     /// For each, whether it is an operand and nothing else, so that a plan can be made without its value.
     open: Vec<bool>,
-    /// The declared types; none if no types were declared.
+    /// The declared types; `None` if no types were declared.
     declared: Option<Vec<DataType>>,
     /// The types that follow from the statement, as far as they do.
     inferred: Mutex<Vec<Option<DataType>>>,
@@ -30,7 +30,10 @@ impl Parameters {
     /// # Errors
     /// [`EngineError::Parameter`]: they are not numbered one after the other, or there are more or fewer of
     /// them than declared types.
-    pub(super) fn of(statement: &mut Parsed, declared: Option<Vec<DataType>>) -> Result<Self, EngineError> {
+    pub(super) fn from_statement(
+        statement: &mut Parsed,
+        declared: Option<Vec<DataType>>,
+    ) -> Result<Self, EngineError> {
         let open = open_parameters(statement)?;
         if let Some(declared) = &declared
             && declared.len() != open.len()
@@ -137,17 +140,20 @@ impl VisitorMut for ParameterUses {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         /// Parameters of one statement.
-        const MOST: usize = 65_535;
+        const MAX_PARAMETERS: usize = 65_535;
         let Expr::Value(value) = &*expr else {
             return ControlFlow::Continue(());
         };
         let Value::Placeholder(name) = &value.value else {
             return ControlFlow::Continue(());
         };
-        let Some(number) = parameter_number(expr).filter(|number| (1..=MOST).contains(number)) else {
+        let Some(number) = parameter_number(expr).filter(|number| (1..=MAX_PARAMETERS).contains(number))
+        else {
             return ControlFlow::Break(EngineError::Parameter {
                 name: name.clone(),
-                reason: format!("write parameters as $1, $2 and so on, or as ?; there may be {MOST}"),
+                reason: format!(
+                    "write parameters as $1, $2 and so on, or as ?; there may be {MAX_PARAMETERS}"
+                ),
             });
         };
         if self.0.len() < number {

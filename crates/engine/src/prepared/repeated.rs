@@ -4,7 +4,7 @@
 //! Such a plan refers to a version of the database: its statistics have determined the order of joins. So it
 //! is kept together with that version, and dropped with it when there is a newer one.
 //!
-//! Invariant: at most [`PLANS`] plans are kept, those used last.
+//! Invariant: at most [`MAX_PLANS`] plans are kept, those used last.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefinition};
+use halocline_scan::plan::PoolTable;
 
 use super::normal_form::NormalForm;
-use crate::plan::PoolTable;
 use crate::session::is_simple;
 
 /// Plans that are kept for a version of the database.
-const PLANS: usize = 128;
+const MAX_PLANS: usize = 128;
 
 /// The text of a query, apart from white space and comments, and the settings of the session that asks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ impl RepeatedPlans {
 
     /// Keeps the plans of a query, in place of those that were used longest ago if there are many.
     pub(crate) fn add(&mut self, query: RepeatedQuery, plans: Arc<QueryPlans>) {
-        if self.plans.len() >= PLANS && !self.plans.contains_key(&query) {
+        if self.plans.len() >= MAX_PLANS && !self.plans.contains_key(&query) {
             let oldest = self.plans.iter().min_by_key(|(_, kept)| kept.used);
             if let Some(oldest) = oldest.map(|(query, _)| query.clone()) {
                 self.plans.remove(&oldest);

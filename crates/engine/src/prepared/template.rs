@@ -15,12 +15,12 @@ use datafusion::optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion::optimizer::push_down_limit::PushDownLimit;
 use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 use datafusion::sql::parser::Statement as Parsed;
+use halocline_scan::provider::PoolCatalogList;
+use halocline_sql::EngineError;
 
 use super::bind::Binding;
 use super::depth::is_shallow;
 use super::detached::DetachedTable;
-use crate::EngineError;
-use crate::catalog::PoolCatalogList;
 use crate::session::{
     COMMON_SUBEXPRESSIONS, LogicalRule, PlanShape, SessionStates, StatementPlanner, logical_rules,
     own_logical_rules,
@@ -38,8 +38,9 @@ pub(crate) struct QueryTemplate {
 }
 
 impl QueryTemplate {
-    /// Plans a query in whose conditions parameters `$1` … stand for values of these types; none if it is not
-    /// a query of one table of the pool, or has a function whose value depends on more than its arguments.
+    /// Plans a query in whose conditions parameters `$1` … stand for values of these types; `None` if it is
+    /// not a query of one table of the pool, or has a function whose value depends on more than its
+    /// arguments.
     ///
     /// # Errors
     /// It cannot be planned.
@@ -49,7 +50,7 @@ impl QueryTemplate {
         values: &[ScalarValue],
     ) -> std::result::Result<Option<Self>, EngineError> {
         let plan = planner.plan(statement).await?;
-        if PlanShape::of(&plan) == PlanShape::General {
+        if PlanShape::from_plan(&plan) == PlanShape::General {
             return Ok(None);
         }
         Ok(Self::optimised(planner, plan, values)?)
@@ -69,7 +70,7 @@ impl QueryTemplate {
         let plan = state
             .analyzer()
             .execute_and_check(plan, state.config_options(), |_, _| {})?;
-        let shape = PlanShape::of(&plan);
+        let shape = PlanShape::from_plan(&plan);
         if shape == PlanShape::General {
             return Ok(None);
         }
@@ -86,7 +87,7 @@ impl QueryTemplate {
         }
         let mut template = Self {
             // Without a scan, as for LIMIT 0, the rest of the plan is what it was.
-            shape: PlanShape::of(&plan).min(shape),
+            shape: PlanShape::from_plan(&plan).min(shape),
             rules: Vec::new(),
             settings: states.version(),
             plan,
@@ -135,8 +136,8 @@ impl QueryTemplate {
         self.settings
     }
 
-    /// Returns the plan for these values over a version of the database; none if the table is no longer what
-    /// it was.
+    /// Returns the plan for these values over a version of the database; `None` if the table is no longer
+    /// what it was.
     ///
     /// # Errors
     /// The table cannot be read; an expression cannot be evaluated.
@@ -195,7 +196,7 @@ impl BoundQuery {
     }
 }
 
-/// Replaces the table of a plan by a detached one, and returns both; none unless it is one of the pool.
+/// Replaces the table of a plan by a detached one, and returns both; `None` unless it is one of the pool.
 fn detached(plan: LogicalPlan) -> Result<Option<(LogicalPlan, Arc<DetachedTable>)>> {
     let mut table = None;
     let plan = plan.transform_up(|node| {
@@ -203,7 +204,7 @@ fn detached(plan: LogicalPlan) -> Result<Option<(LogicalPlan, Arc<DetachedTable>
             return Ok(Transformed::no(node));
         };
         let provider = source_as_provider(&scan.source)?;
-        if let Some(found) = DetachedTable::of(&scan.table_name, &provider) {
+        if let Some(found) = DetachedTable::from_provider(&scan.table_name, &provider) {
             let found = Arc::new(found);
             scan.source = Arc::clone(&found) as Arc<dyn TableSource>;
             table = Some(found);

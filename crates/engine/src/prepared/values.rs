@@ -3,10 +3,9 @@
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
-
-use crate::EngineError;
-use crate::import::sql_name;
-use crate::semantics::read_time;
+use halocline_sql::EngineError;
+use halocline_values::sql_name;
+use halocline_values::times::read as read_time;
 
 /// Digits of an integer that certainly fits 64 bits.
 const INTEGER_DIGITS: usize = 18;
@@ -14,7 +13,7 @@ const INTEGER_DIGITS: usize = 18;
 const DECIMAL_DIGITS: usize = 38;
 
 /// Returns the value as a literal of the same meaning is planned: integers have 64 bits, decimals the digits
-/// that are written, texts are of type Utf8. None for NULL and for types whose literals are expressions.
+/// that are written, texts are of type Utf8. `None` for NULL and for types whose literals are expressions.
 pub(super) fn as_literal(value: &ScalarValue) -> Option<ScalarValue> {
     if value.is_null() {
         return None;
@@ -48,7 +47,7 @@ pub(super) fn as_literal(value: &ScalarValue) -> Option<ScalarValue> {
     })
 }
 
-/// Returns the value of a number without an exponent as DataFusion plans it; none for one whose type is not
+/// Returns the value of a number without an exponent as DataFusion plans it; `None` for one whose type is not
 /// plain from its digits: it may need more than 64 bits, or has more digits than a decimal.
 pub(super) fn number(digits: &str, negative: bool) -> Option<ScalarValue> {
     let sign = |value: i128| if negative { -value } else { value };
@@ -75,7 +74,7 @@ pub(super) fn number_type(digits: &str) -> Option<DataType> {
     }
     let significant = whole.trim_start_matches('0').len();
     let precision = match significant {
-        // Zeros behind the point are no digits of a number below 1, but the scale needs room for them.
+        // Zeros after the point are no digits of a number below 1, but the scale needs room for them.
         0 => fraction.len(),
         whole => whole + fraction.len(),
     };
@@ -97,7 +96,7 @@ enum TypeFamily {
 }
 
 impl TypeFamily {
-    fn of(data_type: &DataType) -> Self {
+    fn from_type(data_type: &DataType) -> Self {
         match data_type {
             DataType::Boolean => Self::Boolean,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
@@ -105,7 +104,7 @@ impl TypeFamily {
             | DataType::LargeBinary
             | DataType::BinaryView
             | DataType::FixedSizeBinary(_) => Self::Bytes,
-            DataType::Dictionary(_, values) => Self::of(values),
+            DataType::Dictionary(_, values) => Self::from_type(values),
             numeric if numeric.is_numeric() => Self::Number,
             temporal if temporal.is_temporal() => Self::Time,
             _ => Self::Other,
@@ -120,7 +119,7 @@ impl TypeFamily {
 /// [`EngineError::Parameter`]: values of these types cannot be compared.
 pub(super) fn check(number: usize, value: &ScalarValue, expected: &DataType) -> Result<(), EngineError> {
     let found = value.data_type();
-    let (have, want) = (TypeFamily::of(&found), TypeFamily::of(expected));
+    let (have, want) = (TypeFamily::from_type(&found), TypeFamily::from_type(expected));
     // A date may be given as a text, if it is one. It need not have a place in the type that it is compared
     // with.
     let reads_as_time = || {
@@ -147,7 +146,7 @@ pub(super) fn convert(
     declared: &DataType,
 ) -> Result<ScalarValue, EngineError> {
     let is_exact = |converted: &ScalarValue| {
-        let is_read = value.is_null() || TypeFamily::of(&value.data_type()) == TypeFamily::Text;
+        let is_read = value.is_null() || TypeFamily::from_type(&value.data_type()) == TypeFamily::Text;
         is_read
             || converted
                 .cast_to(&value.data_type())

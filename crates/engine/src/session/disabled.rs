@@ -12,7 +12,7 @@ use super::rules::{LogicalRule, PhysicalRule};
 /// ANY and ALL, coalesce, keys to group by twice), the one that determines again which columns may be NULL,
 /// the one that gives a limit to the sort below it, which is removed otherwise, those that give each operator
 /// the order and distribution it relies on, and the one that evaluates a common table expression once.
-const NEEDED: &[&str] = &[
+const REQUIRED_RULES: &[&str] = &[
     "rewrite_set_comparison",
     "decorrelate_predicate_subquery",
     "scalar_subquery_to_join",
@@ -44,7 +44,7 @@ fn optional(state: &SessionState) -> Vec<String> {
         .map(|rule| rule.name().to_owned());
     let mut all: Vec<String> = Vec::new();
     for name in logical.chain(physical) {
-        if !NEEDED.contains(&name.as_str()) && !all.contains(&name) {
+        if !REQUIRED_RULES.contains(&name.as_str()) && !all.contains(&name) {
             all.push(name);
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn check(value: &str, state: &SessionState) -> Result<(), DataFusionE
         if optional.iter().any(|rule| rule == name) {
             continue;
         }
-        let what = match NEEDED.contains(&name) {
+        let what = match REQUIRED_RULES.contains(&name) {
             true => format!("plans need the rule {name}"),
             false => format!("there is no rule {name}"),
         };

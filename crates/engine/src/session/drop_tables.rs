@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::transaction::Transaction;
+use halocline_sql::EngineError;
+
 use super::DatabaseSession;
-use crate::EngineError;
-use crate::context::EngineContext;
 use crate::statement::drop_tables;
-use crate::transaction::Transaction;
 
 /// The tables of a statement, each of them once.
 #[derive(Default)]

@@ -37,31 +37,35 @@ pub(crate) use states::SessionStates;
 pub(crate) use times::{CacheUse, StatementTimes};
 pub(crate) use widened::run_until_settled;
 
-use crate::EngineError;
-use crate::catalog::{
-    CATALOG, Catalog, CsvFiles, Externals, FileTables, ParquetFiles, SCHEMA, ScanState, external_csv,
-};
-use crate::coded_join::CodedJoinRule;
-use crate::config::{LockWait, MediumUnit, SessionSettings};
-use crate::context::EngineContext;
 use crate::copy_to::{OutputFiles, in_order, of_files_in_order};
-use crate::equi_keys;
-use crate::join_order::{JoinOrderRule, OuterJoinRule, physical_rules};
-use crate::materialized::ShareRows;
-use crate::plan::{
-    CountRule, DynamicFilterRule, FirstRowsRule, LargeLimitRule, LateMaterializationRule, ScanRecorder,
-};
 use crate::prepared::{PlanCache, PreparedNames};
-use crate::semantics;
-use crate::sort_aggregate::SortAggregateRule;
-use crate::spill_window::SpillingWindowRule;
-use crate::stack;
-use crate::star::{StarQueryPlanner, StarRule};
 use crate::statement::{AFTER_LARGE, give_back};
-use crate::stores::OpenStores;
-use crate::string_views::StringViewsRule;
-use crate::transaction::{Transaction, TransactionGuard, TransactionSlot};
-use crate::unnest::ReducePartners;
+use halocline_catalog::Catalog;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::settings::{ByteLimit, LockWait, MediumUnit, MemorySize, SessionSettings};
+use halocline_catalog::stores::OpenStores;
+use halocline_catalog::transaction::{Transaction, TransactionGuard, TransactionSlot};
+use halocline_planner::coded_join::CodedJoinRule;
+use halocline_planner::count::CountRule;
+use halocline_planner::dynamic::DynamicFilterRule;
+use halocline_planner::equi_keys;
+use halocline_planner::first_rows::FirstRowsRule;
+use halocline_planner::join_order::{JoinOrderRule, OuterJoinRule, physical_rules};
+use halocline_planner::large_limits::LargeLimitRule;
+use halocline_planner::late::LateMaterializationRule;
+use halocline_planner::materialized::ShareRows;
+use halocline_planner::sort_aggregate::SortAggregateRule;
+use halocline_planner::spill_window::SpillingWindowRule;
+use halocline_planner::star::{StarQueryPlanner, StarRule};
+use halocline_planner::string_views::StringViewsRule;
+use halocline_planner::unnest::ReducePartners;
+use halocline_scan::files::{CsvFiles, FileTables, ParquetFiles, ScanState, external_csv};
+use halocline_scan::plan::ScanRecorder;
+use halocline_scan::provider::Externals;
+use halocline_sql::EngineError;
+use halocline_sql::semantics;
+use halocline_sql::stack;
+use halocline_sql::{CATALOG, SCHEMA};
 
 /// Number of keys of a join's build side up to which scans of the other side get them as a list.
 const LISTED_KEYS: usize = 8192;
@@ -92,8 +96,8 @@ impl DatabaseSession {
             .with_create_default_catalog_and_schema(false)
             .with_option_extension(SessionSettings {
                 compaction: engine.options.compaction,
-                dram_budget: engine.dram_budget(),
-                memory: engine.budget().bytes() as u64,
+                dram_budget: ByteLimit(engine.dram_budget()),
+                memory: MemorySize(engine.budget().bytes() as u64),
                 query_memory: Some(Arc::clone(&engine.query_memory)),
                 lock_wait: LockWait(engine.lock_wait()),
                 ..SessionSettings::default()
@@ -139,7 +143,7 @@ impl DatabaseSession {
             .with_physical_optimizer_rule(Arc::new(SpillingWindowRule))
             .with_physical_optimizer_rule(Arc::new(StringViewsRule))
             .with_physical_optimizer_rule(Arc::new(ShareRows));
-        let mut state = semantics::register(semantics::with_rules(builder).build());
+        let mut state = semantics::register(rules::with_analyzer_rules(builder).build());
         // Registering fails only for what must not be replaced.
         let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);
         let _ = state.register_file_format(Arc::new(ParquetFiles::default()), true);

@@ -22,17 +22,20 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::planner::{
     ContextProvider, ParserOptions, PlannerContext, SqlToRel, object_name_to_table_reference,
 };
-use datafusion::sql::sqlparser::ast::{self, Query, Visit, VisitMut};
+use datafusion::sql::sqlparser::ast::{self, Query};
+use halocline_catalog::Catalog;
+use halocline_catalog::settings::SessionSettings;
+use halocline_scan::plan::{ScanRecorder, record};
+use halocline_scan::provider::{MissingTables, PoolCatalogList};
+use halocline_sql::error::external;
+use halocline_sql::names::{Depth, Renamer};
+use halocline_sql::syntax::{RelationNames, visit};
+use halocline_sql::using::{self, MergedColumns, PlannedColumns};
+use halocline_sql::{CATALOG, SCHEMA};
+use halocline_sql::{EngineError, names, semantics, syntax};
 
 use super::states::{SessionStates, StateLease};
 use super::{PlanShape, StatementTimes};
-use crate::catalog::{CATALOG, Catalog, MissingTables, PoolCatalogList, SCHEMA};
-use crate::config::SessionSettings;
-use crate::names::{Depth, Renamer};
-use crate::plan::{ScanRecorder, external};
-use crate::syntax::{RelationNames, visit};
-use crate::using::{self, MergedColumns, PlannedColumns};
-use crate::{EngineError, names, semantics, syntax};
 
 /// A planner of one statement; all of the statement sees one version of the database.
 pub(crate) struct StatementPlanner {
@@ -65,10 +68,10 @@ impl StatementPlanner {
         self.lease.state()
     }
 
-    /// Returns the session's time zone; none for UTC.
+    /// Returns the session's time zone; `None` for UTC.
     pub(crate) fn time_zone(&self) -> Option<Tz> {
         let options = self.state().config_options();
-        semantics::session_zone(options.execution.time_zone.as_deref())
+        halocline_values::times::session_zone(options.execution.time_zone.as_deref())
     }
 
     /// Returns the states of the session.
@@ -79,7 +82,7 @@ impl StatementPlanner {
     /// Returns the state for optimising a plan and making a physical plan of it if a short list of rules is
     /// enough.
     pub(super) fn short_state(&self, plan: &LogicalPlan) -> Option<&Arc<SessionState>> {
-        self.states.short(PlanShape::of(plan))
+        self.states.short(PlanShape::from_plan(plan))
     }
 
     /// Makes scans record what they select. The plans must not be run.
@@ -87,7 +90,7 @@ impl StatementPlanner {
         let extensions = &mut self.lease.change().config_mut().options_mut().extensions;
         if let Some(settings) = extensions.get_mut::<SessionSettings>() {
             settings.star_join.0 &= !recorder.needs_every_scan();
-            settings.recorder = Some(recorder);
+            record(settings, recorder);
         }
     }
 
@@ -191,7 +194,7 @@ impl StatementPlanner {
         schema: &DFSchema,
     ) -> Result<Vec<Expr>, EngineError> {
         let mut names = RelationNames::default();
-        let _ = expressions.visit(&mut names);
+        let _ = syntax::walk(&expressions, &mut names);
         let context = self.context_of(names).await?;
         let planner = self.syntax_planner(&context);
         let planned =
@@ -210,7 +213,7 @@ impl StatementPlanner {
             for depth in [Depth::Columns, Depth::Expressions] {
                 let mut renamed = unnamed.clone();
                 self.rename(depth, &context, |renamer| {
-                    let _ = VisitMut::visit(&mut renamed, renamer);
+                    let _ = syntax::walk_mut(&mut renamed, renamer);
                 });
                 if let Some(Ok(planned)) = renamed.map(planned) {
                     return Ok(planned);

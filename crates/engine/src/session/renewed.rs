@@ -8,14 +8,15 @@ use std::future::Future;
 
 use datafusion::error::DataFusionError;
 use halocline_keyed::KeyedError;
+use halocline_sql::EngineError;
 use halocline_store::StoreError;
 
 use super::DatabaseSession;
 use super::widened::first_batch;
-use crate::{EngineError, QueryResult};
+use crate::QueryResult;
 
 /// Runs of a statement, at most.
-const RUNS: usize = 16;
+const MAX_RUNS: usize = 16;
 
 /// Runs a statement until no other process has ended the state that it sees. `run` starts it anew.
 ///
@@ -39,7 +40,7 @@ where
             Err(error) => Err(error),
         };
         match result {
-            Err(error) if has_ended(&error) && runs < RUNS => runs += 1,
+            Err(error) if has_ended(&error) && runs < MAX_RUNS => runs += 1,
             result => return result,
         }
     }

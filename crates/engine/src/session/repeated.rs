@@ -6,21 +6,46 @@ use std::sync::Arc;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
+use halocline_catalog::Catalog;
+use halocline_catalog::context::EngineContext;
 use halocline_pool::VerifyMode;
+use halocline_sql::EngineError;
+use halocline_sql::stack;
 
 use super::second_try::with_second_try;
 use super::select::light_context;
 use super::times::{CacheUse, StatementTimes};
 use super::{DatabaseSession, PlanShape, StatementPlanner};
-use crate::EngineError;
-use crate::catalog::Catalog;
-use crate::context::EngineContext;
-use crate::prepared::{NormalForm, QueryPlans, RepeatedQuery, is_repeatable, is_shallow};
-use crate::stack;
+use crate::prepared::{NormalForm, QueryPlans, RepeatedPlans, RepeatedQuery, is_repeatable, is_shallow};
+
+/// Returns the plans that are kept for a query over a version.
+fn kept_plans(
+    engine: &EngineContext,
+    catalog: &Arc<Catalog>,
+    query: &RepeatedQuery,
+) -> Option<Arc<QueryPlans>> {
+    let found = engine
+        .cache
+        .with_state(catalog, |kept: &mut RepeatedPlans| kept.get(query));
+    found.flatten()
+}
+
+/// Keeps the plans of a query over a version while that is the newest one; returns false if it is not.
+fn keep_plans(
+    engine: &EngineContext,
+    catalog: &Arc<Catalog>,
+    query: RepeatedQuery,
+    plans: &Arc<QueryPlans>,
+) -> bool {
+    let added = engine.cache.with_state(catalog, |kept: &mut RepeatedPlans| {
+        kept.add(query, Arc::clone(plans));
+    });
+    added.is_some()
+}
 
 impl DatabaseSession {
-    /// Starts the query of a text, or its `EXPLAIN ANALYZE`, from the plan that is kept for it; none if there
-    /// is none for the newest version of the database.
+    /// Starts the query of a text, or its `EXPLAIN ANALYZE`, from the plan that is kept for it; `None` if
+    /// there is none for the newest version of the database.
     ///
     /// # Errors
     /// The pool cannot be read; the query fails at once.
@@ -38,7 +63,7 @@ impl DatabaseSession {
         }
         let (states, catalog) = (self.states(), engine.catalog()?);
         let query = RepeatedQuery::new(form, states.version());
-        let Some(plans) = engine.cache.plans(&catalog, &query) else {
+        let Some(plans) = kept_plans(engine, &catalog, &query) else {
             return Ok(None);
         };
         times.parsed();
@@ -83,7 +108,7 @@ impl DatabaseSession {
         let Some(form) = form.filter(|_| is_alone) else {
             return planner.start_timed(&plan, times).await;
         };
-        if PlanShape::of(&plan) != PlanShape::General || !is_repeatable(&plan)? {
+        if PlanShape::from_plan(&plan) != PlanShape::General || !is_repeatable(&plan)? {
             return planner.start_timed(&plan, times).await;
         }
         let query = RepeatedQuery::new(&form, planner.states().version());
@@ -114,7 +139,7 @@ impl StatementPlanner {
             original: Arc::new(plan),
         });
         // Its next run is on the stack of any thread.
-        if is_shallow(&plans.optimised)? && engine.cache.keep_plans(catalog, query, &plans) {
+        if is_shallow(&plans.optimised)? && keep_plans(engine, catalog, query, &plans) {
             times.cache = CacheUse::Planned;
         }
         Ok(plans)

@@ -6,9 +6,13 @@
 
 use std::sync::Arc;
 
-use datafusion::optimizer::OptimizerRule;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::optimizer::push_down_limit::PushDownLimit;
+use datafusion::optimizer::{Analyzer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use halocline_planner::materialized::MaterializeMarked;
+use halocline_planner::unnest::Unnest;
+use halocline_sql::semantics::{AfterCoercion, BeforeCoercion, EvaluateFrames, HoistKeys};
 
 use super::shape::PlanShape;
 
@@ -16,6 +20,18 @@ use super::shape::PlanShape;
 pub(crate) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 /// A rule for physical plans.
 pub(crate) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// Adds the analyzer rules to the state of a session.
+pub(super) fn with_analyzer_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(BeforeCoercion));
+    rules.insert(0, Arc::new(MaterializeMarked));
+    rules.push(Arc::new(AfterCoercion));
+    rules.push(Arc::new(EvaluateFrames));
+    rules.push(Arc::new(Unnest));
+    rules.push(Arc::new(HoistKeys));
+    builder.with_analyzer_rules(rules)
+}
 
 /// Logical rules about joins, subqueries, set operations and fields of structs, none of which a plan of one
 /// table has.

@@ -11,12 +11,12 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt, stream};
+use halocline_catalog::settings::{FeatureMode, SessionSettings};
+use halocline_sql::error::external;
+use halocline_sql::stack;
 
 use super::states::SessionStates;
 use super::string_keys::without_views;
-use crate::config::{FeatureMode, SessionSettings};
-use crate::plan::external;
-use crate::stack;
 
 /// Returns the rows of a query that has been started, or those of its second try, unless joins must not
 /// spill. `plan` is not optimised.

@@ -8,27 +8,27 @@ use datafusion::common::{ScalarValue, ToDFSchema};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Analyze, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
+use halocline_catalog::context::EngineContext;
 use halocline_pool::VerifyMode;
+use halocline_sql::EngineError;
+use halocline_sql::stack;
 
 use super::second_try::with_second_try;
 use super::times::{CacheUse, StatementTimes};
 use super::{DatabaseSession, StatementPlanner};
-use crate::EngineError;
-use crate::context::EngineContext;
-use crate::prepared::{QueryTemplate, Sighting};
-use crate::stack;
+use crate::prepared::{PlanLookup, QueryTemplate};
 
 impl DatabaseSession {
     /// Looks up a text in the plan cache.
-    pub(crate) fn look_up(&self, text: &str) -> Sighting {
+    pub(crate) fn look_up(&self, text: &str) -> PlanLookup {
         let states = self.states();
         match states.settings().is_some_and(|settings| settings.plan_cache.0) {
             true => self.plans.look_up(text, states.version()),
-            false => Sighting::NotKnown,
+            false => PlanLookup::Uncacheable,
         }
     }
 
-    /// Starts a query from its template; none if the template cannot be used for these values, or for the
+    /// Starts a query from its template; `None` if the template cannot be used for these values, or for the
     /// table as it is now. `EXPLAIN ANALYZE` of the query if `explains`.
     ///
     /// # Errors
@@ -82,12 +82,12 @@ impl DatabaseSession {
         &self,
         engine: &EngineContext,
         parsed: Parsed,
-        sighting: Sighting,
+        lookup: PlanLookup,
         mut times: StatementTimes,
     ) -> Result<SendableRecordBatchStream, EngineError> {
         let shows_times = shows_times(&parsed);
-        let form = sighting.repeated().cloned();
-        let rows = match self.add_plan(engine, &parsed, sighting, &mut times).await? {
+        let form = lookup.repeated().cloned();
+        let rows = match self.add_plan(engine, &parsed, lookup, &mut times).await? {
             Some(rows) => rows,
             None => self.plan_and_start(engine, parsed, form, &mut times).await?,
         };
@@ -97,21 +97,21 @@ impl DatabaseSession {
         })
     }
 
-    /// Makes a template of a text that was seen before, and starts the query from it; none if it has none.
+    /// Makes a template of a text that was seen before, and starts the query from it; `None` if it has none.
     async fn add_plan(
         &self,
         engine: &EngineContext,
         parsed: &Parsed,
-        sighting: Sighting,
+        lookup: PlanLookup,
         times: &mut StatementTimes,
     ) -> Result<Option<SendableRecordBatchStream>, EngineError> {
-        let form = match sighting {
-            Sighting::Again(form) | Sighting::Hit { form, .. } => form,
-            Sighting::First => {
+        let form = match lookup {
+            PlanLookup::Repeated(form) | PlanLookup::Hit { form, .. } => form,
+            PlanLookup::First => {
                 times.cache = CacheUse::First;
                 return Ok(None);
             }
-            Sighting::NotKnown | Sighting::Refused(_) => return Ok(None),
+            PlanLookup::Uncacheable | PlanLookup::Refused(_) => return Ok(None),
         };
         let settings = self.states().version();
         let query = match parsed {

@@ -6,17 +6,15 @@ use arrow_array::timezone::Tz;
 use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as PlannedStatement};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::settings::{SessionSettings, Setting};
+use halocline_catalog::threads::MAX_THREADS;
+use halocline_sql::EngineError;
+use halocline_sql::semantics::UTC;
 
 use super::{DatabaseSession, disabled};
-use crate::EngineError;
 use crate::compaction_thread::set_compaction;
-use crate::config::{FeatureMode, LockWait, SessionSettings, SwitchSetting, VerifySetting, write_limit};
-use crate::context::EngineContext;
-use crate::memory::MemoryBudget;
 use crate::scrub_thread::set_scrub;
-use crate::semantics::{self, UTC};
-use crate::size::exact;
-use crate::threads::MOST_THREADS;
 
 /// Prefix of the engine's own settings.
 const PREFIX: &str = "halocline.";
@@ -28,7 +26,7 @@ const TIME_ZONE: &str = "datafusion.execution.time_zone";
 
 /// Settings of DataFusion that a session cannot change, and what to do instead: they have no effect here, or
 /// would change what statements mean or lose the order of their rows.
-const FIXED: [(&str, &str); 6] = [
+const FIXED_SETTINGS: [(&str, &str); 6] = [
     (
         "datafusion.sql_parser.dialect",
         "statements are read in DataFusion's generic dialect",
@@ -56,10 +54,10 @@ const FIXED: [(&str, &str); 6] = [
 ];
 
 impl DatabaseSession {
-    /// Returns the time zone by which texts and timestamps without one become instants; none for UTC.
+    /// Returns the time zone by which texts and timestamps without one become instants; `None` for UTC.
     pub(crate) fn time_zone(&self) -> Option<Tz> {
         let state = self.context.state_ref();
-        semantics::session_zone(state.read().config_options().execution.time_zone.as_deref())
+        halocline_values::times::session_zone(state.read().config_options().execution.time_zone.as_deref())
     }
 
     /// Runs `SET` or `RESET`.
@@ -99,7 +97,7 @@ impl DatabaseSession {
             }
             _ => String::new(),
         };
-        if let Some((name, instead)) = FIXED.iter().find(|(name, _)| *name == setting) {
+        if let Some((name, instead)) = FIXED_SETTINGS.iter().find(|(name, _)| *name == setting) {
             return Err(EngineError::Unsupported {
                 what: format!("changing {name}"),
                 instead: (*instead).into(),
@@ -122,12 +120,12 @@ impl DatabaseSession {
         let partitions = self.target_partitions();
         self.context.execute_logical_plan(plan).await?;
         let set = self.target_partitions();
-        if set > MOST_THREADS {
+        if set > MAX_THREADS {
             let state = self.context.state_ref();
             let mut state = state.write();
             state.config_mut().options_mut().execution.target_partitions = partitions;
             return Err(EngineError::Query(format!(
-                "datafusion.execution.target_partitions is {MOST_THREADS} at most, not {set}"
+                "datafusion.execution.target_partitions is {MAX_THREADS} at most, not {set}"
             )));
         }
         match setting.strip_prefix(PREFIX) {
@@ -148,15 +146,15 @@ impl DatabaseSession {
         match name {
             "compaction" => set_compaction(engine, settings.compaction),
             "verify" => engine.pool.set_verify_mode(settings.verify.0),
-            "scrub" => set_scrub(engine, settings.scrub),
+            "scrub" => set_scrub(engine, settings.scrub.0),
             "memory" => {
-                engine.set_memory(usize::try_from(settings.memory).unwrap_or(usize::MAX));
+                engine.set_memory(usize::try_from(settings.memory.0).unwrap_or(usize::MAX));
                 let config = self.context.state().config().clone();
                 let config = engine.budget().configure(config, engine.query_threads());
                 *self.context.state_ref().write().config_mut() = config;
             }
             "dram_budget" => {
-                let (engine, limit) = (Arc::clone(engine), settings.dram_budget);
+                let (engine, limit) = (Arc::clone(engine), settings.dram_budget.0);
                 // Placed indexes are placed anew within the budget, which may take a while.
                 let set = tokio::task::spawn_blocking(move || engine.set_dram_budget(limit)).await;
                 set.map_err(|error| EngineError::Query(format!("the statement failed: {error}")))??;
@@ -190,29 +188,13 @@ fn with_time_zone(statement: Parsed) -> Parsed {
     }
 }
 
-/// Returns the value that a setting of the engine had when the database was opened; none for the other
+/// Returns the value that a setting of the engine had when the database was opened; `None` for the other
 /// settings of DataFusion.
 fn default_value(setting: &str, engine: &EngineContext) -> Option<String> {
     if setting == TIME_ZONE {
         return Some(UTC.to_owned());
     }
-    Some(match setting.strip_prefix(PREFIX)? {
-        "star_join"
-        | "fused_aggregate"
-        | "join_order"
-        | "dynamic_filters"
-        | "late_materialization"
-        | "first_rows"
-        | "plan_cache" => SwitchSetting::default().to_string(),
-        "compaction" => engine.options.compaction.to_string(),
-        "verify" => VerifySetting::default().to_string(),
-        "scrub" => "off".into(),
-        "memory" => exact(MemoryBudget::new(engine.options.memory).bytes() as u64),
-        "dram_budget" => write_limit(engine.options.dram_budget),
-        "index" | "spilling_join" | "array_join" => FeatureMode::default().to_string(),
-        "lock_wait" => LockWait(engine.lock_wait()).to_string(),
-        // `disabled_rules` has none.
-        // Setting it fails with an error that lists the settings there are.
-        _ => String::new(),
-    })
+    let setting = Setting::named(setting.strip_prefix(PREFIX)?);
+    // Setting a name that there is not fails with an error that lists the settings there are.
+    Some(setting.map_or_else(String::new, |setting| (setting.default)(&engine.options)))
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, TableSource, Volatility};
+use halocline_scan::keyed::KeyedProvider;
+use halocline_scan::plan::PoolTable;
 
-use crate::keyed::KeyedProvider;
-use crate::plan::PoolTable;
 use crate::prepared::DetachedTable;
 
 /// The kind of a logical plan.
@@ -35,7 +35,7 @@ struct SeenNodes {
 
 impl PlanShape {
     /// Returns the shape of a plan; that of the explained one for EXPLAIN.
-    pub(crate) fn of(plan: &LogicalPlan) -> Self {
+    pub(crate) fn from_plan(plan: &LogicalPlan) -> Self {
         let mut seen = SeenNodes::default();
         let visited = plan.apply(|node| match seen.add(node) && expressions_are_simple(node) {
             true => Ok(TreeNodeRecursion::Continue),

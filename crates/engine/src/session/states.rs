@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList};
 use datafusion::execution::{SessionState, SessionStateBuilder};
+use halocline_catalog::settings::{FeatureMode, SessionSettings, SwitchSetting};
 
 use super::disabled;
 use super::rules::{PhysicalRule, logical_rules, own_physical_rules, physical_rules};
 use super::shape::PlanShape;
-use crate::config::{FeatureMode, SessionSettings, SwitchSetting};
 
 /// Number of idle states that a session keeps: as many statements may run at a time without a clone.
-const IDLE: usize = 4;
+const MAX_IDLE_STATES: usize = 4;
 
 /// The states for one set of settings.
 pub(crate) struct SessionStates {
@@ -38,7 +38,7 @@ impl SessionStates {
         static VERSIONS: AtomicU64 = AtomicU64::new(0);
         let settings = state.config_options().extensions.get::<SessionSettings>();
         let disabled = settings
-            .map(|settings| settings.disabled_rules.clone())
+            .map(|settings| settings.disabled_rules.0.clone())
             .unwrap_or_default();
         if !disabled.is_empty() {
             state = disabled::without(state, &disabled);
@@ -75,7 +75,7 @@ impl SessionStates {
         }
     }
 
-    /// Returns the shared state for plans of a shape; none if they need every rule.
+    /// Returns the shared state for plans of a shape; `None` if they need every rule.
     pub(crate) fn short(&self, shape: PlanShape) -> Option<&Arc<SessionState>> {
         let slot = match shape {
             PlanShape::Selection => &self.selection,
@@ -126,7 +126,7 @@ impl SessionStates {
 pub(crate) struct StateLease {
     /// Has no other reference, so that changing it copies nothing.
     state: Arc<SessionState>,
-    /// The states that it returns to; none if it has been changed.
+    /// The states that it returns to; `None` if it has been changed.
     home: Option<Arc<SessionStates>>,
 }
 
@@ -154,7 +154,7 @@ impl Drop for StateLease {
         };
         self.set_catalogs(Arc::new(NoCatalogs));
         let mut idle = home.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE {
+        if idle.len() < MAX_IDLE_STATES {
             idle.push(Arc::clone(&self.state));
         }
     }

@@ -7,8 +7,7 @@
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
-
-use crate::string_views::plain;
+use halocline_planner::string_views::plain;
 
 /// Returns a plan that groups by strings instead of views.
 ///

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::resolve::resolve_table_references;
+use halocline_catalog::Catalog;
+use halocline_catalog::context::EngineContext;
 use halocline_keyed::KeyedView;
+use halocline_scan::keyed::KeyedReads;
+use halocline_scan::provider::{MissingTables, PoolCatalogList};
+use halocline_sql::EngineError;
 use halocline_store::Stores;
 
 use super::{DatabaseSession, StatementPlanner};
-use crate::EngineError;
-use crate::catalog::{Catalog, MissingTables, PoolCatalogList};
-use crate::context::EngineContext;
-use crate::keyed::KeyedReads;
 
 impl DatabaseSession {
     /// Returns the planner of one statement, which sees this version of the database.

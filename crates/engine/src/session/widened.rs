@@ -10,13 +10,14 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
+use halocline_scan::files::ScanState;
+use halocline_sql::EngineError;
 
 use super::DatabaseSession;
-use crate::catalog::ScanState;
-use crate::{EngineError, QueryResult};
+use crate::QueryResult;
 
 /// Runs of a statement, at most. After a few values that contradict their types, all values are looked at.
-const RUNS: usize = 16;
+const MAX_RUNS: usize = 16;
 
 /// Runs a statement until its CSV files have no value of another kind than expected. `run` starts it anew.
 ///
@@ -41,7 +42,7 @@ where
             Err(error) => Err(error),
         };
         let widened = scans.iter().any(|scan| scan.is_widened());
-        if result.is_err() && widened && runs < RUNS {
+        if result.is_err() && widened && runs < MAX_RUNS {
             runs += 1;
             continue;
         }

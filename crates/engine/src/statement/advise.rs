@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use halocline_catalog::context::EngineContext;
+use halocline_sql::EngineError;
+use halocline_sql::parse::{Advise, AdviseSource};
 
-use super::parse::{Advise, AdviseSource};
+use crate::QueryResult;
 use crate::advise::indexes::{IndexSetOptions, WorkloadQuery, advise_indexes};
-use crate::context::EngineContext;
 use crate::session::DatabaseSession;
-use crate::{EngineError, QueryResult};
 
 /// Runs the statement.
 ///

@@ -1,13 +1,13 @@
 //! `ALTER TABLE`.
 
 use arrow_array::timezone::Tz;
+use halocline_catalog::transaction::Transaction;
 use halocline_columns::{add_column, rename_column, rename_table, set_cluster, set_default};
 use halocline_elf::rename_index_table;
+use halocline_sql::EngineError;
+use halocline_sql::parse::{Alter, Alteration};
 
 use super::defaults::default_of;
-use super::parse::{Alter, Alteration};
-use crate::EngineError;
-use crate::transaction::Transaction;
 
 /// Changes the definition of a table, and returns a message. A default is read in the time zone `zone`.
 ///

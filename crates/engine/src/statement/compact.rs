@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use halocline_catalog::OpenTable;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::memory::MemoryBudget;
+use halocline_catalog::transaction::Transaction;
+use halocline_catalog::tuning::EngineFault;
 use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, merge, plan};
 use halocline_columns::{ColumnsError, Table};
+use halocline_scan::keyed::is_keyed;
+use halocline_sql::EngineError;
 use halocline_store::StoreError;
 
 use super::space::vacuum_file;
-use crate::EngineError;
-use crate::catalog::OpenTable;
-use crate::context::EngineContext;
-use crate::keyed::is_keyed;
-use crate::memory::MemoryBudget;
-use crate::transaction::Transaction;
-use crate::tuning::EngineFault;
 
 /// Approximate factor by which sorting the rows slows down a merge.
-const SORTING: u64 = 4;
+const SORTING_FACTOR: u64 = 4;
 
 /// Options of a compaction.
 #[non_exhaustive]
@@ -206,7 +206,7 @@ pub(crate) fn compact_group(
             continue;
         }
         let sorts = if open.table.cluster().is_some() {
-            SORTING
+            SORTING_FACTOR
         } else {
             1
         };
@@ -256,7 +256,7 @@ struct SegmentGroup {
     transaction: Transaction,
 }
 
-/// Returns the next segments of a table that are worth merging; none if there are none.
+/// Returns the next segments of a table that are worth merging; `None` if there are none.
 fn next_group(
     mut transaction: Transaction,
     name: &str,

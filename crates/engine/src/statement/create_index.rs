@@ -2,11 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
+use halocline_catalog::transaction::Transaction;
 use halocline_elf::{IndexOptions, define_index, index_table, rebuild_index};
+use halocline_scan::keyed::is_keyed;
+use halocline_sql::EngineError;
 
-use crate::keyed::is_keyed;
-use crate::transaction::Transaction;
-use crate::{EngineError, IndexSpec};
+use crate::IndexSpec;
 
 /// Builds an index or, if it is `volatile`, defines it. Returns false if it exists already and
 /// `if_not_exists`.

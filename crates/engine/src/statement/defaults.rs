@@ -7,11 +7,11 @@ use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value};
-
-use super::literal_expr::literal_expr;
-use crate::EngineError;
-use crate::storable::storable_type;
-use crate::write::{BatchFitter, WrittenTable, arrange, is_default, literals};
+use halocline_catalog::write::{BatchFitter, WrittenTable, arrange, literals};
+use halocline_sql::EngineError;
+use halocline_sql::literal_expr::literal_expr;
+use halocline_sql::parse::is_default;
+use halocline_values::storable::storable_type;
 
 /// Returns the default of a column as an array of one value of the type that a table keeps. A timestamp
 /// without time zone is read in `zone`; none is UTC.

@@ -1,10 +1,9 @@
 //! `DROP TABLE`, `DROP INDEX` and `TRUNCATE`.
 
+use halocline_catalog::transaction::Transaction;
+use halocline_catalog::{Catalog, index_object, table_object};
 use halocline_columns::truncate;
-
-use crate::EngineError;
-use crate::catalog::{Catalog, index_object, table_object};
-use crate::transaction::Transaction;
+use halocline_sql::EngineError;
 
 /// Drops tables with their indexes, and returns the names of the indexes.
 ///

@@ -5,11 +5,10 @@ use arrow_array::timezone::Tz;
 use arrow_schema::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Expr;
-
-use crate::EngineError;
-use crate::delta::TableChange;
-use crate::transaction::Transaction;
-use crate::write::{BatchFitter, StoredRows, WrittenTable, arrange, inserts, literals, store};
+use halocline_catalog::delta::TableChange;
+use halocline_catalog::transaction::Transaction;
+use halocline_catalog::write::{BatchFitter, StoredRows, WrittenTable, arrange, inserts, literals, store};
+use halocline_sql::EngineError;
 
 /// Inserts rows of literals into columns of a table (all, if none is named), and returns their number.
 /// Timestamps without time zone are read in `zone`, here and below; none is UTC.

@@ -2,12 +2,15 @@
 
 use std::sync::atomic::AtomicBool;
 
+use halocline_catalog::transaction::Transaction;
 use halocline_elf::{ElfError, TableIndex};
+use halocline_sql::EngineError;
+use halocline_sql::index_spec::IndexSpec;
+use halocline_sql::placement_spec::PlacementSpec;
 
 use super::create_index::build_index;
-use super::place_index::{PlacementSpec, set_placement};
-use crate::transaction::Transaction;
-use crate::{EngineError, IndexSpec, Order, Placement};
+use super::place_index::set_placement;
+use crate::{Order, Placement};
 
 /// The definitions of the indexes of a replaced table.
 #[derive(Debug, Default)]
@@ -19,7 +22,7 @@ pub(crate) struct KeptIndexes {
 
 impl KeptIndexes {
     /// Reads the definitions of the indexes of a table.
-    pub(super) fn of(transaction: &mut Transaction, table: &str) -> Self {
+    pub(super) fn read(transaction: &mut Transaction, table: &str) -> Self {
         let mut kept = Self::default();
         let catalog = transaction.catalog();
         let open = catalog.objects().table(table).ok();
@@ -32,14 +35,10 @@ impl KeptIndexes {
                         .columns()
                         .iter()
                         .map(|column| schema.field(*column).name().clone());
-                    let spec = IndexSpec {
-                        name,
-                        table: table.to_string(),
-                        columns: names.collect(),
-                        layout: index.layout(),
-                        // The order of the existing tree.
-                        order: Order::Given,
-                    };
+                    // The order of the existing tree.
+                    let spec = IndexSpec::new(name, table, names)
+                        .with_layout(index.layout())
+                        .with_order(Order::Given);
                     let placed = index.wanted().map_or_else(
                         |_| PlacementSpec::default(),
                         |wanted| PlacementSpec {

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use halocline_catalog::context::EngineContext;
 use halocline_keyed::{KeyedRow, KeyedTable, KeyedView, RewriteRule};
+use halocline_sql::EngineError;
 use halocline_store::StoreTransaction;
 
 use super::keyed_spill::SpilledChanges;
 use super::row_errors::{KeyedRowErrors, RowNames};
-use crate::EngineError;
-use crate::context::EngineContext;
 
-/// Part of the memory, as its inverse, that the changes of a statement take.
-const PART: usize = 4;
+/// Part of the memory, as its inverse, that the changes of a statement may take.
+const MEMORY_DIVISOR: usize = 4;
 
 /// Returns the bytes of DRAM that a change takes until it is committed: in the statement, in its transaction,
 /// in the batch that is appended to the log, and in the memtable.
@@ -114,7 +114,7 @@ impl<'a> KeyedChanges<'a> {
         if self.are_spilled() {
             return Ok(());
         }
-        let most = (self.engine.budget().work() / PART).min(self.engine.tuning.changes_bytes);
+        let most = (self.engine.budget().work() / MEMORY_DIVISOR).min(self.engine.tuning.changes_bytes);
         if self.reserved.size() + bytes <= most && self.reserved.try_grow(bytes).is_ok() {
             return Ok(());
         }

@@ -7,19 +7,20 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SchemaRef};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Query};
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::write::BatchFitter;
 use halocline_keyed::{KeyedError, KeyedTables, UnpublishedTable};
+use halocline_sql::EngineError;
+use halocline_sql::names::stored_schema;
+use halocline_sql::parse::KeyedColumns;
+use halocline_sql::table_spec::TableSpec;
+use halocline_values::storable::storable_schema;
 
-use super::create_table::{TableSpec, nullable};
+use super::create_table::nullable;
 use super::keyed_load::{TableLoad, load_rows};
 use super::keyed_tables::define;
-use super::parse::KeyedColumns;
 use super::run::StatementRun;
-use crate::EngineError;
-use crate::context::EngineContext;
-use crate::names::stored_schema;
 use crate::session::DatabaseSession;
-use crate::storable::storable_schema;
-use crate::write::BatchFitter;
 
 impl StatementRun<'_> {
     /// Creates a table with a primary key and the rows of a query.

@@ -8,19 +8,20 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::write::{BatchFitter, arrange};
 use halocline_columns::TableEncoding;
+use halocline_import::{Files, total_length};
 use halocline_keyed::{KeyedError, KeyedTable, KeyedView, RewriteRule};
+use halocline_sql::cancel::NEVER;
 use halocline_store::StoreError;
 
 use super::keyed_changes::{CollectedChanges, KeyedChanges};
 use super::keyed_load::{TableLoad, is_empty};
 use super::keyed_rows::{ATTEMPTS, FoundTable};
 use super::row_errors::RowNames;
-use crate::cancel::NEVER;
-use crate::context::EngineContext;
-use crate::import::{self, Files, read_rows, total_length};
+use crate::import_run::{self, read_rows};
 use crate::session::DatabaseSession;
-use crate::write::{BatchFitter, arrange};
 use crate::{EngineError, ImportOptions, ImportProgress, ImportReport};
 
 /// Bytes of files from which on their rows are loaded, into a table without rows.
@@ -91,7 +92,7 @@ fn open_files(
 ) -> Result<Files, EngineError> {
     let mut options = options.clone();
     options.schema.get_or_insert_with(|| Arc::clone(table.schema()));
-    import::open(engine, table.name(), paths, &options)
+    import_run::open(engine, table.name(), paths, &options)
 }
 
 /// Loads the rows of files into a table without rows.

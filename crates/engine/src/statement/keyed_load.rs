@@ -11,20 +11,21 @@ use arrow_array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::memory::WriterShare;
+use halocline_catalog::write::{BatchFitter, BatchTask, QueuedBatches};
+use halocline_import::TemporaryFiles;
 use halocline_keyed::{KeyedLoad, KeyedTable, KeyedTables, TableDefinition, UnpublishedTable};
+use halocline_sql::EngineError;
+use halocline_sql::parse::{Insert, InsertSource, OnConflict};
 use halocline_store::{LoadOptions, StoreTransaction};
 
 use super::keyed_rows::KeyedTarget;
-use super::parse::{Insert, InsertSource, OnConflict};
 use super::row_errors::{KeyedRowErrors, RowNames};
 use super::run::StatementRun;
-use crate::EngineError;
-use crate::context::EngineContext;
-use crate::memory::WriterShare;
-use crate::write::{BatchFitter, BatchTask, QueuedBatches};
 
 /// Most bytes of DRAM of a load: more makes no merge faster.
-const MOST_MEMORY: usize = 256 << 20;
+const MAX_MEMORY: usize = 256 << 20;
 
 /// A table that is being loaded.
 pub(super) struct TableLoad {
@@ -48,7 +49,7 @@ impl TableLoad {
         share: WriterShare,
     ) -> Result<Self, EngineError> {
         let files = Arc::clone(&engine.spill_files);
-        let memory = share.options.memory.min(MOST_MEMORY);
+        let memory = share.options.memory.min(MAX_MEMORY);
         let options = LoadOptions::new(memory, Arc::new(move || files.file()));
         Ok(Self {
             load: tables.load(definition, options)?,
@@ -106,7 +107,7 @@ pub(super) async fn load_rows(
     let load_queue = load.share.queue;
     let work = move |mut batches: QueuedBatches| {
         let mut load = load;
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             load.add(&batch)?;
         }
         batches.complete()?;

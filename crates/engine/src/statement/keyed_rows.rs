@@ -11,7 +11,13 @@ use arrow_array::{Array, BinaryViewArray, RecordBatch};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
+use halocline_catalog::Catalog;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::write::BatchFitter;
 use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, KeyedView, RewriteRule};
+use halocline_scan::keyed::KeyedProvider;
+use halocline_sql::EngineError;
+use halocline_sql::parse::{Delete, Insert, InsertSource, OnConflict, Update};
 use halocline_store::{StoreError, Stores};
 
 use super::defaults::spelled_out;
@@ -19,16 +25,10 @@ use super::insert::{literal_rows, query_fitter};
 use super::keyed_changes::{CHOOSE_ANOTHER, CollectedChanges, KeyedChanges, SEVERAL_VALUES};
 use super::keyed_load::{QueriedRows, is_empty, query_to_load};
 use super::modify::{ChangedTable, plan_delete, plan_update};
-use super::parse::{Delete, Insert, InsertSource, OnConflict, Update};
 use super::row_errors::RowNames;
 use super::run::StatementRun;
 use super::upsert::KeyedUpsert;
-use crate::EngineError;
-use crate::catalog::Catalog;
-use crate::context::EngineContext;
-use crate::keyed::KeyedProvider;
 use crate::session::{DatabaseSession, StatementPlanner};
-use crate::write::BatchFitter;
 
 /// Number of times that a statement is run before its conflicts are reported.
 pub(super) const ATTEMPTS: u32 = 100;
@@ -75,7 +75,7 @@ impl KeyedChange {
     }
 }
 
-/// Returns the tables with a primary key and the one of this name; none if it is no such table.
+/// Returns the tables with a primary key and the one of this name; `None` if it is no such table.
 ///
 /// # Errors
 /// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
@@ -101,7 +101,7 @@ fn look_up_keyed(
     }
 }
 
-/// Returns the tables with a primary key and the one of this name, for a statement that changes it; none if
+/// Returns the tables with a primary key and the one of this name, for a statement that changes it; `None` if
 /// it is no such table. Waits for another process that has the stores open, as long as statements of the
 /// session wait for another writer or until `cancel` is set. Blocks.
 ///
@@ -134,8 +134,8 @@ enum Attempt {
 }
 
 impl StatementRun<'_> {
-    /// Returns the tables with a primary key and the one of this name, for a statement that changes it; none
-    /// if it is no such table.
+    /// Returns the tables with a primary key and the one of this name, for a statement that changes it;
+    /// `None` if it is no such table.
     ///
     /// # Errors
     /// Those of [`find_keyed`].

@@ -3,22 +3,23 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::memory::WriterShare;
+use halocline_catalog::transaction::TransactionSlot;
+use halocline_import::TemporaryFiles;
 use halocline_keyed::{
     KeyedError, KeyedRewrite, KeyedTable, KeyedTables, KeyedView, RewriteRule, RewrittenRows,
     UnpublishedTable,
 };
 use halocline_pool::PoolError;
+use halocline_sql::EngineError;
 use halocline_store::{LoadOptions, StoreError, StoreTransaction};
 
 use super::keyed_changes::{ONE_ROW, SEVERAL_VALUES, USE_ON_CONFLICT};
 use super::row_errors::KeyedRowErrors;
-use crate::EngineError;
-use crate::context::EngineContext;
-use crate::memory::WriterShare;
-use crate::transaction::TransactionSlot;
 
 /// Most bytes of DRAM of the sort: more makes no merge faster.
-const MOST_MEMORY: usize = 256 << 20;
+const MAX_MEMORY: usize = 256 << 20;
 
 /// Changes in temporary files. They make a new table of the old one, which takes its place.
 pub(super) struct SpilledChanges {
@@ -40,7 +41,7 @@ impl SpilledChanges {
         rule: RewriteRule,
     ) -> Self {
         let (share, files) = (engine.writer_share(), Arc::clone(&engine.spill_files));
-        let memory = share.options.memory.min(MOST_MEMORY);
+        let memory = share.options.memory.min(MAX_MEMORY);
         let options = LoadOptions::new(memory, Arc::new(move || files.file()));
         Self {
             rewrite: KeyedRewrite::new(table, rule, &options),
@@ -53,7 +54,7 @@ impl SpilledChanges {
     }
 
     /// Makes the new table, and commits it with the transaction in which the statement was run. Returns the
-    /// number of rows; none if others have changed what the statement depends on. Blocks.
+    /// number of rows; `None` if others have changed what the statement depends on. Blocks.
     ///
     /// # Errors
     /// [`EngineError::DuplicateKey`]; a row has several new values; the pool or a temporary file cannot be

@@ -8,14 +8,14 @@ use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::Expr;
 use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, TableDefinition};
+use halocline_sql::EngineError;
+use halocline_sql::parse::{Alter, Alteration};
+use halocline_sql::table_spec::TableSpec;
+use halocline_values::storable::{storable_schema, storable_type};
 
 use super::alter::taken;
-use super::create_table::TableSpec;
 use super::defaults::default_of;
-use super::parse::{Alter, Alteration};
 use super::run::StatementRun;
-use crate::EngineError;
-use crate::storable::{storable_schema, storable_type};
 
 impl StatementRun<'_> {
     /// Creates a table with a primary key.

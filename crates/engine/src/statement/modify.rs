@@ -16,17 +16,18 @@ use datafusion::logical_expr::utils::{find_aggregate_exprs, find_window_exprs};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
+use halocline_catalog::OpenTable;
+use halocline_catalog::delta::TableChange;
+use halocline_catalog::transaction::Transaction;
+use halocline_catalog::tuning::EngineFault;
+use halocline_catalog::write::{BatchFitter, StoredRows, WrittenTable, inserts, store};
+use halocline_scan::plan::{ADDRESS, PoolTable};
+use halocline_sql::EngineError;
+use halocline_sql::parse::is_default;
+use halocline_sql::parse::{Delete, Update};
 use roaring::RoaringBitmap;
 
-use super::parse::{Delete, Update};
-use crate::EngineError;
-use crate::catalog::OpenTable;
-use crate::delta::TableChange;
-use crate::plan::{ADDRESS, PoolTable};
 use crate::session::StatementPlanner;
-use crate::transaction::Transaction;
-use crate::tuning::EngineFault;
-use crate::write::{BatchFitter, StoredRows, WrittenTable, inserts, is_default, store};
 
 /// A table whose rows a statement changes.
 pub(crate) struct ChangedTable<'a> {
@@ -59,7 +60,7 @@ pub(crate) async fn plan_delete(
 }
 
 /// Plans the query for the addresses of the rows that an UPDATE selects and for their new values. Returns
-/// with it, for each column of the table, the column of the query that has its values; none where it takes
+/// with it, for each column of the table, the column of the query that has its values; `None` where it takes
 /// its default.
 ///
 /// # Errors
@@ -215,7 +216,7 @@ pub(crate) async fn update_rows(
     Ok(count)
 }
 
-/// Addresses of rows by segment, given by position; the position behind the last segment stands for the
+/// Addresses of rows by segment, given by position; the position after the last segment stands for the
 /// delta.
 #[derive(Default)]
 struct Addresses {

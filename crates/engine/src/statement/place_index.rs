@@ -4,29 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use halocline_cache::Placement;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::transaction::Transaction;
 use halocline_columns::Table;
 use halocline_elf::{PlaceOptions, TableIndex, place_index, refresh_index};
+use halocline_sql::EngineError;
+use halocline_sql::placement_spec::PlacementSpec;
 
-use crate::context::EngineContext;
+use crate::IndexInfo;
 use crate::info::index_info;
-use crate::transaction::Transaction;
-use crate::{EngineError, IndexInfo};
-
-/// A change of the placement of an index; parts that are none stay unchanged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct PlacementSpec {
-    /// The new placement.
-    pub(crate) placement: Option<Placement>,
-    /// The new limit of its copies in bytes of DRAM; the inner none stands for no limit.
-    pub(crate) dram: Option<Option<u64>>,
-}
-
-impl PlacementSpec {
-    /// Returns true if it changes nothing.
-    pub(crate) fn is_nothing(self) -> bool {
-        self == Self::default()
-    }
-}
 
 /// Stores the placement of an index. Returns false if there is no such index and `if_exists`. An index that
 /// was volatile and gets another placement is built and stored, which may take long.

@@ -3,10 +3,11 @@
 use arrow_schema::DataType;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::Expr;
+use halocline_sql::EngineError;
 
 use super::run::StatementRun;
+use crate::QueryResult;
 use crate::prepared::{PreparedBody, evaluated, literals};
-use crate::{EngineError, QueryResult};
 
 impl StatementRun<'_> {
     /// Prepares a statement for the session under a name.

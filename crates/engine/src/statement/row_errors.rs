@@ -3,12 +3,12 @@
 
 use arrow_array::{Array, ArrayRef, BinaryViewArray, RecordBatch};
 use arrow_cast::display::array_value_to_string;
+use halocline_catalog::write::BatchFitter;
 use halocline_keyed::{KeyedError, KeyedRow, KeyedTable};
+use halocline_sql::EngineError;
 use halocline_store::StoreError;
 
 use super::keyed_changes::ONE_ROW;
-use crate::EngineError;
-use crate::write::BatchFitter;
 
 /// Characters of a key value that an error shows.
 const SHOWN_CHARS: usize = 40;

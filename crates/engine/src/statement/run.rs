@@ -9,13 +9,23 @@ use std::sync::atomic::AtomicBool;
 
 use datafusion::sql::sqlparser::ast::Query;
 use futures::future::BoxFuture;
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::transaction::{Transaction, TransactionGuard};
 use halocline_pool::VerifyMode;
+use halocline_sql::EngineError;
+use halocline_sql::cancel::CancelOnDrop;
+use halocline_sql::parse::{
+    Alteration, CopyFrom, Delete, Insert, InsertSource, OnConflict, Statement, Update,
+};
+use halocline_sql::placement_spec::PlacementSpec;
+use halocline_sql::stack::StackSize;
+use halocline_sql::table_spec::TableSpec;
 
 use super::advise::advise;
 use super::alter::{alter_table, taken};
 use super::compact::vacuum;
 use super::create_index::build_index;
-use super::create_table::TableSpec;
+use super::create_table;
 use super::defaults::spelled_out;
 use super::drop::{drop_indexes, truncate_tables};
 use super::insert::{insert_literals, insert_rows};
@@ -24,23 +34,18 @@ use super::keyed_import::import_keyed;
 use super::keyed_rows::KeyedChange;
 use super::keyed_tables;
 use super::modify::{ChangedTable, delete_all, delete_rows, plan_delete, plan_update, update_rows};
-use super::parse::{Alteration, CopyFrom, Delete, Insert, InsertSource, OnConflict, Statement, Update};
-use super::place_index::{PlacementSpec, place_now, set_placement};
+use super::place_index::{place_now, set_placement};
 use super::show_indexes::show_indexes;
-use crate::cancel::CancelOnDrop;
-use crate::context::EngineContext;
-use crate::prepared::Sighting;
+use crate::prepared::PlanLookup;
 use crate::session::{DatabaseSession, StatementTimes};
-use crate::stack::StackSize;
-use crate::transaction::{Transaction, TransactionGuard};
-use crate::{EngineError, Placement, QueryResult};
+use crate::{Placement, QueryResult};
 
 /// A run of a statement: the stack it needs, the plan cache for its text, its times.
 pub(crate) struct TextRun {
     /// The stack size that its trees need.
     stack: StackSize,
-    /// The state of the plan cache for it.
-    sighting: Sighting,
+    /// The outcome of looking it up in the plan cache.
+    lookup: PlanLookup,
     /// Its times so far.
     times: StatementTimes,
 }
@@ -48,16 +53,12 @@ pub(crate) struct TextRun {
 impl TextRun {
     /// Returns a run of a statement that has no text of its own.
     pub(crate) fn new(stack: StackSize) -> Self {
-        Self::of_text(stack, Sighting::NotKnown, StatementTimes::start())
+        Self::of_text(stack, PlanLookup::Uncacheable, StatementTimes::start())
     }
 
     /// Returns the run of a text that has been parsed.
-    pub(crate) fn of_text(stack: StackSize, sighting: Sighting, times: StatementTimes) -> Self {
-        Self {
-            stack,
-            sighting,
-            times,
-        }
+    pub(crate) fn of_text(stack: StackSize, lookup: PlanLookup, times: StatementTimes) -> Self {
+        Self { stack, lookup, times }
     }
 }
 
@@ -92,7 +93,7 @@ pub(crate) async fn run(
     }
     let message = match statement {
         Statement::Plan(parsed) => {
-            let rows = session.select(engine, parsed, text.sighting, text.times).await?;
+            let rows = session.select(engine, parsed, text.lookup, text.times).await?;
             return Ok(QueryResult::rows(rows));
         }
         Statement::CopyTo(parsed) => {
@@ -131,11 +132,11 @@ pub(crate) async fn run(
             }
             let cancel = run.cancel.flag();
             run.change("CREATE TABLE", move |transaction| {
-                if !spec.is_needed(transaction)? {
+                if !create_table::is_needed(&spec, transaction)? {
                     return Ok(spec.is_there());
                 }
-                let kept = spec.make(transaction, &schema)?;
-                spec.set_defaults(transaction, &schema, &defaults, zone)?;
+                let kept = create_table::make(&spec, transaction, &schema)?;
+                create_table::set_defaults(&spec, transaction, &schema, &defaults, zone)?;
                 let indexes = kept.rebuild(transaction, &cancel)?;
                 Ok(format!("table {}: 0 rows{indexes}", spec.name))
             })
@@ -317,20 +318,20 @@ impl StatementRun<'_> {
         .await
     }
 
-    /// Creates and fills a table; none if an existing one suffices.
+    /// Creates and fills a table; `None` if an existing one suffices.
     async fn fill(
         &self,
         transaction: &mut Transaction,
         spec: &TableSpec,
         query: Box<Query>,
     ) -> Result<Option<(u64, KeptIndexes)>, EngineError> {
-        if !spec.is_needed(transaction)? {
+        if !create_table::is_needed(spec, transaction)? {
             return Ok(None);
         }
         // The copy gets checksums of its own: what was intact once need not be so any more.
         self.engine.pool.forget_verified();
         let rows = self.session.query(&transaction.catalog(), query).await?;
-        spec.fill(transaction, rows).await.map(Some)
+        create_table::fill(spec, transaction, rows).await.map(Some)
     }
 
     async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
@@ -462,10 +463,8 @@ impl StatementRun<'_> {
 
     async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
         let cancel = self.cancel.flag();
-        let options = crate::ImportOptions {
-            append: true,
-            ..copy.options.with_time_zone(self.session.time_zone())
-        };
+        let options = copy.options.with_time_zone(self.session.time_zone());
+        let options = options.with_append(true);
         if let Some(found) = self.keyed_table(&copy.table).await? {
             let files = [copy.file];
             let copied = self.blocking(move |session, engine| {
@@ -475,11 +474,8 @@ impl StatementRun<'_> {
         }
         self.change_large("COPY FROM", move |transaction| {
             let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();
-            let options = crate::ImportOptions {
-                schema: Some(schema),
-                ..options
-            };
-            let report = crate::import::run(
+            let options = options.with_schema(Some(schema));
+            let report = crate::import_run::run(
                 transaction,
                 &copy.table,
                 &[copy.file],

@@ -6,10 +6,11 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use halocline_catalog::{Catalog, OpenIndex};
+use halocline_sql::EngineError;
 
-use crate::catalog::{Catalog, OpenIndex};
+use crate::QueryResult;
 use crate::info::{IndexInfo, index_info};
-use crate::{EngineError, QueryResult};
 
 /// Returns one row for each index; sizes in bytes. Of one that cannot be read, `fallback` has the reason.
 ///

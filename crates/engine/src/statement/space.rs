@@ -4,14 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use halocline_catalog::context::EngineContext;
+use halocline_catalog::transaction::LOOK_AT_CANCEL;
 use halocline_pool::{PoolError, VacuumReport};
-
-use crate::EngineError;
-use crate::context::EngineContext;
-use crate::transaction::LOOK_AT_CANCEL;
+use halocline_sql::EngineError;
 
 /// Least number of unused bytes that are returned automatically.
-const LEAST: u64 = 16 << 20;
+const MIN_RETURNED_BYTES: u64 = 16 << 20;
 /// Divisor of the used space that may be unused after a statement that writes much more than it retains.
 pub(crate) const AFTER_LARGE: u64 = 8;
 /// The same divisor while nothing is written: later statements can reuse the space.
@@ -54,7 +53,7 @@ pub(crate) fn vacuum_file(
 /// is active.
 pub(crate) fn give_back(engine: &EngineContext, part: u64) {
     let unused = engine.pool.free_with_blocks();
-    if unused < LEAST {
+    if unused < MIN_RETURNED_BYTES {
         return;
     }
     engine.cache.forget();

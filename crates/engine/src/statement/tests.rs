@@ -1,8 +1,8 @@
 //! Tests of the classification of statements, and of the errors for unsupported ones.
 
 use halocline_columns::TableEncoding;
+use halocline_sql::parse::{self, InsertSource, Statement};
 
-use super::parse::{self, InsertSource, Statement};
 use crate::{EngineError, ImportFormat, IndexSpec, Layout, Order, QuoteOption};
 
 fn parse(text: &str) -> Result<Statement, EngineError> {
@@ -24,14 +24,9 @@ fn index_statements_are_read_whole() {
     else {
         panic!("{text}")
     };
-    let columns = vec!["a".to_string(), "B".to_string()];
-    let expected = IndexSpec {
-        name: "i".into(),
-        table: "t".into(),
-        columns,
-        layout: Layout::Published,
-        order: Order::Given,
-    };
+    let expected = IndexSpec::new("i", "t", ["a", "B"])
+        .with_layout(Layout::Published)
+        .with_order(Order::Given);
     assert_eq!(spec, expected);
     assert!(placed.is_nothing());
     assert!(matches!(

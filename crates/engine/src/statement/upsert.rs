@@ -10,14 +10,15 @@ use arrow_select::take::take_record_batch;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
+use halocline_catalog::write::BatchFitter;
 use halocline_keyed::KeyRanges;
+use halocline_sql::EngineError;
+use halocline_sql::parse::OnConflict;
+use halocline_sql::parse::is_default;
 
 use super::keyed_changes::{KeyedChanges, ONE_ROW, USE_ON_CONFLICT};
 use super::keyed_rows::KeyedTarget;
-use super::parse::OnConflict;
 use super::row_errors::RowNames;
-use crate::EngineError;
-use crate::write::{BatchFitter, is_default};
 
 /// The name by which expressions call the row to insert.
 const EXCLUDED: &str = "excluded";

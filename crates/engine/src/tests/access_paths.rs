@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::path::Path;
 
+use halocline_catalog::tiers::{ColumnShare, TableResidency};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tempfile::TempDir;
 
 use super::model::runtime;
 use super::{rows, sorted};
-use crate::tiers::{ColumnShare, TableResidency};
 use crate::{Database, DatabaseOptions};
 
 const ROWS: u64 = 400_000;
@@ -79,7 +79,7 @@ fn uses_index(line: &str) -> bool {
     line.contains("ElfScan: ")
 }
 
-/// Returns the number of milliseconds behind a text.
+/// Returns the number of milliseconds after a text.
 fn cost(line: &str, of: &str) -> f64 {
     let behind = line.split_once(of).unwrap_or_else(|| panic!("{of} in {line}")).1;
     behind.split_once(" ms").unwrap().0.trim().parse().unwrap()
@@ -240,10 +240,7 @@ fn other_media_have_no_cache_to_be_asked() {
         let line = path(&memory, text).await;
         assert!(uses_index(&line) && !line.contains("reads=["), "{line}");
         assert_eq!(residency(&memory).calls(), 0);
-        let emulated = DatabaseOptions {
-            medium: Some("emulated:cxl:virtual".parse().unwrap()),
-            ..DatabaseOptions::default()
-        };
+        let emulated = DatabaseOptions::default().with_medium(Some("emulated:cxl:virtual".parse().unwrap()));
         let emulated = Database::in_memory(&emulated).unwrap();
         fill(&emulated).await;
         let slow = path(&emulated, text).await;

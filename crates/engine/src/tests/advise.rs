@@ -36,10 +36,7 @@ async fn said(db: &Database, text: &str) -> String {
 
 /// Creates a database with a table that has an index on two of its columns.
 async fn filled(medium: Option<EmulatedSpec>, rows: u64) -> Database {
-    let options = DatabaseOptions {
-        medium,
-        ..DatabaseOptions::default()
-    };
+    let options = DatabaseOptions::default().with_medium(medium);
     let db = Database::in_memory(&options).unwrap();
     for text in [
         "CREATE TABLE t (a bigint NOT NULL, b bigint NOT NULL, c bigint NOT NULL)",

@@ -127,10 +127,7 @@ fn a_budget_below_the_root_list_falls_back_to_the_slow_tier() {
 #[test]
 fn settings_are_reset_to_what_the_database_was_opened_with() {
     runtime().block_on(async {
-        let options = DatabaseOptions {
-            dram_budget: Some(32 << 20),
-            ..DatabaseOptions::default()
-        };
+        let options = DatabaseOptions::default().with_dram_budget(Some(32 << 20));
         for (options, given) in [(options, Some("32MiB")), (DatabaseOptions::default(), None)] {
             let db = filled(&options).await;
             let budget = db.info().unwrap().dram_budget;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use halocline_catalog::transaction::Transaction;
 use halocline_media::Tracked;
+use halocline_sql::cancel::NEVER;
 
 use super::model::runtime;
 use super::{check, create, rows, small, sorted};
-use crate::cancel::NEVER;
 use crate::statement::{build_index, insert_batch};
-use crate::transaction::Transaction;
 use crate::{Compaction, Database, EngineError, IndexSpec, Layout, Order};
 
 fn batch(numbers: Range<i64>) -> RecordBatch {
@@ -58,13 +58,9 @@ fn a_cancelled_commit_leaves_nothing() {
         assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
         assert!(!db.in_transaction());
     }
-    let spec = IndexSpec {
-        name: "y".into(),
-        table: "t".into(),
-        columns: vec!["i".into()],
-        layout: Layout::Packed,
-        order: Order::Auto,
-    };
+    let spec = IndexSpec::new("y", "t", ["i"])
+        .with_layout(Layout::Packed)
+        .with_order(Order::Auto);
     let ended = session.change(engine, "CREATE INDEX", &NEVER, |transaction| {
         build_index(transaction, &spec, false, false, &now)
     });

@@ -4,12 +4,12 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use halocline_catalog::tuning::Tuning;
 use halocline_media::Tracked;
 use halocline_media::explore::{Explorer, Report, Violation};
 use tokio::runtime::Runtime;
 
 use super::{check, create, open, rows, sorted};
-use crate::tuning::Tuning;
 use crate::{Compaction, Database};
 
 /// Images tried per fence, about.

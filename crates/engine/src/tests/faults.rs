@@ -1,11 +1,11 @@
 //! Injected faults prove that the other tests can fail.
 
+use halocline_catalog::tuning::{EngineFault, Tuning};
 use halocline_pool::{Pool, PoolOptions};
 
 use super::crash::{self, STEPS};
 use super::model::{first_failure, runtime};
 use super::{rows, small, sorted};
-use crate::tuning::{EngineFault, Tuning};
 use crate::{Database, DatabaseOptions};
 
 /// Sequences after which a fault must have been noticed.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use halocline_catalog::tuning::Tuning;
 use halocline_media::{MediumAccess, Tracked};
 
 use super::model::runtime;
 use super::{create, open, rows, small, sorted};
-use crate::tuning::Tuning;
 use crate::{Compaction, Database};
 
 /// Returns small thresholds, but a log of the default size, so that a full disk has no room for another one.

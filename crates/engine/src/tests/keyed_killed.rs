@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use halocline_catalog::tuning::{EngineFault, Tuning};
 use halocline_pool::{Pool, PoolOptions};
 
 use super::model::runtime;
 use super::{rows, sorted};
-use crate::tuning::{EngineFault, Tuning};
 use crate::{Database, DatabaseOptions};
 
 const POOL: &str = "HALOCLINE_ENGINE_KILLED_POOL";

@@ -23,10 +23,10 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use halocline_catalog::tuning::{EngineFault, Tuning};
 use halocline_media::{Medium, Tracked};
 use halocline_pool::Pool;
 
-use crate::tuning::{EngineFault, Tuning};
 use crate::{Compaction, Database, DatabaseOptions};
 
 /// Returns small thresholds: few rows make a segment, and few records fill the log.
@@ -41,11 +41,9 @@ pub(crate) fn small(injected: Option<EngineFault>) -> Tuning {
 }
 
 fn options(compaction: Compaction) -> DatabaseOptions {
-    DatabaseOptions {
-        threads: Some(1),
-        compaction,
-        ..DatabaseOptions::default()
-    }
+    DatabaseOptions::default()
+        .with_threads(Some(1))
+        .with_compaction(compaction)
 }
 
 /// Creates a database on a medium, with the given thresholds and injected faults.

@@ -16,6 +16,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{Expr, SessionConfig, SessionContext, lit};
+use halocline_catalog::tuning::EngineFault;
 use halocline_media::Tracked;
 use halocline_media::explore::CrashRecorder;
 use rand::SeedableRng;
@@ -24,7 +25,6 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::steps::{Step, draw};
 use super::{check, create, open, rows, small, sorted};
-use crate::tuning::EngineFault;
 use crate::{Compaction, Database};
 
 /// Sequences tried unless told otherwise.

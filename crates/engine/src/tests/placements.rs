@@ -255,10 +255,7 @@ fn a_placement_stays_with_its_index() {
 #[test]
 fn one_budget_is_for_all() {
     runtime().block_on(async {
-        let db = memory(&DatabaseOptions {
-            dram_budget: Some(0),
-            ..DatabaseOptions::default()
-        });
+        let db = memory(&DatabaseOptions::default().with_dram_budget(Some(0)));
         fill(&db).await;
         let expected = answer(&db, 11).await;
         run(&db, "ALTER INDEX i SET (placement = 'static')").await;
@@ -307,10 +304,7 @@ fn one_budget_is_for_all() {
         assert_eq!(db.info().unwrap().placed_bytes, 0);
         assert_eq!(answer(&db, 11).await, expected);
     });
-    let db = memory(&DatabaseOptions {
-        memory: Some(64 << 20),
-        ..DatabaseOptions::default()
-    });
+    let db = memory(&DatabaseOptions::default().with_memory(Some(64 << 20)));
     assert_eq!(db.info().unwrap().dram_budget, Some(32 << 20));
 }
 
@@ -332,10 +326,7 @@ fn answers_and_budget_hold_while_placements_change() {
     ];
     let seed = rand::random();
     println!("seed {seed}");
-    let db = memory(&DatabaseOptions {
-        dram_budget: Some(LIMIT),
-        ..DatabaseOptions::default()
-    });
+    let db = memory(&DatabaseOptions::default().with_dram_budget(Some(LIMIT)));
     let expected: Vec<Vec<String>> = runtime().block_on(async {
         fill(&db).await;
         let mut expected = vec![];
@@ -393,10 +384,8 @@ fn answers_and_budget_hold_while_placements_change() {
 
 #[test]
 fn an_emulated_medium_says_so() {
-    let db = memory(&DatabaseOptions {
-        medium: Some("emulated:optane:virtual".parse().unwrap()),
-        ..DatabaseOptions::default()
-    });
+    let db =
+        memory(&DatabaseOptions::default().with_medium(Some("emulated:optane:virtual".parse().unwrap())));
     runtime().block_on(async {
         fill(&db).await;
         let expected = answer(&db, 5).await;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use halocline_catalog::tuning::{EngineFault, Tuning};
 use halocline_media::{Medium, MediumAccess, Tracked};
 use halocline_pool::Pool;
 
 use super::model::runtime;
 use super::{create, open, rows, small, sorted};
-use crate::tuning::{EngineFault, Tuning};
 use crate::{Compaction, Database};
 
 const ALL: &str = "SELECT i FROM damaged";

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use halocline_sql::placement_spec::PlacementSpec;
+
 use super::model::runtime;
 use super::{check, rows, sorted};
-use crate::statement::{PlacementSpec, set_placement};
+use crate::statement::set_placement;
 use crate::{Database, DatabaseOptions, EngineError, IndexInfo, Placement};
 
 const ROWS: i64 = 20_000;
@@ -205,10 +207,7 @@ fn it_is_built_again_after_a_reopen() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p");
     let open = |path: &Path, read_only| {
-        let options = DatabaseOptions {
-            read_only,
-            ..DatabaseOptions::default()
-        };
+        let options = DatabaseOptions::default().with_read_only(read_only);
         let db = Database::open(path, &options).unwrap();
         runtime().block_on(run(&db, "SET halocline.index = force"));
         db

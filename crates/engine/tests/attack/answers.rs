@@ -36,15 +36,15 @@ pub(crate) struct Opened {
 }
 
 impl Answers {
-    pub(crate) fn of(files: &Files) -> Self {
-        let newest = Sheet::of(&files.write(&files.image.bytes));
-        let older = Sheet::of(&files.write(&files.without_newest()));
+    pub(crate) fn read(files: &Files) -> Self {
+        let newest = Sheet::read(&files.write(&files.image.bytes));
+        let older = Sheet::read(&files.write(&files.without_newest()));
         Self { newest, older }
     }
 }
 
 impl Sheet {
-    fn of(path: &Path) -> Self {
+    fn read(path: &Path) -> Self {
         let all = |opened: &Opened| ASKS.iter().map(|ask| opened.ask(ask).unwrap()).collect();
         let opened = Opened::open(path, true).unwrap();
         let before: Vec<_> = all(&opened);
@@ -86,7 +86,7 @@ impl Opened {
     pub(crate) fn rows(&self, sql: &str) -> Result<Digest, EngineError> {
         self.runtime.block_on(async {
             let answer = self.database.sql(sql).await?;
-            Ok(Digest::of(&answer.collect().await?))
+            Ok(Digest::from_batches(&answer.collect().await?))
         })
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    pub(crate) fn of(batches: &[RecordBatch]) -> Self {
+    pub(crate) fn from_batches(batches: &[RecordBatch]) -> Self {
         let mut digest = Self::default();
         for batch in batches {
             let mut rows = vec![0; batch.num_rows()];

@@ -1,4 +1,4 @@
-//! A pool file as bytes in memory, taken apart as docs/format.md describes it.
+//! A pool file as bytes in memory, taken apart as docs/format/file.md describes it.
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //! case's failure.
 //!
 //! Lines that a worker prints: `@seed N` before a case, `@bad N CLASS: TEXT` for what is wrong with it,
-//! `@done` at its end. A worker that dies or is ended is followed by another one, which goes on behind the
+//! `@done` at its end. A worker that dies or is ended is followed by another one, which goes on after the
 //! case.
 
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ use crate::answers::Opened;
 /// Rows of the table.
 const ROWS: u64 = 10_000;
 /// Bytes that a pool may have whatever is in it.
-const LEAST: u64 = 8 << 20;
+const FIXED_BYTES: u64 = 8 << 20;
 /// Readers at a time.
 const READERS: usize = 3;
 
@@ -52,7 +52,7 @@ pub(crate) fn soak(statements: u64) {
         let named = named(readers.iter().chain([&newest]));
         let file = fs::metadata(&path).unwrap().len();
         assert!(
-            file <= 2 * named + LEAST,
+            file <= 2 * named + FIXED_BYTES,
             "after {number} statements the file has {file} bytes; {named} are in use or pinned"
         );
     }

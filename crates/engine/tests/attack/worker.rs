@@ -25,7 +25,7 @@ pub(crate) fn work(work: &Work) {
         process::exit(3);
     }));
     let files = Files::new(&work.directory);
-    let answers = Answers::of(&files);
+    let answers = Answers::read(&files);
     limit_memory();
     for seed in &work.seeds {
         SEED.store(*seed, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use super::support::{error, new_pool, query, run};
 
-const MOST: &str = "99999999999999999999999999999999999999";
+const MAX_DECIMAL: &str = "99999999999999999999999999999999999999";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversions_to_integers_round() {
@@ -124,13 +124,13 @@ async fn decimals_of_more_than_38_digits_are_an_error() {
     let tens = "999999999999999999999999999999999999.99";
     run(
         &db,
-        &format!("INSERT INTO t VALUES (1, '{MOST}', '{tens}', 2.5), (2, 1, 1, NULL)"),
+        &format!("INSERT INTO t VALUES (1, '{MAX_DECIMAL}', '{tens}', 2.5), (2, 1, 1, NULL)"),
     )
     .await;
     for (expression, value) in [
         ("big + 1", None),
         ("big - (-1)", None),
-        ("big - 1", Some(&MOST[..37])),
+        ("big - 1", Some(&MAX_DECIMAL[..37])),
         ("-big", Some("-")),
         ("big * 2", None),
         ("big * d", None),

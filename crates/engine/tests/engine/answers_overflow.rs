@@ -4,7 +4,7 @@ use halocline_engine::Database;
 
 use super::support::{error, new_pool, query, run};
 
-const MOST: &str = "9223372036854775807";
+const MAX_BIGINT: &str = "9223372036854775807";
 
 /// A fact table whose `x` is at the ends of 64 bits, `y` of 32 bits, and a dimension.
 async fn ends(db: &Database) {
@@ -16,7 +16,7 @@ async fn ends(db: &Database) {
     run(
         db,
         &format!(
-            "CREATE TABLE f AS SELECT CAST(v % 10 AS INT) AS k, CASE v WHEN 7 THEN {MOST} WHEN 8 THEN -{MOST} - 1 ELSE v END AS x, \
+            "CREATE TABLE f AS SELECT CAST(v % 10 AS INT) AS k, CASE v WHEN 7 THEN {MAX_BIGINT} WHEN 8 THEN -{MAX_BIGINT} - 1 ELSE v END AS x, \
              CAST(CASE v WHEN 7 THEN 2147483647 ELSE v END AS INT) AS y FROM generate_series(1, 3000) AS s(v)"
         ),
     )
@@ -57,9 +57,9 @@ async fn arithmetic_that_overflows_is_an_error() {
         }
     }
     for constant in [
-        format!("{MOST} + 1"),
-        format!("-{MOST} - 2"),
-        format!("{MOST} * {MOST}"),
+        format!("{MAX_BIGINT} + 1"),
+        format!("-{MAX_BIGINT} - 2"),
+        format!("{MAX_BIGINT} * {MAX_BIGINT}"),
         "-(-9223372036854775808)".to_string(),
     ] {
         let found = error(&db, &format!("SELECT {constant}")).await;
@@ -110,7 +110,7 @@ async fn updates_store_no_wrapped_values() {
     run(&db, "CREATE TABLE t (a BIGINT, b INT, c TINYINT)").await;
     run(
         &db,
-        &format!("INSERT INTO t VALUES ({MOST}, 2147483647, 127), (1, 1, 1)"),
+        &format!("INSERT INTO t VALUES ({MAX_BIGINT}, 2147483647, 127), (1, 1, 1)"),
     )
     .await;
     for change in [
@@ -127,7 +127,7 @@ async fn updates_store_no_wrapped_values() {
     }
     assert_eq!(
         query(&db, "SELECT * FROM t ORDER BY a DESC").await,
-        [format!("{MOST}|2147483647|127"), "1|1|1".into()]
+        [format!("{MAX_BIGINT}|2147483647|127"), "1|1|1".into()]
     );
 }
 
@@ -194,12 +194,16 @@ async fn a_sum_fails_if_and_only_if_it_does_not_fit() {
     assert_eq!(
         query(
             &db,
-            &format!("SELECT sum(v) FROM (VALUES ({MOST}), (1), (-1)) AS t(v)")
+            &format!("SELECT sum(v) FROM (VALUES ({MAX_BIGINT}), (1), (-1)) AS t(v)")
         )
         .await,
-        [MOST.to_string()]
+        [MAX_BIGINT.to_string()]
     );
-    let found = error(&db, &format!("SELECT sum(v) FROM (VALUES ({MOST}), (1)) AS t(v)")).await;
+    let found = error(
+        &db,
+        &format!("SELECT sum(v) FROM (VALUES ({MAX_BIGINT}), (1)) AS t(v)"),
+    )
+    .await;
     assert!(
         found.contains("the sum 9223372036854775808 is not a value of type bigint"),
         "{found}"

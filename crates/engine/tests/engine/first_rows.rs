@@ -7,9 +7,9 @@ use super::dynamic_filters::metric;
 use super::support::{error, lines, new_pool, query, run};
 
 /// Rows of a table that has several morsels.
-const MANY: usize = 400_000;
+const LARGE_TABLE_ROWS: usize = 400_000;
 /// Rows of other tables.
-const FEW: usize = 12_000;
+const SMALL_TABLE_ROWS: usize = 12_000;
 
 /// `id` ascends as in a log of events; `x` is in a random order, `many` has 40,000 values. In two segments,
 /// with deleted rows and rows in the log.
@@ -71,7 +71,7 @@ fn numbered(function: &str, over: &str, condition: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_filter_is_below_the_exchange_and_the_sort() {
-    let (_dir, db) = table(FEW).await;
+    let (_dir, db) = table(SMALL_TABLE_ROWS).await;
     let over = "PARTITION BY g ORDER BY x DESC, id";
     for partitions in [1, 2] {
         run(
@@ -113,7 +113,7 @@ async fn the_filter_is_below_the_exchange_and_the_sort() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_forms_of_the_query_are_recognised() {
-    let (_dir, db) = table(FEW).await;
+    let (_dir, db) = table(SMALL_TABLE_ROWS).await;
     for text in [
         "SELECT id, g FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY x, id) <= 3",
         "SELECT p + 1, id FROM (SELECT id + 1 AS id, place AS p, g FROM (SELECT *, rank() OVER \
@@ -148,7 +148,7 @@ async fn other_forms_of_the_query_are_recognised() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn windows_that_need_all_rows_stay() {
-    let (_dir, db) = table(FEW).await;
+    let (_dir, db) = table(SMALL_TABLE_ROWS).await;
     let over = "PARTITION BY g ORDER BY x, id";
     for condition in [
         "place >= 2",
@@ -210,7 +210,7 @@ async fn windows_that_need_all_rows_stay() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn most_rows_are_dropped() {
-    let (_dir, db) = table(MANY).await;
+    let (_dir, db) = table(LARGE_TABLE_ROWS).await;
     for (over, least) in [
         ("PARTITION BY g ORDER BY x, id", 395_000),
         ("PARTITION BY name, g ORDER BY x DESC NULLS LAST, id", 360_000),
@@ -246,7 +246,7 @@ async fn groups_without_memory_pass() {
     let dir = tempfile::tempdir().unwrap();
     let options = DatabaseOptions::default().with_memory(Some(64 << 20));
     let db = Database::create(&dir.path().join("small.pool"), &options).unwrap();
-    fill(&db, MANY).await;
+    fill(&db, LARGE_TABLE_ROWS).await;
     for (over, condition) in [
         ("PARTITION BY many ORDER BY x, id", "place <= 60"),
         ("PARTITION BY name || many ORDER BY x, id", "place <= 30"),
@@ -263,7 +263,7 @@ async fn groups_without_memory_pass() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plans_are_made_for_the_values_of_their_parameters() {
-    let (_dir, db) = table(FEW).await;
+    let (_dir, db) = table(SMALL_TABLE_ROWS).await;
     let text = "SELECT g, id, place FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY x, id) AS place FROM t) \
                 WHERE place <= ";
     let rows = |found: Vec<String>| found.len();

@@ -154,7 +154,7 @@ async fn types_beyond_the_sample_are_found() {
         query(&db, "SELECT a, b FROM x ORDER BY a").await,
         ["1|2", "3|4", "5|six"]
     );
-    let schema = Some(ImportOptions::parse_schema("a int, b int").unwrap());
+    let schema = Some(halocline_engine::parse_schema("a int, b int").unwrap());
     let options = ImportOptions::default().with_schema(schema);
     let error = try_import(&db, "y", &[path], &options).unwrap_err().to_string();
     assert!(
@@ -181,7 +181,7 @@ async fn what_a_table_cannot_hold_is_told_with_its_column() {
     let path = dir.path().join("wide.csv");
     let digits = "1234567890123456789012345678901234567";
     std::fs::write(&path, format!("d\n{digits}.5\n{digits}8.5\n")).unwrap();
-    let schema = Some(ImportOptions::parse_schema("d decimal(38,1)").unwrap());
+    let schema = Some(halocline_engine::parse_schema("d decimal(38,1)").unwrap());
     let options = ImportOptions::default()
         .with_schema(schema)
         .with_format(ImportFormat::Csv);

@@ -83,7 +83,9 @@ async fn tpch_joins_are_in_the_right_order() {
     let mut wrong = Vec::new();
     for (tpch, (number, expected)) in tpch_queries(SCALE_FACTOR).into_iter().zip(TPCH) {
         assert_eq!(tpch.number, number);
-        let found = Operator::of(&db, &format!("EXPLAIN {}", tpch.sql)).await.shape();
+        let found = Operator::from_explain(&db, &format!("EXPLAIN {}", tpch.sql))
+            .await
+            .shape();
         if found != expected {
             wrong.push(format!("    ({number}, \"{found}\"),"));
         }
@@ -119,7 +121,7 @@ async fn sides(db: &Database, name: &str, text: &str) -> (usize, Vec<String>) {
         "SET datafusion.optimizer.enable_dynamic_filter_pushdown = false",
     )
     .await;
-    let plan = Operator::of(db, &format!("EXPLAIN ANALYZE {text}")).await;
+    let plan = Operator::from_explain(db, &format!("EXPLAIN ANALYZE {text}")).await;
     let (mut joins, mut wrong) = (0, Vec::new());
     plan.walk(&mut |operator| {
         let [build, probe] = operator.inputs.as_slice() else {
@@ -346,7 +348,7 @@ async fn random_joins_agree_with_plain_datafusion() {
         let mut shapes = Vec::new();
         for mode in ["on", "off"] {
             run(&db, &format!("SET halocline.join_order = {mode}")).await;
-            let plan = Operator::of(&db, &format!("EXPLAIN {text}")).await;
+            let plan = Operator::from_explain(&db, &format!("EXPLAIN {text}")).await;
             let mut found = query(&db, &text).await;
             found.sort_unstable();
             assert_eq!(found, expected, "join_order = {mode}: {text}\n{}", plan.shape());

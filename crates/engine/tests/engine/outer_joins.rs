@@ -173,9 +173,13 @@ async fn random_outer_joins_agree_in_every_order() {
         )
         .await;
         let expected = query(&db, &text).await;
-        let written = Operator::of(&db, &format!("EXPLAIN {text}")).await.shape();
+        let written = Operator::from_explain(&db, &format!("EXPLAIN {text}"))
+            .await
+            .shape();
         run(&db, "RESET halocline.disabled_rules").await;
-        let ordered = Operator::of(&db, &format!("EXPLAIN {text}")).await.shape();
+        let ordered = Operator::from_explain(&db, &format!("EXPLAIN {text}"))
+            .await
+            .shape();
         assert_eq!(query(&db, &text).await, expected, "{text}\n{written}\n{ordered}");
         others += usize::from(written != ordered);
     }

@@ -16,7 +16,7 @@ pub(crate) struct Operator {
 
 impl Operator {
     /// Reads the plan of a statement that begins with `EXPLAIN`.
-    pub(crate) async fn of(db: &Database, explain: &str) -> Operator {
+    pub(crate) async fn from_explain(db: &Database, explain: &str) -> Operator {
         let text = query(db, explain).await.join("\n");
         let start = text
             .find("physical_plan|")

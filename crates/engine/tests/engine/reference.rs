@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use halocline_engine::reference::{SQL_TYPES, STATEMENTS};
+use halocline_engine::reference::{SQL_TYPES, STATEMENTS, settings};
 
 use super::support::{new_pool, query, run};
 
@@ -103,4 +103,30 @@ async fn every_setting_has_a_row_with_its_default() {
         .collect();
     written.sort();
     assert_eq!(written, settings);
+}
+
+/// Returns the text of a cell without marks of code and links.
+fn plain(cell: &str) -> String {
+    let mut text = String::new();
+    let mut rest = cell;
+    while let Some((before, link)) = rest.split_once('[') {
+        text.push_str(before);
+        let (label, address) = link.split_once("](").unwrap_or((link, ")"));
+        text.push_str(label);
+        rest = address.split_once(')').map_or("", |(_, after)| after);
+    }
+    (text + rest).replace('`', "")
+}
+
+#[test]
+fn the_rows_of_settings_are_those_of_the_list() {
+    let text = document("settings.md");
+    let written: Vec<String> = rows(section(&text, "## Session settings"))
+        .iter()
+        .map(|cells| plain(&cells.join(" | ")))
+        .collect();
+    let listed: Vec<String> = settings()
+        .map(|row| [&row.name, row.values, row.default, row.scope, row.meaning].join(" | "))
+        .collect();
+    assert_eq!(written, listed);
 }

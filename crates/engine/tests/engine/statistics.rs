@@ -25,7 +25,7 @@ async fn table() -> (tempfile::TempDir, Database) {
 
 /// The scan of a query.
 async fn scan(db: &Database, text: &str) -> String {
-    let plan = Operator::of(db, &format!("EXPLAIN {text}")).await;
+    let plan = Operator::from_explain(db, &format!("EXPLAIN {text}")).await;
     let mut line = None;
     plan.walk(&mut |operator| {
         if operator.name.ends_with("Scan") {

@@ -14,9 +14,9 @@ use rand::{Rng, SeedableRng};
 use super::support::{error, import, new_pool, query, reopen, run, write_parquet};
 
 /// The greatest decimal of 38 digits.
-const MOST: i128 = 10_i128.pow(38) - 1;
+const MAX_DECIMAL: i128 = 10_i128.pow(38) - 1;
 /// Rows of a statement that makes a segment instead of a record of the log.
-const MANY: usize = 1100;
+const SEGMENT_ROWS: usize = 1100;
 
 /// A row of the table, whose `d` is `number / 10^scale`.
 #[derive(Debug, Clone)]
@@ -46,15 +46,15 @@ fn text(value: i128, scale: usize) -> String {
 fn value(rng: &mut StdRng, wide: bool) -> i128 {
     let fits = i128::from(i64::MAX);
     let edges = [
-        MOST,
-        -MOST,
+        MAX_DECIMAL,
+        -MAX_DECIMAL,
         fits,
         fits + 1,
         -fits - 1,
         -fits - 2,
         1 << 64,
         -(1 << 64),
-        MOST - 1,
+        MAX_DECIMAL - 1,
         10_i128.pow(37),
     ];
     let few = rng.random_range(-3..=3_i128);
@@ -63,7 +63,7 @@ fn value(rng: &mut StdRng, wide: bool) -> i128 {
         1 | 2 if !wide => few * 1000 + rng.random_range(-50..50),
         1 if wide => *edges.choose(rng).unwrap(),
         2 if wide => few * 10_i128.pow(rng.random_range(17..37)),
-        3 if wide => rng.random_range(-MOST..=MOST),
+        3 if wide => rng.random_range(-MAX_DECIMAL..=MAX_DECIMAL),
         _ => rng.random_range(-fits - 1..=fits) >> rng.random_range(0..63),
     }
 }
@@ -102,7 +102,11 @@ impl Model {
         let pivot = self.some_value(rng);
         match rng.random_range(0..10) {
             kind @ 0..=4 => {
-                let rows = if kind < 2 { rng.random_range(1..6) } else { MANY };
+                let rows = if kind < 2 {
+                    rng.random_range(1..6)
+                } else {
+                    SEGMENT_ROWS
+                };
                 let wide = *[0.0, 0.0, 0.001, 0.5].choose(rng).unwrap();
                 let rows = self.new_rows(rng, rows, wide);
                 run(db, &format!("INSERT INTO t VALUES {}", self.values(&rows))).await;
@@ -151,7 +155,7 @@ impl Model {
             Some(known) if rng.random_bool(0.8) => known + rng.random_range(-1..=1),
             _ => value(rng, true),
         };
-        value.clamp(-MOST, MOST)
+        value.clamp(-MAX_DECIMAL, MAX_DECIMAL)
     }
 
     /// A condition in SQL and in Rust.
@@ -271,7 +275,7 @@ impl Model {
         let exact = high
             .checked_mul(1 << 64)
             .and_then(|high| high.checked_add(parts.1.rem_euclid(1 << 64)))
-            .filter(|sum| (-MOST..=MOST).contains(sum));
+            .filter(|sum| (-MAX_DECIMAL..=MAX_DECIMAL).contains(sum));
         match exact {
             Some(sum) => {
                 let any = rows.iter().any(|row| row.d.is_some());
@@ -419,7 +423,13 @@ async fn integers_of_a_text_file_keep_all_their_digits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn decimals_of_a_parquet_file_keep_all_their_digits() {
     let (dir, db) = new_pool();
-    let values = vec![Some(MOST), None, Some(-MOST), Some(1), Some(1 << 63)];
+    let values = vec![
+        Some(MAX_DECIMAL),
+        None,
+        Some(-MAX_DECIMAL),
+        Some(1),
+        Some(1 << 63),
+    ];
     let decimals = Decimal128Array::from(values)
         .with_precision_and_scale(38, 5)
         .unwrap();

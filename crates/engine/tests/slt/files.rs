@@ -18,7 +18,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("sort_merge_join_spill", SPILLING),
 ];
 
-/// Returns the directory of the files; none if the environment names none.
+/// Returns the directory of the files; `None` if the environment names none.
 ///
 /// # Panics
 /// There are no files in the directory that it names.

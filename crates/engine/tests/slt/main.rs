@@ -35,7 +35,7 @@ use summary::{FileSummary, Skip, Summary};
 const THREADS: usize = 2;
 
 /// Records that are compared at least, in this many files.
-const LEAST: (usize, usize) = (8_900, 160);
+const MIN_COMPARED: (usize, usize) = (8_900, 160);
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the summary is in the documents")]
@@ -77,9 +77,9 @@ fn records_of_datafusion_agree() {
         if !unused.is_empty() {
             failures.push(format!("nothing is skipped because of: {}", unused.join(", ")));
         }
-        if summary.compared() < LEAST {
+        if summary.compared() < MIN_COMPARED {
             failures.push(format!(
-                "{:?} records and files were compared, fewer than {LEAST:?}",
+                "{:?} records and files were compared, fewer than {MIN_COMPARED:?}",
                 summary.compared()
             ));
         }

@@ -14,7 +14,7 @@ pub(super) fn has_order(text: &str) -> bool {
     }
 }
 
-/// Returns the values by which the rows of a query are ordered; none if they are not all columns of it.
+/// Returns the values by which the rows of a query are ordered; `None` if they are not all columns of it.
 pub(super) fn sort_keys<'a>(
     text: &str,
     names: &[String],
@@ -42,7 +42,7 @@ fn query(text: &str) -> Option<ast::Query> {
     }
 }
 
-/// Returns the position of the column that an expression is; none if it is not one column of these names.
+/// Returns the position of the column that an expression is; `None` if it is not one column of these names.
 fn column(expr: &Expr, names: &[String]) -> Option<usize> {
     let name = match expr {
         Expr::Value(value) => match &value.value {

@@ -146,7 +146,7 @@ fn without_comments(text: &str) -> &str {
     rest.map_or("", without_comments)
 }
 
-/// Returns the name behind the word TABLE or VIEW.
+/// Returns the name after the word TABLE or VIEW.
 fn name_after_table(words: &[&str]) -> Option<String> {
     let is = |word: &&&str, other: &[&str]| other.iter().any(|o| word.eq_ignore_ascii_case(o));
     let mut rest = words

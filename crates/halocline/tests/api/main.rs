@@ -26,12 +26,21 @@ const CRATES: [&str; 11] = [
     "halocline",
 ];
 
+/// The crates that the engine consists of. What it exports of them is listed as its own.
+const PARTS_OF_ENGINE: [&str; 6] = ["values", "import", "sql", "catalog", "scan", "planner"];
+
 #[test]
 fn the_public_interface_is_as_recorded() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut text = String::new();
     for name in CRATES {
-        let sources = Sources::load(&here.join("..").join(name).join("src"));
+        let source_of = |name: &str| here.join("..").join(name).join("src");
+        let mut sources = Sources::load(&source_of(name));
+        if name == "engine" {
+            for part in PARTS_OF_ENGINE {
+                sources = sources.with_internal(&format!("halocline_{part}"), &source_of(part));
+            }
+        }
         text.push_str(&format!("# {name}\n"));
         for line in interface::lines(&sources) {
             text.push_str(&line);

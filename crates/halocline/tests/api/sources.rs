@@ -31,6 +31,12 @@ impl Sources {
         sources
     }
 
+    /// Adds a crate whose items this crate exports as its own.
+    pub(crate) fn with_internal(mut self, name: &str, directory: &Path) -> Self {
+        self.add(&directory.join("lib.rs"), directory, vec![name.to_owned()]);
+        self
+    }
+
     fn add(&mut self, file: &Path, directory: &Path, path: ModulePath) {
         let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

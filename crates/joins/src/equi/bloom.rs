@@ -9,7 +9,7 @@ use super::budget::BudgetShare;
 use super::hash::{self, Level};
 
 /// Share of the bits that may be set, above which the filter does not pay.
-const MOST_SET: f64 = 0.75;
+const MAX_SET_SHARE: f64 = 0.75;
 
 /// A set of hashes that may err on the side of "contained".
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Bloom {
             .iter()
             .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()))
             .sum();
-        (set as f64) < MOST_SET * (self.words.len() * 64) as f64
+        (set as f64) < MAX_SET_SHARE * (self.words.len() * 64) as f64
     }
 }
 

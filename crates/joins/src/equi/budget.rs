@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that a budget takes from its source at a time.
-const STEP: usize = 1 << 20;
+const REFILL_BYTES: usize = 1 << 20;
 
 /// Memory that a budget shares with other work, such as the memory pool of a query engine.
 pub trait MemorySource: Send + Sync {
@@ -95,7 +95,7 @@ impl JoinBudget {
             && used > state.taken
         {
             let missing = used - state.taken;
-            let more = missing.max(STEP);
+            let more = missing.max(REFILL_BYTES);
             state.taken += match () {
                 () if source.try_take(more) => more,
                 () if more > missing && source.try_take(missing) => missing,
@@ -127,9 +127,9 @@ impl JoinBudget {
         if let Some(source) = &self.source {
             let spare = state.taken - state.used;
             // A little is kept, as most of what is given back is taken again soon.
-            if spare > 4 * STEP {
-                source.give_back(spare - STEP);
-                state.taken = state.used + STEP;
+            if spare > 4 * REFILL_BYTES {
+                source.give_back(spare - REFILL_BYTES);
+                state.taken = state.used + REFILL_BYTES;
             }
         }
     }
@@ -237,7 +237,7 @@ mod tests {
         }
 
         fn available(&self) -> usize {
-            (16 * STEP).saturating_sub(self.0.load(Ordering::Relaxed))
+            (16 * REFILL_BYTES).saturating_sub(self.0.load(Ordering::Relaxed))
         }
     }
 
@@ -245,17 +245,20 @@ mod tests {
     fn bytes_are_taken_from_a_source_and_given_back() {
         let shared = Arc::new(Shared::default());
         let taken = || shared.0.load(Ordering::Relaxed);
-        let budget = JoinBudget::from_source(32 * STEP, Arc::clone(&shared));
-        assert_eq!((budget.available(), taken()), (16 * STEP, 0));
+        let budget = JoinBudget::from_source(32 * REFILL_BYTES, Arc::clone(&shared));
+        assert_eq!((budget.available(), taken()), (16 * REFILL_BYTES, 0));
         let few = budget.try_take(10).unwrap();
-        assert_eq!((budget.available(), taken()), (16 * STEP - 10, STEP));
-        let most = budget.try_take(16 * STEP - 10).unwrap();
+        assert_eq!(
+            (budget.available(), taken()),
+            (16 * REFILL_BYTES - 10, REFILL_BYTES)
+        );
+        let most = budget.try_take(16 * REFILL_BYTES - 10).unwrap();
         assert!(budget.try_take(1).is_none());
-        let forced = budget.force(STEP);
-        assert_eq!((budget.used(), taken()), (17 * STEP, 17 * STEP));
+        let forced = budget.force(REFILL_BYTES);
+        assert_eq!((budget.used(), taken()), (17 * REFILL_BYTES, 17 * REFILL_BYTES));
         drop((most, forced));
         // A little is kept until the budget ends.
-        assert_eq!((budget.used(), taken()), (10, 10 + 2 * STEP));
+        assert_eq!((budget.used(), taken()), (10, 10 + 2 * REFILL_BYTES));
         drop((few, budget));
         assert_eq!(taken(), 0);
     }

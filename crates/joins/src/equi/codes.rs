@@ -19,13 +19,13 @@ const ABSENT: u32 = u32::MAX;
 
 /// Most strings of all dictionaries that are translated. The map of them takes some MiB for a moment, which no
 /// memory limit counts.
-const MOST_STRINGS: usize = 1 << 16;
+const MAX_STRINGS: usize = 1 << 16;
 
 /// The codes of a column of a table.
 #[derive(Debug, Clone)]
 pub struct KeyCodes {
     column: usize,
-    /// The code of each rank, by segment; none if the ranks are the codes.
+    /// The code of each rank, by segment; `None` if the ranks are the codes.
     translations: Option<Arc<[Vec<u32>]>>,
 }
 
@@ -59,7 +59,7 @@ impl KeyCodes {
         if is_shared {
             return Ok(Some((codes(build_column, None), codes(probe_column, None))));
         }
-        if own.iter().chain(&others).map(Dictionary::len).sum::<usize>() > MOST_STRINGS {
+        if own.iter().chain(&others).map(Dictionary::len).sum::<usize>() > MAX_STRINGS {
             return Ok(None);
         }
         let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
@@ -94,7 +94,7 @@ impl KeyCodes {
     pub fn strings(build: (&Table, usize), probe: (&Table, usize)) -> Option<u64> {
         let (own, others) = (dictionaries(build.0, build.1)?, dictionaries(probe.0, probe.1)?);
         let strings = own.iter().chain(&others).map(Dictionary::len).sum::<usize>();
-        (strings <= MOST_STRINGS).then_some(strings as u64)
+        (strings <= MAX_STRINGS).then_some(strings as u64)
     }
 
     /// Returns the column of the table.

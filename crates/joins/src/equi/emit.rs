@@ -15,7 +15,7 @@ use super::table::JoinTable;
 use crate::JoinResult;
 
 /// Bytes of variable-length values in a batch from which it gets fewer rows: offsets of strings have 31 bits.
-pub(super) const MOST_BYTES: usize = 1 << 30;
+pub(super) const MAX_BYTES: usize = 1 << 30;
 
 /// A set of rows of a batch.
 #[derive(Debug, Default, Clone)]
@@ -167,7 +167,7 @@ impl EquiPlan<'_> {
     pub(super) fn emit_lone_build(&self, words: &[u64], bytes: &[u8]) -> JoinResult<()> {
         let rows = EncodedRows {
             words,
-            bytes_of: &|_, span| span.of(bytes),
+            bytes_of: &|_, span| span.slice(bytes),
         };
         let columns = rows.columns(&self.build, &self.build.output)?;
         self.emit_build(columns, words.len() / self.build.layout.stride, |_| false)
@@ -204,7 +204,7 @@ impl EquiPlan<'_> {
         let mut start = 0;
         while start < rows.len() {
             let (mut end, mut bytes) = (start, 0);
-            while end < rows.len() && (end == start || bytes + bytes_of_row(&rows[end]) <= MOST_BYTES) {
+            while end < rows.len() && (end == start || bytes + bytes_of_row(&rows[end]) <= MAX_BYTES) {
                 bytes += bytes_of_row(&rows[end]);
                 end += 1;
             }
@@ -212,7 +212,7 @@ impl EquiPlan<'_> {
             let words: Vec<u64> = some.iter().flat_map(|row| table.row(*row)).copied().collect();
             let encoded = EncodedRows {
                 words: &words,
-                bytes_of: &|number, span| span.of(&table.values[table.part_of(some[number])]),
+                bytes_of: &|number, span| span.slice(&table.values[table.part_of(some[number])]),
             };
             let columns = encoded.columns(&self.build, &self.build.output)?;
             self.emit_build(columns, some.len(), |number| table.is_matched(some[number]))?;

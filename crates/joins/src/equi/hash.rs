@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Most bits of a hash that partitions use; the others are left to the buckets of hash tables.
-const MOST_BITS: u32 = 30;
+const MAX_BITS: u32 = 30;
 
 /// Returns the hash of a number; all of its bits depend on all bits of the number.
 #[inline(always)]
@@ -70,7 +70,7 @@ impl Level {
     /// Returns the level of the contents of one of `parts` partitions; `None` if too few bits would remain.
     pub(super) fn below(self, parts: usize) -> Option<Level> {
         let bits = self.bits + usize::BITS - parts.saturating_sub(1).leading_zeros();
-        (bits <= MOST_BITS).then_some(Level {
+        (bits <= MAX_BITS).then_some(Level {
             multiplier: self.multiplier.wrapping_mul(parts as u64),
             bits,
         })

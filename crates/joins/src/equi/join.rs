@@ -56,7 +56,7 @@ pub struct EquiJoin {
     pub probe_keys: Vec<usize>,
     /// Columns of the build side to return, if the kind returns any.
     pub build_output: Vec<usize>,
-    /// Columns of the probe side to return behind them, if the kind returns any.
+    /// Columns of the probe side to return after them, if the kind returns any.
     pub probe_output: Vec<usize>,
     /// A further condition on pairs.
     pub residual: Option<Residual>,

@@ -17,7 +17,7 @@ use super::values::{append_bytes, for_each_value, write_fixed};
 use crate::{JoinError, JoinResult};
 
 /// Most words of a key; wider ones are bytes.
-const MOST_WORDS: usize = 4;
+const MAX_WORDS: usize = 4;
 
 /// Largest precision of decimals of 64 bits.
 const PRECISION_64: u8 = 18;
@@ -164,9 +164,10 @@ impl KeyEncoder {
         let hashes = match &keys {
             KeyValues::Words(1, words) => words.iter().map(|word| hash::of_word(*word)).collect(),
             KeyValues::Words(width, words) => words.chunks_exact(*width).map(hash::of_words).collect(),
-            KeyValues::Bytes(spans, bytes) => {
-                spans.iter().map(|span| hash::of_bytes(span.of(bytes))).collect()
-            }
+            KeyValues::Bytes(spans, bytes) => spans
+                .iter()
+                .map(|span| hash::of_bytes(span.slice(bytes)))
+                .collect(),
         };
         Ok(KeyBatch { hashes, keys, nulls })
     }
@@ -214,7 +215,7 @@ fn pack(widths: &[u32], nulls_equal: bool) -> Option<(Vec<KeyFields>, usize)> {
         .into_iter()
         .map(|field| (field, nulls_equal.then(|| packer.place(1))));
     let fields = fields.collect();
-    (packer.words() <= MOST_WORDS).then_some((fields, packer.words()))
+    (packer.words() <= MAX_WORDS).then_some((fields, packer.words()))
 }
 
 fn key_words(

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use crate::{JoinError, JoinResult};
 
 /// Longest variable-length value.
-pub(super) const MOST_VALUE: usize = 1 << 30;
+pub(super) const MAX_VALUE_LEN: usize = 1 << 30;
 
 /// A field of a row, of 1 to 64 bits in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl BitField {
 pub(super) struct Span(pub(super) u64);
 
 impl Span {
-    /// Creates a span. Lengths are at most [`MOST_VALUE`].
+    /// Creates a span. Lengths are at most [`MAX_VALUE_LEN`].
     #[inline(always)]
     pub(super) fn new(offset: usize, len: usize) -> Span {
         Span((len as u64) << 32 | offset as u64)
@@ -61,7 +61,7 @@ impl Span {
     }
 
     #[inline(always)]
-    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
+    pub(super) fn slice(self, bytes: &[u8]) -> &[u8] {
         let offset = self.0 as u32 as usize;
         &bytes[offset..offset + self.len()]
     }
@@ -304,6 +304,6 @@ mod tests {
     #[test]
     fn spans_hold_positions() {
         let span = Span::new(2, 3);
-        assert_eq!((span.len(), span.of(b"abcdefg")), (3, b"cde".as_slice()));
+        assert_eq!((span.len(), span.slice(b"abcdefg")), (3, b"cde".as_slice()));
     }
 }

@@ -70,7 +70,7 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
         let start = chunk.words.len();
         chunk.words.extend_from_slice(row);
         for &word in &layout.spans {
-            let value = Span(row[word]).of(bytes);
+            let value = Span(row[word]).slice(bytes);
             chunk.words[start + word] = Span::new(chunk.bytes.len(), value.len()).0;
             chunk.bytes.extend_from_slice(value);
         }

@@ -24,7 +24,7 @@ pub(super) const TABLE_ROW_BYTES: usize = 9;
 
 /// Bytes of variable-length values in one partition in DRAM, above which it counts as too large: positions
 /// there have 32 bits.
-const CROWDED: usize = 1 << 30;
+const MAX_VALUE_BYTES: usize = 1 << 30;
 
 /// Bytes of that filter per row above which it does not become better.
 const FILTER_ROW_BYTES: usize = 2;
@@ -33,9 +33,9 @@ const FILTER_ROW_BYTES: usize = 2;
 /// allocated and freed: one over this,
 const RESERVE_SHARE: usize = 5;
 /// less this, which may be taken beyond the limit,
-const RESERVE_LEAST: usize = 1 << 20;
+const MIN_RESERVE: usize = 1 << 20;
 /// at most this.
-const RESERVE_MOST: usize = 6 << 20;
+const MAX_RESERVE: usize = 6 << 20;
 
 /// Share of the memory for the filter of spilled rows.
 const FILTER_SHARE: usize = 16;
@@ -255,7 +255,7 @@ impl<'p> Partitions<'p> {
                 of_part.rows += rows;
                 of_part.bytes += bytes;
                 of_part.value_bytes += chunk.bytes.len();
-                if of_part.value_bytes > CROWDED || of_part.rows > u32::MAX as usize / 2 {
+                if of_part.value_bytes > MAX_VALUE_BYTES || of_part.rows > u32::MAX as usize / 2 {
                     self.crowded.store(true, Ordering::Relaxed);
                 }
                 of_part.chunks.push(chunk);
@@ -290,8 +290,8 @@ impl<'p> Partitions<'p> {
                 if reserve.is_none() {
                     let budget = &self.plan.context.budget;
                     let left = (budget.limit() / RESERVE_SHARE)
-                        .saturating_sub(RESERVE_LEAST)
-                        .min(RESERVE_MOST);
+                        .saturating_sub(MIN_RESERVE)
+                        .min(MAX_RESERVE);
                     while budget.available() < left && self.evict_one(scratch)? {}
                     *reserve = budget.try_take(left);
                 }

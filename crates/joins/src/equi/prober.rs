@@ -6,13 +6,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::DataType;
 
-use super::emit::{EncodedRows, MOST_BYTES, RowBits, take_rows};
+use super::emit::{EncodedRows, MAX_BYTES, RowBits, take_rows};
 use super::input::SideBatch;
 use super::join::OUTPUT_ROWS;
 use super::key::KeyValues;
 use super::layout::Span;
 use super::plan::EquiPlan;
-use super::table::{BucketRange, JoinTable, STEP};
+use super::table::{BucketRange, JoinTable, PROBE_BATCH_ROWS};
 use crate::{JoinError, JoinResult};
 
 /// Pairs of rows with equal keys.
@@ -78,7 +78,7 @@ impl<'t> Prober<'t> {
         Prober {
             plan,
             table,
-            candidates: Vec::with_capacity(STEP),
+            candidates: Vec::with_capacity(PROBE_BATCH_ROWS),
             pairs: MatchedPairs::default(),
         }
     }
@@ -94,7 +94,7 @@ impl<'t> Prober<'t> {
         rows: &[u32],
         matched: &mut RowBits,
     ) -> JoinResult<()> {
-        for rows in rows.chunks(STEP) {
+        for rows in rows.chunks(PROBE_BATCH_ROWS) {
             self.candidates.clear();
             self.table.find(&batch.keys.hashes, rows, &mut self.candidates);
             let table = self.table;
@@ -108,7 +108,8 @@ impl<'t> Prober<'t> {
                 KeyValues::Bytes(spans, bytes) => self.scan(batch, matched, |candidate, row| {
                     let probe = candidate.probe as usize;
                     row[0] == batch.keys.hashes[probe]
-                        && Span(row[1]).of(&table.values[candidate.part as usize]) == spans[probe].of(bytes)
+                        && Span(row[1]).slice(&table.values[candidate.part as usize])
+                            == spans[probe].slice(bytes)
                 })?,
             }
         }
@@ -182,7 +183,7 @@ impl<'t> Prober<'t> {
     ) -> JoinResult<()> {
         let (plan, stride) = (self.plan, self.plan.build.layout.stride);
         let len = pairs.probe.len();
-        if len > 1 && self.value_bytes(batch, pairs) > MOST_BYTES {
+        if len > 1 && self.value_bytes(batch, pairs) > MAX_BYTES {
             for range in [0..len / 2, len / 2..len] {
                 self.send_pairs(batch, &mut pairs.range(range, stride), matched)?;
             }
@@ -220,7 +221,7 @@ impl<'t> Prober<'t> {
     fn build_columns(&self, pairs: &MatchedPairs, positions: &[usize]) -> JoinResult<Vec<ArrayRef>> {
         let rows = EncodedRows {
             words: &pairs.words,
-            bytes_of: &|number, span| span.of(&self.table.values[pairs.parts[number] as usize]),
+            bytes_of: &|number, span| span.slice(&self.table.values[pairs.parts[number] as usize]),
         };
         rows.columns(&self.plan.build, positions)
     }

@@ -69,7 +69,7 @@ impl RowLayout {
                 for (row, at) in rows {
                     let at = *at as usize;
                     row[0] = keys.hashes[at];
-                    row[1] = append_bytes(spans[at].of(bytes), &mut block.bytes)?.0;
+                    row[1] = append_bytes(spans[at].slice(bytes), &mut block.bytes)?.0;
                 }
             }
         }
@@ -197,7 +197,7 @@ impl RowLayout {
     /// # Errors
     /// [`JoinError::Arrow`].
     pub(super) fn decode_block(&self, block: RowBlock) -> JoinResult<(KeyBatch, Vec<ArrayRef>)> {
-        let bytes_of = |_: usize, span: Span| span.of(&block.bytes);
+        let bytes_of = |_: usize, span: Span| span.slice(&block.bytes);
         let columns = (0..self.columns.len()).map(|column| self.decode(column, &block.words, &bytes_of));
         let columns = columns.collect::<JoinResult<_>>()?;
         let rows = block.words.chunks_exact(self.stride);

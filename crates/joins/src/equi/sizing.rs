@@ -3,10 +3,10 @@
 use super::join::OUTPUT_ROWS;
 
 /// Smallest buffer of a partition: a page.
-const LEAST_CHUNK: usize = 4 << 10;
+const MIN_CHUNK: usize = 4 << 10;
 
 /// Largest buffer of a partition.
-const MOST_CHUNK: usize = 256 << 10;
+const MAX_CHUNK: usize = 256 << 10;
 
 /// Size of a partition whose hash table is built within the CPU's own cache.
 const CACHED_PART: usize = 512 << 10;
@@ -22,13 +22,13 @@ const SPILLED_CHUNK: usize = 64 << 10;
 const UNKNOWN_PART: usize = 4 << 20;
 
 /// Most partitions: each thread writes to all of them in turn, and more would miss the TLB.
-const MOST_PARTS: usize = 1024;
+const MAX_PARTS: usize = 1024;
 
 /// Most partitions if some are spilled, so that buffers stay large.
-const MOST_SPILLED: usize = 512;
+const MAX_SPILLED_PARTS: usize = 512;
 
 /// Most partitions if nothing is known of the build side, which then is small more often than not.
-const MOST_UNKNOWN: usize = 128;
+const MAX_UNKNOWN_PARTS: usize = 128;
 
 /// Number of partitions and rows of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Sizing {
 impl Sizing {
     /// Returns the rows of the first buffer of a partition.
     pub(super) fn first_rows(&self, row_bytes: usize) -> usize {
-        (LEAST_CHUNK / row_bytes).clamp(1, self.chunk_rows)
+        (MIN_CHUNK / row_bytes).clamp(1, self.chunk_rows)
     }
 
     /// Chooses for a memory limit, a number of threads, bytes of a row in a buffer, and the estimated bytes
@@ -51,25 +51,27 @@ impl Sizing {
     pub(super) fn new(limit: usize, threads: usize, row_bytes: usize, table: Option<usize>) -> Sizing {
         let fits = table.is_some_and(|table| table <= limit / 8 * 7);
         let parts = match table {
-            Some(table) if fits => (table / CACHED_PART).next_power_of_two().clamp(16, MOST_PARTS),
+            Some(table) if fits => (table / CACHED_PART).next_power_of_two().clamp(16, MAX_PARTS),
             Some(table) => {
-                let times = (table / limit.max(1)).clamp(1, MOST_SPILLED);
+                let times = (table / limit.max(1)).clamp(1, MAX_SPILLED_PARTS);
                 let cached = (table / SPILLED_PART).min(limit / (8 * threads * SPILLED_CHUNK));
                 (8 * times)
                     .max(cached)
                     .next_power_of_two()
-                    .clamp(32, MOST_SPILLED)
+                    .clamp(32, MAX_SPILLED_PARTS)
             }
-            None => (limit / UNKNOWN_PART).next_power_of_two().clamp(32, MOST_UNKNOWN),
+            None => (limit / UNKNOWN_PART)
+                .next_power_of_two()
+                .clamp(32, MAX_UNKNOWN_PARTS),
         };
         let table = table.unwrap_or(limit);
-        let most = limit / (4 * threads * LEAST_CHUNK);
+        let most = limit / (4 * threads * MIN_CHUNK);
         let parts = parts.min(most.max(4).next_power_of_two());
         let mut bytes = limit / (8 * threads * parts);
         if fits {
             bytes = bytes.min(table / (2 * threads * parts));
         }
-        let bytes = bytes.clamp(LEAST_CHUNK, MOST_CHUNK);
+        let bytes = bytes.clamp(MIN_CHUNK, MAX_CHUNK);
         Sizing {
             parts,
             chunk_rows: (bytes / row_bytes).clamp(1, OUTPUT_ROWS),

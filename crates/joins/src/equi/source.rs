@@ -135,7 +135,7 @@ impl TableSource {
         })
     }
 
-    /// Adds codes of a string column of the table behind the other columns, as a key that is compared and
+    /// Adds codes of a string column of the table after the other columns, as a key that is compared and
     /// spilled as a number.
     #[must_use]
     pub fn with_codes(mut self, codes: KeyCodes) -> TableSource {

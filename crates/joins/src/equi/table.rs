@@ -20,14 +20,14 @@ use super::workers::JoinWorkers;
 use crate::{JoinError, JoinResult};
 
 /// Part of the budget's limit that chunks may leave in the heap while a table is filled: one over this, at
-/// least [`TRIM_LEAST`].
+/// least [`MIN_TRIM_BYTES`].
 const TRIM_SHARE: usize = 16;
 
 /// Freed bytes below which the heap is not trimmed: the next buffers find them there.
-const TRIM_LEAST: usize = 1 << 20;
+const MIN_TRIM_BYTES: usize = 1 << 20;
 
 /// Rows that are looked up at a time: their lines fit the first-level cache.
-pub(super) const STEP: usize = 256;
+pub(super) const PROBE_BATCH_ROWS: usize = 256;
 
 /// The ranges of one partition.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +123,7 @@ impl JoinTable {
         let memory = Mutex::new(None::<BudgetShare>);
         let (freed, trim) = (
             AtomicUsize::new(0),
-            (partitions.plan.context.budget.limit() / TRIM_SHARE).max(TRIM_LEAST),
+            (partitions.plan.context.budget.limit() / TRIM_SHARE).max(MIN_TRIM_BYTES),
         );
         workers.run(
             count,
@@ -170,21 +170,21 @@ impl JoinTable {
     }
 
     /// Adds the buckets of the rows `probes` of a batch that may have partners, and loads their first and
-    /// last rows into the cache. At most [`STEP`] rows.
+    /// last rows into the cache. At most [`PROBE_BATCH_ROWS`] rows.
     ///
     /// Each loop loads independent addresses and nothing depends on what is loaded, so that the CPU waits for
     /// many of them at a time. That takes half the time of prefetch instructions.
     #[inline]
     pub(super) fn find(&self, hashes: &[u64], probes: &[u32], candidates: &mut Vec<BucketRange>) {
-        debug_assert!(probes.len() <= STEP);
+        debug_assert!(probes.len() <= PROBE_BATCH_ROWS);
         let (directory, parts) = (&*self.directory, &*self.parts);
-        let mut places = [(0_usize, 0_u32); STEP];
+        let mut places = [(0_usize, 0_u32); PROBE_BATCH_ROWS];
         for (place, &probe) in places.iter_mut().zip(probes) {
             let (part, rest) = hash::split(self.level.rest(hashes[probe as usize]), parts.len());
             let own = parts[part];
             *place = (own.directory + hash::split(rest, own.buckets).0, part as u32);
         }
-        let mut entries = [(0_u64, 0_u64); STEP];
+        let mut entries = [(0_u64, 0_u64); PROBE_BATCH_ROWS];
         for (entry, &(place, _)) in entries.iter_mut().zip(&places[..probes.len()]) {
             *entry = (directory[place], directory[place + 1]);
         }
@@ -261,7 +261,7 @@ fn fill(
     let (stride, directory) = (layout.stride, task.directory);
     let buckets = directory.len() - 1;
     let bucket = |hash: u64| hash::split(hash::split(level.rest(hash), parts).1, buckets).0;
-    // Counts rows in the upper half of the entry behind that of their bucket.
+    // Counts rows in the upper half of the entry after that of their bucket.
     for chunk in &task.chunks {
         workers.check()?;
         for row in chunk.words.chunks_exact(stride) {

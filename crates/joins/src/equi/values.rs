@@ -6,7 +6,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-use super::layout::{BitField, MOST_VALUE, Span};
+use super::layout::{BitField, MAX_VALUE_LEN, Span};
 use crate::{JoinError, JoinResult};
 
 /// Adds the values of an array of at most 64 bits to a field of rows: those of the selected rows, or all.
@@ -100,10 +100,10 @@ where
 /// [`JoinError::ValueTooLong`].
 #[inline]
 pub(super) fn append_bytes(value: &[u8], bytes: &mut Vec<u8>) -> JoinResult<Span> {
-    if value.len() > MOST_VALUE || bytes.len() > u32::MAX as usize {
+    if value.len() > MAX_VALUE_LEN || bytes.len() > u32::MAX as usize {
         return Err(JoinError::ValueTooLong {
             bytes: value.len(),
-            most: MOST_VALUE,
+            most: MAX_VALUE_LEN,
         });
     }
     let span = Span::new(bytes.len(), value.len());

@@ -16,16 +16,16 @@ pub(super) enum Records<'a> {
 }
 
 /// Most sums that are added together.
-const SUMS: usize = 4;
+const MAX_SUMS: usize = 4;
 
 /// A word of a record, and the values without NULL that are added to it.
 type WordSum<'v> = (usize, &'v [i64]);
 
-/// Sums of a batch that wait to be added together: at most [`SUMS`] of integers and of floats.
+/// Sums of a batch that wait to be added together: at most [`MAX_SUMS`] of integers and of floats.
 #[derive(Default)]
 pub(super) struct PendingSums<'v> {
-    integers: [WordSum<'v>; SUMS],
-    floats: [WordSum<'v>; SUMS],
+    integers: [WordSum<'v>; MAX_SUMS],
+    floats: [WordSum<'v>; MAX_SUMS],
     /// Numbers of sums of integers and of floats.
     numbers: (usize, usize),
 }
@@ -42,12 +42,13 @@ impl<'v> PendingSums<'v> {
         };
         sums[*number] = sum;
         *number += 1;
-        self.numbers.0 + self.numbers.1 == SUMS
+        self.numbers.0 + self.numbers.1 == MAX_SUMS
     }
 
     /// Adds the values to words of the record of each row, and forgets them. Also counts the rows if
     /// `counts_rows`.
     pub(super) fn add(&mut self, words: &mut [u64], records: &[u32], counts_rows: bool) {
+        // The flag becomes a constant of the loop, which then has no branch for it.
         match counts_rows {
             true => self.add_some::<true>(words, records),
             false => self.add_some::<false>(words, records),
@@ -66,10 +67,11 @@ impl<'v> PendingSums<'v> {
                         let floats: [WordSum<'v>; $floats] = std::array::from_fn(|at| self.floats[at]);
                         add_each::<COUNT, $integers, $floats>(words, records, integers, floats);
                     })*
-                    _ => unreachable!("no more than {SUMS} sums wait"),
+                    _ => unreachable!("no more than {MAX_SUMS} sums wait"),
                 }
             };
         }
+        // Each pair of numbers has a loop of its own, in which the loops over the sums are unrolled.
         of_numbers![
             (0, 0),
             (1, 0),
@@ -97,6 +99,7 @@ fn add_each<const COUNT: bool, const INTEGERS: usize, const FLOATS: usize>(
     integers: [WordSum<'_>; INTEGERS],
     floats: [WordSum<'_>; FLOATS],
 ) {
+    // The lengths are compared once here, so that the loop need not compare them for each row.
     let of_rows = |(word, values)| {
         let values: &[i64] = values;
         (word, &values[..records.len()])
@@ -142,6 +145,7 @@ fn update_first(words: &mut [u64], update: Update, values: &MeasureValues) {
             *word = word.wrapping_add(wrapping_sum(masked));
         }
         (UpdateKind::FloatSum, _) => add_float(word, float_sum(&values.values, valid)),
+        // The sum of a batch fits 128 bits, so only one addition has a carry between two words.
         (UpdateKind::WideSum, []) => {
             let sum: i128 = all.map(i128::from).sum();
             add_wide(words, at, sum as u64, (sum >> 64) as u64);
@@ -157,6 +161,7 @@ fn update_first(words: &mut [u64], update: Update, values: &MeasureValues) {
         (UpdateKind::Count, _) => *word += valid.iter().map(|valid| u64::from(*valid)).sum::<u64>(),
         (UpdateKind::Min, []) => *word = all.map(encoded_min).fold(*word, u64::max),
         (UpdateKind::Max, []) => *word = all.map(encoded_max).fold(*word, u64::max),
+        // A word of 0 is not greater than any encoded value, so that a NULL changes nothing.
         (UpdateKind::Min, _) => {
             let encoded = pairs().map(|(value, valid)| if valid { encoded_min(value) } else { 0 });
             *word = encoded.fold(*word, u64::max);
@@ -236,6 +241,7 @@ fn update_each(words: &mut [u64], records: &[u32], update: Update, values: &Meas
                 add_float(word, float_or_zero(pair));
             });
         }
+        // The shift extends the sign of a value to the upper word.
         (UpdateKind::WideSum, []) => {
             for (record, value) in records.iter().zip(all) {
                 add_wide(words, *record as usize + at, value as u64, (value >> 63) as u64);

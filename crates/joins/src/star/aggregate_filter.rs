@@ -20,13 +20,13 @@ pub(super) struct FilterReader<'a> {
 }
 
 impl<'a> FilterReader<'a> {
-    pub(super) fn of(
+    pub(super) fn for_segment(
         filter: &'a AggregateFilter,
         (number, segment): (usize, &'a Segment),
     ) -> JoinResult<Self> {
         let mut columns = Vec::with_capacity(filter.conditions[number].len());
         for (column, predicate) in &filter.conditions[number] {
-            columns.push((ValueReader::of(segment.column(*column))?, predicate));
+            columns.push((ValueReader::for_column(segment.column(*column))?, predicate));
         }
         Ok(Self {
             columns,
@@ -69,8 +69,10 @@ fn keep(matches: &mut [bool], predicate: &CodePredicate, codes: impl Iterator<It
         CodePredicate::Set(_) => rows.for_each(|(matches, code)| *matches &= predicate.matches(code)),
         range => match range.bounds() {
             Some((low, high)) => {
+                // A code below `low` wraps around to a large one, so that one comparison tests both bounds.
                 rows.for_each(|(matches, code)| *matches &= code.wrapping_sub(low) <= high - low);
             }
+            // A predicate without bounds matches nothing.
             None => rows.for_each(|(matches, _)| *matches = false),
         },
     }

@@ -55,11 +55,14 @@ impl<'a> Aggregation<'a> {
     ///
     /// # Panics
     /// If a measured column [cannot be read](super::StarJoin::can_read).
-    pub(super) fn of(plan: &'a JoinPlan<'_>, (number, segment): (usize, &'a Segment)) -> JoinResult<Self> {
+    pub(super) fn for_segment(
+        plan: &'a JoinPlan<'_>,
+        (number, segment): (usize, &'a Segment),
+    ) -> JoinResult<Self> {
         let mut measured = Vec::with_capacity(plan.join.measured.len());
         for &source in &plan.join.measured {
             measured.push(match source {
-                MeasureSource::Fact(column) => MeasuredColumn::Fact(FactColumn::of(segment.column(column))?),
+                MeasureSource::Fact(column) => MeasuredColumn::Fact(FactColumn::new(segment.column(column))?),
                 MeasureSource::Dimension { probe, column } => {
                     MeasuredColumn::Dimension(probe, plan.join.probes[probe].dimension.payload(), column)
                 }
@@ -67,11 +70,11 @@ impl<'a> Aggregation<'a> {
         }
         let mut groups = Vec::with_capacity(plan.join.group_columns.len());
         for (group, stride) in plan.join.group_columns.iter().zip(&plan.strides) {
-            groups.push(GroupReader::of(group, *stride, (number, segment))?);
+            groups.push(GroupReader::for_segment(group, *stride, (number, segment))?);
         }
         let mut filters = Vec::with_capacity(plan.join.filters.len());
         for filter in &plan.join.filters {
-            filters.push(FilterReader::of(filter, (number, segment))?);
+            filters.push(FilterReader::for_segment(filter, (number, segment))?);
         }
         let filtered = plan.join.aggregates.iter();
         let filtered = filtered
@@ -120,6 +123,7 @@ impl<'a> Aggregation<'a> {
         self.program
             .evaluate(&self.columns, rows.len(), &mut self.values)?;
         for (number, filter) in self.filters.iter_mut().enumerate() {
+            // A row that does not match is a NULL for its aggregate: all aggregates leave NULLs out.
             let matches = filter.read((chunk, block), rows, &mut self.codes)?;
             for (aggregate, (of_aggregate, filtered)) in self.filtered.iter_mut().enumerate() {
                 if *of_aggregate == Some(number) {
@@ -144,14 +148,14 @@ pub(super) fn floats(column: &Column) -> Option<(FloatCodes, bool)> {
 }
 
 impl<'a> FactColumn<'a> {
-    fn of(column: &'a Column) -> JoinResult<Self> {
+    fn new(column: &'a Column) -> JoinResult<Self> {
         let space = column.code_space();
         let values = space
             .and_then(CodedValues::of)
             .expect("a measured column has numbers");
         let has_null = space.is_some_and(CodeSpace::has_null);
         Ok(Self {
-            reader: ValueReader::of(column)?,
+            reader: ValueReader::for_column(column)?,
             values,
             has_null,
         })

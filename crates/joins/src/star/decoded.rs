@@ -59,11 +59,12 @@ impl JoinPlan<'_> {
         for (&number, passed) in self.order.iter().zip(&mut stats.passed) {
             let (dimension, stride) = (&self.join.probes[number].dimension, self.join.strides[number]);
             let (keys, found) = (&rows.keys[number], &mut keys_of[number]);
+            // Numbers are kept by row and not by position, because later probes remove rows.
             found.resize(rows.rows, 0);
             left.retain(|&row| {
                 let mut digits = keys.iter().zip(&dimension.digits);
                 let key = digits.try_fold(0, |key: i64, (values, digit)| {
-                    Some(key.wrapping_add(digit.of(values.get(row)?)?))
+                    Some(key.wrapping_add(digit.contribution(values.get(row)?)?))
                 });
                 let number = dimension.number_of_row(key);
                 found[row] = number.unwrap_or(0);

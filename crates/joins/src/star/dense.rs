@@ -10,18 +10,18 @@ use super::sparse::HashedKeys;
 use crate::{JoinError, JoinResult};
 
 /// Most slots per key of a dense dimension.
-pub(super) const SPARSE: u128 = 64;
+pub(super) const MAX_SLOTS_PER_KEY: u128 = 64;
 
 /// Number of slots below which there is always an array of group numbers.
 const SMALL_GROUPS: u128 = 1 << 16;
 
 /// Size in bytes up to which bits stay in the first-level cache beside the streamed columns.
-const QUICK: usize = 16 << 10;
+const CACHED_BYTES: usize = 16 << 10;
 
 /// Shared bits pay if at most one in this many is set, because rows that pass are looked up again.
-const ROUGH: u32 = 8;
+const SHARED_BITS_DIVISOR: u32 = 8;
 
-/// Keys from `low` on. The slot behind the last one is unset and stands for keys out of range.
+/// Keys from `low` on. The slot after the last one is unset and stands for keys out of range.
 #[derive(Debug, Clone)]
 pub(super) struct DenseKeys {
     pub(super) low: i64,
@@ -45,7 +45,7 @@ pub(super) enum GroupOf {
 
 impl DenseKeys {
     /// Builds the slots of keys from `low` on, and returns the number of distinct keys with them.
-    pub(super) fn of(
+    pub(super) fn build(
         rows: impl Iterator<Item = (i64, u32)> + Clone,
         (low, places): (i64, u32),
         (count, groups): (usize, u32),
@@ -53,6 +53,7 @@ impl DenseKeys {
     ) -> JoinResult<(DenseKeys, usize)> {
         let mut different = 0;
         let mut present = Bitset::new(places);
+        // The distance from the first key is less than `places`, so it fits 32 bits.
         let rows = rows.map(|(key, group)| (key.wrapping_sub(low) as u32, group));
         for (place, _) in rows.clone() {
             if !present.set(place) {
@@ -62,12 +63,12 @@ impl DenseKeys {
                 return Err(JoinError::DuplicateKey { key });
             }
         }
-        let is_array = u128::from(places) <= SMALL_GROUPS.max(SPARSE * count as u128);
+        let is_array = u128::from(places) <= SMALL_GROUPS.max(MAX_SLOTS_PER_KEY * count as u128);
         let group_of = match groups {
             0 | 1 => GroupOf::One,
             _ if !is_array => {
                 let rows = rows.map(|(place, group)| (i64::from(place), group));
-                GroupOf::Hashed(HashedKeys::of(rows, count, exists)?.0)
+                GroupOf::Hashed(HashedKeys::build(rows, count, exists)?.0)
             }
             2..=0x100 => GroupOf::Bytes(by_place(rows, places, |group| group as u8)),
             0x101..=0x1_0000 => GroupOf::Words(by_place(rows, places, |group| group as u16)),
@@ -118,10 +119,10 @@ impl DenseKeys {
 
 /// Returns bits that several slots share, if they rule out most rows.
 fn rough(present: &Bitset) -> Option<Bitset> {
-    let shift = present.bytes().div_ceil(QUICK).next_power_of_two().ilog2();
+    let shift = present.bytes().div_ceil(CACHED_BYTES).next_power_of_two().ilog2();
     // As if no two of those that are set shared one.
     let most = u64::from(present.count()) << shift;
-    let pays = shift > 0 && most <= u64::from(present.places() / ROUGH);
+    let pays = shift > 0 && most <= u64::from(present.places() / SHARED_BITS_DIVISOR);
     pays.then(|| present.shared(shift))
 }
 

@@ -82,8 +82,8 @@ impl Dimension {
         &self.payload
     }
 
-    /// Returns the number of a row of the fact table with a key, if it is not NULL; none if the row does not
-    /// pass.
+    /// Returns the number of a row of the fact table with a key, if it is not NULL; `None` if the row does
+    /// not pass.
     #[inline]
     pub(super) fn number_of_row(&self, key: Option<i64>) -> Option<u32> {
         key.and_then(|key| self.number(key)).or(self.absent_number)
@@ -105,6 +105,7 @@ impl Dimension {
         let pairs = numbers.iter().zip(&mut *groups);
         match &self.keys {
             KeyLookup::DenseKeys(dense) => dense.group_of.add(numbers, stride, groups),
+            // Without a payload the number of a hashed key is that of its group.
             KeyLookup::HashedKeys(_) if self.payload.is_empty() => {
                 pairs.for_each(|(number, group)| *group += number * stride);
             }
@@ -162,7 +163,7 @@ mod tests {
         })
     }
 
-    fn of(rows: &[(i64, u32)]) -> JoinResult<Dimension> {
+    fn dimension_of(rows: &[(i64, u32)]) -> JoinResult<Dimension> {
         let mut builder = DimensionBuilder::default();
         rows.iter().for_each(|&(key, group)| builder.push(&[key], group));
         builder.finish()
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn keys_far_apart_are_hashed() {
         let rows: Vec<(i64, u32)> = (0..1000).map(|i| (i * 1_000_003 - 77, i as u32 % 7)).collect();
-        let dimension = of(&rows).expect("unique");
+        let dimension = dimension_of(&rows).expect("unique");
         assert!(!dimension.is_dense());
         assert_eq!((dimension.rows(), dimension.groups()), (1000, 7));
         let KeyLookup::HashedKeys(sparse) = &dimension.keys else {
@@ -186,12 +187,16 @@ mod tests {
     #[test]
     fn keys_of_a_range_are_dense() {
         assert!(
-            of(&[(i64::MIN, 0), (i64::MIN + 9, 1)])
+            dimension_of(&[(i64::MIN, 0), (i64::MIN + 9, 1)])
                 .expect("unique")
                 .is_dense()
         );
-        assert!(!of(&[(i64::MIN, 0), (i64::MAX, 1)]).expect("unique").is_dense());
-        let none = of(&[]).expect("unique");
+        assert!(
+            !dimension_of(&[(i64::MIN, 0), (i64::MAX, 1)])
+                .expect("unique")
+                .is_dense()
+        );
+        let none = dimension_of(&[]).expect("unique");
         assert_eq!((none.rows(), none.groups()), (0, 0));
     }
 
@@ -221,7 +226,7 @@ mod tests {
     #[test]
     fn a_key_that_comes_twice_is_refused() {
         for far in [1, 1 << 40] {
-            let error = of(&[(3, 0), (3 + far, 0), (3, 1)]).expect_err("twice");
+            let error = dimension_of(&[(3, 0), (3 + far, 0), (3, 1)]).expect_err("twice");
             assert!(matches!(error, JoinError::DuplicateKey { key: 3 }), "{error}");
         }
     }

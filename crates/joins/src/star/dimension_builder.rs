@@ -1,6 +1,6 @@
 //! Building of dimensions from rows of keys, groups and values.
 
-use super::dense::{DenseKeys, SPARSE};
+use super::dense::{DenseKeys, MAX_SLOTS_PER_KEY};
 use super::dimension::{Dimension, KeyLookup};
 use super::key::{KeyDigit, digits};
 use super::measure_values::MeasureValues;
@@ -9,8 +9,8 @@ use super::sparse::HashedKeys;
 use super::strings::StringKeys;
 use crate::{JoinError, JoinResult};
 
-/// Number of slots (1 MiB of bits) below which dimensions always use a bit vector.
-const SMALL: u128 = 1 << 23;
+/// Number of slots (1 MiB of bits) up to which dimensions always use a bit vector.
+const MAX_ALWAYS_DENSE_SLOTS: u128 = 1 << 23;
 
 /// Most slots per key of a dense dimension with a payload, and the number of slots below which keys of such a
 /// dimension are always dense.
@@ -129,6 +129,7 @@ impl DimensionBuilder {
     pub fn push(&mut self, key: &[i64], group: u32) {
         assert_eq!(key.len(), self.columns, "columns of a key");
         assert!(self.payload.is_empty(), "a row has a value of each column");
+        // Many dimensions have a single group, which takes no memory.
         if !self.exists && (group > 0 || !self.groups.is_empty()) {
             self.groups.resize(self.rows(), 0);
             self.groups.push(group);
@@ -149,6 +150,7 @@ impl DimensionBuilder {
         assert_eq!(payload.len(), self.payload.len(), "columns of the payload");
         for (all, more) in self.payload.iter_mut().zip(payload) {
             assert_eq!(more.len(), rows, "a value for each key");
+            // All rows may come in a single batch, which is moved and not copied.
             match all.is_empty() {
                 true => *all = more,
                 false => all.append(&more),
@@ -200,12 +202,13 @@ impl DimensionBuilder {
             columns => {
                 let parts_of = |key| {
                     let parts = digits.iter().zip(key);
-                    parts.filter_map(|(digit, value): (&KeyDigit, &i64)| digit.of(*value))
+                    parts.filter_map(|(digit, value): (&KeyDigit, &i64)| digit.contribution(*value))
                 };
                 let keys = self.keys.chunks_exact(columns);
                 keys.map(|key| parts_of(key).fold(0, i64::wrapping_add)).collect()
             }
         };
+        // Without keys the range ends before it begins, and has no slots.
         let low = keys.iter().min().copied().unwrap_or(0);
         let high = keys.iter().max().copied().unwrap_or(-1);
         let groups = self
@@ -222,7 +225,10 @@ impl DimensionBuilder {
         let mut payload = Payload::new(self.payload);
         let mut group_of_row = Vec::new();
         let is_dense = match payload.is_empty() {
-            true => places <= SMALL || places <= SPARSE * count as u128 && places < u128::from(u32::MAX),
+            true => {
+                places <= MAX_ALWAYS_DENSE_SLOTS
+                    || places <= MAX_SLOTS_PER_KEY * count as u128 && places < u128::from(u32::MAX)
+            }
             false => {
                 places
                     <= SMALL_PAYLOAD
@@ -231,16 +237,17 @@ impl DimensionBuilder {
             }
         };
         let (keys, rows) = if is_dense {
-            let found = DenseKeys::of(rows, (low, places as u32), (count, groups), self.exists)?;
+            let found = DenseKeys::build(rows, (low, places as u32), (count, groups), self.exists)?;
             let slots = keys.iter().map(|key| key.wrapping_sub(low) as u32);
             payload = payload.moved(slots, places as u32, self.is_optional);
             (KeyLookup::DenseKeys(found.0), found.1)
         } else if payload.is_empty() {
-            let (sparse, rows) = HashedKeys::of(rows, count, self.exists)?;
+            let (sparse, rows) = HashedKeys::build(rows, count, self.exists)?;
             (KeyLookup::HashedKeys(sparse), rows)
         } else {
+            // The number of a hashed key is its row, where its payload already is.
             let numbered = keys.iter().copied().zip(0..);
-            let (sparse, rows) = HashedKeys::of(numbered, count, self.exists)?;
+            let (sparse, rows) = HashedKeys::build(numbered, count, self.exists)?;
             if self.is_optional {
                 payload = payload.moved(0..count as u32, count as u32, true);
             }

@@ -42,13 +42,13 @@ pub(super) struct GroupReader<'a> {
 }
 
 impl<'a> GroupReader<'a> {
-    pub(super) fn of(
+    pub(super) fn for_segment(
         group: &'a GroupColumn,
         stride: u64,
         (number, segment): (usize, &'a Segment),
     ) -> JoinResult<Self> {
         Ok(Self {
-            reader: ValueReader::of(segment.column(group.column))?,
+            reader: ValueReader::for_column(segment.column(group.column))?,
             codes: &group.codes[number],
             stride,
         })
@@ -94,6 +94,8 @@ impl GroupCodes {
                 shift,
                 has_null: false,
             } => {
+                // A shift may be negative. Arithmetic modulo 2^32 is exact all the same, since the whole
+                // number fits 32 bits.
                 let shift = (*shift as u32).wrapping_mul(stride);
                 match stride {
                     1 => pairs.for_each(|(number, code)| {

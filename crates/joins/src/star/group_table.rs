@@ -24,7 +24,7 @@ pub(super) const PAGE: usize = 1 << 12;
 const SMALL_SPACE: u128 = 1 << 20;
 
 /// Most numbers for each row of an array.
-const SPARSE: u128 = 4;
+const MAX_NUMBERS_PER_ROW: u128 = 4;
 
 /// Most words of an array: 1 GiB, of which only the pages with groups take memory.
 const ARRAY_WORDS: u128 = 1 << 27;
@@ -49,7 +49,7 @@ impl Grouping {
         match space {
             1 => Grouping::Whole,
             _ if all.saturating_mul(LANES as u128) <= FEW_WORDS => Grouping::Lanes(space as usize),
-            _ if space <= SMALL_SPACE.max(SPARSE * u128::from(rows)) && all <= ARRAY_WORDS => {
+            _ if space <= SMALL_SPACE.max(MAX_NUMBERS_PER_ROW * u128::from(rows)) && all <= ARRAY_WORDS => {
                 Grouping::Array(space as usize)
             }
             _ => Grouping::Hashed,
@@ -150,6 +150,8 @@ impl<'a> GroupTable<'a> {
             Grouping::Hashed => (0, 0),
         };
         match grouping {
+            // Zeroed memory takes no room until it is written, so pages of the array are reserved when they
+            // are touched.
             Grouping::Array(_) => memory.reserve(pages)?,
             Grouping::Hashed => memory.reserve(HashIndex::bytes_for(0))?,
             Grouping::Whole | Grouping::Lanes(_) => memory.reserve(words * size_of::<u64>())?,
@@ -191,6 +193,7 @@ impl<'a> GroupTable<'a> {
             }
             return Ok(());
         };
+        // Rows are counted in the pass of the first sums, which visits each record anyway.
         let (mut sums, mut counts_rows) = (PendingSums::default(), true);
         for change in &self.layout.updates {
             let values = argument(change.aggregate);
@@ -222,6 +225,8 @@ impl<'a> GroupTable<'a> {
             (Grouping::Array(_), GroupNumbers::Narrow(numbers)) => self.locate_in_array(numbers),
             (_, GroupNumbers::Narrow(numbers)) => {
                 let words = self.layout.words as u32;
+                // Neighbouring rows of one group take different lanes, so that an addition need not wait for
+                // the one before it.
                 let lanes = (0..LANES as u32).cycle();
                 let numbers = numbers.iter().zip(lanes);
                 (self.records).extend(numbers.map(|(number, lane)| (number * LANES as u32 + lane) * words));
@@ -249,6 +254,7 @@ impl<'a> GroupTable<'a> {
 
     fn locate_hashed(&mut self, numbers: impl ExactSizeIterator<Item = u64>) -> JoinResult<()> {
         let words = self.layout.words;
+        // Each row may be a new group. With room for all of them, nothing grows inside the loop.
         self.make_room(numbers.len())?;
         let Self {
             index,
@@ -258,6 +264,7 @@ impl<'a> GroupTable<'a> {
         } = self;
         let mut last = None;
         for number in numbers {
+            // Neighbouring rows often have the same group.
             if let Some((same, record)) = last
                 && same == number
             {
@@ -291,6 +298,7 @@ impl<'a> GroupTable<'a> {
         if len > had {
             let wanted = len.max(had + had / 2);
             let bytes = (wanted - had) * size_of::<u64>();
+            // Records are addressed by word numbers of 32 bits.
             if u32::try_from(wanted).is_err() {
                 return Err(JoinError::Memory { bytes });
             }
@@ -327,6 +335,7 @@ impl<'a> GroupTable<'a> {
         self.memory.reserve(self.index.len() * size_of::<u32>())?;
         let records = || self.words.chunks_exact(self.layout.words);
         let partition = |record: &[u64]| partition_of(hash(self.layout.number(record).unwrap_or(0)));
+        // Lists are allocated once, at their final size: no more memory than that was reserved.
         let mut sizes = [0; PARTITIONS];
         records().for_each(|record| sizes[partition(record)] += 1);
         let mut partitions: Vec<Vec<u32>> = sizes.map(Vec::with_capacity).into();

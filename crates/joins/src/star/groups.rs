@@ -49,6 +49,7 @@ impl Groups {
 
     /// Returns the position at the start of one of `shares` shares of the groups, numbered from 0.
     pub fn cursor(&self, share: usize, shares: usize) -> GroupCursor {
+        // Shares consist of whole ranges, so that no group is in two of them.
         let at = |share: usize| self.ranges.len() * share / shares.max(1);
         GroupCursor {
             ranges: at(share)..at(share + 1),
@@ -56,7 +57,7 @@ impl Groups {
         }
     }
 
-    /// Returns at most `most` of the groups of a share that have rows, and moves the cursor behind them;
+    /// Returns at most `most` of the groups of a share that have rows, and moves the cursor after them;
     /// `None` after the last.
     pub fn next(&self, cursor: &mut GroupCursor, most: usize) -> Option<GroupStates> {
         let words = self.layout.words;
@@ -78,6 +79,7 @@ impl Groups {
                     break;
                 }
                 cursor.read = at + 1;
+                // An array also has records for numbers without rows.
                 if record[0] > 0 {
                     let number = range.first.map(|first| first + at as u64);
                     let number = number.or(self.layout.number(record));

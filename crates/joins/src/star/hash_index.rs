@@ -9,8 +9,8 @@ pub(super) const PARTITION_BITS: u32 = 6;
 /// Number of partitions.
 pub(super) const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// Entries of a new index.
-const LEAST: usize = 1 << 10;
+/// Least number of entries of an index: those of a new one.
+const MIN_ENTRIES: usize = 1 << 10;
 
 /// An index; at most half of its entries are in use.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl HashIndex {
 
     /// Returns the number of entries that an index of this number of records needs.
     fn entries_for(records: usize) -> usize {
-        (records * 2).next_power_of_two().max(LEAST)
+        (records * 2).next_power_of_two().max(MIN_ENTRIES)
     }
 
     /// Returns the number of bytes that an index of this number of records takes.
@@ -66,6 +66,7 @@ impl HashIndex {
     pub(super) fn grow(&mut self, more: usize, number: impl Fn(usize) -> u64) {
         let mut grown = HashIndex::with_room((self.records + more).max(self.records * 2));
         for record in 0..self.records {
+            // All records are of different groups, so none has to be compared.
             grown.find_or_add(hash(number(record)), |_| false);
         }
         *self = grown;
@@ -88,6 +89,7 @@ impl HashIndex {
                 self.records += 1;
                 return (record, true);
             }
+            // Groups may share these 32 bits, so the record decides.
             if entry & !u64::from(u32::MAX) == tag {
                 let record = (entry as u32 - 1) as usize;
                 if is_same(record) {

@@ -16,9 +16,9 @@ pub(super) struct KeyDigit {
 }
 
 impl KeyDigit {
-    /// Returns the contribution of a value; none if it is out of the range of the dimension.
+    /// Returns the contribution of a value; `None` if it is out of the range of the dimension.
     #[inline]
-    pub(super) fn of(&self, value: i64) -> Option<i64> {
+    pub(super) fn contribution(&self, value: i64) -> Option<i64> {
         (self.low..=self.high)
             .contains(&value)
             .then(|| value.wrapping_sub(self.origin).wrapping_mul(self.place))
@@ -37,6 +37,7 @@ pub(super) fn digits(keys: &[i64], columns: usize) -> JoinResult<Vec<KeyDigit>> 
     for column in 0..columns {
         let values = || keys.iter().skip(column).step_by(columns).copied();
         let (low, high) = values().min().zip(values().max()).unwrap_or((0, -1));
+        // A single column is the key itself: the distances of its values may need more than 63 bits.
         if columns == 1 {
             return Ok(vec![KeyDigit {
                 low,
@@ -64,7 +65,7 @@ mod tests {
 
     fn key(digits: &[KeyDigit], values: &[i64]) -> Option<i64> {
         let parts = digits.iter().zip(values);
-        parts.map(|(digit, value)| digit.of(*value)).sum()
+        parts.map(|(digit, value)| digit.contribution(*value)).sum()
     }
 
     #[test]
@@ -84,7 +85,7 @@ mod tests {
         let error = digits(&[0, 0, 1 << 33, 1 << 33], 2).expect_err("66 bits");
         assert!(matches!(error, JoinError::KeyTooWide { columns: 2 }), "{error}");
         let single = digits(&[i64::MIN, i64::MAX], 1).expect("as they are");
-        assert_eq!(single[0].of(i64::MIN), Some(i64::MIN));
-        assert_eq!(digits(&[], 2).expect("no rows")[1].of(0), None);
+        assert_eq!(single[0].contribution(i64::MIN), Some(i64::MIN));
+        assert_eq!(digits(&[], 2).expect("no rows")[1].contribution(0), None);
     }
 }

@@ -54,14 +54,14 @@ pub(super) enum UpdateKind {
 struct AggregateState {
     kind: UpdateKind,
     word: usize,
-    /// The word with the number of values that are not NULL; none if that is the number of rows.
+    /// The word with the number of values that are not NULL; `None` if that is the number of rows.
     count: Option<usize>,
 }
 
 impl StateLayout {
     /// Lays out the states of aggregates over at most `rows` rows. `bounds` returns the least and the
     /// greatest value of the argument of an aggregate, and `nulls` the columns whose NULLs make it NULL.
-    pub(super) fn of(
+    pub(super) fn new(
         aggregates: &[Aggregate],
         bounds: impl Fn(usize) -> (i128, i128),
         nulls: impl Fn(usize) -> Vec<usize>,
@@ -80,12 +80,15 @@ impl StateLayout {
             let counted =
                 |update: &&Update| update.kind == UpdateKind::Count && same(update.aggregate, number);
             let count = match layout.updates.iter().find(counted) {
+                // Every row counts, and word 0 has their number.
                 _ if aggregate.filter.is_none() && nulls[number].is_empty() => None,
                 Some(known) => Some(known.word),
                 None => Some(layout.add(UpdateKind::Count, number, 1)),
             };
             let (low, high) = bounds(number);
             let most = low.unsigned_abs().max(high.unsigned_abs());
+            // The bound holds for the sum of any part of the rows as well, so additions need no check in any
+            // order.
             let fits = most.saturating_mul(rows.into()) <= i64::MAX as u128;
             let kind = match aggregate.function {
                 Function::Sum if aggregate.measure.is_float() => UpdateKind::FloatSum,

@@ -77,6 +77,7 @@ impl MeasureValues {
 
     /// Appends other values.
     pub fn append(&mut self, other: &MeasureValues) {
+        // Without NULLs there are no flags. The first NULL adds those of all values before it.
         if !(self.valid.is_empty() && other.valid.is_empty()) {
             self.valid.resize(self.values.len(), true);
             self.valid.extend_from_slice(&other.valid);

@@ -12,7 +12,7 @@ use super::layout::StateLayout;
 use crate::{JoinError, JoinResult};
 
 /// Records from which on several threads merge them.
-const MANY: usize = 1 << 14;
+const MIN_PARALLEL_RECORDS: usize = 1 << 14;
 
 /// The circumstances of a merge.
 #[derive(Clone, Copy)]
@@ -62,6 +62,7 @@ impl Merge<'_> {
             let all = table.words.chunks_exact_mut(page_words).zip(&table.touched);
             let of_table = all.zip(&mut owners).map(|((page, touched), owner)| {
                 if *touched {
+                    // The first thread with groups in a page receives those of all others.
                     owner.get_or_insert(number);
                 }
                 touched.then_some(page)
@@ -83,6 +84,7 @@ impl Merge<'_> {
                     for other in others {
                         let pairs = into.chunks_exact_mut(self.layout.words);
                         for (record, other) in pairs.zip(other.chunks_exact(self.layout.words)) {
+                            // A page may have few groups. Records without rows would change nothing.
                             if other[0] > 0 {
                                 self.layout.merge(record, other);
                             }
@@ -92,11 +94,12 @@ impl Merge<'_> {
             }
             Ok(())
         };
-        let threads = if shared.len() * PAGE < MANY {
+        let threads = if shared.len() * PAGE < MIN_PARALLEL_RECORDS {
             1
         } else {
             self.threads
         };
+        // Pages are disjoint, so threads merge them without locks.
         let share = shared.len().div_ceil(threads).max(1);
         std::thread::scope(|scope| {
             let shares: Vec<_> = (shared.chunks_mut(share))
@@ -128,6 +131,7 @@ impl Merge<'_> {
             first: None,
         };
         let filled = tables.iter().filter(|table| !table.words.is_empty()).count();
+        // The records of a single thread need no merge and stay where they are.
         if filled <= 1 {
             let arenas: Vec<Vec<u64>> = tables.into_iter().map(|table| table.words).collect();
             let ranges = arenas.iter().enumerate().map(of_arena).collect();
@@ -137,7 +141,11 @@ impl Merge<'_> {
             .iter()
             .map(|table| table.words.len() / self.layout.words)
             .sum();
-        let threads = if records < MANY { 1 } else { self.threads };
+        let threads = if records < MIN_PARALLEL_RECORDS {
+            1
+        } else {
+            self.threads
+        };
         // First each table is split, then each partition is merged.
         let partitions = self.side_by_side(threads, tables.len(), |table| tables[table].partitions())?;
         let arenas = self.side_by_side(threads, PARTITIONS, |partition| {
@@ -152,9 +160,11 @@ impl Merge<'_> {
     /// Merges the records of a partition, given by their first words.
     fn partition(self, tables: &[(&[u64], &[u32])]) -> JoinResult<Vec<u64>> {
         let words = self.layout.words;
+        // Room for the case that no group is in two tables.
         let most: usize = tables.iter().map(|(_, records)| records.len()).sum();
         self.memory
             .reserve(most * words * size_of::<u64>() + HashIndex::bytes_for(most))?;
+        // The index must not become full, or a search in it would not end.
         let mut index = HashIndex::with_room(most);
         let mut all: Vec<u64> = Vec::with_capacity(most * words);
         for (table, records) in tables {

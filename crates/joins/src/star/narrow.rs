@@ -19,13 +19,13 @@ use super::strings::ABSENT;
 use crate::JoinResult;
 
 /// Number of remaining rows of a block from which all of its rows are probed.
-const MOST: usize = 160;
+const MIN_ROWS_TO_PROBE_ALL: usize = 160;
 
 /// Number of remaining rows of a block from which all of its runs are probed.
-const MOST_BY_RUNS: usize = 32;
+const MIN_ROWS_TO_PROBE_RUNS: usize = 32;
 
 /// Number of blocks in the sample that estimates the selectivity of a probe.
-const SAMPLE: usize = 8;
+const SAMPLE_BLOCKS: usize = 8;
 
 /// The probe of a column in one segment.
 pub(super) struct NarrowProbe<'a> {
@@ -57,7 +57,7 @@ impl<'a> NarrowProbe<'a> {
     /// # Panics
     /// If it is not a single column with codes of at most 32 bits, of integers or with a `translation`: the
     /// numbers of the strings of codes.
-    pub(super) fn of(
+    pub(super) fn for_segment(
         probe: &'a Probe,
         translation: Option<&'a [u32]>,
         segment: &'a Segment,
@@ -72,6 +72,7 @@ impl<'a> NarrowProbe<'a> {
                 column,
                 dimension: &probe.dimension,
                 base: 0,
+                // NULL has the number of absent strings, so it needs no test of its own.
                 has_null: false,
             }));
         }
@@ -82,6 +83,9 @@ impl<'a> NarrowProbe<'a> {
                 if bounds == CodePredicate::Nothing {
                     return Ok(None);
                 }
+                // If the dimension has all keys of its range and their numbers are not needed, the range
+                // replaces the lookup. It does not where NULL is a code: a range of all other codes becomes
+                // `Any`.
                 let is_whole = dense.present.is_full() && !probe.dimension.has_numbers() && !has_null;
                 if is_whole || wraps_into(dense, column, base) {
                     conditions.push((probe.columns[0], bounds));
@@ -129,8 +133,9 @@ impl<'a> NarrowProbe<'a> {
         let (size, rows) = (segment.chunk_rows(), segment.rows());
         let (mut selection, mut room) = (SelectionVector::default(), Vec::new());
         let (mut seen, mut kept) = (0, 0);
-        for number in 0..SAMPLE {
-            let row = rows / SAMPLE * number;
+        for number in 0..SAMPLE_BLOCKS {
+            // Blocks are spread over the segment, since neighbouring rows often have similar keys.
+            let row = rows / SAMPLE_BLOCKS * number;
             let (chunk, block) = (row / size, row % size / BLOCK_ROWS);
             let left = size.min(rows - chunk * size) - block * BLOCK_ROWS;
             selection.clear();
@@ -146,7 +151,7 @@ impl<'a> NarrowProbe<'a> {
     pub(super) fn looks_all_up(&mut self, chunk: usize, left: usize) -> JoinResult<bool> {
         Ok(match &mut self.keys {
             KeyReader::DenseKeys(filter, ..) => {
-                left >= MOST || left >= MOST_BY_RUNS && filter.by_runs(chunk)?
+                left >= MIN_ROWS_TO_PROBE_ALL || left >= MIN_ROWS_TO_PROBE_RUNS && filter.by_runs(chunk)?
             }
             KeyReader::Whole => true,
             KeyReader::HashedKeys(..) | KeyReader::Strings(..) => false,
@@ -177,6 +182,7 @@ impl<'a> NarrowProbe<'a> {
     pub(super) fn keep(&mut self, chunk: usize, block: usize, mask: &mut BlockMask) -> JoinResult<()> {
         let is_rough = self.is_rough(chunk)?;
         match &mut self.keys {
+            // The condition has left only keys of the dimension.
             KeyReader::Whole => Ok(()),
             KeyReader::DenseKeys(.., Some(rough)) if is_rough => Ok(rough.keep(chunk, block, mask)?),
             KeyReader::DenseKeys(filter, ..) => Ok(filter.keep(chunk, block, mask)?),

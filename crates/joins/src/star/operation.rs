@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     fn evaluated(measure: Measure, columns: &[MeasureValues]) -> JoinResult<MeasureValues> {
-        let program = Program::of(&[Aggregate {
+        let program = Program::translate(&[Aggregate {
             function: Function::Sum,
             measure,
             filter: None,

@@ -26,7 +26,7 @@ pub struct ProbeCost {
 
 impl ProbeCost {
     /// Estimates the cost of probing `dimension` with these columns of the fact table.
-    pub(super) fn of(columns: &[&Column], dimension: &Dimension) -> ProbeCost {
+    pub(super) fn estimate(columns: &[&Column], dimension: &Dimension) -> ProbeCost {
         let (mut cost, bounds) = ProbeCost::reading(columns);
         cost.share = bounds.map(|(low, high)| dimension.share_of(low, high));
         cost.bytes = dimension.probe_bytes();
@@ -75,6 +75,7 @@ impl ProbeCost {
     /// Returns the order of probes with these costs.
     pub fn order(costs: &[ProbeCost]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..costs.len()).collect();
+        // The sort is stable: probes of the same rank stay in the order of the query.
         order.sort_by(|a, b| costs[*b].rank().total_cmp(&costs[*a].rank()));
         order
     }

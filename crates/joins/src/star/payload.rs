@@ -29,6 +29,7 @@ impl Payload {
             pairs.for_each(|(number, value)| values[number as usize] = *value);
             let mut valid = Vec::new();
             if has_absent || !column.valid.is_empty() {
+                // In an outer join the last number, that of absent keys, has no row and stays NULL.
                 valid.resize(count, !has_absent);
                 for (row, number) in numbers.clone().enumerate().take(column.values.len()) {
                     valid[number as usize] = column.valid.get(row).is_none_or(|valid| *valid);

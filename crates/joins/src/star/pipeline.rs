@@ -24,10 +24,10 @@ use super::wide::WideProbe;
 use crate::JoinResult;
 
 /// Number of rows from which a selection is processed: enough to overlap many accesses to memory.
-const ENOUGH: usize = 1024;
+const MIN_SELECTION_ROWS: usize = 1024;
 
 /// Number of remaining rows of a block from which the block is aggregated by itself if there is no probe.
-const WHOLE: usize = 256;
+const MIN_WHOLE_BLOCK_ROWS: usize = 256;
 
 /// A probe of one segment.
 enum SegmentProbe<'a> {
@@ -63,11 +63,11 @@ pub(super) struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Returns the pipeline over a segment; none if no row of it can match.
+    /// Returns the pipeline over a segment; `None` if no row of it can match.
     ///
     /// # Panics
     /// If it [cannot be read](StarJoin::can_read).
-    pub(super) fn of(
+    pub(super) fn for_segment(
         plan: &'a JoinPlan<'_>,
         (number, segment): (usize, &'a Segment),
         conditions: &[(usize, CodePredicate)],
@@ -92,17 +92,17 @@ impl<'a> Pipeline<'a> {
                 _ => false,
             };
             if !narrow {
-                let wide = WideProbe::of(probe, segment, &mut conditions)?;
+                let wide = WideProbe::for_segment(probe, segment, &mut conditions)?;
                 probes.push(SegmentProbe::Wide(wide));
                 continue;
             }
-            match NarrowProbe::of(probe, translation, segment, &mut conditions)? {
+            match NarrowProbe::for_segment(probe, translation, segment, &mut conditions)? {
                 Some(narrow) => probes.push(SegmentProbe::Narrow(Box::new(narrow))),
                 None => return Ok(None),
             }
         }
         Ok(Some(Pipeline {
-            aggregation: Aggregation::of(plan, (of_segment, segment))?,
+            aggregation: Aggregation::for_segment(plan, (of_segment, segment))?,
             join,
             segment,
             conditions,
@@ -137,10 +137,12 @@ impl<'a> Pipeline<'a> {
                 return Ok(());
             }
         }
+        // The closure borrows the whole pipeline, so the conditions are taken out of it meanwhile.
         let (segment, conditions) = (self.segment, std::mem::take(&mut self.conditions));
         let mut result = Ok(());
         let found = segment.select_blocks(&conditions, rows, |first, mask| {
             let block = first % size / BLOCK_ROWS;
+            // Blocks come in order: one of another stripe completes the current stripe.
             if block / STRIPE != self.stripe.block / STRIPE && result.is_ok() {
                 result = self.stripe(groups, stats);
             }
@@ -163,6 +165,8 @@ impl<'a> Pipeline<'a> {
         let mut blocks_of: BTreeMap<usize, u64> = BTreeMap::new();
         for (number, codes) in &self.conditions {
             let (low, high) = self.segment.column(*number).zone(chunk)?;
+            // A condition that the zone decides is not evaluated, whether it keeps all rows of the chunk or
+            // none.
             let decided = match codes {
                 CodePredicate::Set(_) => low == high,
                 codes => codes
@@ -214,6 +218,8 @@ impl<'a> Pipeline<'a> {
         stats.selected += left as u64;
         let (chunk, block) = (self.stripe.chunk, self.stripe.block);
         let (mut place, mut is_rough) = (0, false);
+        // Masks pay while many rows of each block remain, and where keys are slots. All other probes use a
+        // selection.
         while left > 0
             && let Some(SegmentProbe::Narrow(probe)) = self.probes.get_mut(place)
             && probe.looks_all_up(chunk, left / self.stripe.present.count_ones() as usize)?
@@ -225,6 +231,8 @@ impl<'a> Pipeline<'a> {
             (self.stripe).keep(|block, mask| probe.keep(chunk, block, mask))?;
             left = self.stripe.rows();
             is_rough = probe.is_rough(chunk)?;
+            // Several keys share a rough bit, so the rows are only candidates. The same probe looks at them
+            // once more, one by one.
             if is_rough {
                 break;
             }
@@ -242,7 +250,8 @@ impl<'a> Pipeline<'a> {
         for at in (0..STRIPE).filter(|at| present >> at & 1 == 1) {
             let mask = self.stripe.masks[at];
             let rows = rows_in(&mask);
-            if self.probes.is_empty() && (rows >= WHOLE || self.aggregation.only_counts()) {
+            // Without probes nothing removes further rows, so many rows of a block are decoded as a whole.
+            if self.probes.is_empty() && (rows >= MIN_WHOLE_BLOCK_ROWS || self.aggregation.only_counts()) {
                 self.blocks_read[0] += 1;
                 let rows = BatchRows::Block(&mask, rows);
                 (self.aggregation).add((chunk, block + at), rows, Probed::default(), groups)?;
@@ -251,7 +260,7 @@ impl<'a> Pipeline<'a> {
             self.few.add(1, is_rough);
             self.selection.push(block + at - self.few.block, &mask);
         }
-        match self.selection.len() >= ENOUGH {
+        match self.selection.len() >= MIN_SELECTION_ROWS {
             true => self.few(groups, stats),
             false => Ok(()),
         }
@@ -268,6 +277,7 @@ impl<'a> Pipeline<'a> {
             if self.selection.is_empty() {
                 return Ok(());
             }
+            // The first probe may have read some of these blocks by rough bits already.
             self.blocks_read[number] += if number == place { unread } else { blocks };
             match probe {
                 SegmentProbe::Narrow(probe) => {
@@ -293,6 +303,7 @@ impl<'a> Pipeline<'a> {
         self.groups.resize(rows.len(), 0);
         for (probe, &number) in self.probes.iter_mut().zip(self.order) {
             let (dimension, stride) = (&self.join.probes[number].dimension, self.join.strides[number]);
+            // Such a dimension only excludes rows.
             if !dimension.has_numbers() {
                 continue;
             }

@@ -33,17 +33,19 @@ impl<'a> JoinPlan<'a> {
     ///
     /// # Errors
     /// A segment cannot be read.
-    pub(super) fn of(
+    pub(super) fn new(
         join: &'a StarJoin,
         segments: &[SegmentRows<'_>],
         decoded: &[DecodedRows],
     ) -> JoinResult<JoinPlan<'a>> {
-        let program = Program::of(&join.aggregates);
+        let program = Program::translate(&join.aggregates);
         let columns: Vec<ValueBounds> = (0..join.measured.len())
             .map(|measured| {
                 let segments = segments.iter().map(|(segment, _)| *segment);
                 match join.measured[measured] {
-                    MeasureSource::Fact(column) => ValueBounds::of(column, segments, measured, decoded),
+                    MeasureSource::Fact(column) => {
+                        ValueBounds::for_column(column, segments, measured, decoded)
+                    }
                     MeasureSource::Dimension { probe, column } => {
                         let mut bounds = ValueBounds::default();
                         bounds.add_values(join.probes[probe].dimension.payload().column(column));
@@ -60,7 +62,7 @@ impl<'a> JoinPlan<'a> {
         let stored: u64 = segments.iter().map(|(segment, _)| segment.rows() as u64).sum();
         let rows = stored + decoded.iter().map(|decoded| decoded.rows as u64).sum::<u64>();
         let layout = |has_number: bool| {
-            StateLayout::of(
+            StateLayout::new(
                 &join.aggregates,
                 |aggregate| program.bounds(aggregate, &bounds),
                 |aggregate| program.nulls(aggregate, &nullable),
@@ -68,19 +70,21 @@ impl<'a> JoinPlan<'a> {
                 has_number,
             )
         };
+        // Only hashed records contain their number. The method is chosen by the size of a record without it.
         let plain = layout(false);
         let grouping = Grouping::choose(join.groups, rows, plain.words);
         let layout = match grouping {
             Grouping::Hashed => layout(true),
             _ => plain,
         };
+        // The groups of the probes are the lowest digits of a number, those of group columns follow.
         let mut stride = join.probed_groups;
         let strides = join.group_columns.iter().map(|group| {
             let own = stride;
             stride = stride.wrapping_mul(group.size.max(1));
             own
         });
-        let translations = Translations::of(join, segments)?;
+        let translations = Translations::new(join, segments)?;
         Ok(JoinPlan {
             strides: strides.collect(),
             order: join.order(segments, &translations)?,
@@ -103,7 +107,7 @@ struct ValueBounds {
 
 impl ValueBounds {
     /// Returns the bounds of a column of segments, which is at position `measured` in decoded rows.
-    fn of<'s>(
+    fn for_column<'s>(
         column: usize,
         segments: impl Iterator<Item = &'s Segment>,
         measured: usize,
@@ -132,6 +136,7 @@ impl ValueBounds {
 
     fn add_values(&mut self, values: &MeasureValues) {
         self.nullable |= !values.valid.is_empty();
+        // The undefined values of NULLs are included, which can only widen the bounds.
         if let Some((low, high)) = values.values.iter().min().zip(values.values.iter().max()) {
             self.add(*low, *high);
         }

@@ -35,10 +35,12 @@ pub(super) enum Source {
 
 impl Program {
     /// Translates the measures of aggregates.
-    pub(super) fn of(aggregates: &[Aggregate]) -> Program {
+    pub(super) fn translate(aggregates: &[Aggregate]) -> Program {
         let mut program = Program::default();
         for aggregate in aggregates {
             let mut result = program.add(&aggregate.measure);
+            // Minimum and maximum are compared as integers, so floats are mapped to integers in the same
+            // order.
             let is_extreme = matches!(aggregate.function, Function::Min | Function::Max);
             if is_extreme && aggregate.measure.is_float() {
                 result = program.unary(MeasureOperation::Order, result);
@@ -110,6 +112,7 @@ impl Program {
     ) -> JoinResult<()> {
         values.resize_with(self.steps.len(), MeasureValues::default);
         for (number, step) in self.steps.iter().enumerate() {
+            // Operands are columns, or results of steps before this one.
             let (done, rest) = values.split_at_mut(number);
             let operand = |source: Source| match source {
                 Source::Column(column) => Operand::Values(&columns[column]),
@@ -196,7 +199,7 @@ mod tests {
             of(Measure::Literal(7)),
             of(Measure::Column(1)),
         ];
-        let program = Program::of(&aggregates);
+        let program = Program::translate(&aggregates);
         assert_eq!(program.steps.len(), 4);
         let columns = [
             MeasureValues::new(vec![10, 20], vec![]),
@@ -231,7 +234,7 @@ mod tests {
             of(Function::Min, Measure::FloatColumn(0)),
             of(Function::Count, Measure::FloatColumn(0)),
         ];
-        let program = Program::of(&aggregates);
+        let program = Program::translate(&aggregates);
         assert_eq!(program.steps.len(), 2);
         let columns = [MeasureValues::of_floats([-1.0, 2.0].into_iter(), vec![])];
         let mut values = Vec::new();

@@ -33,6 +33,7 @@ impl BatchRows<'_> {
     ) -> JoinResult<&'r mut [C]> {
         match self {
             BatchRows::Block(mask, rows) => {
+                // The block is unpacked as a whole before its rows are picked.
                 if room.len() < BLOCK_ROWS {
                     room.resize(BLOCK_ROWS, C::default());
                 }
@@ -57,7 +58,7 @@ pub(super) enum ValueReader<'a> {
 }
 
 impl<'a> ValueReader<'a> {
-    pub(super) fn of(column: &'a Column) -> JoinResult<Self> {
+    pub(super) fn for_column(column: &'a Column) -> JoinResult<Self> {
         Ok(match column.code_bits()? <= u32::BITS {
             true => ValueReader::Narrow(column.code_reader()?),
             false => ValueReader::Wide(column.code_reader()?),

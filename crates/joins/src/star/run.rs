@@ -103,6 +103,8 @@ impl StarJoin {
         let mut strides = Vec::with_capacity(probes.len());
         for probe in &probes {
             assert_eq!(probe.columns.len(), probe.dimension.columns(), "columns of a key");
+            // A factor that is cut off here means more groups than 32 bits can number, which is refused
+            // below.
             strides.push(groups as u32);
             groups = groups.saturating_mul(u128::from(probe.dimension.groups().max(1)));
         }
@@ -229,7 +231,7 @@ impl StarJoin {
         interrupted: &AtomicBool,
         reserve: &(dyn Fn(usize) -> bool + Sync),
     ) -> JoinResult<(Groups, StarStats)> {
-        let plan = JoinPlan::of(self, segments, decoded)?;
+        let plan = JoinPlan::new(self, segments, decoded)?;
         let memory = MemoryLimit(reserve);
         let chunks = segments.iter().enumerate().flat_map(|(number, (segment, _))| {
             (0..segment.rows().div_ceil(segment.chunk_rows().max(1)))
@@ -246,6 +248,8 @@ impl StarJoin {
                 ..StarStats::default()
             };
             let mut open: Option<(usize, Option<Pipeline<'_>>)> = None;
+            // Relaxed order suffices: the counter hands out numbers and nothing else. Results are passed on
+            // when the threads are joined.
             while let Some(morsel) = morsels.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if interrupted.load(Ordering::Relaxed) {
                     return Err(JoinError::Interrupted);
@@ -257,9 +261,13 @@ impl StarJoin {
                         continue;
                     }
                 };
+                // Chunks of a segment are handed out one after the other, so a thread opens a segment once.
                 if open.as_ref().is_none_or(|(other, _)| *other != number) {
                     let (segment, conditions) = &segments[number];
-                    open = Some((number, Pipeline::of(&plan, (number, segment), conditions)?));
+                    open = Some((
+                        number,
+                        Pipeline::for_segment(&plan, (number, segment), conditions)?,
+                    ));
                 }
                 if let Some((_, Some(pipeline))) = &mut open {
                     if let Some(ahead) = &ahead {
@@ -273,6 +281,7 @@ impl StarJoin {
         let threads = threads.clamp(1, morsels.len().max(1));
         let results: Vec<JoinResult<(GroupTable<'_>, StarStats)>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            // This thread works as well instead of waiting for the others.
             let mut results = vec![work()];
             for other in others {
                 results.push(
@@ -330,7 +339,8 @@ impl StarJoin {
                 let columns = probe.columns.iter().map(|column| segment.column(*column));
                 columns.collect::<Vec<_>>()
             });
-            let mut cost = ProbeCost::of(&columns, &probe.dimension);
+            let mut cost = ProbeCost::estimate(&columns, &probe.dimension);
+            // A single probe has no order, and the blocks of a sample would be read in vain.
             if let Some((of_segment, (segment, _))) = largest.filter(|_| self.probes.len() > 1) {
                 let translation = translations.get(number, of_segment);
                 cost.share = sampled(probe, translation, segment)?.or(cost.share);
@@ -374,7 +384,7 @@ fn sampled(probe: &Probe, translation: Option<&[u32]>, segment: &Segment) -> Joi
     if !is_narrow || segment.rows() == 0 || probe.dimension.is_optional() {
         return Ok(None);
     }
-    match NarrowProbe::of(probe, translation, segment, &mut Vec::new())? {
+    match NarrowProbe::for_segment(probe, translation, segment, &mut Vec::new())? {
         Some(mut narrow) => narrow.sample(segment).map(Some),
         None => Ok(Some(0.0)),
     }

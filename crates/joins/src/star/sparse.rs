@@ -15,12 +15,13 @@ pub(super) struct HashedKeys {
 
 impl HashedKeys {
     /// Builds a table for at most `most` keys, and returns the number of distinct keys with it.
-    pub(super) fn of(
+    pub(super) fn build(
         rows: impl Iterator<Item = (i64, u32)>,
         most: usize,
         exists: bool,
     ) -> JoinResult<(HashedKeys, usize)> {
         let mut different = 0;
+        // At most half of the slots are in use, so that a search always ends at a free one.
         let size = (most * 2).next_power_of_two().max(2);
         let mut sparse = HashedKeys {
             table: vec![(0, FREE); size],
@@ -41,6 +42,7 @@ impl HashedKeys {
 
     /// Returns the number of a key, or the free slot for it.
     fn find(&self, key: i64) -> Result<u32, usize> {
+        // The upper bits of the product depend on all bits of the key.
         let mut at = ((key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
         loop {
             match self.table[at] {

@@ -15,7 +15,7 @@ use crate::JoinResult;
 pub(super) const ABSENT: u32 = u32::MAX;
 
 /// Most strings of a dictionary that are looked up, which is done on one thread and is not interrupted.
-const MOST_STRINGS: usize = 1 << 20;
+const MAX_STRINGS: usize = 1 << 20;
 
 /// Bytes of DRAM of an entry of the map, without the string.
 const ENTRY: usize = 40;
@@ -53,6 +53,7 @@ impl StringKeys {
     fn translation(&self, column: &Column) -> JoinResult<Vec<u32>> {
         let mut numbers = Vec::new();
         if let Some((space, dictionary)) = dictionary(column) {
+            // If there are NULLs, code 0 stands for them, and they equal no string.
             numbers.resize(usize::from(space.has_null()), ABSENT);
             for rank in 0..dictionary.len() as u64 {
                 let string = dictionary.string(rank)?;
@@ -66,7 +67,7 @@ impl StringKeys {
 /// Returns true if the strings of a column can be the keys of a star join: it has a dictionary of at most
 /// 2^20 strings. O(1).
 pub fn has_string_keys(column: &Column) -> bool {
-    dictionary(column).is_some_and(|(_, dictionary)| dictionary.len() <= MOST_STRINGS)
+    dictionary(column).is_some_and(|(_, dictionary)| dictionary.len() <= MAX_STRINGS)
 }
 
 fn dictionary(column: &Column) -> Option<(&CodeSpace, &Dictionary)> {
@@ -82,7 +83,7 @@ impl Translations {
     ///
     /// # Errors
     /// A dictionary is damaged.
-    pub(super) fn of(join: &StarJoin, segments: &[SegmentRows<'_>]) -> JoinResult<Translations> {
+    pub(super) fn new(join: &StarJoin, segments: &[SegmentRows<'_>]) -> JoinResult<Translations> {
         let of_probes = join.probes.iter().map(|probe| {
             let Some(strings) = probe.dimension.strings() else {
                 return Ok(Vec::new());
@@ -95,7 +96,7 @@ impl Translations {
         of_probes.collect::<JoinResult<_>>().map(Translations)
     }
 
-    /// Returns the numbers by the codes of a segment; none if the keys of the probe are integers.
+    /// Returns the numbers by the codes of a segment; `None` if the keys of the probe are integers.
     pub(super) fn get(&self, probe: usize, segment: usize) -> Option<&[u32]> {
         self.0[probe].get(segment).map(Vec::as_slice)
     }

@@ -38,6 +38,7 @@ impl Stripe {
     ) -> JoinResult<()> {
         for at in self.blocks() {
             filter(self.block + at, &mut self.masks[at])?;
+            // Later probes do not read blocks without rows.
             let is_empty = self.masks[at].iter().fold(0, |all, word| all | word) == 0;
             self.present &= !(u32::from(is_empty) << at);
         }

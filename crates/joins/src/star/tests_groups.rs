@@ -46,7 +46,7 @@ struct Domain {
 }
 
 impl Domain {
-    fn of(
+    fn new(
         column: usize,
         tables: &[Table],
         value: fn(&Row) -> Option<i64>,
@@ -127,14 +127,14 @@ struct Fixture {
 
 impl Fixture {
     /// Splits rows into two segments and decoded rows.
-    fn of(rows: Vec<Row>, listed: bool) -> Fixture {
+    fn new(rows: Vec<Row>, listed: bool) -> Fixture {
         let (stored, decoded) = rows.split_at(rows.len() - rows.len() / 7);
         let parts = stored.split_at(stored.len() / 3);
         let parts = [parts.0, parts.1].into_iter().filter(|rows| !rows.is_empty());
         let (directories, tables): (Vec<_>, Vec<Table>) = parts.map(table_of).unzip();
         let domains = [
-            Domain::of(0, &tables, |row| row.0.map(i64::from), &rows, listed),
-            Domain::of(1, &tables, |row| Some(row.1), &rows, false),
+            Domain::new(0, &tables, |row| row.0.map(i64::from), &rows, listed),
+            Domain::new(1, &tables, |row| Some(row.1), &rows, false),
         ];
         Fixture {
             decoded: decoded.to_vec(),
@@ -245,7 +245,7 @@ proptest! {
         shares in 1..4_usize,
     ) {
         let rows: Vec<Row> = rows.into_iter().map(|(a, b, x, y)| (a, b * far, x, y)).collect();
-        let fixture = Fixture::of(rows, listed);
+        let fixture = Fixture::new(rows, listed);
         let keep = |row: &Row| least.is_none_or(|least| row.3 >= least);
         let join = fixture.join().expect("few groups");
         let segments = fixture.segments(least);
@@ -277,7 +277,7 @@ fn scattered(rows: u32, groups: u32, far: i64) -> Vec<Row> {
 fn many_groups_are_merged_by_all_threads() {
     // Few groups, pages of an array, and hashed ones.
     for (groups, far) in [(10, 1), (30_000, 1), (30_000, 1 << 30)] {
-        let fixture = Fixture::of(scattered(200_000, groups, far), false);
+        let fixture = Fixture::new(scattered(200_000, groups, far), false);
         let wanted = brute_force(&fixture.rows, |_| true);
         let join = fixture.join().expect("few groups");
         for threads in [1, 2, 5] {
@@ -297,7 +297,7 @@ fn many_groups_are_merged_by_all_threads() {
 #[test]
 fn memory_is_limited() {
     for far in [1, 1 << 30] {
-        let fixture = Fixture::of(scattered(100_000, 50_000, far), false);
+        let fixture = Fixture::new(scattered(100_000, 50_000, far), false);
         let join = fixture.join().expect("few groups");
         let used = AtomicUsize::new(0);
         let run = |limit: usize| {

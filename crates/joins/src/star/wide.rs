@@ -32,7 +32,7 @@ struct WideColumn<'a> {
 
 impl<'a> WideProbe<'a> {
     /// Creates the probe for a segment, and adds the conditions that its bounds imply.
-    pub(super) fn of(
+    pub(super) fn for_segment(
         probe: &'a Probe,
         segment: &'a Segment,
         conditions: &mut Vec<(usize, CodePredicate)>,
@@ -43,6 +43,7 @@ impl<'a> WideProbe<'a> {
             let (base, has_null) = integers(column).expect(READABLE);
             match codes_within(digit.low, digit.high, column, base) {
                 CodePredicate::Any => {}
+                // All rows pass an optional dimension, also those with keys outside of its range.
                 _ if probe.dimension.is_optional() => {}
                 codes => conditions.push((number, codes)),
             }
@@ -95,6 +96,7 @@ impl<'a> WideProbe<'a> {
                 *key = key.and_then(|key| Some(key.wrapping_add(column.digit(*code)?)));
             }
         }
+        // Later probes remove rows from the selection, so numbers are kept by row and not by position.
         let numbers = in_room(
             &mut self.numbers,
             rows.last().map_or(0, |row| usize::from(*row) + 1),
@@ -116,13 +118,13 @@ impl<'a> WideProbe<'a> {
 }
 
 impl WideColumn<'_> {
-    /// Returns the contribution of a code to the combined key; none if it is NULL or out of the range of the
-    /// dimension.
+    /// Returns the contribution of a code to the combined key; `None` if it is NULL or out of the range of
+    /// the dimension.
     #[inline]
     fn digit(&self, code: u64) -> Option<i64> {
         if self.has_null && code == 0 {
             return None;
         }
-        self.digit.of((code as i64).wrapping_add(self.base))
+        self.digit.contribution((code as i64).wrapping_add(self.base))
     }
 }

@@ -11,13 +11,13 @@ use super::profile::{ProbeFigures, Rate, StrideFigures};
 use crate::kernels::{self, ProbeTable};
 use crate::{LINE, MediaError, Medium};
 
-/// Least number of pieces of a measurement, however short its time is: a thread that has to wait for a CPU
+/// Minimum number of pieces of a measurement, however short its time is: a thread that has to wait for a CPU
 /// measures the next pieces well.
-const LEAST_PIECES: usize = 16;
+const MIN_PIECES: usize = 16;
 /// Bytes of a piece of sequential access.
 const CHUNK: u64 = 1 << 20;
 /// Dependent reads of a piece.
-const STEPS: u64 = 1000;
+const DEPENDENT_READS: u64 = 1000;
 /// Probes of a piece.
 const PROBES: usize = 2048;
 /// Stores of a piece that are made durable one by one.
@@ -47,8 +47,8 @@ impl MediumMeter<'_> {
         let mut at = start;
         self.quartile(|_| {
             let begin = Instant::now();
-            at = black_box(kernels::walk(medium, at, STEPS));
-            (begin.elapsed(), STEPS)
+            at = black_box(kernels::walk(medium, at, DEPENDENT_READS));
+            (begin.elapsed(), DEPENDENT_READS)
         })
     }
 
@@ -118,8 +118,8 @@ impl MediumMeter<'_> {
         });
         let dependent_ns = self.quartile(|_| {
             let begin = Instant::now();
-            state = table.probe_dependent(state, STEPS);
-            (begin.elapsed(), STEPS)
+            state = table.probe_dependent(state, DEPENDENT_READS);
+            (begin.elapsed(), DEPENDENT_READS)
         });
         ProbeFigures {
             bytes: table.bytes(),
@@ -179,7 +179,7 @@ impl MediumMeter<'_> {
     fn quartile(&self, mut piece: impl FnMut(usize) -> (Duration, u64)) -> f64 {
         let start = Instant::now();
         let mut times = Vec::new();
-        while times.len() < LEAST_PIECES || start.elapsed() < self.time {
+        while times.len() < MIN_PIECES || start.elapsed() < self.time {
             let (time, operations) = piece(times.len());
             times.push(time.as_secs_f64() * 1e9 / operations.max(1) as f64);
             if self.cancelled.load(Ordering::Relaxed) {

@@ -36,11 +36,11 @@ pub use numa::numa_nodes;
 pub use profile::{AccessFigures, ProbeFigures, Profile, ProfiledMedium, Rate, StrideFigures};
 
 /// Size of the smallest table that is probed, in bytes.
-const LEAST_TABLE: u64 = 32 << 10;
-/// Least bytes to range over: 1 MiB per thread, and enough for the longest stride.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_TABLE_BYTES: u64 = 32 << 10;
+/// Minimum number of bytes to range over: 1 MiB per thread, and enough for the longest stride.
+const MIN_BYTES_PER_THREAD: u64 = 1 << 20;
 /// Bytes by which a scratch file grows before it is asked again whether to go on.
-const GROWN_AT_ONCE: u64 = 64 << 20;
+const GROWTH_STEP: u64 = 64 << 20;
 /// Most bytes that are written to a device below the page cache.
 const COLD_BYTES: u64 = 64 << 20;
 
@@ -111,7 +111,7 @@ pub fn calibrate(
 ) -> Result<Profile, CalibrateError> {
     let threads = options.threads.max(1);
     let bytes = options.bytes.unwrap_or_else(default_bytes);
-    let least = LEAST_BYTES * u64::from(threads).next_power_of_two();
+    let least = MIN_BYTES_PER_THREAD * u64::from(threads).next_power_of_two();
     let bytes = 1 << bytes.max(least).ilog2();
     let meter = MediumMeter {
         time: options.time,
@@ -153,9 +153,9 @@ pub fn calibrate(
                 let measured = device.measure(&counts, &meter, &mut steps)?;
                 cold = Some(measured);
             }
-            for at in (0..bytes).step_by(GROWN_AT_ONCE as usize) {
+            for at in (0..bytes).step_by(GROWTH_STEP as usize) {
                 steps.check()?;
-                file.grow((at + GROWN_AT_ONCE).min(bytes))?;
+                file.grow((at + GROWTH_STEP).min(bytes))?;
             }
             let known = if kind == ProfiledMedium::Dax {
                 file.kind().unit()
@@ -211,7 +211,7 @@ fn measure_memory(
     let persist_ns = meter.persist(medium, bytes)?;
     step("hash probes")?;
     let mut probes = Vec::new();
-    let mut size = LEAST_TABLE;
+    let mut size = MIN_TABLE_BYTES;
     while size <= bytes {
         let table = ProbeTable::build_unless(medium, size, meter.cancelled);
         steps.check()?;

@@ -8,7 +8,7 @@ use super::error::CalibrateError;
 use crate::{Dram, MediumAccess};
 
 /// Nodes that a mask has room for; the kernel supports no more.
-const MOST_NODES: usize = 1024;
+const MAX_NODES: usize = 1024;
 
 /// Returns the numbers of the NUMA nodes with memory, in ascending order.
 #[must_use]
@@ -36,11 +36,11 @@ fn parse_list(text: &str) -> Vec<u32> {
 /// [`MediaError::OutOfMemory`](crate::MediaError::OutOfMemory).
 pub(super) fn memory_of(node: u32, bytes: u64) -> Result<Dram, CalibrateError> {
     let nodes = numa_nodes();
-    if !nodes.contains(&node) || node as usize >= MOST_NODES {
+    if !nodes.contains(&node) || node as usize >= MAX_NODES {
         return Err(CalibrateError::NoNode { node, nodes });
     }
     let memory = Dram::new(bytes)?;
-    let mut mask = [0_u64; MOST_NODES / 64];
+    let mut mask = [0_u64; MAX_NODES / 64];
     mask[node as usize / 64] |= 1 << (node % 64);
     // SAFETY: nobody else has the memory yet, so nobody stores to it.
     let start = unsafe { memory.slice(0, bytes as usize) }.as_ptr();
@@ -53,7 +53,7 @@ pub(super) fn memory_of(node: u32, bytes: u64) -> Result<Dram, CalibrateError> {
             bytes,
             libc::MPOL_BIND,
             mask.as_ptr(),
-            MOST_NODES + 1,
+            MAX_NODES + 1,
             0,
         )
     };

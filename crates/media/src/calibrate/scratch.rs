@@ -10,7 +10,7 @@ use super::error::CalibrateError;
 use crate::{FileMedium, FileOptions, MediaError, ram_bytes};
 
 /// Bytes that stay free, or a tenth of the file system if that is less.
-const KEPT: u64 = 1 << 30;
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
 /// Bytes of a memory file system's magic numbers: tmpfs and ramfs.
 const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58F6];
@@ -56,7 +56,7 @@ impl FileSystem {
             space.f_bavail.saturating_mul(space.f_frsize),
             space.f_blocks.saturating_mul(space.f_frsize),
         );
-        let kept = KEPT.min(total / 10);
+        let kept = MIN_FREE_BYTES.min(total / 10);
         // A tmpfs without a limit reports no blocks at all.
         if total > 0 && available < needed.saturating_add(kept) {
             return Err(CalibrateError::NoSpace {
@@ -206,7 +206,7 @@ mod tests {
         let CalibrateError::NoSpace { needed, kept, .. } = error else {
             panic!("{error}");
         };
-        assert!(needed == 1 << 60 && kept <= KEPT);
+        assert!(needed == 1 << 60 && kept <= MIN_FREE_BYTES);
     }
 
     #[test]

@@ -10,12 +10,13 @@ use super::profile::StrideFigures;
 use crate::LINE;
 
 /// Growth of the time of a value, for twice the distance, that shows that twice the bytes are moved.
-const DOUBLED: std::ops::Range<f64> = 1.6..2.4;
+const DOUBLED_TIME: std::ops::Range<f64> = 1.6..2.4;
 /// The largest unit to look for; the sweep continues beyond it.
-const LARGEST: u64 = 4096;
-/// Doublings beyond the unit over which the time must not grow with the distance, and by how much at most.
-const BEYOND: usize = 3;
-const SKIPPED: f64 = 5.0;
+const MAX_UNIT: u64 = 4096;
+/// Doublings beyond the unit over which the time must not grow with the distance.
+const DOUBLINGS_BEYOND_UNIT: usize = 3;
+/// Maximum factor by which the time may grow over these doublings.
+const MAX_GROWTH_BEYOND_UNIT: f64 = 5.0;
 
 /// Returns the access unit that the sweep, whose strides double, shows, or `None` if there is no knee.
 pub(super) fn access_unit(strides: &[StrideFigures]) -> Option<u64> {
@@ -24,10 +25,10 @@ pub(super) fn access_unit(strides: &[StrideFigures]) -> Option<u64> {
     let from_line = &strides[line..];
     let knee = from_line
         .windows(2)
-        .position(|pair| !DOUBLED.contains(&growth(pair)))?;
+        .position(|pair| !DOUBLED_TIME.contains(&growth(pair)))?;
     let unit = from_line[knee];
-    let beyond = from_line.get(knee + BEYOND)?;
-    (unit.stride <= LARGEST && growth(&[unit, *beyond]) < SKIPPED).then_some(unit.stride)
+    let beyond = from_line.get(knee + DOUBLINGS_BEYOND_UNIT)?;
+    (unit.stride <= MAX_UNIT && growth(&[unit, *beyond]) < MAX_GROWTH_BEYOND_UNIT).then_some(unit.stride)
 }
 
 #[cfg(test)]

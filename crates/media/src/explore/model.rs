@@ -70,7 +70,7 @@ impl CrashModel {
         &self.durable
     }
 
-    /// Returns the durable contents of a line, or zeros behind the end.
+    /// Returns the durable contents of a line, or zeros past the end.
     pub(crate) fn line(&self, line: u64) -> LineBytes {
         let from = (line * LINE) as usize;
         let mut contents = [0; LINE as usize];
@@ -214,7 +214,7 @@ pub(crate) struct ImageHash(u128);
 
 impl ImageHash {
     /// Computes the hash of an image.
-    pub(crate) fn of(image: &[u8]) -> ImageHash {
+    pub(crate) fn new(image: &[u8]) -> ImageHash {
         let mut hash = ImageHash::default();
         let (lines, _) = image.as_chunks::<{ LINE as usize }>();
         for (line, contents) in lines.iter().enumerate() {

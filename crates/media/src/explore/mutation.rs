@@ -12,7 +12,7 @@ pub enum Mutation {
     SkipFlush(usize),
     /// Leaves out the n-th fence.
     SkipFence(usize),
-    /// Moves the n-th fence behind the store that follows it.
+    /// Moves the n-th fence after the store that follows it.
     DelayFence(usize),
 }
 

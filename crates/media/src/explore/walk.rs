@@ -29,7 +29,7 @@ struct WalkState {
 impl WalkState {
     fn new(start: Vec<u8>) -> WalkState {
         WalkState {
-            hash: ImageHash::of(&start),
+            hash: ImageHash::new(&start),
             model: CrashModel::new(start),
             acknowledged: Vec::new(),
             in_flight: None,

@@ -3,7 +3,7 @@
 use crate::{LINE, Medium};
 
 /// Bytes that are copied at once from a medium without direct words.
-const COPIED: usize = 4096;
+const COPY_BYTES: usize = 4096;
 /// Values that are prefetched at once from a medium without direct words.
 const AHEAD: usize = 32;
 
@@ -19,10 +19,10 @@ pub fn sum(medium: &Medium, offset: u64, len: u64) -> u64 {
     if let Some(words) = medium.words(offset, (len / 8) as usize) {
         return words.sum();
     }
-    let mut copy = [0_u8; COPIED];
+    let mut copy = [0_u8; COPY_BYTES];
     let mut sum = 0_u64;
-    for at in (offset..offset + len).step_by(COPIED) {
-        let part = &mut copy[..COPIED.min((offset + len - at) as usize)];
+    for at in (offset..offset + len).step_by(COPY_BYTES) {
+        let part = &mut copy[..COPY_BYTES.min((offset + len - at) as usize)];
         medium.load(at, part);
         for word in part.as_chunks::<8>().0 {
             sum = sum.wrapping_add(u64::from_le_bytes(*word));

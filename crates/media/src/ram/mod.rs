@@ -5,7 +5,7 @@ mod groups;
 use std::fs;
 
 /// Size assumed if the system does not report one.
-const UNKNOWN: u64 = 4 << 30;
+const DEFAULT_RAM_BYTES: u64 = 4 << 30;
 
 /// Returns the bytes of DRAM that this process may use: the lowest of the machine's, the limits of its
 /// control groups (containers), and the address space that `RLIMIT_AS` leaves. Mappings made so far are no
@@ -16,9 +16,9 @@ pub fn ram_bytes() -> u64 {
     let limits = [groups::limit(), address_space()];
     let limits = limits.into_iter().flatten();
     limits
-        .chain([machine.unwrap_or(UNKNOWN)])
+        .chain([machine.unwrap_or(DEFAULT_RAM_BYTES)])
         .min()
-        .unwrap_or(UNKNOWN)
+        .unwrap_or(DEFAULT_RAM_BYTES)
 }
 
 fn read(path: &str) -> Option<String> {

@@ -19,7 +19,7 @@ use ignored::IgnoredArgs;
 use values::{item_size, mode, policy, positive, protocol, udp};
 
 /// Bytes from which on a buffer has pages of its own.
-const LARGE: usize = 128 << 10;
+const MIN_MAPPED_BYTES: usize = 128 << 10;
 
 /// Unit of `-m`.
 const MEBI: u64 = 1 << 20;
@@ -129,7 +129,7 @@ impl MemcachedArgs {
     pub fn run(&self) -> Result<()> {
         let settings = self.settings()?;
         // Buffers of large values are given back to the system with their connections.
-        halocline_media::map_allocations_from(LARGE);
+        halocline_media::map_allocations_from(MIN_MAPPED_BYTES);
         let server = Server::start(settings)?;
         stop_at_signals(server.stopper())?;
         let io = |what| move |source| MemcachedError::Io { what, source };

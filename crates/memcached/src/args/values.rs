@@ -3,7 +3,7 @@
 use halocline_cache::PolicyKind;
 
 use super::MEBI;
-use crate::settings::MOST_ITEM;
+use crate::settings::MAX_ITEM;
 
 pub(super) fn policy(text: &str) -> Result<PolicyKind, String> {
     let known = PolicyKind::ALL.iter().find(|kind| kind.name() == text);
@@ -22,7 +22,7 @@ pub(super) fn item_size(text: &str) -> Result<u64, String> {
     let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
     match size {
         None => Err("expected a number of bytes, with k or m for KiB or MiB".to_owned()),
-        Some(size) if (1024..=MOST_ITEM).contains(&size) => Ok(size),
+        Some(size) if (1024..=MAX_ITEM).contains(&size) => Ok(size),
         Some(_) => Err("the largest size of an item is between 1k and 1m".to_owned()),
     }
 }

@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
 
 /// Most changes of a commit, and bytes of items from which on it gets no other one. Their keys are locked.
-const MOST_CHANGES: usize = 128;
-const MOST_BYTES: u64 = 256 << 10;
+const MAX_CHANGES: usize = 128;
+const MAX_BYTES: u64 = 256 << 10;
 
 impl Items {
     /// Makes changes as if one after the other. Those of which none depends on one before it share a commit.
@@ -26,7 +26,7 @@ impl Items {
         while let Some(rest) = changes.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let run = match injected(MemcachedFault::CommitApart) {
                 true => &rest[..1],
-                false => &rest[..independent(&rest[..rest.len().min(MOST_CHANGES)])],
+                false => &rest[..independent(&rest[..rest.len().min(MAX_CHANGES)])],
             };
             match self.commit_together(run) {
                 Ok(done) => outcomes.extend(done),
@@ -45,7 +45,7 @@ impl Items {
     }
 
     /// Makes changes in one commit, of which none depends on one before it. Returns the outcomes of one or
-    /// more of them: those behind were not begun.
+    /// more of them: the later ones were not begun.
     ///
     /// # Errors
     /// That of the commit: nothing was changed.
@@ -55,7 +55,7 @@ impl Items {
         let mut decisions = Vec::with_capacity(changes.len());
         let mut waiting = 0;
         for change in changes {
-            if waiting >= MOST_BYTES {
+            if waiting >= MAX_BYTES {
                 break;
             }
             let decision = self.decide(&**generation, change, waiting);

@@ -44,7 +44,7 @@ pub(crate) struct Storage<'a> {
 }
 
 /// Longest data block that a line can announce.
-const MOST_BLOCK: u64 = i32::MAX as u64 - 2;
+const MAX_BLOCK: u64 = i32::MAX as u64 - 2;
 
 /// Parses a command by its name and its other words.
 pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<'a>, BadCommand> {
@@ -154,7 +154,7 @@ fn stored<'a>(
     noreply: bool,
 ) -> Result<Command<'a>, BadCommand> {
     let len = number(len)
-        .filter(|len| *len <= MOST_BLOCK)
+        .filter(|len| *len <= MAX_BLOCK)
         .ok_or(BadCommand::SHORT_STORE)?;
     // From here on it is known how much to skip, so that data is not taken for commands.
     let bad = BadCommand::FORMAT.skipping(len);

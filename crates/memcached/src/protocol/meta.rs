@@ -44,13 +44,13 @@ pub(crate) enum MetaFlag<'a> {
 /// have set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TimeOrder {
-    /// `T` behind `N`.
+    /// `T` after `N`.
     pub(crate) ttl_after_vivify: bool,
-    /// `T` behind `R`.
+    /// `T` after `R`.
     pub(crate) ttl_after_recache: bool,
-    /// `T` behind `t`.
+    /// `T` after `t`.
     pub(crate) ttl_after_report: bool,
-    /// `N` behind `t`.
+    /// `N` after `t`.
     pub(crate) vivify_after_report: bool,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Meta<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// Parses the words behind the name of a command: the key, `first - 1` others, and flags.
+    /// Parses the words after the name of a command: the key, `first - 1` others, and flags.
     pub(super) fn parse(rest: &[&'a [u8]], first: usize) -> Result<Meta<'a>, BadCommand> {
         let flags = rest.get(first..).unwrap_or_default();
         let can_be_a_flag = |flag: &&[u8]| matches!(flag.first(), Some(b'A'..=b'z' | b'0'..=b'9'));
@@ -186,7 +186,7 @@ impl<'a> Meta<'a> {
         Ok(())
     }
 
-    /// Returns the time of expiry of an item that is created: `N`, or `T` behind it.
+    /// Returns the time of expiry of an item that is created: `N`, or `T` after it.
     pub(crate) fn vivified(&self) -> Option<i64> {
         match self.ttl.filter(|_| self.order.ttl_after_vivify) {
             None => self.vivify,

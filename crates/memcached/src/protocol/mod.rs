@@ -1,7 +1,7 @@
 //! The memcached protocol: the classic text commands and the meta commands (`doc/protocol.txt` of memcached
 //! 1.6).
 //!
-//! A request is a line and, for commands that store something, a block of data behind it. [`parse`] reads a
+//! A request is a line and, for commands that store something, a block of data after it. [`parse`] reads a
 //! line alone; the [connection](crate::connection) reads the block. Nothing here knows of items.
 
 mod classic;
@@ -63,7 +63,7 @@ pub(crate) enum Command<'a> {
     MetaNoop,
 }
 
-/// The block of data behind the line of a storage command.
+/// The block of data after the line of a storage command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DataBlock<'a> {
     pub(crate) key: &'a [u8],

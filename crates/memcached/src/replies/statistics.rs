@@ -52,7 +52,7 @@ fn processor_time(reply: &mut Vec<u8>) {
     let Ok(line) = std::fs::read_to_string("/proc/self/stat") else {
         return;
     };
-    // The name of the program, in parentheses, may have spaces. The two times are 11 words behind it.
+    // The name of the program, in parentheses, may have spaces. The two times are 11 words after it.
     let words = line
         .rsplit_once(')')
         .map(|(_, rest)| rest.split_ascii_whitespace().skip(11));

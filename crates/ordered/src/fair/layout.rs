@@ -2,7 +2,7 @@
 //!
 //! A node has no entries unless its head says that there is a first one. Otherwise the entries are the first
 //! one, if its key belongs to the node, and all that follow it up to the first key that is 0 or greater than
-//! the node's greatest key. All keys behind that position are also 0 or greater than the node's greatest key.
+//! the node's greatest key. All keys after that position are also 0 or greater than the node's greatest key.
 
 use std::mem::offset_of;
 
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_node_is_as_documented() {
-        let document = include_str!("../../../../docs/format.md");
-        let section = document.split("#### FairNode (512 bytes)").nth(1).unwrap_or("");
+        let document = include_str!("../../../../docs/format/trees.md");
+        let section = document.split("### FairNode (512 bytes)").nth(1).unwrap_or("");
         for (field, offset, size) in [
             ("head", offset_of!(FairNode, head), HEAD as usize),
             ("entries", offset_of!(FairNode, entries), 16 * SLOTS),

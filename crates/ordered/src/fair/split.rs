@@ -52,7 +52,7 @@ pub(super) fn split(out: &mut NodeWriter<'_>, split: &NodeSplit<'_, '_>) {
 }
 
 pub(super) fn join(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, left: NodeRef<'_>, right: NodeRef<'_>) {
-    let entries = SortedEntries::of::<FairFormat>(right);
+    let entries = SortedEntries::from_node::<FairFormat>(right);
     append(out, left, &entries);
     store_hint(out, parent, left);
     if !injected(FastFairFault::JoinUnfenced) {
@@ -68,7 +68,7 @@ pub(super) fn join(out: &mut NodeWriter<'_>, parent: NodeRef<'_>, left: NodeRef<
     }
 }
 
-/// Stores and flushes entries behind those of the node, and clears the remaining slots.
+/// Stores and flushes entries after those of the node, and clears the remaining slots.
 fn append(out: &mut NodeWriter<'_>, node: NodeRef<'_>, entries: &[(u64, u64)]) {
     let count = count(node);
     let mut changed = [false; (NODE / LINE) as usize];

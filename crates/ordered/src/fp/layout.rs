@@ -74,49 +74,39 @@ mod tests {
 
     #[test]
     fn structs_are_as_documented() {
-        let document = include_str!("../../../../docs/format.md");
+        let document = include_str!("../../../../docs/format/trees.md");
         let section = |title: &str| document.split(title).nth(1).unwrap_or("");
         let rows = [
+            ("### FpLeaf (1024 bytes)", "bitmap", offset_of!(FpLeaf, bitmap), 8),
             (
-                "#### FpLeaf (1024 bytes)",
-                "bitmap",
-                offset_of!(FpLeaf, bitmap),
-                8,
-            ),
-            (
-                "#### FpLeaf (1024 bytes)",
+                "### FpLeaf (1024 bytes)",
                 "fingerprints",
                 offset_of!(FpLeaf, fingerprints),
                 SLOTS,
             ),
             (
-                "#### FpLeaf (1024 bytes)",
+                "### FpLeaf (1024 bytes)",
                 "entries",
                 offset_of!(FpLeaf, entries),
                 16 * SLOTS,
             ),
-            ("#### FpLeaf (1024 bytes)", "next", offset_of!(FpLeaf, next), 8),
+            ("### FpLeaf (1024 bytes)", "next", offset_of!(FpLeaf, next), 8),
             (
-                "#### FpLeaf (1024 bytes)",
+                "### FpLeaf (1024 bytes)",
                 "reserved",
                 offset_of!(FpLeaf, reserved),
                 56,
             ),
-            ("#### MicroLog (64 bytes)", "leaf", offset_of!(MicroLog, leaf), 8),
+            ("### MicroLog (64 bytes)", "leaf", offset_of!(MicroLog, leaf), 8),
+            ("### MicroLog (64 bytes)", "right", offset_of!(MicroLog, right), 8),
             (
-                "#### MicroLog (64 bytes)",
-                "right",
-                offset_of!(MicroLog, right),
-                8,
-            ),
-            (
-                "#### MicroLog (64 bytes)",
+                "### MicroLog (64 bytes)",
                 "bitmap",
                 offset_of!(MicroLog, bitmap),
                 8,
             ),
             (
-                "#### MicroLog (64 bytes)",
+                "### MicroLog (64 bytes)",
                 "reserved",
                 offset_of!(MicroLog, reserved),
                 40,

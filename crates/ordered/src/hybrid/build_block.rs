@@ -115,7 +115,7 @@ impl<L: LeafFormat> HybridTree<L> {
     }
 
     /// Reads the leaves of a block, completes changes that a crash has interrupted, and records which leaves
-    /// are damaged. Returns the bounds and numbers of those behind the anchor.
+    /// are damaged. Returns the bounds and numbers of those after the anchor.
     ///
     /// # Errors
     /// [`TreeError::NeedsRecovery`] in a tree that is opened read-only, [`TreeError::Media`]: the block has not
@@ -196,7 +196,7 @@ impl<L: LeafFormat> HybridTree<L> {
         complete.then_some(leaves)
     }
 
-    /// Inserts leaves behind the anchor with the bound `low` into the inner nodes, the greatest first.
+    /// Inserts leaves after the anchor with the bound `low` into the inner nodes, the greatest first.
     /// Those that an earlier attempt has inserted are skipped.
     fn insert_leaves(&self, low: u64, leaves: &[(u64, u32)]) -> Result<(), TreeError> {
         let snapshot = self.inner.parent_snapshot(low);
@@ -220,7 +220,7 @@ impl<L: LeafFormat> HybridTree<L> {
     }
 }
 
-/// Returns the bounds of the leaves behind an anchor with the bound `low`. A damaged leaf begins after the
+/// Returns the bounds of the leaves after an anchor with the bound `low`. A damaged leaf begins after the
 /// greatest key before it, as the keys that it may have held are unknown. Keys up to `low` are not among
 /// them, even if the anchor is empty.
 fn bounds_after(low: u64, found: &[RecoveredLeaf]) -> Vec<(u64, u32)> {

@@ -13,7 +13,7 @@ use crate::open_mode::{OpenMode, begin_repair};
 use crate::write_gate::WriteGate;
 
 use super::checkpoint::fault::{CheckpointFault, injected};
-use super::checkpoint::{self, Checkpoint, LEAST_SPLITS};
+use super::checkpoint::{self, Checkpoint, MIN_SPLITS};
 use super::lazy::{AfterCrash, LazyBlocks};
 use super::leaf_ref::LeafRef;
 use super::leaves::LeafFormat;
@@ -100,7 +100,7 @@ fn open_lazily<L: LeafFormat>(
         nodes: checkpoint.nodes,
     });
     if after_crash.is_none() {
-        pins.set_due(LEAST_SPLITS);
+        pins.set_due(MIN_SPLITS);
     }
     Ok(HybridTree {
         inner: InnerNodes::build(&bounds)?,

@@ -15,9 +15,9 @@ use crate::locks::Backoff;
 use super::leaves::LeafFormat;
 use super::tree::{HybridTree, offset_of};
 
-/// Number of attempts to free a leaf despite concurrent changes. If all fail, the empty leaf remains
+/// Maximum number of attempts to free a leaf despite concurrent changes. If all fail, the empty leaf remains
 /// until the next removal from it or the next opening.
-const TRIES: usize = 256;
+const MAX_ATTEMPTS: usize = 256;
 
 impl<L: LeafFormat> HybridTree<L> {
     /// Removes the entry of a key and returns its value.
@@ -46,7 +46,7 @@ impl<L: LeafFormat> HybridTree<L> {
     #[cold]
     pub(super) fn free_leaf(&self, key: u64) -> Result<(), TreeError> {
         let mut backoff = Backoff::default();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let place = self.inner.find(key);
             if let Some(parent) = self.inner.lock(&place) {
                 match self.free_leaf_locked(&place, parent)? {

@@ -4,7 +4,7 @@
 //! the lowest bits. For every window, a greater key never has a lesser piece. Different pieces therefore
 //! order their keys, and equal pieces do not. A window that does not match a node's keys costs only time.
 
-/// Filler behind the last piece; greater than the piece of any key.
+/// Filler after the last piece; greater than the piece of any key.
 pub(crate) const NONE: u16 = 0x7FFF;
 
 /// Number of bits in which the pieces of a node's keys may differ. It is one bit less than a piece has,

@@ -26,11 +26,11 @@ use crate::locks::Backoff;
 use crate::sched;
 
 pub(crate) use locked::LockedNode;
-use node::SEARCHED;
+use node::SEARCHED_BYTES;
 pub(crate) use node::{CHILDREN, InnerNode, KEYS};
 
 /// Maximum number of inner nodes. Address space of 26 GiB is reserved for them.
-const MOST: usize = 1 << 25;
+const MAX_NODES: usize = 1 << 25;
 
 /// The leaf of a key as found at some moment. It is still correct if [`InnerNodes::is_current`] returns true.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +111,7 @@ impl InnerNodes {
     /// Creates the inner nodes of a tree with one leaf.
     pub(crate) fn new(leaf: u32) -> Result<InnerNodes, MediaError> {
         let inner = InnerNodes {
-            arena: HugeArena::new(1, MOST)?,
+            arena: HugeArena::new(1, MAX_NODES)?,
             root: AtomicU64::new(0),
             spare: Mutex::default(),
             vectors: has_vectors(),
@@ -221,7 +221,7 @@ impl InnerNodes {
     /// Prefetches the part of a node that a search needs.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: u32) {
-        self.arena.prefetch(index as usize, SEARCHED);
+        self.arena.prefetch(index as usize, SEARCHED_BYTES);
     }
 
     /// Prefetches a whole node, including its keys.

@@ -40,10 +40,10 @@ pub(crate) struct InnerNode {
 }
 
 /// Number of bytes at the start of a node that a search may read.
-pub(crate) const SEARCHED: usize = 384;
+pub(crate) const SEARCHED_BYTES: usize = 384;
 
 const _: () = assert!(size_of::<InnerNode>() == 832);
-const _: () = assert!(std::mem::offset_of!(InnerNode, keys) == SEARCHED);
+const _: () = assert!(std::mem::offset_of!(InnerNode, keys) == SEARCHED_BYTES);
 
 /// The contents of a node, copied to private memory: `keys.len() + 1 == children.len()`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

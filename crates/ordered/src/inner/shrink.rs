@@ -5,15 +5,15 @@
 use super::{CHILDREN, InnerNode, InnerNodes, KEYS};
 
 /// A node with fewer children is rebalanced.
-const FEW: usize = CHILDREN / 4;
+const MIN_CHILDREN: usize = CHILDREN / 4;
 
-/// Number of attempts despite concurrent changes.
-const TRIES: usize = 64;
+/// Maximum number of attempts despite concurrent changes.
+const MAX_ATTEMPTS: usize = 64;
 
 impl InnerNodes {
     /// Rebalances the nodes on the path to a key, one of whose leaves was removed.
     pub(crate) fn shrink(&self, key: u64) {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if self.try_shrink(key) == Some(false) {
                 return;
             }
@@ -41,7 +41,7 @@ impl InnerNodes {
             let child = node.child(slot);
             let next = self.node(child)?;
             let next_version = next.read()?;
-            let few = next.count() < FEW;
+            let few = next.count() < MIN_CHILDREN;
             if !node.validate(version) {
                 return None;
             }

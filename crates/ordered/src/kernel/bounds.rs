@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 pub(crate) const BOUNDS: usize = 56;
 
 /// The greatest piece there can be.
-const MOST: u16 = (1 << 15) - 1;
+const MAX_PIECE: u16 = (1 << 15) - 1;
 
 /// Returns true if this CPU has the instructions that [`not_greater`] uses.
 pub(crate) fn has_vectors() -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn has_vectors() -> bool {
 /// is any number up to [`BOUNDS`]. `vectors` is the result of [`has_vectors`], or false.
 #[inline(always)]
 pub(crate) fn not_greater(pieces: &[AtomicU16; BOUNDS], piece: u16, vectors: bool) -> usize {
-    debug_assert!(piece < MOST);
+    debug_assert!(piece < MAX_PIECE);
     if vectors {
         imp::not_greater(pieces, piece)
     } else {
@@ -108,18 +108,19 @@ mod tests {
 
     fn pieces() -> impl Strategy<Value = [u16; BOUNDS]> {
         let numbers = prop::collection::vec(any::<u16>(), BOUNDS);
-        (numbers, prop_oneof![Just(MOST), Just(31)])
+        (numbers, prop_oneof![Just(MAX_PIECE), Just(31)])
             .prop_map(|(numbers, mask)| std::array::from_fn(|slot| numbers[slot] & mask))
     }
 
     proptest! {
         #[test]
-        fn both_ways_agree(mut pieces in pieces(), piece in 0..MOST, at in 0..BOUNDS, sorted: bool) {
+        fn both_ways_agree(mut pieces in pieces(), piece in 0..MAX_PIECE, at in 0..BOUNDS, sorted: bool) {
             if sorted {
                 pieces.sort_unstable();
             }
             let atomic = pieces.map(AtomicU16::new);
-            for piece in [piece, pieces[at].min(MOST - 1), pieces[at].saturating_sub(1), 0, MOST - 1] {
+            let last = MAX_PIECE - 1;
+            for piece in [piece, pieces[at].min(last), pieces[at].saturating_sub(1), 0, last] {
                 let found = not_greater(&atomic, piece, false);
                 prop_assert_eq!(not_greater(&atomic, piece, has_vectors()), found);
                 if sorted {

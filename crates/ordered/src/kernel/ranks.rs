@@ -185,7 +185,7 @@ mod imp {
     use super::RANKED;
 
     /// Number of vectors of four keys.
-    const FOURS: usize = RANKED / 4;
+    const VECTORS: usize = RANKED / 4;
 
     #[inline(always)]
     pub(super) fn above(keys: &[u64; RANKED], all: &[u64], least: [u64; 3]) -> [u16; 3] {
@@ -240,16 +240,16 @@ mod imp {
     /// The CPU has AVX2.
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn count(keys: &[u64; RANKED], all: &[u64]) -> [__m256i; FOURS] {
+    unsafe fn count(keys: &[u64; RANKED], all: &[u64]) -> [__m256i; VECTORS] {
         // The comparison is signed, so the sign bits are inverted.
         let top = _mm256_set1_epi64x(i64::MIN);
-        let mut own = [_mm256_setzero_si256(); FOURS];
+        let mut own = [_mm256_setzero_si256(); VECTORS];
         for (own, keys) in own.iter_mut().zip(keys.as_chunks::<4>().0) {
             // SAFETY: reads the 32 bytes of four keys.
             let keys = unsafe { _mm256_loadu_si256(keys.as_ptr().cast::<__m256i>()) };
             *own = _mm256_xor_si256(keys, top);
         }
-        let mut ranks = [_mm256_setzero_si256(); FOURS];
+        let mut ranks = [_mm256_setzero_si256(); VECTORS];
         for other in all {
             let other = _mm256_set1_epi64x((other ^ 1 << 63) as i64);
             for (rank, own) in ranks.iter_mut().zip(&own) {

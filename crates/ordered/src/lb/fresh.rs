@@ -52,7 +52,7 @@ impl<W: StoreWords, const B: usize> LbLeafRef<W, B> {
         self.store_link(1, 0);
         let mut headers = [LbHeader::default(); B];
         for (block, header) in headers.iter_mut().enumerate() {
-            *header = LbHeader::of(used[block], &fingerprints[block]);
+            *header = LbHeader::new(used[block], &fingerprints[block]);
             self.store_header(block, *header);
             for (line, slots) in LINES.iter().enumerate() {
                 let links = (block, line) == (0, 3);

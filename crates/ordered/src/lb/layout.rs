@@ -69,7 +69,7 @@ pub(crate) struct LbHeader {
 impl LbHeader {
     /// Makes a header from a bitmap of used entries and their fingerprints.
     #[inline(always)]
-    pub(crate) fn of(used: u32, fingerprints: &[u8; SLOTS]) -> LbHeader {
+    pub(crate) fn new(used: u32, fingerprints: &[u8; SLOTS]) -> LbHeader {
         let mut bytes = [[0; 8]; 2];
         bytes.as_flattened_mut()[2..].copy_from_slice(fingerprints);
         let [low, high] = bytes.map(u64::from_le_bytes);
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_block_is_as_documented() {
-        let document = include_str!("../../../../docs/format.md");
-        let section = document.split("#### LeafBlock (256 bytes)").nth(1).unwrap_or("");
+        let document = include_str!("../../../../docs/format/trees.md");
+        let section = document.split("### LeafBlock (256 bytes)").nth(1).unwrap_or("");
         for (field, offset, size) in [
             ("header", offset_of!(LeafBlock, header), 16),
             ("entries", offset_of!(LeafBlock, entries), 16 * SLOTS),

@@ -55,7 +55,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         self.store_root(&mut out, root_node);
         self.set_root(number_of(root_node), height);
         self.inner_nodes = written.inner_nodes.into();
-        self.entry_count = LazyEntryCount::of(entries.taken());
+        self.entry_count = LazyEntryCount::known(entries.taken());
         let result = self.write_gate.keep(out.done());
         for node in [root, leaf] {
             self.slab.free(self.node(node).offset);

@@ -196,7 +196,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             if self.damaged_nodes.has(at) || !parent.is::<F>(above) || !parent.covers(low) {
                 return false;
             }
-            let entries = SortedEntries::of::<F>(parent);
+            let entries = SortedEntries::from_node::<F>(parent);
             let child = entries.child(low);
             above -= 1;
             match entries.get(child) {
@@ -217,7 +217,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let mut high = u64::MAX;
         while level > 0 && !self.damaged_nodes.has(at) {
             let node = self.node(at);
-            let entries = SortedEntries::of::<F>(node);
+            let entries = SortedEntries::from_node::<F>(node);
             let child = entries.child(key);
             if !node.is::<F>(level) || !node.covers(key) || entries.is_empty() {
                 break;
@@ -261,7 +261,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             if let Some(at) = self.try_descend(key, 1)? {
                 let node = self.node(at.number);
                 let snapshot = PersistentParentSnapshot {
-                    entries: SortedEntries::of::<F>(node),
+                    entries: SortedEntries::from_node::<F>(node),
                     low: node.low(),
                     high: node.high(),
                     right: node.sibling(),

@@ -3,13 +3,13 @@
 use std::ops::Deref;
 
 /// Maximum number of entries of a node in any format.
-const MOST: usize = 30;
+const MAX_ENTRIES: usize = 30;
 
 /// Entries in ascending order of their keys, with room for one more than a node holds.
 #[derive(Debug, Clone)]
 pub(crate) struct SortedEntries {
     count: usize,
-    all: [(u64, u64); MOST + 1],
+    all: [(u64, u64); MAX_ENTRIES + 1],
 }
 
 impl SortedEntries {
@@ -17,7 +17,7 @@ impl SortedEntries {
     pub(crate) fn new() -> SortedEntries {
         SortedEntries {
             count: 0,
-            all: [(0, 0); MOST + 1],
+            all: [(0, 0); MAX_ENTRIES + 1],
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct LazyEntryCount {
 
 impl LazyEntryCount {
     /// Creates a complete count.
-    pub(crate) fn of(entries: u64) -> LazyEntryCount {
+    pub(crate) fn known(entries: u64) -> LazyEntryCount {
         LazyEntryCount {
             count: EntryCounter::new(entries),
             passed: AtomicU64::new(0),
@@ -42,7 +42,7 @@ impl LazyEntryCount {
     pub(crate) fn unknown() -> LazyEntryCount {
         LazyEntryCount {
             complete: AtomicBool::new(false),
-            ..LazyEntryCount::of(0)
+            ..LazyEntryCount::known(0)
         }
     }
 

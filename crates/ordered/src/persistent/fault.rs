@@ -11,7 +11,7 @@ halocline_faults::faults! {
         ForgetLeaked,
         /// The walk does not confirm the nodes that it passes on its way to the lowest inner nodes.
         PathUnconfirmed,
-        /// The walk skips the children behind those that it has seen of a node.
+        /// The walk skips the children after those that it has seen of a node.
         MergedUnconfirmed,
         /// The first visit of an inner node does not complete changes of its children.
         SplitsUnfinished,

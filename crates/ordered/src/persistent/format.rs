@@ -146,7 +146,7 @@ pub(crate) trait NodeFormat: Debug + Send + Sync + Sized + 'static {
 impl SortedEntries {
     /// Copies the entries of a node. The result must be validated if there are concurrent writers.
     #[inline]
-    pub(crate) fn of<F: NodeFormat>(node: NodeRef<'_>) -> SortedEntries {
+    pub(crate) fn from_node<F: NodeFormat>(node: NodeRef<'_>) -> SortedEntries {
         let mut entries = SortedEntries::new();
         F::each(node, |key, value| entries.push((key, value)));
         entries

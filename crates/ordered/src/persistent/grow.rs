@@ -103,7 +103,7 @@ impl<F: NodeFormat> PersistentTree<F> {
         let (parent, node) = (self.node(wanted.parent), self.node(wanted.child));
         let fits = parent.is::<F>(level + 1)
             && parent.covers(key)
-            && self.agree(parent, node, key)
+            && self.is_consistent_child(parent, node, key)
             && F::count(parent) < F::CAPACITY
             && node.is::<F>(level)
             && node.covers(key)
@@ -113,7 +113,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             locked.unchanged();
             return Ok(false);
         }
-        let entries = SortedEntries::of::<F>(node);
+        let entries = SortedEntries::from_node::<F>(node);
         // At the right end, ascending keys are likely to follow: move as little as possible, so that nodes
         // stay full.
         let last = node.high() == u64::MAX && entries.last().is_some_and(|last| last.0 <= key);
@@ -151,8 +151,8 @@ impl<F: NodeFormat> PersistentTree<F> {
 
     /// Returns true if a node is the child of `parent` for a key and both agree on its range of keys. The
     /// caller holds their locks. This keeps damage from spreading to other nodes.
-    pub(super) fn agree(&self, parent: NodeRef<'_>, node: NodeRef<'_>, key: u64) -> bool {
-        let entries = SortedEntries::of::<F>(parent);
+    pub(super) fn is_consistent_child(&self, parent: NodeRef<'_>, node: NodeRef<'_>, key: u64) -> bool {
+        let entries = SortedEntries::from_node::<F>(parent);
         let child = entries.child(key);
         entries.get(child).is_some_and(|(low, link)| {
             *link == node.offset && (*low, entries.high(child, parent.high())) == (node.low(), node.high())

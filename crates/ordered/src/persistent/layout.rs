@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn a_head_is_as_documented() {
-        let document = include_str!("../../../../docs/format.md");
-        let section = document.split("#### NodeHead (32 bytes)").nth(1).unwrap_or("");
+        let document = include_str!("../../../../docs/format/trees.md");
+        let section = document.split("### NodeHead (32 bytes)").nth(1).unwrap_or("");
         for (field, offset) in [
             ("meta", NodeHead::META),
             ("sibling", NodeHead::SIBLING),

@@ -97,7 +97,7 @@ fn create_root<F: NodeFormat>(slab: Slab) -> Result<PersistentTree<F>, TreeError
         root: AtomicU64::new(1 << 32 | u64::from(number_of(root))),
         inner_nodes: 1.into(),
         locks: Locks::new(),
-        entry_count: LazyEntryCount::of(0),
+        entry_count: LazyEntryCount::known(0),
         visited: VisitedNodes::default(),
         usage: UsageWalk::new(true),
         damaged_nodes: DamagedNodes::default(),

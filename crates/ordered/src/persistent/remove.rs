@@ -11,9 +11,9 @@ use super::layout::NodeHead;
 use super::node::{NodeRef, NodeWriter};
 use super::tree::PersistentTree;
 
-/// Number of attempts to free nodes despite concurrent changes. If all fail, the nodes remain until the
-/// next removal nearby.
-const TRIES: usize = 256;
+/// Maximum number of attempts to free nodes despite concurrent changes. If all fail, the nodes remain until
+/// the next removal nearby.
+const MAX_ATTEMPTS: usize = 256;
 
 /// Two adjacent children of an inner node that are to be merged.
 struct SiblingPair {
@@ -28,7 +28,7 @@ struct SiblingPair {
 
 impl<F: NodeFormat> PersistentTree<F> {
     /// Inner nodes with at most this number of children are merged with a neighbour.
-    const FEW: usize = F::CAPACITY / 4;
+    const MAX_MERGED_CHILDREN: usize = F::CAPACITY / 4;
 
     /// Removes the entry of a key and returns its value.
     pub(crate) fn remove(&self, key: u64) -> Result<Option<u64>, TreeError> {
@@ -56,7 +56,7 @@ impl<F: NodeFormat> PersistentTree<F> {
     #[cold]
     fn free_empty(&self, key: u64) -> Result<(), TreeError> {
         let mut backoff = Backoff::default();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             match self.try_free_empty(key)? {
                 Some(true) => {}
                 Some(false) => return Ok(()),
@@ -79,7 +79,7 @@ impl<F: NodeFormat> PersistentTree<F> {
                 return Ok(None);
             };
             let fits = node.is::<F>(level) && node.covers(key);
-            let entries = SortedEntries::of::<F>(node);
+            let entries = SortedEntries::from_node::<F>(node);
             if !(fits && self.locks.validate(number, version) && !entries.is_empty()) {
                 return Ok(None);
             }
@@ -92,7 +92,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             let child = entries.child(key);
             let count_of = |child: usize| F::count(self.node(self.number(entries[child].1)));
             let count = count_of(child);
-            let few = count == 0 || level > 1 && count <= Self::FEW;
+            let few = count == 0 || level > 1 && count <= Self::MAX_MERGED_CHILDREN;
             if !few || entries.len() < 2 {
                 continue;
             }
@@ -163,8 +163,8 @@ impl<F: NodeFormat> PersistentTree<F> {
         let fits = locked.first_was(pair.version)
             && left.is::<F>(pair.level)
             && right.is::<F>(pair.level)
-            && self.agree(parent, left, left.low())
-            && self.agree(parent, right, right.low())
+            && self.is_consistent_child(parent, left, left.low())
+            && self.is_consistent_child(parent, right, right.low())
             && a + b <= F::CAPACITY
             && (pair.level > 0 || a == 0 || b == 0);
         if !fits {

@@ -1,7 +1,7 @@
 //! Finding out which nodes are in use after the tree was opened.
 //!
 //! Opening follows no links. All nodes before the slab's frontier are in doubt and count as in use; new nodes
-//! come from behind it. A walk over the lowest inner nodes, in the order of their keys, confirms all nodes
+//! come from after it. A walk over the lowest inner nodes, in the order of their keys, confirms all nodes
 //! that links lead to; then those that are still in doubt are freed. It takes a few steps with each
 //! allocation. It is completed at once when somebody asks for the number of nodes, when a tree that crashed
 //! is closed, and when the slab would have to grow for the second time while nodes are in doubt, so that
@@ -211,7 +211,7 @@ impl<F: NodeFormat> PersistentTree<F> {
             }
         }
         let node = self.node(at.number);
-        let (entries, high) = (SortedEntries::of::<F>(node), node.high());
+        let (entries, high) = (SortedEntries::from_node::<F>(node), node.high());
         let mut wrong = None;
         for (child, (low, link)) in entries.iter().enumerate() {
             let is_new = entries.high(child, high) >= key;

@@ -21,7 +21,7 @@ use super::node::{NodeWriter, number_of};
 use super::tree::PersistentTree;
 
 /// The nodes that were visited since the tree was opened: one bit per node number that existed at the
-/// opening. Nodes behind them were written later and cannot contain unfinished changes.
+/// opening. Nodes after them were written later and cannot contain unfinished changes.
 #[derive(Debug, Default)]
 pub(crate) struct VisitedNodes(Box<[AtomicU64]>);
 

@@ -261,7 +261,7 @@ pub(crate) fn checkpoints_that_are_not_valid<K: HybridKind>() {
     assert!(broken.is_err(), "the test would not notice");
 }
 
-/// Checks that a damaged leaf behind an empty anchor is refused, also in batches, and that other leaves of
+/// Checks that a damaged leaf after an empty anchor is refused, also in batches, and that other leaves of
 /// its block are not.
 pub(crate) fn damage_behind_an_empty_anchor<K: HybridKind>() {
     let (medium, pool) = closed::<K>();

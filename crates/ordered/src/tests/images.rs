@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Mutex;
 
 /// Minimum total of all [`scenario`]s.
-const LEAST: usize = 1_000_000;
+const MIN_IMAGES: usize = 1_000_000;
 
 /// Number of completed scenarios and of their images.
 static TOTAL: Mutex<(usize, usize)> = Mutex::new((0, 0));
@@ -36,5 +36,8 @@ pub(crate) fn scenario(of: usize, run: impl FnOnce()) {
     total.1 += OWN.get();
     let (ended, images) = *total;
     let usual = std::env::var_os("HALOCLINE_CRASH_RUNS").is_none();
-    assert!(!usual || ended < of || images >= LEAST, "{images} crash images");
+    assert!(
+        !usual || ended < of || images >= MIN_IMAGES,
+        "{images} crash images"
+    );
 }

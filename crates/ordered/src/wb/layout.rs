@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn nodes_and_logs_are_as_documented() {
-        let document = include_str!("../../../../docs/format.md");
+        let document = include_str!("../../../../docs/format/trees.md");
         let has = |heading: &str, rows: &[(&str, usize, usize)]| {
             let section = document.split(heading).nth(1).unwrap_or("");
             for (field, offset, size) in rows {
@@ -138,13 +138,13 @@ mod tests {
             ("slots", offset_of!(WbNode, slots), 32),
             ("entries", offset_of!(WbNode, entries), 16 * ENTRIES),
         ];
-        has("#### WbNode (512 bytes)", &node);
+        has("### WbNode (512 bytes)", &node);
         let log = [
             ("count", offset_of!(RedoLog, count), 8),
             ("reserved", offset_of!(RedoLog, reserved), 8),
             ("pairs", offset_of!(RedoLog, pairs), 16 * PAIRS),
         ];
-        has("#### RedoLog (256 bytes)", &log);
+        has("### RedoLog (256 bytes)", &log);
     }
 
     #[test]

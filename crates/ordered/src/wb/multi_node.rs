@@ -37,7 +37,7 @@ pub(super) fn split(out: &mut NodeWriter<'_>, logs: &RedoLogs, split: &NodeSplit
     WbFormat::write_new(out, new, &split.head(), &split.moved());
 
     let mut words = WordUpdates::default();
-    let mut slots = SlotArray::of(node);
+    let mut slots = SlotArray::from_node(node);
     let mut used = (0..split.middle).fold(0, |used, rank| used | 1 << slots.entry(rank));
     if let Some((key, value)) = split.stays() {
         let entry = free_entry(used);
@@ -49,7 +49,7 @@ pub(super) fn split(out: &mut NodeWriter<'_>, logs: &RedoLogs, split: &NodeSplit
     words.end(node, split.bound - 1, new);
     words.order(node, used, &slots);
 
-    let mut slots = SlotArray::of(parent);
+    let mut slots = SlotArray::from_node(parent);
     let used = bitmap(parent.meta());
     let entry = free_entry(used);
     write_entry(out, parent, entry, (split.bound, new));
@@ -67,9 +67,9 @@ pub(super) fn join(
 ) {
     let mut words = WordUpdates::default();
     words.end(left, right.high(), right.sibling());
-    let mut slots = SlotArray::of(left);
+    let mut slots = SlotArray::from_node(left);
     let mut used = bitmap(left.meta());
-    for (key, value) in SortedEntries::of::<WbFormat>(right).iter() {
+    for (key, value) in SortedEntries::from_node::<WbFormat>(right).iter() {
         let entry = free_entry(used);
         let count = used.count_ones() as usize;
         if injected(WbFault::CopiesUnflushed) {
@@ -83,7 +83,7 @@ pub(super) fn join(
     }
     words.order(left, used, &slots);
 
-    let mut slots = SlotArray::of(parent);
+    let mut slots = SlotArray::from_node(parent);
     let used = bitmap(parent.meta());
     let rank = rank_of(parent, right.low());
     let gone = 1 << slots.entry(rank);

@@ -41,7 +41,7 @@ fn count_of(node: NodeRef<'_>) -> usize {
 /// Returns the number of entries with lesser keys.
 #[inline]
 pub(super) fn rank_of(node: NodeRef<'_>, key: u64) -> usize {
-    let slots = SlotArray::of(node);
+    let slots = SlotArray::from_node(node);
     let last = last_up_to(node, &slots, key);
     let below = last < count_of(node) && key_at(node, slots.entry(last)) < key;
     last + usize::from(below)
@@ -103,7 +103,7 @@ impl NodeFormat for WbFormat {
 
     #[inline(always)]
     fn find(node: NodeRef<'_>, key: u64) -> Option<(usize, u64)> {
-        let slots = SlotArray::of(node);
+        let slots = SlotArray::from_node(node);
         let rank = last_up_to(node, &slots, key);
         let entry = slots.entry(rank);
         let there = key_at(node, entry) == key && rank < count_of(node);
@@ -112,13 +112,13 @@ impl NodeFormat for WbFormat {
 
     #[inline(always)]
     fn child(node: NodeRef<'_>, key: u64) -> u64 {
-        let slots = SlotArray::of(node);
+        let slots = SlotArray::from_node(node);
         value_at(node, slots.entry(last_up_to(node, &slots, key)))
     }
 
     #[inline(always)]
     fn each(node: NodeRef<'_>, mut take: impl FnMut(u64, u64)) {
-        let slots = SlotArray::of(node);
+        let slots = SlotArray::from_node(node);
         for rank in 0..count_of(node) {
             let entry = slots.entry(rank);
             take(key_at(node, entry), value_at(node, entry));
@@ -150,7 +150,7 @@ impl NodeFormat for WbFormat {
     fn insert(out: &mut NodeWriter<'_>, node: NodeRef<'_>, key: u64, value: u64) {
         let used = bitmap(node.meta());
         let entry = free_entry(used);
-        let mut slots = SlotArray::of(node);
+        let mut slots = SlotArray::from_node(node);
         slots.insert(rank_of(node, key), used.count_ones() as usize, entry);
         publish(out, node, used | 1 << entry, &slots, Some((entry, (key, value))));
         out.fence();
@@ -169,7 +169,7 @@ impl NodeFormat for WbFormat {
     #[inline]
     fn remove(out: &mut NodeWriter<'_>, node: NodeRef<'_>, at: usize) {
         let used = bitmap(node.meta());
-        let mut slots = SlotArray::of(node);
+        let mut slots = SlotArray::from_node(node);
         slots.remove(rank_of(node, key_at(node, at)), used.count_ones() as usize);
         publish(out, node, used & !(1 << at), &slots, None);
         if !injected(WbFault::RemoveUnfenced) {
@@ -197,7 +197,7 @@ impl NodeFormat for WbFormat {
         let unfinished = meta & VALID == 0;
         let slots = match unfinished {
             true => sorted(node),
-            false => SlotArray::of(node),
+            false => SlotArray::from_node(node),
         };
         let mut listed = 0;
         let mut entries = SortedEntries::new();

@@ -4,7 +4,7 @@ use crate::persistent::{NodeRef, NodeWriter};
 
 use super::layout::{ENTRIES, WORDS, slots_offset};
 
-/// The numbers of entries in key order. Values behind the last entry are arbitrary.
+/// The numbers of entries in key order. Values after the last entry are arbitrary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotArray([u8; WORDS * 8]);
 
@@ -15,7 +15,7 @@ impl SlotArray {
     }
 
     #[inline(always)]
-    pub(super) fn of(node: NodeRef<'_>) -> SlotArray {
+    pub(super) fn from_node(node: NodeRef<'_>) -> SlotArray {
         let mut slots = [0; WORDS * 8];
         for (word, bytes) in slots.chunks_exact_mut(8).enumerate() {
             bytes.copy_from_slice(&node.load(slots_offset(word)).to_le_bytes());

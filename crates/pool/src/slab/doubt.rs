@@ -149,7 +149,7 @@ impl Slab {
 
 impl SlabRecovery {
     /// Marks all nodes that may be in use as in use and in doubt, and keeps a frontier from now on: a durable
-    /// bound, behind which no node is in use. Behind the frontier that the last writer has kept, nodes are
+    /// bound, after which no node is in use. After the frontier that the last writer has kept, nodes are
     /// free; if it has kept none, all present nodes are in doubt. The owner must not use the
     /// [word](Slab::owner_word) of the slab for itself.
     ///

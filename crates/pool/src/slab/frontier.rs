@@ -2,11 +2,11 @@
 //! added and, in a chunk, of offsets.
 //!
 //! It is the owner's word in the head of the slab. It tells after a crash which nodes are certainly free,
-//! without following a link. Nodes behind it are *withheld*: they are allocated only after the frontier was
+//! without following a link. Nodes after it are *withheld*: they are allocated only after the frontier was
 //! advanced durably, which happens for many nodes at a time. A word contains a checksum, because no other
 //! checksum covers the head.
 //!
-//! Invariants: whenever a durable link leads to a node, the frontier behind it is durable. The frontier never
+//! Invariants: whenever a durable link leads to a node, the frontier after it is durable. The frontier never
 //! moves back while the slab is open.
 
 use std::cmp::Ordering;
@@ -31,14 +31,15 @@ const OFFSET_BITS: u32 = 40;
 const GROWN: u64 = 1 << OFFSET_BITS;
 
 /// Position of the checksum in a word.
-const SUM: u32 = OFFSET_BITS + 1;
+const SUM_SHIFT: u32 = OFFSET_BITS + 1;
 
-/// The frontier advances by this part of a chunk, and by at most so many nodes, at a time.
-const SHARE: u64 = 32;
-const MOST: u64 = 1024;
+/// The frontier advances by a part of a chunk at a time: its nodes divided by this number.
+const ADVANCE_DIVISOR: u64 = 32;
+/// Maximum number of nodes by which the frontier advances at a time.
+const MAX_ADVANCE_NODES: u64 = 1024;
 
 /// A bound of the nodes in use: all nodes of chunks that were added later are free, and so are those of its
-/// own chunk behind the first ones.
+/// own chunk after the first ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frontier {
     /// Age of its chunk.
@@ -63,7 +64,7 @@ impl Frontier {
 
 /// Adds the checksum to the other bits of a word.
 fn with_sum(bits: u64, head: u64) -> u64 {
-    bits | xxh3_64_with_seed(&bits.to_le_bytes(), head) << SUM
+    bits | xxh3_64_with_seed(&bits.to_le_bytes(), head) << SUM_SHIFT
 }
 
 impl NodeAllocator {
@@ -80,7 +81,7 @@ impl NodeAllocator {
         }
     }
 
-    /// Returns the frontier behind all nodes.
+    /// Returns the frontier after all nodes.
     pub(super) fn end(&self) -> Frontier {
         let age = self.chunks.len().saturating_sub(1);
         Frontier {
@@ -105,7 +106,7 @@ impl NodeAllocator {
 
     /// Returns the frontier that a word describes.
     fn frontier_of(&self, word: u64, head: u64) -> Option<Frontier> {
-        let bits = word & ((1 << SUM) - 1);
+        let bits = word & ((1 << SUM_SHIFT) - 1);
         if with_sum(bits, head) != word {
             return None;
         }
@@ -123,13 +124,13 @@ impl NodeAllocator {
         })
     }
 
-    /// Returns true if the node with this number in a chunk is behind the frontier.
+    /// Returns true if the node with this number in a chunk is after the frontier.
     pub(super) fn is_withheld(&self, chunk: &NodeChunk, index: u64) -> bool {
         self.frontier
             .is_some_and(|frontier| index >= frontier.nodes_before(chunk))
     }
 
-    /// Withholds all nodes behind a frontier, none of which may be in use.
+    /// Withholds all nodes after a frontier, none of which may be in use.
     pub(super) fn withhold(&mut self, frontier: Frontier) {
         for chunk in &mut self.chunks {
             let before = frontier.nodes_before(chunk);
@@ -150,7 +151,8 @@ impl NodeAllocator {
             let count = chunk.layout.count;
             Frontier {
                 age: chunk.age,
-                nodes: (now.nodes_before(chunk) + (count / SHARE).clamp(1, MOST)).min(count),
+                nodes: (now.nodes_before(chunk) + (count / ADVANCE_DIVISOR).clamp(1, MAX_ADVANCE_NODES))
+                    .min(count),
                 grown: now.grown,
             }
         })
@@ -170,7 +172,7 @@ impl NodeAllocator {
         }
     }
 
-    /// Returns the frontier directly behind the last node in use.
+    /// Returns the frontier directly after the last node in use.
     fn tight_frontier(&self) -> Frontier {
         let now = self.frontier.unwrap_or_else(|| self.end());
         let used = self.chunks.iter().filter_map(|chunk| {
@@ -194,7 +196,7 @@ impl Slab {
     }
 
     /// Advances the frontier durably and makes the nodes before it free. Returns false if there is none, or
-    /// no node behind it. The slab must be [marked](Slab::begin_writing) as being written.
+    /// no node after it. The slab must be [marked](Slab::begin_writing) as being written.
     #[cold]
     pub(super) fn advance_frontier(&self) -> Result<bool, PoolError> {
         let _one_at_a_time = self.growth();
@@ -245,7 +247,7 @@ impl Slab {
     }
 
     /// Prepares the closing of a slab with a frontier: its word for the next opening is the frontier directly
-    /// behind the last node in use.
+    /// after the last node in use.
     pub(super) fn close_frontier(&mut self) {
         let head = self.head;
         let nodes = self.nodes.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -12,14 +12,14 @@ use halocline_media::Medium;
 
 use crate::layout::HUGE;
 
-/// Bytes of a slab up to which its pages are left as they are.
-const LEAST: u64 = 64 << 20;
+/// The pages of a slab with fewer bytes are left as they are.
+const MIN_SLAB_BYTES: u64 = 64 << 20;
 
-/// Part of a CPU, as its inverse, that the thread takes at most.
-const SHARE: u32 = 10;
+/// Divisor: the thread takes at most this part of a CPU.
+const CPU_DIVISOR: u32 = 10;
 
 /// Number of pieces one after the other that the medium has to refuse before the thread gives up.
-const REFUSALS: u32 = 8;
+const MAX_REFUSALS: u32 = 8;
 
 /// Collapses the chunks of a slab until it is dropped.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Gatherer {
             state.ranges.push_back((offset, offset + len));
             state.bytes += len;
         }
-        if state.is_running || state.bytes < LEAST {
+        if state.is_running || state.bytes < MIN_SLAB_BYTES {
             return;
         }
         let (queue, medium) = (Arc::clone(&self.queue), medium.clone());
@@ -120,7 +120,7 @@ impl GatherQueue {
                     .closed
                     .wait_timeout_while(state, pause, |state| !state.is_over);
                 let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                state.is_over |= refused == REFUSALS;
+                state.is_over |= refused == MAX_REFUSALS;
                 let piece = state.take().filter(|_| !state.is_over);
                 state.is_running = piece.is_some();
                 piece
@@ -133,7 +133,7 @@ impl GatherQueue {
                 true => 0,
                 false => refused + 1,
             };
-            pause = start.elapsed() * (SHARE - 1);
+            pause = start.elapsed() * (CPU_DIVISOR - 1);
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn it_gives_up_where_the_medium_refuses() {
         let many = [(0, 100 * HUGE)];
-        assert_eq!(pieces(&queue(&many), |_| false).len(), REFUSALS as usize);
+        assert_eq!(pieces(&queue(&many), |_| false).len(), MAX_REFUSALS as usize);
         let mostly = |from: u64| (from / HUGE).is_multiple_of(4);
         assert_eq!(pieces(&queue(&many), mostly).len(), 100);
     }

@@ -22,8 +22,9 @@ use crate::{PoolError, Txn};
 use super::Slab;
 use super::nodes::NodeAllocator;
 
-/// Parts of a chunk in use, as its inverse, by which chunks are told apart: more of large ones is gained.
-const PARTS: u64 = 4;
+/// Number of classes of chunks by the share of their nodes in use. Within a class, large chunks come first,
+/// as closing them frees more.
+const USAGE_CLASSES: u64 = 4;
 
 impl NodeAllocator {
     /// Closes chunks so that at least `free` free nodes are left in others once the nodes in use have moved
@@ -36,13 +37,13 @@ impl NodeAllocator {
             .filter(|chunk| chunk.age > 0 && chunk.held.is_none() && chunk.layout.count > 0);
         let mut candidates: Vec<(u64, Reverse<u64>, Reverse<u64>)> = candidates
             .map(|chunk| {
-                let part = chunk.used() * PARTS / chunk.layout.count;
+                let part = chunk.used() * USAGE_CLASSES / chunk.layout.count;
                 (part, Reverse(chunk.layout.count), Reverse(chunk.layout.start))
             })
             .collect();
         candidates.sort_unstable();
         for (part, Reverse(count), Reverse(start)) in candidates {
-            if part >= PARTS - 1 {
+            if part >= USAGE_CLASSES - 1 {
                 // Too much would have to move.
                 break;
             }

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const IMPATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum size of a chunk, unless a larger one is requested.
-const MOST: u64 = 64 << 20;
+const MAX_CHUNK: u64 = 64 << 20;
 
 /// The state of a slab's growth, locked while it grows.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl Slab {
 
     /// Adds a chunk to a slab of `bytes` bytes, of at least `least` bytes if the disk has room.
     fn extend(&self, txn: Txn, bytes: u64, least: u64) -> Result<(), PoolError> {
-        let most = MOST.max(self.chunk);
+        let most = MAX_CHUNK.max(self.chunk);
         let mut len = chunk_len((bytes / 16).max(least).clamp(self.chunk, most));
         let offset = loop {
             match txn.reserve(len) {

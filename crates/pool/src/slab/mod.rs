@@ -173,7 +173,7 @@ impl Slab {
         }
     }
 
-    /// Allocates a node like [`alloc_present`](Slab::alloc_present) if it is not behind the frontier. Stores
+    /// Allocates a node like [`alloc_present`](Slab::alloc_present) if it is not after the frontier. Stores
     /// nothing.
     pub fn alloc_ready(&self) -> Option<u64> {
         self.nodes().take()
@@ -203,7 +203,7 @@ impl Slab {
         self.nodes().node_at(offset)
     }
 
-    /// Returns the offset behind the last node.
+    /// Returns the offset after the last node.
     pub fn nodes_end(&self) -> u64 {
         self.nodes().nodes_end()
     }

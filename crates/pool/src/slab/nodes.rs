@@ -59,7 +59,7 @@ pub(super) struct NodeChunk {
     pub(super) layout: ChunkLayout,
     /// Number of chunks that the slab had when this one was added.
     pub(super) age: usize,
-    /// One bit per node, set if it is in use or withheld; bits behind the last node are set.
+    /// One bit per node, set if it is in use or withheld; bits after the last node are set.
     pub(super) bits: Vec<u64>,
     /// The nodes in use that are in doubt.
     pub(super) doubt: ChunkDoubt,
@@ -99,7 +99,7 @@ pub(super) struct NodeAllocator {
     bytes: u64,
     pub(super) used: u64,
     pub(super) capacity: u64,
-    /// Number of nodes behind the frontier, none of which is in use.
+    /// Number of nodes after the frontier, none of which is in use.
     pub(super) withheld: u64,
     /// Number of free nodes of closed chunks.
     pub(super) held: u64,
@@ -314,7 +314,7 @@ impl NodeAllocator {
         self.locate(offset).is_some()
     }
 
-    /// Returns the offset behind the last node.
+    /// Returns the offset after the last node.
     pub(super) fn nodes_end(&self) -> u64 {
         self.chunks.last().map_or(0, |chunk| {
             chunk.layout.start + chunk.layout.count * self.node_size
@@ -329,7 +329,7 @@ impl NodeAllocator {
         (node < count).then_some(start + node * self.node_size)
     }
 
-    /// Returns true if a node can be allocated, other than those behind the frontier.
+    /// Returns true if a node can be allocated, other than those after the frontier.
     pub(super) fn has_free(&self) -> bool {
         self.used + self.withheld + self.held < self.capacity
     }

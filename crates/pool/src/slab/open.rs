@@ -11,7 +11,7 @@ use crate::directory::ObjectRecord;
 use crate::fault::{PoolFault, injected};
 use crate::features::Features;
 use crate::layout::{
-    LEAST_NODE, MOST_NODE, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_VERSION, SlabHead, SlabMeta,
+    MAX_NODE_SIZE, MIN_NODE_SIZE, SLAB_CLOSED, SLAB_HEAD, SLAB_OPEN, SLAB_VERSION, SlabHead, SlabMeta,
 };
 use crate::object::{ExtentRef, ObjectKind};
 use crate::txn::check_name;
@@ -53,7 +53,7 @@ impl Pool {
             owner,
             chunk,
         } = *options;
-        if !node_size.is_multiple_of(LEAST_NODE) || !(LEAST_NODE..=MOST_NODE).contains(&node_size) {
+        if !node_size.is_multiple_of(MIN_NODE_SIZE) || !(MIN_NODE_SIZE..=MAX_NODE_SIZE).contains(&node_size) {
             return Err(PoolError::InvalidSlab {
                 name: name.to_owned(),
                 node_size,

@@ -6,7 +6,7 @@ use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
 
 use super::model::{
-    BOOT, ExpectedObjects, PoolStep, SMALL, counts, find, goes_on, run, states, without_copy,
+    BOOT, ExpectedObjects, PoolStep, SMALL_POOL, counts, find, goes_on, run, states, without_copy,
 };
 use crate::{Pool, PoolError};
 
@@ -19,7 +19,7 @@ fn check(
     states: &[ExpectedObjects],
     done: usize,
 ) -> Result<(), String> {
-    let open = || Pool::open_with(Arc::clone(medium), SMALL, BOOT);
+    let open = || Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT);
     let (first, last) = crash.completed(done);
     let pool = open().map_err(|error| error.to_string())?;
     let at = find(&pool, states, first, last)?;
@@ -47,7 +47,7 @@ fn check(
 /// Creates a pool and performs the steps of a setup.
 fn prepare(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     |medium| {
-        let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap();
         run(&pool, steps, |_| (), |_| ());
     }
 }
@@ -55,7 +55,7 @@ fn prepare(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
 /// Opens the pool and performs the steps to explore.
 pub(crate) fn work(steps: &[PoolStep]) -> impl Fn(&Arc<Tracked>) {
     |medium| {
-        let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+        let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
         run(
             &pool,
             steps,
@@ -97,12 +97,12 @@ fn creation() {
         |_| (),
         |medium| {
             medium.begin(0);
-            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap();
             medium.acknowledge(0);
             drop(pool);
         },
         |medium, crash| {
-            let opened = Pool::open_with(Arc::clone(&medium), SMALL, BOOT);
+            let opened = Pool::open_with(Arc::clone(&medium), SMALL_POOL, BOOT);
             match opened {
                 Ok(pool) => goes_on(&pool, &[ExpectedObjects::new()], 0),
                 Err(error) if crash.acknowledged.is_empty() => {

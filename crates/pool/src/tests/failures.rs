@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use halocline_media::{MediaError, Tracked};
 
-use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, contents, find, run, write};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL_POOL, contents, find, run, write};
 use super::wrapped::Wrapped;
 use crate::{ObjectKind, Pool, PoolError};
 
@@ -21,7 +21,7 @@ fn a_full_disk_fails_the_transaction_only() {
         } else {
             Wrapped::new(&tracked)
         };
-        let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
         run(
             &pool,
             &[PoolStep::Put("a", 1, &[100]), PoolStep::Put("big", 2, &[20_000])],
@@ -75,7 +75,7 @@ fn a_failed_fence_fails_the_publish_and_all_after_it() {
     while published.last() != Some(&true) {
         let tracked = Arc::new(Tracked::new(0).unwrap());
         let medium = Wrapped::new(&tracked);
-        let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
         run(&pool, &[PoolStep::Put("a", 1, &[100])], |_| (), |_| ());
         let txn = pool.begin().unwrap();
         let extent = write(&txn, &contents(2, 0, 100));
@@ -101,7 +101,7 @@ fn a_failed_fence_fails_the_publish_and_all_after_it() {
         }
         // The disk is repaired, and the pool opened again.
         drop(pool);
-        let pool = Pool::open_with(tracked, SMALL, BOOT).unwrap();
+        let pool = Pool::open_with(tracked, SMALL_POOL, BOOT).unwrap();
         let first = usize::from(published.last() == Some(&true));
         find(&pool, &[state(1), state(2)], first, 1).unwrap();
         run(

@@ -7,7 +7,7 @@ use halocline_media::{MediumAccess, Tracked};
 
 use super::crash;
 use super::model::{
-    BOOT, ExpectedObjects, PoolStep, SMALL, find, goes_on, holds_acknowledged, run, states, without_copy,
+    BOOT, ExpectedObjects, PoolStep, SMALL_POOL, find, goes_on, holds_acknowledged, run, states, without_copy,
 };
 use super::wrapped::Wrapped;
 use crate::fault::{self, PoolFault};
@@ -26,13 +26,13 @@ fn noticed(fault: Option<PoolFault>, steps: &[PoolStep]) -> bool {
     let states = states(steps);
     let work = crash::work(steps);
     let result = explorer().run(
-        |medium| drop(Pool::create_with(Arc::clone(medium), SMALL).unwrap()),
+        |medium| drop(Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap()),
         |medium| match fault {
             Some(fault) => fault::with(fault, || work(medium)),
             None => work(medium),
         },
         |medium, crash| {
-            let open = || Pool::open_with(Arc::clone(&medium), SMALL, BOOT);
+            let open = || Pool::open_with(Arc::clone(&medium), SMALL_POOL, BOOT);
             let (first, last) = crash.completed(0);
             let at = find(&open().map_err(|error| error.to_string())?, &states, first, last)?;
             for slot in 0..4 {
@@ -70,7 +70,7 @@ fn space_used_again_before_a_second_superblock_names_it_not() {
 fn space_used_again_under_a_snapshot() {
     let steps = [&[PoolStep::Put("a", 1, &[100]), PoolStep::Pin], REPLACE].concat();
     let work = || {
-        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
         run(&pool, &steps, |_| (), |_| ());
     };
     work();
@@ -88,7 +88,7 @@ fn after_a_death_before_the_flush(fault: Option<PoolFault>) -> Result<(), String
     let work = |medium: &Arc<Tracked>| {
         let copy = Arc::new(Tracked::from_image(&medium.image()).unwrap());
         run(
-            &Pool::open_with(Arc::clone(&copy), SMALL, BOOT).unwrap(),
+            &Pool::open_with(Arc::clone(&copy), SMALL_POOL, BOOT).unwrap(),
             &dying,
             |_| (),
             |_| (),
@@ -103,7 +103,7 @@ fn after_a_death_before_the_flush(fault: Option<PoolFault>) -> Result<(), String
             let start = slot * SLOT_SIZE as usize;
             medium.store(start as u64, &new[start..start + 128]);
         }
-        let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+        let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
         medium.begin(1);
         run(&pool, &after, |_| (), |_| ());
         medium.acknowledge(1);
@@ -111,7 +111,7 @@ fn after_a_death_before_the_flush(fault: Option<PoolFault>) -> Result<(), String
     let result = explorer().run(
         |medium| {
             run(
-                &Pool::create_with(Arc::clone(medium), SMALL).unwrap(),
+                &Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap(),
                 &before,
                 |_| (),
                 |_| (),
@@ -139,14 +139,14 @@ fn after_strict_publishes(fault: Option<PoolFault>) -> Result<(), String> {
     let lazy = [PoolStep::Put("a", 2, &[100]), PoolStep::Put("a", 3, &[100])];
     let states: Vec<ExpectedObjects> = states(&[&strict[..], &lazy].concat());
     let work = |medium: &Arc<Tracked>| {
-        let pool = Pool::open_with(Wrapped::lazy(medium), SMALL, BOOT).unwrap();
+        let pool = Pool::open_with(Wrapped::lazy(medium), SMALL_POOL, BOOT).unwrap();
         run(&pool, &lazy, |_| (), |_| ());
         std::mem::forget(pool);
     };
     let result = explorer().run(
         |medium| {
             run(
-                &Pool::create_with(Arc::clone(medium), SMALL).unwrap(),
+                &Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap(),
                 &strict,
                 |_| (),
                 |_| (),
@@ -157,7 +157,7 @@ fn after_strict_publishes(fault: Option<PoolFault>) -> Result<(), String> {
             None => work(medium),
         },
         |medium, _| {
-            let open = || Pool::open_with(Arc::clone(&medium), SMALL, [9; 16]);
+            let open = || Pool::open_with(Arc::clone(&medium), SMALL_POOL, [9; 16]);
             let pool = open().or_else(|_| Pool::repair_with(&medium, [9; 16], |_| ()).and_then(|_| open()));
             find(&pool.map_err(|error| error.to_string())?, &states, 1, 3).map(drop)
         },

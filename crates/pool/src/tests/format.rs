@@ -1,4 +1,4 @@
-//! Compares every table of `docs/format.md` with the code, row by row.
+//! Compares the tables of `docs/format/file.md` with the code, row by row.
 
 use std::mem::{offset_of, size_of};
 
@@ -13,7 +13,7 @@ use crate::layout::{
     SlabMeta, Superblock, VACUUMS,
 };
 
-const DOCUMENT: &str = include_str!("../../../../docs/format.md");
+const DOCUMENT: &str = include_str!("../../../../docs/format/file.md");
 
 /// Returns the cells of the first table after a heading or line that starts with `start`, without the table's
 /// head.
@@ -58,58 +58,58 @@ fn compare(heading: &str, size: usize, fields: &[(usize, usize, &str)]) {
 #[test]
 fn structures_are_as_documented() {
     compare(
-        "### Superblock",
+        "## Superblock",
         size_of::<Superblock>(),
         &fields!(Superblock: magic, version, reserved_a, uuid, generation, synced_generation, boot_id, file_len,
             directory_offset, directory_len, directory_checksum, incompatible, read_compatible, compatible, checksum),
     );
     compare(
-        "#### DirectoryHeader",
+        "### DirectoryHeader",
         size_of::<DirectoryHeader>(),
         &fields!(DirectoryHeader: magic, generation, object_count, extent_count, heap_len, limbo_count, reserved),
     );
     compare(
-        "#### ObjectEntry",
+        "### ObjectEntry",
         size_of::<ObjectEntry>(),
         &fields!(ObjectEntry: name_offset, meta_offset, name_len, meta_len, kind, reserved, first_extent, extent_count),
     );
     compare(
-        "#### ExtentEntry",
+        "### ExtentEntry",
         size_of::<ExtentEntry>(),
         &fields!(ExtentEntry: offset, len, checksum, sums),
     );
     compare(
-        "#### LimboHeader",
+        "### LimboHeader",
         size_of::<LimboHeader>(),
         &fields!(LimboHeader: synced, reserved),
     );
     compare(
-        "#### LimboEntry",
+        "### LimboEntry",
         size_of::<LimboEntry>(),
         &fields!(LimboEntry: offset, len, born, freed),
     );
     compare(
-        "#### RecordHeader",
+        "### RecordHeader",
         size_of::<RecordHeader>(),
         &fields!(RecordHeader: len, salt),
     );
     compare(
-        "#### LogMeta",
+        "### LogMeta",
         size_of::<LogMeta>(),
         &fields!(LogMeta: version, reserved),
     );
     compare(
-        "#### LogCount",
+        "### LogCount",
         size_of::<LogCount>(),
         &fields!(LogCount: start, end, records, seen_end, seen_records, reserved),
     );
     compare(
-        "#### SlabMeta",
+        "### SlabMeta",
         size_of::<SlabMeta>(),
         &fields!(SlabMeta: version, node_size, owner),
     );
     compare(
-        "#### SlabHead",
+        "### SlabHead",
         size_of::<SlabHead>(),
         &fields!(SlabHead: boot_id, unsynced, root_sum, state, owner_word, reserved),
     );
@@ -156,20 +156,20 @@ fn constants_are_as_documented() {
         ("LOCK_SLAB_PIDS", LOCK_SLAB_PIDS),
         ("LOCK_READERS", LOCK_READERS),
     ];
-    let rows = table("## The pool file");
+    let rows = table("# The pool file");
     let found: Vec<(&str, u64)> = rows
         .iter()
         .map(|row| (row[0].as_str(), row[1].parse().unwrap()))
         .collect();
     assert_eq!(found, constants);
     let magic = |heading: &str| table(heading)[0][3].clone();
-    assert_eq!(magic("### Superblock").as_bytes(), MAGIC);
-    assert_eq!(magic("#### DirectoryHeader").as_bytes(), DIRECTORY_MAGIC);
+    assert_eq!(magic("## Superblock").as_bytes(), MAGIC);
+    assert_eq!(magic("### DirectoryHeader").as_bytes(), DIRECTORY_MAGIC);
 }
 
 #[test]
 fn feature_bits_are_as_documented() {
-    let rows = table("#### Feature words");
+    let rows = table("### Feature words");
     let found: Vec<(&str, u32, &str)> = rows
         .iter()
         .map(|row| (row[0].as_str(), row[1].parse().unwrap(), row[2].as_str()))

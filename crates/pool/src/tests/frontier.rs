@@ -6,7 +6,7 @@ use std::sync::Arc;
 use halocline_media::Tracked;
 use halocline_media::explore::Explorer;
 
-use super::model::{BOOT, SMALL};
+use super::model::{BOOT, SMALL_POOL};
 use crate::fault::{self, PoolFault};
 use crate::layout::BLOCK;
 use crate::{ConfirmedNode, NodeAtRest, Pool, PoolError, Slab, SlabOptions};
@@ -105,7 +105,7 @@ fn expected(steps: &[bool]) -> Vec<u64> {
 
 fn check(medium: Arc<Tracked>, first: usize, last: usize) -> Result<(), String> {
     let text = |error: PoolError| error.to_string();
-    let pool = Pool::open_with(medium, SMALL, BOOT).map_err(text)?;
+    let pool = Pool::open_with(medium, SMALL_POOL, BOOT).map_err(text)?;
     let mut model = Vec::new();
     for life in 0..3 {
         let list = LazyList::open(&pool).map_err(text)?;
@@ -140,11 +140,11 @@ fn survives() -> Result<(), String> {
     };
     let report = explorer.run(
         |medium| {
-            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap();
             drop(pool.create_slab("list", &OPTIONS).unwrap());
         },
         |medium| {
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
             let list = LazyList::open(&pool).unwrap();
             for (number, push) in (0..).zip(STEPS) {
                 medium.begin(number);
@@ -173,7 +173,7 @@ fn nodes_behind_the_frontier_are_free_after_a_crash() {
 /// Returns true if a slab that has grown while nodes were in doubt may do so again, in the next life and
 /// after its links were followed.
 fn grows_in_doubt() -> [bool; 3] {
-    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     let list = LazyList::open(&pool).unwrap();
     list.push(1).unwrap();
@@ -209,7 +209,7 @@ fn growth_in_doubt_is_remembered() {
 
 #[test]
 fn a_closed_slab_knows_the_nodes_behind_the_last_one_in_use() {
-    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     let mut list = LazyList::open(&pool).unwrap();
     (0..5).for_each(|value| list.push(value).unwrap());
@@ -240,7 +240,7 @@ fn a_closed_slab_knows_the_nodes_behind_the_last_one_in_use() {
 /// Checks that each bit of the word is covered, so that a damaged one never makes nodes free.
 #[test]
 fn a_damaged_frontier_puts_all_nodes_in_doubt() {
-    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     let list = LazyList::open(&pool).unwrap();
     list.push(1).unwrap();

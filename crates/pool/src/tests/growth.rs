@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use halocline_media::{MediumBackend, Tracked};
 
-use super::model::{BOOT, SMALL, contents, write};
+use super::model::{BOOT, SMALL_POOL, contents, write};
 use super::wrapped::Wrapped;
 use crate::layout::{BLOCK, DATA_START, blocks};
 use crate::{ObjectKind, Pool, Snapshot};
@@ -97,8 +97,8 @@ fn many_publishes<B: MediumBackend>(
     crash: impl Fn(&Arc<B>) -> Arc<B>,
 ) {
     let mut random = Random(seed);
-    let open = |medium: &Arc<B>| Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
-    drop(Pool::create_with(Arc::clone(&medium), SMALL).unwrap());
+    let open = |medium: &Arc<B>| Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
+    drop(Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap());
     let mut pools = [open(&medium), open(&medium), open(&medium)];
     let reader = open(&medium);
     for name in NAMES {
@@ -141,7 +141,7 @@ fn many_publishes<B: MediumBackend>(
         most = most.max(needed(pool, &pinned));
         let len = medium.len();
         assert!(
-            len <= 2 * most + 2 * SMALL.growth,
+            len <= 2 * most + 2 * SMALL_POOL.growth,
             "{len} bytes for {most} after {number} publishes, {} pins",
             pinned.len()
         );

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use halocline_media::{Medium, MediumAccess, Tracked};
 use zerocopy::FromBytes;
 
-use super::model::{BOOT, PoolStep, SMALL, run};
+use super::model::{BOOT, PoolStep, SMALL_POOL, run};
 use crate::directory::{Directory, ObjectMap, ObjectRecord, encode};
 use crate::features::Features;
 use crate::layout::{DATA_START, ObjectEntry, Superblock, checksum};
@@ -167,7 +167,7 @@ fn a_directory_longer_than_the_file_holds_is_not_read() {
 #[test]
 fn a_pool_with_overlapping_objects_is_refused_at_opening() {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     run(
         &pool,
         &[PoolStep::Put("a", 1, &[100, 100]), PoolStep::Log(4096)],
@@ -196,7 +196,7 @@ fn a_pool_with_overlapping_objects_is_refused_at_opening() {
         };
         hostile.store(&Medium::from(&medium), slot);
     }
-    let error = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap_err();
+    let error = Pool::open_with(Arc::clone(&medium), SMALL_POOL, BOOT).unwrap_err();
     assert!(matches!(error, PoolError::DamagedDirectory { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("'a'") && text.contains("'log'"), "{text}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
-use super::model::{BOOT, PoolStep, SMALL, contents, read_snapshot, run, write};
+use super::model::{BOOT, PoolStep, SMALL_POOL, contents, read_snapshot, run, write};
 use super::wrapped::Wrapped;
 use super::{crash, power};
 use crate::fault::{self, PoolFault};
@@ -73,7 +73,7 @@ fn a_list_without_what_was_freed_is_noticed() {
 #[test]
 fn a_list_that_takes_old_space_for_young_is_noticed() {
     let work = || {
-        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
         run(
             &pool,
             &[
@@ -101,7 +101,7 @@ fn a_list_that_takes_old_space_for_young_is_noticed() {
 /// Lets a repair return to an older generation, whose list lacks later ones that a reader still has pinned.
 fn a_reader_through_a_repair() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     let steps = [
         PoolStep::Put("a", 1, &[100]),
         PoolStep::Put("b", 1, &[100]),
@@ -118,7 +118,7 @@ fn a_reader_through_a_repair() {
     let report = Pool::repair_on(&medium, |_| ()).unwrap();
     assert!(report.lost_changes(), "{report:?}");
     medium.store_u64(offset, bytes);
-    let other = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap();
+    let other = Pool::open_with(Arc::clone(&medium), SMALL_POOL, BOOT).unwrap();
     for seed in 4..10 {
         run(&other, &[PoolStep::Put("d", seed, &[100; 2])], |_| (), |_| ());
         assert_eq!(read_snapshot(&snapshot), then, "what is pinned stays as it was");
@@ -145,7 +145,7 @@ fn unpublished_and_read() {
 /// Returns true if the publish failed.
 fn unpublished_and_read_through(fences: u64) -> bool {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     run(&pool, SETUP, |_| (), |_| ());
     let txn = pool.begin().unwrap();
     let extent = write(&txn, &contents(9, 0, 3000));

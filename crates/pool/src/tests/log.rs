@@ -9,7 +9,7 @@ use halocline_media::Tracked;
 use halocline_media::explore::Explorer;
 
 use super::crash;
-use super::model::{BOOT, LOG, PoolStep, SMALL, run};
+use super::model::{BOOT, LOG, PoolStep, SMALL_POOL, run};
 use super::power;
 use super::wrapped::Wrapped;
 use crate::Pool;
@@ -115,7 +115,7 @@ fn synced_records_survive_power_loss_and_others_are_a_prefix() {
 fn records_stored_at_the_same_time_share_fences() {
     const WRITERS: usize = 8;
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     run(&pool, &[PoolStep::Log(4096)], |_| (), |_| ());
     let stored = Arc::new(AtomicUsize::new(0));
     let all = Arc::clone(&stored);
@@ -141,7 +141,7 @@ fn records_stored_at_the_same_time_share_fences() {
     let fences = medium.fences() - before;
     assert!((1..=2).contains(&fences), "{fences} fences");
     let copy = Arc::new(Tracked::from_image(&medium.image()).unwrap());
-    let pool = Pool::open_with(copy, SMALL, BOOT).unwrap();
+    let pool = Pool::open_with(copy, SMALL_POOL, BOOT).unwrap();
     let records = pool.snapshot().unwrap().log_records(LOG, 0).unwrap().records;
     assert_eq!(records.len(), WRITERS);
 }

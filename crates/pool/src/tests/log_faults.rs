@@ -7,7 +7,7 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{
-    BOOT, ExpectedObjects, LOG, LOG_SEED, NEXT_BOOT, PoolStep, SMALL, append, contents, find,
+    BOOT, ExpectedObjects, LOG, LOG_SEED, NEXT_BOOT, PoolStep, SMALL_POOL, append, contents, find,
     holds_acknowledged, run, states,
 };
 use super::wrapped::Wrapped;
@@ -26,7 +26,7 @@ fn explorer() -> Explorer {
 /// Returns true if a snapshot that is held is disturbed by later steps.
 fn disturbs_a_snapshot(fault: PoolFault, steps: &[PoolStep]) -> bool {
     let work = || {
-        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
         run(&pool, steps, |_| (), |_| ());
     };
     work();
@@ -95,13 +95,13 @@ fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
     let all: Vec<ExpectedObjects> = states(&before);
     let result = explorer().run(
         |medium| {
-            let pool = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Wrapped::lazy(medium), SMALL_POOL).unwrap();
             run(&pool, &before, |_| (), |_| ());
             let log = pool.snapshot().unwrap().object(LOG).unwrap().extent_ref(0).offset;
             let second = log + RECORD_OVERHEAD + LEN as u64;
             medium.store_u64(second + 16, 0);
             std::mem::forget(pool);
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, NEXT_BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, NEXT_BOOT).unwrap();
             find(&pool, &all, 2, 2).unwrap();
             assert!(
                 !pool.check(|_| ()).unwrap().is_intact(),
@@ -109,7 +109,7 @@ fn a_record_in_the_place_of_a_lost_one() -> Result<(), String> {
             );
         },
         |medium| {
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, NEXT_BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, NEXT_BOOT).unwrap();
             medium.begin(0);
             append(&pool, LEN).unwrap();
             medium.acknowledge(0);
@@ -146,7 +146,7 @@ fn after_a_death_before_the_flush() -> Result<(), String> {
     let result = explorer().run(
         |medium| {
             run(
-                &Pool::create_with(Arc::clone(medium), SMALL).unwrap(),
+                &Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap(),
                 &before,
                 |_| (),
                 |_| (),
@@ -154,12 +154,12 @@ fn after_a_death_before_the_flush() -> Result<(), String> {
         },
         |medium| {
             let copy = Arc::new(Tracked::from_image(&medium.image()).unwrap());
-            let dying = Pool::open_with(Arc::clone(&copy), SMALL, BOOT).unwrap();
+            let dying = Pool::open_with(Arc::clone(&copy), SMALL_POOL, BOOT).unwrap();
             let record = contents(LOG_SEED, 1, 100);
             dying.begin().unwrap().log_store(LOG, &record).unwrap();
             medium.begin(0);
             medium.store(0, &copy.image());
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
             medium.begin(1);
             append(&pool, 30).unwrap();
             medium.acknowledge(1);
@@ -206,7 +206,7 @@ fn a_count_used_again_under_a_reader() {
         PoolStep::Append(50),
     ];
     let work = || {
-        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
         run(&pool, &steps[..2], |_| (), |_| ());
         let pinned = pool.snapshot().unwrap();
         run(&pool, &steps[2..], |_| (), |_| ());
@@ -220,7 +220,7 @@ fn a_count_used_again_under_a_reader() {
 /// Damages a record after it was acknowledged, and appends another.
 fn damage_and_append() -> Result<u64, PoolError> {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     run(
         &pool,
         &[PoolStep::Log(4096), PoolStep::Append(20), PoolStep::Append(20)],
@@ -231,7 +231,7 @@ fn damage_and_append() -> Result<u64, PoolError> {
     drop(pool);
     let last = log + 2 * (RECORD_OVERHEAD + 24) - 16;
     medium.store_u64(last, !medium.load_u64(last));
-    let pool = Pool::open_with(medium, SMALL, BOOT).unwrap();
+    let pool = Pool::open_with(medium, SMALL_POOL, BOOT).unwrap();
     pool.begin().unwrap().log_append(LOG, b"hides it")
 }
 

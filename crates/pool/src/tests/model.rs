@@ -11,7 +11,7 @@ use crate::pool::PoolGeometry;
 use crate::{ExtentRef, ObjectKind, Pool, PoolError, Txn};
 
 /// Pools that start with four blocks and grow by four.
-pub(crate) const SMALL: PoolGeometry = PoolGeometry {
+pub(crate) const SMALL_POOL: PoolGeometry = PoolGeometry {
     initial_len: DATA_START + (16 << 10),
     growth: 16 << 10,
     worth: 8 << 10,
@@ -19,9 +19,9 @@ pub(crate) const SMALL: PoolGeometry = PoolGeometry {
 };
 
 /// Pools of the same size with a reserve.
-pub(crate) const RESERVED: PoolGeometry = PoolGeometry {
+pub(crate) const RESERVED_POOL: PoolGeometry = PoolGeometry {
     reserve: 8 << 10,
-    ..SMALL
+    ..SMALL_POOL
 };
 
 /// The boot of all tests, and the one after it.
@@ -257,7 +257,7 @@ pub(crate) fn holds_acknowledged(
         } else {
             after
         };
-        let pool = Pool::open_with(medium, SMALL, boot).map_err(|error| error.to_string())?;
+        let pool = Pool::open_with(medium, SMALL_POOL, boot).map_err(|error| error.to_string())?;
         find(&pool, states, first, after).map(drop)
     }
 }

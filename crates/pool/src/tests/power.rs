@@ -7,7 +7,7 @@ use std::sync::Arc;
 use halocline_media::Tracked;
 use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
 
-use super::model::{BOOT, ExpectedObjects, NEXT_BOOT, PoolStep, SMALL, find, goes_on, run, states};
+use super::model::{BOOT, ExpectedObjects, NEXT_BOOT, PoolStep, SMALL_POOL, find, goes_on, run, states};
 use super::wrapped::Wrapped;
 use crate::fault::{self, PoolFault};
 use crate::{Pool, PoolError};
@@ -28,7 +28,7 @@ fn check(
         .find(|step| matches!(steps[**step as usize], PoolStep::Sync));
     let first = synced.map_or(done, |step| *step as usize + 1);
     let last = done + crash.acknowledged.len() + usize::from(crash.in_flight.is_some());
-    let open = || Pool::open_with(Wrapped::lazy(medium), SMALL, NEXT_BOOT);
+    let open = || Pool::open_with(Wrapped::lazy(medium), SMALL_POOL, NEXT_BOOT);
     let pool = match open() {
         Ok(pool) => pool,
         Err(PoolError::UnsyncedAfterReboot { .. } | PoolError::DamagedSuperblock { .. }) => {
@@ -52,7 +52,7 @@ pub(crate) fn explore(
     let states = states(&all);
     let pool = RefCell::new(None);
     let prepare = |medium: &Arc<Tracked>| {
-        let created = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
+        let created = Pool::create_with(Wrapped::lazy(medium), SMALL_POOL).unwrap();
         run(&created, setup, |_| (), |_| ());
         pool.replace(Some(created));
     };
@@ -151,7 +151,7 @@ fn a_rule_broken_is_noticed() {
 fn a_clean_restart_needs_no_repair() {
     let medium = Arc::new(Tracked::new(0).unwrap());
     let lazy = Wrapped::lazy(&medium);
-    let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&lazy), SMALL_POOL).unwrap();
     run(
         &pool,
         &[PoolStep::Put("a", 1, &[100]), PoolStep::Put("b", 1, &[100])],
@@ -159,16 +159,16 @@ fn a_clean_restart_needs_no_repair() {
         |_| (),
     );
     drop(pool);
-    let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
+    let pool = Pool::open_with(Arc::clone(&lazy), SMALL_POOL, NEXT_BOOT).unwrap();
     let info = pool.info().unwrap();
     assert_eq!((info.generation, info.synced_generation, info.objects), (3, 3, 2));
     run(&pool, &[PoolStep::Put("c", 1, &[100])], |_| (), |_| ());
     std::mem::forget(pool);
     // The process has died, but the page cache is intact.
-    let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
+    let pool = Pool::open_with(Arc::clone(&lazy), SMALL_POOL, NEXT_BOOT).unwrap();
     assert_eq!(pool.snapshot().unwrap().generation(), 4);
     // Now the machine has gone down.
-    let error = Pool::open_with(Arc::clone(&lazy), SMALL, BOOT).unwrap_err();
+    let error = Pool::open_with(Arc::clone(&lazy), SMALL_POOL, BOOT).unwrap_err();
     assert!(
         matches!(
             error,
@@ -187,7 +187,7 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
     for damage in [false, true] {
         let medium = Arc::new(Tracked::new(0).unwrap());
         let lazy = Wrapped::lazy(&medium);
-        let pool = Pool::create_with(Arc::clone(&lazy), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::clone(&lazy), SMALL_POOL).unwrap();
         run(
             &pool,
             &[
@@ -203,7 +203,7 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
         if damage {
             halocline_media::MediumAccess::store_u64(&*lazy, offset, 0);
         }
-        let error = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap_err();
+        let error = Pool::open_with(Arc::clone(&lazy), SMALL_POOL, NEXT_BOOT).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -224,7 +224,7 @@ fn repair_keeps_what_is_intact_and_else_goes_back() {
             (report.kept, report.generation),
             if damage { (2, 4) } else { (3, 3) }
         );
-        let pool = Pool::open_with(Arc::clone(&lazy), SMALL, NEXT_BOOT).unwrap();
+        let pool = Pool::open_with(Arc::clone(&lazy), SMALL_POOL, NEXT_BOOT).unwrap();
         let seed = if damage { 1 } else { 2 };
         find(&pool, &[ExpectedObjects::from([("a", (seed, vec![100]))])], 0, 0).unwrap();
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use halocline_media::Tracked;
 
-use super::model::{PoolStep, SMALL, read_snapshot, run};
+use super::model::{PoolStep, SMALL_POOL, read_snapshot, run};
 use super::wrapped::Wrapped;
 use crate::Pool;
 use crate::fault::{self, PoolFault};
@@ -12,7 +12,7 @@ use crate::layout::SLOTS;
 
 fn overtaken_reader(loads: u64) -> Result<(), String> {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     run(&pool, &[PoolStep::Put("a", 1, &[100])], |_| (), |_| ());
     let writer = pool.clone();
     let steps = [

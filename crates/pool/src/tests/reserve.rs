@@ -6,8 +6,8 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 
 use super::model::{
-    BOOT, ExpectedObjects, LOG, NEXT_BOOT, PoolStep, RESERVED, SMALL, contents, find, read_snapshot, run,
-    states, without_copy, write,
+    BOOT, ExpectedObjects, LOG, NEXT_BOOT, PoolStep, RESERVED_POOL, SMALL_POOL, contents, find,
+    read_snapshot, run, states, without_copy, write,
 };
 use super::wrapped::Wrapped;
 use crate::fault::{self, PoolFault};
@@ -141,20 +141,20 @@ fn fill_beside_log(pool: &Pool) -> usize {
 
 #[test]
 fn a_full_disk_is_emptied_without_a_free_byte() {
-    drops_everything(RESERVED);
-    let without = std::panic::catch_unwind(|| drops_everything(SMALL));
+    drops_everything(RESERVED_POOL);
+    let without = std::panic::catch_unwind(|| drops_everything(SMALL_POOL));
     assert!(without.is_err(), "without a reserve nothing can be dropped");
-    let spent = || fault::with(PoolFault::SpendReserve, || drops_everything(RESERVED));
+    let spent = || fault::with(PoolFault::SpendReserve, || drops_everything(RESERVED_POOL));
     assert!(std::panic::catch_unwind(spent).is_err());
 }
 
 #[test]
 fn the_reserve_is_completed_before_anything_else_is_written() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), RESERVED).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), RESERVED_POOL).unwrap();
     put(&pool, "a", 1, 9000).unwrap();
     let complete = reserved(&pool);
-    assert!(complete >= RESERVED.reserve + 2 * BLOCK, "{complete}");
+    assert!(complete >= RESERVED_POOL.reserve + 2 * BLOCK, "{complete}");
     medium.limit(pool.info().unwrap().len);
     fill(&pool);
     assert_eq!(reserved(&pool), complete);
@@ -162,7 +162,7 @@ fn the_reserve_is_completed_before_anything_else_is_written() {
     let rest = keep_rest_of(&txn);
     txn.use_reserve(ReserveUse::Deleting);
     // What stays may take a part only.
-    assert!(is_full(txn.alloc(RESERVED.reserve)));
+    assert!(is_full(txn.alloc(RESERVED_POOL.reserve)));
     let kept = write(&txn, &contents(7, 0, 100));
     assert!(is_full(txn.alloc(BLOCK)));
     txn.use_reserve(ReserveUse::Dropping);
@@ -182,25 +182,25 @@ fn the_reserve_is_completed_before_anything_else_is_written() {
 fn a_pool_without_reserve_gets_one_when_there_is_room() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
     // As an older program leaves it.
-    let old = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let old = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     medium.limit(64 << 10);
     fill(&old);
     assert_eq!(reserved(&old), 0);
     drop(old);
-    let pool = Pool::open_with(Arc::clone(&medium), RESERVED, BOOT).unwrap();
+    let pool = Pool::open_with(Arc::clone(&medium), RESERVED_POOL, BOOT).unwrap();
     assert!(is_full(put(&pool, "b", 2, 100)), "there is no room for a reserve");
     medium.limit(256 << 10);
     // No publish is needed: the space is there, and has blocks.
     let len = medium.len();
     drop(pool);
-    let pool = Pool::open_with(Arc::clone(&medium), RESERVED, BOOT).unwrap();
+    let pool = Pool::open_with(Arc::clone(&medium), RESERVED_POOL, BOOT).unwrap();
     drop(pool.begin().unwrap());
     assert!(medium.len() > len);
-    medium.limit(medium.len() + SMALL.growth);
+    medium.limit(medium.len() + SMALL_POOL.growth);
     put(&pool, "b", 2, 100).unwrap();
     assert!(reserved(&pool) > 0);
     // An older program takes it for free space, and leaves it out of its list.
-    let old = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap();
+    let old = Pool::open_with(Arc::clone(&medium), SMALL_POOL, BOOT).unwrap();
     fill(&old);
     assert!(old.check(|_| ()).unwrap().is_intact());
 }
@@ -208,7 +208,7 @@ fn a_pool_without_reserve_gets_one_when_there_is_room() {
 /// Drops an object that a snapshot sees.
 fn drop_beside_a_snapshot() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), RESERVED).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), RESERVED_POOL).unwrap();
     medium.limit(128 << 10);
     put(&pool, "big", 1, 50_000).unwrap();
     fill(&pool);
@@ -236,16 +236,17 @@ fn a_drop_beside_a_snapshot_frees_its_space_later() {
 /// Lets a vacuum pass over the reserve, of which a later transaction needs the blocks.
 fn vacuumed() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), RESERVED).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), RESERVED_POOL).unwrap();
     put(&pool, "big", 1, 200_000).unwrap();
     // Behind the object, as its space was free before.
     put(&pool, "a", 2, 100).unwrap();
     remove(&pool, "big").unwrap();
     for other_has_it_open in [true, false] {
-        let other = other_has_it_open.then(|| Pool::open_with(Arc::clone(&medium), RESERVED, BOOT).unwrap());
+        let other =
+            other_has_it_open.then(|| Pool::open_with(Arc::clone(&medium), RESERVED_POOL, BOOT).unwrap());
         pool.vacuum().unwrap();
         drop(other);
-        let again = Pool::open_with(Arc::clone(&medium), RESERVED, BOOT).unwrap();
+        let again = Pool::open_with(Arc::clone(&medium), RESERVED_POOL, BOOT).unwrap();
         let (_, newest) = again.inner.pin_newest().unwrap();
         let listed = newest.directory().limbo.as_ref().unwrap().reserve.clone();
         assert!(!listed.is_empty());
@@ -319,14 +320,17 @@ fn limited(medium: &Arc<Tracked>, lazy: bool, disk: u64) -> Arc<Wrapped> {
 
 /// Returns the size of a disk, and a setup after which the first steps beside a reader need the reserve.
 fn full_setup(lazy: bool) -> (u64, Vec<PoolStep>) {
-    const MORE: [&str; 20] = [
+    const EXTRA_OBJECTS: [&str; 20] = [
         "f00", "f01", "f02", "f03", "f04", "f05", "f06", "f07", "f08", "f09", "f10", "f11", "f12", "f13",
         "f14", "f15", "f16", "f17", "f18", "f19",
     ];
     let on_disk = |disk: u64| {
-        let pool =
-            Pool::create_with(limited(&Arc::new(Tracked::new(0).unwrap()), lazy, disk), RESERVED).unwrap();
-        let more = MORE.map(|name| PoolStep::Put(name, 9, &[100]));
+        let pool = Pool::create_with(
+            limited(&Arc::new(Tracked::new(0).unwrap()), lazy, disk),
+            RESERVED_POOL,
+        )
+        .unwrap();
+        let more = EXTRA_OBJECTS.map(|name| PoolStep::Put(name, 9, &[100]));
         let fits = |step: &&PoolStep| !is_full(perform(&pool, step));
         let setup: Vec<PoolStep> = SETUP.iter().chain(&more).take_while(fits).copied().collect();
         pool.sync().unwrap();
@@ -357,7 +361,7 @@ fn explore_full(lazy: bool) -> Result<(), String> {
         ..Explorer::default()
     };
     let limited = |medium: &Arc<Tracked>| limited(medium, lazy, disk);
-    let open = |medium: &Arc<Wrapped>, boot| Pool::open_with(Arc::clone(medium), RESERVED, boot);
+    let open = |medium: &Arc<Wrapped>, boot| Pool::open_with(Arc::clone(medium), RESERVED_POOL, boot);
     let open_after = |medium: &Arc<Wrapped>| match open(medium, NEXT_BOOT) {
         Err(PoolError::UnsyncedAfterReboot { .. } | PoolError::DamagedSuperblock { .. }) if lazy => {
             Pool::repair_with(Arc::clone(medium), NEXT_BOOT, |_| ())?;
@@ -367,7 +371,7 @@ fn explore_full(lazy: bool) -> Result<(), String> {
     };
     let report = explorer.run(
         |medium| {
-            let pool = Pool::create_with(limited(medium), RESERVED).unwrap();
+            let pool = Pool::create_with(limited(medium), RESERVED_POOL).unwrap();
             setup.iter().for_each(|step| perform(&pool, step).unwrap());
             pool.sync().unwrap();
         },
@@ -437,7 +441,7 @@ fn a_crash_while_the_reserve_is_used_leaves_everything_whole() {
 #[test]
 fn what_is_not_committed_goes_back() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), RESERVED).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), RESERVED_POOL).unwrap();
     put(&pool, "a", 1, 100).unwrap();
     medium.limit(medium.len());
     fill(&pool);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use halocline_media::explore::{Explorer, Mutation, TrackedPageCache};
 use halocline_media::{Medium, MediumAccess, Tracked};
 
-use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL, append, run};
+use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL_POOL, append, run};
 use super::wrapped::Wrapped;
 use crate::fault::{self, PoolFault};
 use crate::layout::{BLOCK, DATA_START, SLAB_ROOT, SlabHead};
@@ -87,7 +87,7 @@ fn expected(pushes: &[bool]) -> Vec<u64> {
 /// Opens the pool and its list, and continues work on both.
 fn check(medium: Arc<Tracked>, pushes: &[bool], first: usize, last: usize) -> Result<(), String> {
     let text = |error: PoolError| error.to_string();
-    let pool = Pool::open_with(medium, SMALL, BOOT).map_err(text)?;
+    let pool = Pool::open_with(medium, SMALL_POOL, BOOT).map_err(text)?;
     let list = NodeList::open(&pool).map_err(text)?;
     let found = list.values();
     if found != expected(&pushes[..first]) && found != expected(&pushes[..last]) {
@@ -126,11 +126,11 @@ fn nodes_are_reused_and_added() {
     };
     let report = explorer.mutants(
         |medium| {
-            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap();
             drop(pool.create_slab("list", &OPTIONS).unwrap());
         },
         |medium| {
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
             let list = NodeList::open(&pool).unwrap();
             act(
                 &list,
@@ -160,21 +160,21 @@ fn creation_breaks() -> Result<(), String> {
     };
     let result = explorer.run(
         |medium| {
-            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap();
             drop(pool);
             // The space behind the only directory is free, but not zero.
             let free = DATA_START + BLOCK;
             medium.store(free, &vec![0xEE; (medium.len() - free) as usize]);
         },
         |medium| {
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
             medium.begin(0);
             drop(pool.create_slab("list", &OPTIONS).unwrap());
             medium.acknowledge(0);
         },
         |medium, crash| {
             let pool =
-                Pool::open_with(Arc::clone(&medium), SMALL, BOOT).map_err(|error| error.to_string())?;
+                Pool::open_with(Arc::clone(&medium), SMALL_POOL, BOOT).map_err(|error| error.to_string())?;
             let opened = NodeList::open(&pool).map(drop);
             match opened {
                 Err(PoolError::NoSuchObject { .. }) if crash.acknowledged.is_empty() => Ok(()),
@@ -194,7 +194,7 @@ fn a_slab_is_created_whole_or_not_at_all() {
 /// Checks that another object that claims the space of a slab is detected.
 fn chunks_overlap() -> bool {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_with(medium, SMALL).unwrap();
+    let pool = Pool::create_with(medium, SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     let list = NodeList::open(&pool).unwrap();
     let pushes = [true; 12];
@@ -219,7 +219,7 @@ fn chunks_are_published_before_they_are_used() {
 
 #[test]
 fn growth_leaves_logs_as_they_are() {
-    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
     run(
         &pool,
         &[PoolStep::Log(4096), PoolStep::Append(20)],
@@ -247,7 +247,7 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
     let pushes = [true, true, true, false, true, false];
     let result = explorer.run(
         |medium| {
-            let pool = Pool::create_with(Wrapped::lazy(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Wrapped::lazy(medium), SMALL_POOL).unwrap();
             drop(pool.create_slab("list", &OPTIONS).unwrap());
             if setup > 0 {
                 act(&NodeList::open(&pool).unwrap(), &pushes[..setup], |_| (), |_| ());
@@ -255,7 +255,7 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
             pool.close().unwrap();
         },
         |medium| {
-            let pool = Pool::open_with(Wrapped::lazy(medium), SMALL, BOOT).unwrap();
+            let pool = Pool::open_with(Wrapped::lazy(medium), SMALL_POOL, BOOT).unwrap();
             let list = NodeList::open(&pool).unwrap();
             for (number, push) in (0..).zip(pushes).skip(setup) {
                 match push {
@@ -268,7 +268,7 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
             medium.acknowledge(0);
         },
         |medium, crash| {
-            let pool = Pool::open_with(Wrapped::lazy(&medium), SMALL, NEXT_BOOT);
+            let pool = Pool::open_with(Wrapped::lazy(&medium), SMALL_POOL, NEXT_BOOT);
             let pool = pool.map_err(|error| error.to_string())?;
             match NodeList::open(&pool) {
                 Err(PoolError::SlabUnsynced { .. }) if crash.acknowledged.is_empty() => Ok(()),
@@ -303,13 +303,13 @@ fn power_loss_that_may_have_torn_nodes_is_noticed() {
 #[test]
 fn what_power_loss_has_left_can_be_accepted() {
     let tracked = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_with(Wrapped::lazy(&tracked), SMALL).unwrap();
+    let pool = Pool::create_with(Wrapped::lazy(&tracked), SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     pool.sync().unwrap();
     let list = NodeList::open(&pool).unwrap();
     list.push(1).unwrap();
     let copy = Arc::new(Tracked::from_image(&tracked.image()).unwrap());
-    let pool = Pool::open_with(Wrapped::lazy(&copy), SMALL, NEXT_BOOT).unwrap();
+    let pool = Pool::open_with(Wrapped::lazy(&copy), SMALL_POOL, NEXT_BOOT).unwrap();
     assert!(matches!(
         NodeList::open(&pool),
         Err(PoolError::SlabUnsynced { .. })
@@ -320,7 +320,7 @@ fn what_power_loss_has_left_can_be_accepted() {
 
 #[test]
 fn an_open_slab_is_not_removed() {
-    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
     let slab = pool.create_slab("list", &OPTIONS).unwrap();
     let in_use = |result: Result<(), PoolError>| matches!(result, Err(PoolError::SlabInUse { .. }));
     let txn = pool.begin().unwrap();
@@ -342,7 +342,7 @@ fn an_open_slab_is_not_removed() {
 #[test]
 fn a_full_pool_changes_nothing() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     let list = NodeList::open(&pool).unwrap();
     medium.limit(pool.info().unwrap().len);
@@ -372,7 +372,7 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
         false => Wrapped::new(medium),
     };
     let work = |medium: &Arc<Tracked>, values: std::ops::Range<u64>| {
-        let pool = Pool::open_with(wrap(medium), SMALL, BOOT).unwrap();
+        let pool = Pool::open_with(wrap(medium), SMALL_POOL, BOOT).unwrap();
         let NodeList(mut slab) = NodeList::open(&pool).unwrap();
         slab.begin_writing().unwrap();
         let list = NodeList(slab);
@@ -386,7 +386,7 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
     };
     let result = explorer.run(
         |medium| {
-            let pool = Pool::create_with(wrap(medium), SMALL).unwrap();
+            let pool = Pool::create_with(wrap(medium), SMALL_POOL).unwrap();
             drop(pool.create_slab("list", &OPTIONS).unwrap());
             pool.close().unwrap();
             work(medium, 0..2);
@@ -397,7 +397,7 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
             medium.acknowledge(0);
         },
         |medium, crash| {
-            let pool = Pool::open_with(wrap(&medium), SMALL, if lazy { NEXT_BOOT } else { BOOT });
+            let pool = Pool::open_with(wrap(&medium), SMALL_POOL, if lazy { NEXT_BOOT } else { BOOT });
             let pool = pool.map_err(|error| error.to_string())?;
             let NodeList(slab) = match NodeList::open(&pool) {
                 Err(PoolError::SlabUnsynced { .. }) if crash.acknowledged.is_empty() => return Ok(()),
@@ -444,7 +444,7 @@ fn tracked_medium(lazy: bool) -> Medium {
 #[test]
 fn the_owners_word_holds_from_closing_to_the_next_store() {
     for lazy in [false, true] {
-        let pool = Pool::create_with(tracked_medium(lazy), SMALL).unwrap();
+        let pool = Pool::create_with(tracked_medium(lazy), SMALL_POOL).unwrap();
         let mut slab = pool.create_slab("list", &OPTIONS).unwrap();
         assert!(slab.is_changed() && slab.can_close());
         slab.set_owner_word(77);
@@ -488,7 +488,7 @@ fn the_owners_word_holds_from_closing_to_the_next_store() {
 #[test]
 fn a_word_that_is_kept_survives_a_crash() {
     for lazy in [false, true] {
-        let pool = Pool::create_with(tracked_medium(lazy), SMALL).unwrap();
+        let pool = Pool::create_with(tracked_medium(lazy), SMALL_POOL).unwrap();
         // A slab that is dropped without being closed is as its process left it.
         let slab = pool.create_slab("list", &OPTIONS).unwrap();
         slab.begin_writing().unwrap();
@@ -545,7 +545,7 @@ fn a_word_that_is_kept_survives_a_crash() {
 #[test]
 fn a_damaged_head_or_root_is_refused_unless_it_is_accepted() {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     let mut slab = pool.create_slab("list", &OPTIONS).unwrap();
     let (state, root) = (slab.root() - SLAB_ROOT + SlabHead::STATE, slab.root());
     slab.seal(|_| NodeAtRest::Current).unwrap();
@@ -574,7 +574,7 @@ fn a_damaged_head_or_root_is_refused_unless_it_is_accepted() {
 #[test]
 fn opening_in_vain_changes_no_state() {
     let medium = Wrapped::lazy(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     let mut slab = pool.create_slab("list", &OPTIONS).unwrap();
     slab.seal(|_| NodeAtRest::Current).unwrap();
     medium.store_u64(slab.root(), 1);

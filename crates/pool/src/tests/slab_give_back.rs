@@ -8,7 +8,7 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 use proptest::prelude::*;
 
-use super::model::{BOOT, PoolStep, SMALL, run};
+use super::model::{BOOT, PoolStep, SMALL_POOL, run};
 use super::slab::{NodeList, OPTIONS};
 use crate::fault::{self, PoolFault};
 use crate::{Pool, PoolError};
@@ -102,7 +102,7 @@ impl NodeList {
     }
 }
 
-/// Returns the list behind these steps.
+/// Returns the list after these steps.
 fn expected(steps: &[ListStep]) -> Vec<u64> {
     let mut list = Vec::new();
     for (number, step) in (0..).zip(steps) {
@@ -119,7 +119,7 @@ fn expected(steps: &[ListStep]) -> Vec<u64> {
 /// Opens the pool and its list, and continues work on both.
 fn check(medium: Arc<Tracked>, steps: &[ListStep], first: usize, last: usize) -> Result<(), String> {
     let text = |error: PoolError| error.to_string();
-    let pool = Pool::open_with(medium, SMALL, BOOT).map_err(text)?;
+    let pool = Pool::open_with(medium, SMALL_POOL, BOOT).map_err(text)?;
     let list = NodeList::open(&pool).map_err(text)?;
     let found = list.values();
     if found != expected(&steps[..first]) && found != expected(&steps[..last]) {
@@ -162,7 +162,7 @@ fn explore() -> Result<(), String> {
     };
     let result = explorer.run(
         |medium| {
-            let pool = Pool::create_with(Arc::clone(medium), SMALL).unwrap();
+            let pool = Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap();
             drop(pool.create_slab("list", &OPTIONS).unwrap());
             let list = NodeList::open(&pool).unwrap();
             for (number, step) in (0..).zip(&setup) {
@@ -170,7 +170,7 @@ fn explore() -> Result<(), String> {
             }
         },
         |medium| {
-            let pool = Pool::open_with(Arc::clone(medium), SMALL, BOOT).unwrap();
+            let pool = Pool::open_with(Arc::clone(medium), SMALL_POOL, BOOT).unwrap();
             let list = NodeList::open(&pool).unwrap();
             let before = list.0.stats();
             for (number, step) in (setup.len() as u64..).zip(work) {
@@ -200,7 +200,7 @@ fn chunks_are_given_back_whole_or_not_at_all() {
 #[test]
 fn what_is_given_back_is_used_by_others_and_leaves_the_file() {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     let list = NodeList::open(&pool).unwrap();
     (0..300).for_each(|value| list.push(value).unwrap());
@@ -228,7 +228,7 @@ fn what_is_given_back_is_used_by_others_and_leaves_the_file() {
 #[test]
 fn readers_of_older_generations_keep_the_space() {
     let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     drop(pool.create_slab("list", &OPTIONS).unwrap());
     let list = NodeList::open(&pool).unwrap();
     (0..100).for_each(|value| list.push(value).unwrap());
@@ -272,7 +272,7 @@ proptest! {
         steps in prop::collection::vec(random_step(), 20..250),
     ) {
         let medium = Arc::new(Tracked::new(0).unwrap());
-        let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
         drop(pool.create_slab("list", &OPTIONS).unwrap());
         let mut list = NodeList::open(&pool).unwrap();
         let mut model: Vec<u64> = Vec::new();

@@ -6,7 +6,7 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, MediumBackend, Tracked};
 
 use super::crash;
-use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL, contents, find, run, write};
+use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL_POOL, contents, find, run, write};
 use super::power;
 use super::wrapped::Wrapped;
 use crate::fault::{self, PoolFault};
@@ -46,7 +46,7 @@ fn a_vacuum_takes_nothing_that_is_needed_after_power_loss() {
     assert!(fault::with(PoolFault::VacuumUnsynced, explore).is_err());
 }
 
-/// An object at the end of the file, behind free space.
+/// An object at the end of the file, after free space.
 const TAIL: &[PoolStep] = &[
     PoolStep::Log(4096),
     PoolStep::Put("big", 9, &[120_000]),
@@ -89,7 +89,7 @@ fn what_is_moved_and_cut_off_survives_power_loss() {
 #[test]
 fn a_vacuum_under_a_snapshot() {
     let work = || {
-        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL).unwrap();
+        let pool = Pool::create_with(Arc::new(Tracked::new(0).unwrap()), SMALL_POOL).unwrap();
         run(
             &pool,
             &[
@@ -111,8 +111,8 @@ fn a_vacuum_under_a_snapshot() {
 fn in_turns() {
     let tracked = Arc::new(Tracked::new(0).unwrap());
     let medium = Wrapped::new(&tracked);
-    let one = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
-    let other = Pool::open_with(Arc::clone(&medium), SMALL, BOOT).unwrap();
+    let one = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
+    let other = Pool::open_with(Arc::clone(&medium), SMALL_POOL, BOOT).unwrap();
     let rounds = |pool: &Pool, seed: u8| {
         run(
             pool,
@@ -145,7 +145,7 @@ fn holes_get_blocks_before_they_are_written() {
 #[test]
 fn a_hole_that_gets_no_blocks_is_a_full_disk() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
-    let pool = Pool::create_with(Arc::clone(&medium), SMALL).unwrap();
+    let pool = Pool::create_with(Arc::clone(&medium), SMALL_POOL).unwrap();
     run(
         &pool,
         &[

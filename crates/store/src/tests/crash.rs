@@ -57,7 +57,7 @@ fn batches_over_several_frames_and_segments() {
         DeleteRange(0, 9),
         Move(2, 7),
     ];
-    // The deletions of the keys of the range are flushed by the commit behind them, and again before its
+    // The deletions of the keys of the range are flushed by the commit after them, and again before its
     // fence.
     all_needed_but(1, 0, &[Put(2, 9)], &steps);
 }
@@ -110,7 +110,7 @@ fn ranges_are_deleted_in_steps() {
         Put(1, 1),
         Reclaim,
     ];
-    // In a leaf, a step does not divide keys that have the same bytes behind the common prefix.
+    // In a leaf, a step does not divide keys that have the same bytes after the common prefix.
     for setup in [&setup[..], &puts(0..13)] {
         let report = explore(setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
         assert!(report.images > 100, "{report}");
@@ -141,7 +141,7 @@ fn segments_are_emptied_and_used_again() {
     assert!(report.images > 100, "{report}");
 }
 
-/// A version is superseded after it was copied: as the first of its key behind the checkpoint, as a later
+/// A version is superseded after it was copied: as the first of its key after the checkpoint, as a later
 /// one, and while a snapshot sees it.
 #[test]
 fn copies_are_superseded_before_pointers_lead_to_them() {

@@ -1,4 +1,4 @@
-//! Power loss of stores whose commits need not be durable when they return: what is left is the state behind
+//! Power loss of stores whose commits need not be durable when they return: what is left is the state after
 //! one of the commits, and none that a flush has made durable is missing.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Compares the tables of the section "Stores" of `docs/format.md` with the code, row by row.
+//! Compares the tables of stores in `docs/format/stores.md` with the code, row by row.
 
 use std::mem::{offset_of, size_of};
 
@@ -11,12 +11,11 @@ use crate::layout::{
 };
 use crate::leaf::{ENTRIES, MAX_PREFIX};
 
-/// Returns the section about stores.
+/// Returns the page about stores up to the items of the memcached server, which are compared in its crate.
 fn section() -> &'static str {
-    let document = include_str!("../../../../docs/format.md");
-    let start = document.find("\n## Stores\n").unwrap() + 1;
-    let len = document[start..].find("\n## ").unwrap();
-    &document[start..start + len]
+    let document = include_str!("../../../../docs/format/stores.md");
+    let end = document.find("\n## Items of the memcached server\n").unwrap();
+    &document[..end]
 }
 
 /// Returns the cells of the table under a heading, without the table's head.
@@ -65,19 +64,19 @@ macro_rules! fields {
 
 #[test]
 fn structures_are_as_documented() {
-    fields!("### Checkpoint", Checkpoint: magic, version, reserved, number, log, log_segment, frame, chain,
+    fields!("## Checkpoint", Checkpoint: magic, version, reserved, number, log, log_segment, frame, chain,
         secret, commit, catalog, catalog_len, catalog_sum, checksum);
-    fields!("#### CatalogSegment", CatalogSegment: next, reserved);
-    fields!("#### CatalogHead", CatalogHead: segments, stores, next_store);
-    fields!("#### CatalogDelta", CatalogDelta: segments, stores, dropped, next_store, reserved);
-    fields!("#### SegmentEntry", SegmentEntry: offset, used, expires, kind, store);
-    fields!("#### StoreEntry", StoreEntry: id, name_len, levels, root, keys, bytes);
-    fields!("### Frame", FrameHead: len, flags, records, number, chain, commit, checksum);
-    fields!("### Version", RecordHead: key_len, flags, value_len, checksum, store, commit, prev);
-    fields!("#### RangeBounds", RangeBounds: from, to, from_len, to_len);
-    fields!("#### DecidedHead", DecidedHead: version, reserved, secret, commit, ops);
-    fields!("#### DecidedOp", DecidedOp: store, key_len, value_len);
-    fields!("#### ReaderEpoch", ReaderEpoch: openings, releases);
+    fields!("### CatalogSegment", CatalogSegment: next, reserved);
+    fields!("### CatalogHead", CatalogHead: segments, stores, next_store);
+    fields!("### CatalogDelta", CatalogDelta: segments, stores, dropped, next_store, reserved);
+    fields!("### SegmentEntry", SegmentEntry: offset, used, expires, kind, store);
+    fields!("### StoreEntry", StoreEntry: id, name_len, levels, root, keys, bytes);
+    fields!("## Frame", FrameHead: len, flags, records, number, chain, commit, checksum);
+    fields!("## Version", RecordHead: key_len, flags, value_len, checksum, store, commit, prev);
+    fields!("### RangeBounds", RangeBounds: from, to, from_len, to_len);
+    fields!("### DecidedHead", DecidedHead: version, reserved, secret, commit, ops);
+    fields!("### DecidedOp", DecidedOp: store, key_len, value_len);
+    fields!("### ReaderEpoch", ReaderEpoch: openings, releases);
 }
 
 /// Every table of the section is one that a test here compares.
@@ -94,7 +93,7 @@ fn pages_are_as_documented() {
         rows.map(|row| (row[0].parse().unwrap(), row[1].parse().ok()))
             .collect()
     };
-    let leaf = pairs(&format!("### Leaf ({} KiB)", LEAF >> 10));
+    let leaf = pairs(&format!("## Leaf ({} KiB)", LEAF >> 10));
     let (entries, prefix) = (ENTRIES as u64, MAX_PREFIX as u64);
     let sizes = [8, entries, 1, 1, prefix, 8 * entries, 8 * entries];
     let mut at = 0;
@@ -103,7 +102,7 @@ fn pages_are_as_documented() {
         at += size;
     }
     assert_eq!((leaf.len(), at), (sizes.len(), LEAF));
-    let branch = pairs(&format!("### Branch (up to {} KiB)", BRANCH >> 10));
+    let branch = pairs(&format!("## Branch (up to {} KiB)", BRANCH >> 10));
     let words = [8, 2, 2, 2, 2].map(Some);
     let offsets = [0, 8, 10, 12, 14];
     let heads: Vec<_> = offsets.into_iter().zip(words).chain([(16, None)]).collect();
@@ -120,7 +119,7 @@ fn constants_are_as_documented() {
         words.filter_map(|word| word.parse().ok()).collect()
     };
     let flags = [FRAME_MORE, FRAME_MOVED, FRAME_LINK, FRAME_FENCED].map(u32::from);
-    assert_eq!(numbers("### Frame (40 bytes)", "flags"), flags);
+    assert_eq!(numbers("## Frame (40 bytes)", "flags"), flags);
     let flags = [
         RECORD_DELETED,
         RECORD_EXPIRES,
@@ -130,19 +129,19 @@ fn constants_are_as_documented() {
         RECORD_RANGE,
     ];
     let flags = flags.map(u32::from);
-    assert_eq!(numbers("### Version (32 bytes)", "flags"), flags);
+    assert_eq!(numbers("## Version (32 bytes)", "flags"), flags);
     let kinds = [BOUND_NONE, BOUND_INCLUDED, BOUND_EXCLUDED].map(u32::from);
-    assert_eq!(numbers("#### RangeBounds (6 bytes)", "from"), kinds);
+    assert_eq!(numbers("### RangeBounds (6 bytes)", "from"), kinds);
     let kinds = [KIND_NONE, KIND_LOG, KIND_LEAVES, KIND_BRANCHES];
-    assert_eq!(numbers("#### SegmentEntry (32 bytes)", "kind"), kinds);
+    assert_eq!(numbers("### SegmentEntry (32 bytes)", "kind"), kinds);
     let versions = [
-        ("### Checkpoint (104 bytes)", VERSION),
-        ("#### DecidedHead (32 bytes)", DECIDED_VERSION),
+        ("## Checkpoint (104 bytes)", VERSION),
+        ("### DecidedHead (32 bytes)", DECIDED_VERSION),
     ];
     for (heading, version) in versions {
         assert_eq!(numbers(heading, "version"), [version], "{heading}");
     }
-    assert!(text_of("#### DecidedOp (12 bytes)", "value_len").contains(&format!("0x{NO_VALUE:X}")));
+    assert!(text_of("### DecidedOp (12 bytes)", "value_len").contains(&format!("0x{NO_VALUE:X}")));
     for sentence in [
         format!("nodes of {} KiB are the *segments*", SEGMENT >> 10),
         format!("{} leaves of 1 KiB", SEGMENT / LEAF),

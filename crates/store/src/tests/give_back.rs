@@ -127,7 +127,7 @@ fn pages_move_out_of_chunks() {
     assert!(holds(&stores.existing("kept").unwrap()));
 }
 
-/// Needed bytes behind a drop are those of the other store: by keys and by segments.
+/// Needed bytes after a drop are those of the other store: by keys and by segments.
 #[test]
 fn a_drop_counts_what_it_leaves() {
     for (large, second) in [(30, 180), (30, 30), (20_000, 180), (40_000, 20)] {

@@ -1,4 +1,4 @@
-//! A process that is killed behind the decision of a transaction of both: whoever reads sees both halves. The
+//! A process that is killed after the decision of a transaction of both: whoever reads sees both halves. The
 //! tests run themselves as the process that is killed.
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::{Store, StoreError, Stores, StoresOptions, WriteBatch};
 const POOL: &str = "HALOCLINE_STORE_JOINT_POOL";
 const POINT: &str = "HALOCLINE_STORE_JOINT_POINT";
 
-/// Points behind a decision at which the process ends.
+/// Points after a decision at which the process ends.
 const POINTS: [StoreFault; 3] = [
     StoreFault::DieDecided,
     StoreFault::DieLogged,

@@ -31,7 +31,7 @@ fn killed(image: &[u8], first: usize, steps: &[StoreStep]) -> Vec<u8> {
     memory.image()
 }
 
-/// Returns the image of new stores behind these steps.
+/// Returns the image of new stores after these steps.
 fn closed(steps: &[StoreStep]) -> Vec<u8> {
     let memory = Arc::new(Tracked::new(0).unwrap());
     let pool = Pool::create_on(Medium::from(&memory)).unwrap();
@@ -43,7 +43,7 @@ fn closed(steps: &[StoreStep]) -> Vec<u8> {
     memory.image()
 }
 
-/// Explores commits behind frames that a killed process has stored and not flushed.
+/// Explores commits after frames that a killed process has stored and not flushed.
 fn commits_behind_lost_frames() -> Result<Report, Box<Violation>> {
     let setup = [Put(1, 9), Checkpoint];
     let lost = [Put(2, 300)];
@@ -127,7 +127,7 @@ pub(super) fn needed_bytes(running: &Running) -> (u64, u64) {
     (counted, found)
 }
 
-/// Each process is killed before it has settled what the one before has left, or behind that.
+/// Each process is killed before it has settled what the one before has left, or after that.
 #[test]
 fn what_a_killed_process_has_left_is_settled_later() {
     let setup = [puts(0..60, 30), vec![Delete(7), Checkpoint]].concat();
@@ -167,7 +167,7 @@ fn what_a_killed_process_has_left_is_settled_later() {
     }
 }
 
-/// Returns true if stores hold what they held and what is added, after a process was killed behind a
+/// Returns true if stores hold what they held and what is added, after a process was killed after a
 /// checkpoint.
 fn keeps_pages() -> bool {
     let setup = [puts(0..60, 30), vec![Checkpoint]].concat();
@@ -284,7 +284,7 @@ fn copies_of_hidden_keys_are_counted_once() {
     assert!(unneeded < expected, "{fault:?} is not noticed");
 }
 
-/// Returns how many more bytes count as needed than are, after keys were set behind a checkpoint, segments
+/// Returns how many more bytes count as needed than are, after keys were set after a checkpoint, segments
 /// with their versions before emptied, and the process killed. A snapshot keeps the first versions. The
 /// second ones may have been hidden by a range that the checkpoint carries on, whose deletions have its
 /// commit.

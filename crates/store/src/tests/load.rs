@@ -40,7 +40,7 @@ fn prepare(on: MediumOf) -> impl Fn(&Arc<Tracked>) {
 }
 
 /// As [`prepare`], in a slab that need not grow for a load. If it grows, so that others find free segments
-/// behind the load, it does not matter whether the load's crash has lost them.
+/// after the load, it does not matter whether the load's crash has lost them.
 fn prepare_with_room(medium: &Arc<Tracked>) {
     prepare(ON_DAX)(medium);
     let pool = Pool::open_on(ON_DAX(medium)).unwrap();
@@ -48,7 +48,7 @@ fn prepare_with_room(medium: &Arc<Tracked>) {
     running.stores.handle.state.slab.make_room(20).unwrap();
 }
 
-/// Loads a store, with commits before, in the middle and behind: each an operation.
+/// Loads a store, with commits before, in the middle and after it: each an operation.
 fn work(on: MediumOf, case: LoadCase) -> impl Fn(&Arc<Tracked>) {
     move |medium| {
         let pool = Pool::open_on(on(medium)).unwrap();

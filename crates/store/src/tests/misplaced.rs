@@ -138,7 +138,7 @@ fn entries_that_lead_to_other_records_are_noticed() {
     assert!(!fault::with(StoreFault::TrustEntries, || mislead(&sample)).is_empty());
 }
 
-/// An older image of a leaf at its own place counts: the document of the format says so. Whatever is read is
+/// An older image of a leaf at its own place counts: `docs/format/stores.md` says so. Whatever is read is
 /// what the leaf led to then, or an error, and a check misses the keys that came since.
 #[test]
 fn an_older_image_of_a_leaf_is_told_by_the_counters() {
@@ -179,7 +179,7 @@ fn a_reader_sees_no_damage_in_a_range_that_was_extended() {
     stores.checkpoint().unwrap();
     (40..48).for_each(|number| store.delete(key(number)).unwrap());
     stores.checkpoint().unwrap();
-    // The first leaf has room, and all keys of the second one are deleted in the log behind the checkpoint
+    // The first leaf has room, and all keys of the second one are deleted in the log after the checkpoint
     // that the reader knows. The reader has not read the first leaf yet.
     (48..96).for_each(|number| store.delete(key(number)).unwrap());
     let reader = Stores::open_reader(&Pool::open_on(Arc::clone(&medium)).unwrap()).unwrap();

@@ -51,7 +51,7 @@ fn reboot(memory: &Tracked) {
     }
 }
 
-/// Accepts an image whose stores are refused, or hold what was synced before or behind the workload.
+/// Accepts an image whose stores are refused, or hold what was synced before or after the workload.
 fn check(memory: &Arc<Tracked>, crash: &Crash<'_>, before: &Visible, behind: &Visible) -> Result<(), String> {
     reboot(memory);
     let is_closed = !crash.acknowledged.is_empty();

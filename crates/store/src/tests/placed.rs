@@ -1,5 +1,5 @@
 //! Leaves get checksums of their place: every crash of stores of format 1 whose leaves are written anew, and
-//! of the leaves behind that.
+//! of the leaves after that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn downgrade(medium: &Tracked, root: u64) {
     medium.fence().unwrap();
 }
 
-/// Returns new stores of format 1 behind these steps.
+/// Returns new stores of format 1 after these steps.
 fn old(medium: &Arc<Tracked>, steps: &[StoreStep]) {
     let root = fault::with(StoreFault::UnplacedLeaves, || {
         let pool = Pool::create_on(Medium::from(medium)).unwrap();

@@ -26,7 +26,7 @@ pub(crate) struct Sample {
     pub(crate) branches: Vec<u64>,
     /// The records whose values are in chunks, with the lengths of their keys.
     pub(crate) chunked: Vec<(u64, usize)>,
-    /// The newest records that are in the log behind the checkpoint.
+    /// The newest records that are in the log after the checkpoint.
     pub(crate) in_log: Vec<u64>,
 }
 
@@ -46,7 +46,7 @@ fn key(store: &str, number: u32) -> Vec<u8> {
 }
 
 impl Sample {
-    /// Returns the pairs behind so many rounds of changes.
+    /// Returns the pairs after so many rounds of changes.
     fn pairs_after(rounds: u32) -> BTreeMap<&'static str, Pairs> {
         let mut pairs: BTreeMap<&'static str, Pairs> = NAMES.map(|name| (name, Pairs::new())).into();
         (0..rounds).for_each(|round| {

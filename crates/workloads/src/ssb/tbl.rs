@@ -29,7 +29,7 @@ pub enum TblError {
          table that the file belongs to",
         path.display()
     )]
-    TblColumn {
+    ValueCount {
         /// The file.
         path: PathBuf,
         /// The line.
@@ -71,7 +71,7 @@ pub enum TblError {
 #[derive(Debug)]
 enum TblColumn {
     Numbers(Vec<i32>),
-    TextBuilder(StringBuilder),
+    Texts(StringBuilder),
 }
 
 /// A reader of a `.tbl` file in batches of 8192 rows. It stops at the first error. It needs memory for
@@ -145,7 +145,7 @@ impl TblReader {
     fn append(&self, columns: &mut [TblColumn]) -> Result<(), TblError> {
         let got = self.text.split(|&byte| byte == b'|').count();
         if got != columns.len() {
-            return Err(TblError::TblColumn {
+            return Err(TblError::ValueCount {
                 path: self.path.clone(),
                 line: self.line,
                 table: self.table,
@@ -161,7 +161,7 @@ impl TblReader {
                 column: field.name().clone(),
             })?;
             match values {
-                TblColumn::TextBuilder(texts) => texts.append_value(text),
+                TblColumn::Texts(texts) => texts.append_value(text),
                 TblColumn::Numbers(numbers) => numbers.push(text.parse().map_err(|_| TblError::Number {
                     path: self.path.clone(),
                     line: self.line,
@@ -176,7 +176,7 @@ impl TblReader {
     fn batch(&mut self) -> Result<Option<RecordBatch>, TblError> {
         let of = |data_type: &DataType| match data_type {
             DataType::Int32 => TblColumn::Numbers(Vec::new()),
-            _ => TblColumn::TextBuilder(StringBuilder::new()),
+            _ => TblColumn::Texts(StringBuilder::new()),
         };
         let mut columns: Vec<TblColumn> = self.schema.fields().iter().map(|f| of(f.data_type())).collect();
         let mut rows = 0;
@@ -186,7 +186,7 @@ impl TblReader {
         }
         let arrays = columns.into_iter().map(|values| match values {
             TblColumn::Numbers(numbers) => Arc::new(Int32Array::from(numbers)) as ArrayRef,
-            TblColumn::TextBuilder(mut texts) => Arc::new(texts.finish()),
+            TblColumn::Texts(mut texts) => Arc::new(texts.finish()),
         });
         let batch = RecordBatch::try_new(self.schema.clone(), arrays.collect());
         Ok((rows > 0).then(|| batch.expect("columns of equal length and the types of the schema")))

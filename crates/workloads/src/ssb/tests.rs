@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 struct Whole(RecordBatch);
 
 impl Whole {
-    fn of(table: SsbTable, scale_factor: f64) -> Self {
+    fn generate(table: SsbTable, scale_factor: f64) -> Self {
         Self::of_parts(table, scale_factor, 1)
     }
 
@@ -89,20 +89,20 @@ fn row_counts_follow_the_scale_factor() {
         assert_eq!(SsbTable::Part.approximate_rows(scale_factor), parts);
     }
     for table in SsbTable::ALL {
-        let whole = Whole::of(table, 0.02);
+        let whole = Whole::generate(table, 0.02);
         near(whole.rows() as f64, table.approximate_rows(0.02) as f64, 0.01);
         assert_eq!(whole.0.schema(), table.schema());
         assert_eq!(table.name().parse::<SsbTable>(), Ok(table));
-        assert!(Whole::of(table, 1e-9).rows() > 0, "{table} is never empty");
+        assert!(Whole::generate(table, 1e-9).rows() > 0, "{table} is never empty");
     }
     assert!("lineorders".parse::<SsbTable>().is_err());
-    assert_eq!(Whole::of(SsbTable::Date, 5.0).rows(), 2557);
+    assert_eq!(Whole::generate(SsbTable::Date, 5.0).rows(), 2557);
 }
 
 #[test]
 fn parts_make_up_the_whole_and_seeds_matter() {
     for table in SsbTable::ALL {
-        let whole = Whole::of(table, 0.003);
+        let whole = Whole::generate(table, 0.003);
         for parts in [2, 3, 7, 5_000] {
             assert_eq!(
                 Whole::of_parts(table, 0.003, parts).0,
@@ -120,7 +120,7 @@ fn parts_make_up_the_whole_and_seeds_matter() {
 
 #[test]
 fn the_data_are_those_of_earlier_releases() {
-    let got = SsbTable::ALL.map(|table| (table.name(), Whole::of(table, 0.01).checksum()));
+    let got = SsbTable::ALL.map(|table| (table.name(), Whole::generate(table, 0.01).checksum()));
     assert_eq!(
         got,
         [
@@ -135,7 +135,7 @@ fn the_data_are_those_of_earlier_releases() {
 
 #[test]
 fn days_are_those_of_the_calendar() {
-    let days = Whole::of(SsbTable::Date, 1.0);
+    let days = Whole::generate(SsbTable::Date, 1.0);
     let (keys, texts) = (days.numbers("d_datekey"), days.texts("d_date"));
     let row = |key: i32| keys.binary_search(&key).expect("a day");
     assert!(keys.is_sorted());
@@ -169,8 +169,8 @@ fn days_are_those_of_the_calendar() {
 #[test]
 fn dimensions_have_the_filter_factors_of_the_benchmark() {
     let (customers, suppliers) = (
-        Whole::of(SsbTable::Customer, 4.0),
-        Whole::of(SsbTable::Supplier, 30.0),
+        Whole::generate(SsbTable::Customer, 4.0),
+        Whole::generate(SsbTable::Supplier, 30.0),
     );
     for (table, prefix) in [(&customers, 'c'), (&suppliers, 's')] {
         let column = |name: &str| format!("{prefix}_{name}");
@@ -206,7 +206,7 @@ fn dimensions_have_the_filter_factors_of_the_benchmark() {
         );
     }
     assert_eq!(customers.distinct("c_mktsegment"), 5);
-    let parts = Whole::of(SsbTable::Part, 1.0);
+    let parts = Whole::generate(SsbTable::Part, 1.0);
     near(parts.text_share("p_mfgr", |m| m == "MFGR#1"), 0.2, 0.05);
     near(parts.text_share("p_category", |c| c == "MFGR#12"), 0.04, 0.1);
     near(parts.text_share("p_brand1", |b| b == "MFGR#2239"), 0.001, 0.25);
@@ -227,7 +227,7 @@ fn dimensions_have_the_filter_factors_of_the_benchmark() {
 
 #[test]
 fn facts_have_the_filter_factors_of_the_benchmark() {
-    let facts = Whole::of(SsbTable::Lineorder, 0.05);
+    let facts = Whole::generate(SsbTable::Lineorder, 0.05);
     near(
         facts.share("lo_discount", |d| (1..=3).contains(&d)),
         3.0 / 11.0,
@@ -255,7 +255,7 @@ fn facts_have_the_filter_factors_of_the_benchmark() {
 
 #[test]
 fn facts_refer_to_rows_of_their_dimensions() {
-    let facts = Whole::of(SsbTable::Lineorder, 0.01);
+    let facts = Whole::generate(SsbTable::Lineorder, 0.01);
     for (foreign, table, key) in [
         ("lo_custkey", SsbTable::Customer, "c_custkey"),
         ("lo_suppkey", SsbTable::Supplier, "s_suppkey"),
@@ -263,7 +263,7 @@ fn facts_refer_to_rows_of_their_dimensions() {
         ("lo_orderdate", SsbTable::Date, "d_datekey"),
         ("lo_commitdate", SsbTable::Date, "d_datekey"),
     ] {
-        let dimension = Whole::of(table, 0.01);
+        let dimension = Whole::generate(table, 0.01);
         let keys: HashSet<i32> = dimension.numbers(key).iter().copied().collect();
         assert_eq!(keys.len(), dimension.rows(), "{key} is unique");
         let used: HashSet<i32> = facts.numbers(foreign).iter().copied().collect();
@@ -275,14 +275,14 @@ fn facts_refer_to_rows_of_their_dimensions() {
 
 #[test]
 fn amounts_follow_the_formulas() {
-    let facts = Whole::of(SsbTable::Lineorder, 0.01);
+    let facts = Whole::generate(SsbTable::Lineorder, 0.01);
     let of = |column: &str| facts.numbers(column).to_vec();
     let (orders, lines) = (of("lo_orderkey"), of("lo_linenumber"));
     let (quantity, extended, part) = (of("lo_quantity"), of("lo_extendedprice"), of("lo_partkey"));
     let (discount, revenue, tax) = (of("lo_discount"), of("lo_revenue"), of("lo_tax"));
     let (cost, total) = (of("lo_supplycost"), of("lo_ordtotalprice"));
     let (ordered, committed) = (of("lo_orderdate"), of("lo_commitdate"));
-    let days = Whole::of(SsbTable::Date, 0.01);
+    let days = Whole::generate(SsbTable::Date, 0.01);
     let day = |key: i32| days.numbers("d_datekey").binary_search(&key).expect("a day");
     let mut sums: HashMap<i32, (i64, i32)> = HashMap::new();
     for row in 0..facts.rows() {

@@ -62,7 +62,7 @@ pub(in crate::experiments) const CHARTS: &[Chart] = &[
 ];
 
 /// Smallest table, in bytes.
-const LEAST_TABLE: u64 = 32 << 10;
+const MIN_TABLE_BYTES: u64 = 32 << 10;
 /// Bytes of the largest table for each row of the probe side.
 const TABLE_BYTES_PER_ROW: u64 = 32;
 /// Rows of the probe side that a thread takes at once.
@@ -91,7 +91,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
         .iter()
         .map(|medium| probe_side.published_model(medium))
         .collect::<Result<_, _>>()?;
-    let mut table_bytes = LEAST_TABLE;
+    let mut table_bytes = MIN_TABLE_BYTES;
     while table_bytes <= largest {
         let measured = probe_side.measure(&media, table_bytes, &keys, settings.repetitions(5))?;
         for ((medium, model), times) in media.iter().zip(&models).zip(&measured) {

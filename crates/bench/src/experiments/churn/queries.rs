@@ -5,13 +5,14 @@ use std::sync::atomic::AtomicBool;
 
 use halocline_emulator::Watch;
 use halocline_engine::{CompactOptions, Database};
+use halocline_measure::answer;
 use halocline_workloads::{tpch_q6_sql, tpch_selections};
 use tokio::runtime::Runtime;
 
 use super::TABLE;
 use super::load::Loaded;
 use crate::timing::{Run, geometric_mean, interleaved};
-use crate::{BenchError, Config, Reporter, Settings, answer, config};
+use crate::{BenchError, Config, Reporter, Settings, config};
 
 /// Asks all queries of both databases in turn; `state` is that of the one with the appends.
 pub(super) fn compare(

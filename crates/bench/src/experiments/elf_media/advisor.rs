@@ -37,7 +37,12 @@ pub(super) fn ask(
         return Ok(vec![]);
     };
     let index = Elf::open(Arc::clone(file))?;
-    let budget = settings.tiers.budgets.first().unwrap_or(&BUDGET).of(index.size());
+    let budget = settings
+        .tiers
+        .budgets
+        .first()
+        .unwrap_or(&BUDGET)
+        .bytes_for(index.size());
     let mut picks = vec![];
     for (stream, (question, _)) in (STREAM..).zip(&results.answers) {
         let question = *question;

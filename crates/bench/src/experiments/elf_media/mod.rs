@@ -178,7 +178,7 @@ impl PlacementResults {
     /// Returns the paper's figure for a placement; the paper has uniform data only.
     fn paper(&self, question: QueryType, name: &str) -> Option<f64> {
         match self.kind {
-            DataKind::Uniform => paper::of(question, name),
+            DataKind::Uniform => paper::figure(question, name),
             DataKind::Lineitem => None,
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn cached(question: QueryType) -> Option<f64> {
 }
 
 /// Returns the paper's figure for a placement.
-pub(super) fn of(question: QueryType, placement: &str) -> Option<f64> {
+pub(super) fn figure(question: QueryType, placement: &str) -> Option<f64> {
     if placement == "slow-only" {
         slow_only(question)
     } else if placement.starts_with("static") {

@@ -33,9 +33,10 @@ pub(super) fn all(
             Placement::Hybrid | Placement::DualAccess => systems.push(tier.place(bytes, placement, None)?),
             _ => {
                 for budget in budgets {
-                    let mut system = tier.place(bytes, placement, Some(budget.of(size)))?;
+                    let mut system = tier.place(bytes, placement, Some(budget.bytes_for(size)))?;
                     if budgets.len() > 1 {
-                        system.name = format!("{} {}", system.name, tiers::bytes(budget.of(size) as f64));
+                        system.name =
+                            format!("{} {}", system.name, tiers::bytes(budget.bytes_for(size) as f64));
                     }
                     systems.push(system);
                 }
@@ -43,7 +44,7 @@ pub(super) fn all(
         }
     }
     if asked.is_empty() {
-        systems.extend(levels(tier, bytes, budgets[0].of(size))?);
+        systems.extend(levels(tier, bytes, budgets[0].bytes_for(size))?);
     }
     Ok(systems)
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use halocline_emulator::{EmulatedSpec, Watch};
 use halocline_engine::{Database, DatabaseOptions};
+use halocline_measure::answer;
 use halocline_workloads::SplitMix64;
 use tokio::runtime::Runtime;
 
-use crate::{BenchError, Reporter, Samples, Settings, answer, config};
+use crate::{BenchError, Reporter, Samples, Settings, config};
 
 /// Sessions that insert at the same time.
 const THREADS: usize = 8;

@@ -1,8 +1,8 @@
 //! `open-after-kill`: a process that writes a store is killed; the time from opening the pool to the first
 //! answer.
 //!
-//! The writing process is `kv import`, which is fed records for as long as it lives. SIGKILL leaves the page
-//! cache alone, so this is recovery from the death of a process, not from loss of power.
+//! The writing process is `halocline kv import`, which is fed records for as long as it lives. SIGKILL leaves
+//! the page cache alone, so this is recovery from the death of a process, not from loss of power.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -103,10 +103,7 @@ fn measure(
 /// Starts a process that overwrites records, feeds it, and kills it; returns the number of records it was
 /// fed.
 fn write_and_kill(settings: &Settings, pool: &Path, run: &YcsbRun) -> Result<u64, BenchError> {
-    let program = settings.program.as_ref().ok_or_else(|| {
-        BenchError::Setup("the process that is killed is the program; run `halocline bench`".to_owned())
-    })?;
-    let mut child = Command::new(program)
+    let mut child = Command::new(settings.program_for("the process that is killed")?)
         .arg("kv")
         .arg(pool)
         .args(["--name", STORE, "import", "-", "--format", "csv"])

@@ -67,7 +67,7 @@ pub(in crate::experiments) const TREES: [TreeKind; 4] =
 pub(in crate::experiments) const DRAM: f64 = 0.066;
 
 /// Least DRAM of a cache in bytes, which only smoke tests need.
-const LEAST: u64 = 64 << 10;
+const MIN_CACHE_BYTES: u64 = 64 << 10;
 
 /// Part of a leaf that is filled when a tree is loaded.
 const FILL: f64 = 0.7;
@@ -214,9 +214,9 @@ fn contenders(
     keys: Keys,
     rows: usize,
 ) -> Result<Vec<HotContender>, BenchError> {
-    let bytes = (((16 * rows) as f64 * DRAM) as u64).max(LEAST);
+    let bytes = (((16 * rows) as f64 * DRAM) as u64).max(MIN_CACHE_BYTES);
     let mut entries: Vec<(u64, u64)> = keys
-        .of(0..rows)
+        .range(0..rows)
         .into_iter()
         .map(|key| (key, value(key)))
         .collect();

@@ -20,7 +20,7 @@ impl Keys {
     }
 
     /// Returns the keys of a range of numbers.
-    pub(super) fn of(self, numbers: std::ops::Range<usize>) -> Vec<u64> {
+    pub(super) fn range(self, numbers: std::ops::Range<usize>) -> Vec<u64> {
         numbers.map(|number| self.key(number as u64)).collect()
     }
 
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn no_two_numbers_have_the_same_key() {
-        let mut keys = Keys::new(42).of(0..10_000);
+        let mut keys = Keys::new(42).range(0..10_000);
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), 10_000);

@@ -6,6 +6,9 @@ use std::path::Path;
 use crate::experiments::memory::peak_of;
 use crate::{BenchError, Settings};
 
+/// Says that [`query_peak`] has no program to measure.
+pub(in crate::experiments) const NO_DRAM: &str = "DRAM is not measured: that takes the program `halocline` beside this one; `cargo build --release` builds it";
+
 /// Returns the peak of anonymous resident pages of a process that opens the pool and runs the statements. The
 /// mapped pages of the pool are not among them.
 ///

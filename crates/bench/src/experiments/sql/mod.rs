@@ -7,6 +7,6 @@ mod session;
 mod turns;
 
 pub(super) use directory::{PoolDirectory, import, whole};
-pub(super) use dram::query_peak;
+pub(super) use dram::{NO_DRAM, query_peak};
 pub(super) use session::SqlSession;
 pub(super) use turns::{NamedSession, QueryTimes, ask_in_turn};

@@ -1,7 +1,9 @@
 //! A query asked of several sessions in turn.
 
+use halocline_measure::answer;
+
 use super::SqlSession;
-use crate::{BenchError, Samples, answer};
+use crate::{BenchError, Samples};
 
 /// A session, and what it is called in errors.
 pub(in crate::experiments) struct NamedSession<'a> {

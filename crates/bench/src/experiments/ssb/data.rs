@@ -37,17 +37,17 @@ impl Data {
     }
 
     /// Returns the directory of a scale factor.
-    fn of(&self, scale_factor: f64) -> PathBuf {
+    fn directory(&self, scale_factor: f64) -> PathBuf {
         self.0.join(format!("sf{scale_factor}"))
     }
 
     /// Returns the path of the file of a pool.
     pub(super) fn pool(&self, stored: &PoolSpec) -> PathBuf {
-        self.of(stored.scale_factor).join(stored.file())
+        self.directory(stored.scale_factor).join(stored.file())
     }
 
     fn parquet(&self, scale_factor: f64, table: SsbTable) -> PathBuf {
-        self.of(scale_factor).join(format!("{table}.parquet"))
+        self.directory(scale_factor).join(format!("{table}.parquet"))
     }
 
     /// Makes what is not there yet of a pool and its Parquet files.
@@ -58,7 +58,7 @@ impl Data {
         report: &mut Reporter<'_>,
     ) -> Result<Sizes, BenchError> {
         let scale_factor = stored.scale_factor;
-        fs::create_dir_all(self.of(scale_factor))?;
+        fs::create_dir_all(self.directory(scale_factor))?;
         let mut bytes = vec![];
         for table in SsbTable::ALL {
             let path = self.parquet(scale_factor, table);

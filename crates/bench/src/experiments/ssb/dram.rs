@@ -5,7 +5,7 @@ use halocline_workloads::ssb_queries;
 
 use super::data::Sizes;
 use super::variant::PoolSpec;
-use crate::experiments::sql::query_peak;
+use crate::experiments::sql::{NO_DRAM, query_peak};
 use crate::{BenchError, Reporter, Settings};
 
 /// The peaks of one pool, in bytes.
@@ -26,7 +26,7 @@ pub(super) fn peaks(
     report: &mut Reporter<'_>,
 ) -> Result<Vec<Peak>, BenchError> {
     if settings.program.is_none() {
-        report.line("DRAM is not measured: that takes the program, run `halocline bench ssb`")?;
+        report.line(NO_DRAM)?;
         return Ok(vec![]);
     }
     let largest = stored

@@ -1,10 +1,11 @@
 //! The queries, asked of all variants in turn.
 
+use halocline_measure::answer;
 use halocline_workloads::{SsbQuery, ssb_queries};
 
 use super::system::SsbSession;
+use crate::BenchError;
 use crate::experiments::sql::{NamedSession, QueryTimes, ask_in_turn};
-use crate::{BenchError, answer};
 
 /// Times and answers of one query.
 pub(super) struct MeasuredQuery {

@@ -6,12 +6,13 @@ use std::time::Duration;
 use halocline_cache::Placement;
 use halocline_elf::{Elf, PlaceOptions, PlacementStatus};
 use halocline_emulator::{Counts, Device, Watch};
+use halocline_measure::machine;
 use halocline_media::{Bytes, HugeVec};
 use serde_json::json;
 
 use super::index::Checksum;
 use super::{Index, Queries, SelectionMode};
-use crate::{BenchError, Config, config, machine};
+use crate::{BenchError, Config, config};
 
 /// The memory that an index is read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

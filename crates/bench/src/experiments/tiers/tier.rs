@@ -10,12 +10,13 @@ use std::sync::Arc;
 use halocline_cache::Placement;
 use halocline_elf::{Elf, ElfError, PlaceOptions, PlacementStatus};
 use halocline_emulator::{ClockMode, Device, EmulatedBytes, EmulatedSpec};
+use halocline_measure::machine;
 use halocline_media::HugeVec;
 use serde_json::Value;
 
 use super::{IndexMemory, IndexSystem};
 use crate::medium::{device_config, dram_beside, host_dram};
-use crate::{BenchError, Settings, SlowTierMedium, machine};
+use crate::{BenchError, Settings, SlowTierMedium};
 
 /// Names of the index in DRAM where the slow tier is emulated: on DRAM that is emulated the same way, and on
 /// this host's.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use halocline_engine::{Database, DatabaseOptions, ImportOptions};
 use halocline_workloads::{ParquetOptions, TpchTable, tpch_queries, write_tpch_parquet};
 
-use crate::experiments::sql::{self, PoolDirectory, query_peak};
+use crate::experiments::sql::{self, NO_DRAM, PoolDirectory, query_peak};
 use crate::{BenchError, Reporter, Settings, config};
 
 /// The pool with the tables.
@@ -80,8 +80,7 @@ impl TpchPool {
             report.value(system, &config, "import", rate, "rows/s")?;
         }
         if settings.program.is_none() {
-            return report
-                .line("DRAM is not measured: that takes the program, run `halocline bench tpch-tiers`");
+            return report.line(NO_DRAM);
         }
         let queries: Vec<String> = tpch_queries(scale_factor)
             .into_iter()

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use comfy_table::CellAlignment;
 use halocline_engine::{Database, IndexSetAdvice, IndexSetOptions, WorkloadQuery};
+use halocline_terminal::output::{Sink, Style, plain_table};
+use halocline_terminal::size::display;
+use halocline_terminal::{CliError, progress};
 
 use super::{no_query, read, time};
 use crate::args::{AdviseArgs, OutputFormat};
-use crate::error::CliError;
-use crate::output::{Sink, Style, plain_table};
-use crate::size::display;
-use crate::{progress, sql};
+use crate::sql;
 
 pub(super) fn advise(
     database: &Database,

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use halocline_engine::DatabaseOptions;
+use halocline_terminal::CliError;
 
 use crate::args::AdviseArgs;
-use crate::error::CliError;
 use crate::opening;
 
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {

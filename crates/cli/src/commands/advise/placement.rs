@@ -7,13 +7,13 @@ use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray
 use arrow_schema::{DataType, Field, Schema};
 use comfy_table::CellAlignment;
 use halocline_engine::{Advised, Database, IndexAdvice};
+use halocline_terminal::output::{Sink, Style, plain_table};
+use halocline_terminal::size::display;
+use halocline_terminal::{CliError, progress};
 
 use super::{no_query, read, time};
 use crate::args::{AdviseArgs, OutputFormat};
-use crate::error::CliError;
-use crate::output::{Sink, Style, plain_table};
-use crate::size::display;
-use crate::{progress, sql};
+use crate::sql;
 
 pub(super) fn advise(database: &Database, args: &AdviseArgs, index: &str, dram: u64) -> Result<(), CliError> {
     let queries = queries(database, args)?;

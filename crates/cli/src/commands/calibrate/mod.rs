@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use halocline_emulator::Resemblance;
 use halocline_media::{CalibrateError, CalibrateOptions, CalibrateTarget, Profile};
+use halocline_terminal::interrupt::{self, Guard};
+use halocline_terminal::{CliError, progress};
 use serde_json::json;
 
 use crate::args::CalibrateArgs;
-use crate::error::CliError;
-use crate::interrupt::{self, Guard};
-use crate::progress;
 
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), CliError> {
     let file = file(args);

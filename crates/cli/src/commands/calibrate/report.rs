@@ -5,10 +5,9 @@ use std::io::Write;
 use comfy_table::{Cell, CellAlignment, Table};
 use halocline_emulator::Resemblance;
 use halocline_media::{AccessFigures, Profile};
-
-use crate::error::CliError;
-use crate::output::plain_table;
-use crate::size::{counted, display};
+use halocline_terminal::CliError;
+use halocline_terminal::output::plain_table;
+use halocline_terminal::size::{counted, display};
 
 pub(super) fn print(profile: &Profile, out: &mut impl Write) -> Result<(), CliError> {
     writeln!(

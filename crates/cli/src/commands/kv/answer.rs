@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use halocline_ordered::TreeStats;
+use halocline_terminal::CliError;
+use halocline_terminal::output::{Sink, Style};
+use halocline_terminal::size::{display, grouped};
 
 use crate::args::OutputFormat;
-use crate::error::CliError;
-use crate::output::{Sink, Style};
-use crate::size::{display, grouped};
 
 /// Entries that are printed together.
 const BATCH: usize = 8192;

@@ -1,179 +1,45 @@
-//! `kv bench`: the workloads of YCSB on a new store or tree.
-//!
-//! Invariant: nothing of it stays in the pool, however it ends, unless the process is killed.
+//! `kv bench`: `halocline-bench kv`, which has the same options.
 
-use std::io::{self, BufWriter};
-use std::process;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::env;
+use std::ffi::OsString;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
-use halocline_bench::kv::{StoreTarget, TreeTarget};
-use halocline_ordered::{HotIndexOptions, TreeError, create_tree};
-use halocline_pool::Pool;
-use halocline_store::Stores;
-use halocline_workloads::{YcsbError, YcsbOutcome, YcsbPair, YcsbRun, YcsbStore, YcsbWorkload};
+use halocline_terminal::CliError;
 
-use crate::args::{KvArgs, KvBenchArgs};
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::output::Sink;
-use crate::size::grouped;
-use crate::{opening, progress};
+use crate::args::ExternalArgs;
+use crate::external;
 
-use super::{PATIENCE, PREFIX, hot, patiently, style};
+/// Runs the program with the command line of this one. Returns only if it cannot be run.
+pub(super) fn run(bench: &ExternalArgs) -> CliError {
+    let words = env::args_os().skip(1).collect();
+    external::run("bench", without_bench(words, bench.arguments.len()))
+}
 
-pub(super) fn run(args: &KvArgs, bench: &KvBenchArgs) -> Result<(), CliError> {
-    let workloads = workloads(bench)?;
-    let guard = Guard::new();
-    let opened = opening::pool_or_create(args)?;
-    let mut outcomes = vec![];
-    let result = workloads.into_iter().try_for_each(|workload| {
-        let run = YcsbRun {
-            workload,
-            records: bench.records,
-            operations: bench.operations,
-            threads: bench.threads,
-            commit: bench.commit,
-            value_bytes: bench.value_bytes as usize,
-            seed: bench.seed,
+/// Removes the word `bench` from a command line of which `behind` words follow it and options of `kv`.
+fn without_bench(mut words: Vec<OsString>, behind: usize) -> Vec<OsString> {
+    let until = words.len().saturating_sub(behind);
+    if let Some(at) = words[..until].iter().rposition(|word| word == "bench") {
+        words.remove(at);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_on_both_sides_are_kept() {
+        let check = |line: &str, behind: usize, expected: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            let expected: Vec<_> = expected.split(' ').map(OsString::from).collect();
+            assert_eq!(without_bench(words, behind), expected);
         };
-        outcomes.push((workload, measure(&opened.pool, bench, &run, guard.requested())?));
-        Ok(())
-    });
-    opened.discard_if_new();
-    result.and_then(|()| print(&outcomes, bench))
-}
-
-fn workloads(bench: &KvBenchArgs) -> Result<Vec<YcsbWorkload>, CliError> {
-    let of = |letter: char| {
-        let mut all = YcsbWorkload::ALL.into_iter();
-        all.find(|workload| workload.letter() == letter.to_ascii_uppercase())
-            .ok_or_else(|| CliError::Usage {
-                message: format!("there is no workload `{letter}`"),
-                hint: "--workloads takes letters from A to F, as ACF".to_owned(),
-            })
-    };
-    bench.workloads.chars().map(of).collect()
-}
-
-/// Runs a workload on a store or tree of its own, which is removed then.
-fn measure(
-    pool: &Pool,
-    bench: &KvBenchArgs,
-    run: &YcsbRun,
-    cancel: &AtomicBool,
-) -> Result<YcsbOutcome, CliError> {
-    let name = format!("kv-bench-{}", process::id());
-    let Some(kind) = bench.tree else {
-        let stores = patiently(|| Stores::open(pool))?;
-        let store = stores.store(&name)?;
-        let measured = on(StoreTarget::new(stores.clone(), store), run, cancel);
-        stores.drop_store(&name)?;
-        return measured;
-    };
-    let object = format!("{PREFIX}{name}");
-    let mut tree = patiently(|| create_tree(pool, &object, kind))?;
-    if let Some(bytes) = bench.hot {
-        let options = HotIndexOptions::default().with_bytes(bytes);
-        tree = Box::new(hot::in_front_of(tree, options)?);
+        check("kv p bench", 0, "kv p");
+        check("kv bench bench --seed 7", 2, "kv bench --seed 7");
+        check(
+            "kv p --strict bench --medium emulated:cxl --workloads bench",
+            2,
+            "kv p --strict --medium emulated:cxl --workloads bench",
+        );
     }
-    let measured = on(TreeTarget(tree), run, cancel);
-    patiently(|| {
-        let txn = pool.begin_wait(PATIENCE)?;
-        txn.remove(&object)?;
-        Ok::<_, TreeError>(txn.commit()?)
-    })?;
-    measured
-}
-
-fn on<T>(target: T, run: &YcsbRun, cancel: &AtomicBool) -> Result<YcsbOutcome, CliError>
-where
-    T: YcsbStore + Sync,
-    CliError: From<T::Error>,
-{
-    let target = Cancellable { target, cancel };
-    let bar = progress::steps(run.records);
-    bar.set_message(format!("loading {} entries", grouped(run.records)));
-    run.load(&target, |done| {
-        bar.set_position(done);
-        Ok(())
-    })?;
-    bar.finish_and_clear();
-    let bar = progress::spinner(&format!("workload {}", run.workload.letter()));
-    let outcome = run.run(&target).map_err(|error| match error {
-        YcsbError::Store(error) => error,
-        other => CliError::failed(other.to_string()),
-    });
-    bar.finish_and_clear();
-    outcome
-}
-
-/// A target whose operations fail once Ctrl-C was pressed.
-struct Cancellable<'a, T> {
-    target: T,
-    cancel: &'a AtomicBool,
-}
-
-impl<T> Cancellable<'_, T> {
-    fn check(&self) -> Result<&T, CliError> {
-        match self.cancel.load(Ordering::Relaxed) {
-            true => Err(CliError::Interrupted),
-            false => Ok(&self.target),
-        }
-    }
-}
-
-impl<T: YcsbStore> YcsbStore for Cancellable<'_, T>
-where
-    CliError: From<T::Error>,
-{
-    type Error = CliError;
-
-    fn read(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CliError> {
-        Ok(self.check()?.read(key, value)?)
-    }
-
-    fn write(&self, pairs: &[YcsbPair]) -> Result<(), CliError> {
-        Ok(self.check()?.write(pairs)?)
-    }
-
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, CliError> {
-        Ok(self.check()?.scan(from, length)?)
-    }
-}
-
-fn print(outcomes: &[(YcsbWorkload, YcsbOutcome)], bench: &KvBenchArgs) -> Result<(), CliError> {
-    let number = |name| Field::new(name, DataType::Float64, false);
-    let schema = Arc::new(Schema::new(vec![
-        Field::new("workload", DataType::Utf8, false),
-        Field::new("operations_per_s", DataType::UInt64, false),
-        number("p50_us"),
-        number("p99_us"),
-        number("p999_us"),
-    ]));
-    let column = |value: &dyn Fn(&YcsbOutcome) -> f64| -> ArrayRef {
-        let rounded = outcomes
-            .iter()
-            .map(|(_, outcome)| (value(outcome) * 10.0).round() / 10.0);
-        Arc::new(Float64Array::from_iter_values(rounded))
-    };
-    let percentile = |percent| move |outcome: &YcsbOutcome| outcome.percentile(percent) as f64 / 1e3;
-    let letters = outcomes.iter().map(|(workload, _)| workload.letter().to_string());
-    let rates = outcomes.iter().map(|(_, outcome)| outcome.rate as u64);
-    let columns = vec![
-        Arc::new(StringArray::from_iter_values(letters)) as ArrayRef,
-        Arc::new(UInt64Array::from_iter_values(rates)),
-        column(&percentile(50.0)),
-        column(&percentile(99.0)),
-        column(&percentile(99.9)),
-    ];
-    let mut sink = Sink::new(
-        style(bench.output, 0),
-        Arc::clone(&schema),
-        BufWriter::new(io::stdout()),
-    );
-    sink.write(&RecordBatch::try_new(schema, columns)?)?;
-    sink.finish()
 }

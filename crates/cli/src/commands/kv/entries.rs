@@ -5,11 +5,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use halocline_terminal::size::grouped;
+use halocline_terminal::{CliError, progress};
 use indicatif::ProgressBar;
-
-use crate::error::CliError;
-use crate::progress;
-use crate::size::grouped;
 
 /// An entry as a JSON object.
 #[derive(serde::Deserialize)]
@@ -20,7 +18,7 @@ struct EntryObject {
 }
 
 /// No line of an entry is longer; a file without lines is not read into memory as one.
-const LONGEST: u64 = 4096;
+const MAX_LINE_BYTES: u64 = 4096;
 
 /// Entries between two looks at the progress.
 const STRIDE: u64 = 4096;
@@ -144,7 +142,7 @@ impl Open {
     fn read(&mut self, buffer: &mut Vec<u8>) -> Result<u64, CliError> {
         buffer.clear();
         let reader: &mut dyn BufRead = &mut self.reader;
-        let read = reader.take(LONGEST).read_until(b'\n', buffer);
+        let read = reader.take(MAX_LINE_BYTES).read_until(b'\n', buffer);
         self.line += 1;
         let read = read.map_err(|error| unreadable(Path::new(&self.name), &error))?;
         Ok(read as u64)

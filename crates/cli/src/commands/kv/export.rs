@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use halocline_ordered::Range;
 use halocline_store::StorePair;
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::size::grouped;
+use halocline_terminal::{CliError, progress};
 use serde_json::{Map, Value};
 
 use crate::args::{Encoding, EntryFormat, ExportArgs, KvArgs};
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::progress;
-use crate::size::grouped;
 
 use super::open_store::OpenStore;
 use super::open_tree::open_to_read;

@@ -1,5 +1,4 @@
-//! Statistics of a cache of hot keys: of the lookups in a file (`kv stats --lookups`), or of a workload
-//! (`kv bench --hot`).
+//! Statistics of a cache of hot keys: of the lookups in a file (`kv stats --lookups`).
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -9,21 +8,15 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 use halocline_ordered::{HotIndex, HotIndexOptions, HotIndexStats, OrderedIndex};
+use halocline_terminal::CliError;
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::output::Sink;
+use halocline_terminal::size::{display, grouped};
 
 use crate::args::{KvStatsArgs, OutputFormat};
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::output::Sink;
-use crate::size::{display, grouped};
 
 use super::entries::EntryReader;
 use super::{OpenTree, style};
-
-/// Puts a cache of at most `bytes` in front of a tree.
-pub(super) fn in_front_of(tree: OpenTree, options: HotIndexOptions) -> Result<HotIndex, CliError> {
-    HotIndex::new(tree, options)
-        .map_err(|error| CliError::with_hint(error.to_string(), "--hot takes a size, as 64MiB"))
-}
 
 /// Looks up the keys of a file through a cache, and prints its statistics.
 pub(super) fn stats(tree: OpenTree, keys: &Path, args: &KvStatsArgs) -> Result<(), CliError> {
@@ -33,7 +26,8 @@ pub(super) fn stats(tree: OpenTree, keys: &Path, args: &KvStatsArgs) -> Result<(
     let options = HotIndexOptions::default()
         .with_bytes(args.hot)
         .with_mode(args.hot_mode);
-    let index = in_front_of(tree, options)?;
+    let index = HotIndex::new(tree, options)
+        .map_err(|error| CliError::with_hint(error.to_string(), "--hot takes a size, as 64MiB"))?;
     let (mut lookups, mut found) = (0, 0);
     while let Some(key) = keys.next_key()? {
         lookups += 1;

@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use halocline_store::WriteBatch;
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::size::grouped;
+use halocline_terminal::{CliError, progress};
 
 use crate::args::{KvArgs, KvImportArgs};
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::progress;
-use crate::size::grouped;
 
 use super::entries::{is_stdin, total_bytes};
 use super::open_store::OpenStore;

@@ -16,13 +16,14 @@ use halocline_memcached::{MemcachedError, check_items};
 use halocline_ordered::{TreeError, TreeKind, open_tree, open_tree_read_only, trees};
 use halocline_pool::{Pool, PoolError, PoolOptions};
 use halocline_store::{StoreError, Stores};
+use halocline_terminal::CliError;
+use halocline_terminal::output::Sink;
+use halocline_terminal::pools::patiently;
 
 use crate::args::{KvArgs, OutputFormat};
-use crate::error::CliError;
 use crate::opening;
-use crate::output::Sink;
 
-use super::{OpenTree, PREFIX, patiently, style};
+use super::{OpenTree, PREFIX, style};
 
 /// The line of `info` on a tree.
 pub(in crate::commands) struct TreeInfo {

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use halocline_ordered::{OrderedIndex, TreeError};
+use halocline_terminal::CliError;
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::size::grouped;
 
 use crate::args::{KvArgs, KvImportArgs};
-use crate::error::CliError;
-use crate::interrupt::Guard;
-use crate::size::grouped;
 
 use super::entries::EntryReader;
 use super::open_tree::{finish, open};

@@ -19,24 +19,18 @@ mod pairs;
 mod store;
 mod tree;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use halocline_ordered::{OrderedIndex, TreeError};
-use halocline_pool::{Pool, PoolError, PoolOptions};
-use halocline_store::{StoreError, Stores};
+use halocline_pool::{Pool, PoolOptions};
+use halocline_store::Stores;
+use halocline_terminal::CliError;
+use halocline_terminal::output::Style;
 
 use crate::args::{KvArgs, KvCommand, OutputFormat};
-use crate::error::CliError;
-use crate::output::Style;
 
 pub(super) use list::{StoreInfo, TreeInfo, check_all, check_memcached, check_stores, list, stores};
 
 /// The prefix of the names of trees in the pool's directory.
 const PREFIX: &str = "tree/";
-
-/// How long another process is waited for that has the tree open or writes the pool.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 type OpenTree = Box<dyn OrderedIndex>;
 
@@ -50,7 +44,7 @@ pub(crate) fn kv(args: &KvArgs) -> Result<(), CliError> {
             }
         }
         KvCommand::List { output } => list::print(args, *output),
-        KvCommand::Bench(bench) => bench::run(args, bench),
+        KvCommand::Bench(bench) => Err(bench::run(bench)),
         _ => match is_store(args)? {
             true => store::run(args),
             false => tree::run(args),
@@ -72,40 +66,4 @@ fn is_store(args: &KvArgs) -> Result<bool, CliError> {
 
 fn style(format: OutputFormat, max_rows: usize) -> Style {
     Style { format, max_rows }
-}
-
-/// An error that may go away when another process ends.
-trait Contention {
-    fn is_contention(&self) -> bool;
-}
-
-impl Contention for PoolError {
-    fn is_contention(&self) -> bool {
-        matches!(self, Self::SlabInUse { .. } | Self::Locked { .. })
-    }
-}
-
-impl Contention for TreeError {
-    fn is_contention(&self) -> bool {
-        matches!(self, Self::Pool(error) if error.is_contention())
-    }
-}
-
-impl Contention for StoreError {
-    fn is_contention(&self) -> bool {
-        matches!(self, Self::Pool(error) if error.is_contention())
-    }
-}
-
-/// Tries again while another process has the tree, the stores or the pool.
-fn patiently<T, E: Contention>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
-    let start = Instant::now();
-    loop {
-        match attempt() {
-            Err(error) if error.is_contention() && start.elapsed() < PATIENCE => {
-                thread::sleep(Duration::from_millis(10));
-            }
-            done => return done,
-        }
-    }
 }

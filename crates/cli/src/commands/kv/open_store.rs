@@ -2,12 +2,13 @@
 
 use halocline_pool::Pool;
 use halocline_store::{Store, StoreError, Stores};
+use halocline_terminal::CliError;
+use halocline_terminal::pools::patiently;
 
 use crate::args::KvArgs;
-use crate::error::CliError;
 use crate::opening;
 
-use super::{list, patiently};
+use super::list;
 
 /// The store that the command line names.
 pub(super) struct OpenStore {

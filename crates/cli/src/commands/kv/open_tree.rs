@@ -5,12 +5,13 @@
 
 use halocline_ordered::{TreeError, open_tree, open_tree_read_only};
 use halocline_pool::{Pool, PoolError};
+use halocline_terminal::CliError;
+use halocline_terminal::pools::patiently;
 
 use crate::args::KvArgs;
-use crate::error::CliError;
 use crate::opening;
 
-use super::{OpenTree, PREFIX, list, patiently};
+use super::{OpenTree, PREFIX, list};
 
 /// Opens the tree that the command line names.
 pub(super) fn open(args: &KvArgs) -> Result<(Pool, OpenTree), CliError> {

@@ -1,7 +1,7 @@
 //! Reading pairs of stores from JSON Lines and CSV.
 //!
 //! Invariants: every byte of a field is kept, or the line is refused with its number; no more than
-//! [`LONGEST`] bytes of a file are in memory.
+//! [`MAX_LINE_BYTES`] bytes of a file are in memory.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use halocline_store::{MAX_KEY, MAX_VALUE};
+use halocline_terminal::CliError;
 use serde_json::Value;
 
 use crate::args::{Encoding, EntryFormat, KvArgs};
-use crate::error::CliError;
 
 use super::encoding::of_field;
 use super::entries::{is_stdin, unreadable};
@@ -22,7 +22,7 @@ use super::entries::{is_stdin, unreadable};
 pub(super) type ReadPair = (Vec<u8>, Vec<u8>, Option<u64>);
 
 /// Most bytes of a line: those of the longest pair, each written as six characters, and names of fields.
-const LONGEST: u64 = 6 * (MAX_KEY + MAX_VALUE) as u64 + 1024;
+const MAX_LINE_BYTES: u64 = 6 * (MAX_KEY + MAX_VALUE) as u64 + 1024;
 
 /// The pairs of one file.
 pub(super) struct PairReader {
@@ -57,7 +57,7 @@ impl PairReader {
                 (path.display().to_string(), Box::new(file))
             }
         };
-        let (left, read) = (Rc::new(Cell::new(LONGEST)), Rc::new(Cell::new(0)));
+        let (left, read) = (Rc::new(Cell::new(MAX_LINE_BYTES)), Rc::new(Cell::new(0)));
         let source = Limited {
             source,
             left: Rc::clone(&left),
@@ -100,7 +100,7 @@ impl PairReader {
     /// The file cannot be read; the next line is not a pair. The message has the number of the line.
     pub(super) fn next(&mut self) -> Result<Option<ReadPair>, CliError> {
         loop {
-            self.left.set(LONGEST);
+            self.left.set(MAX_LINE_BYTES);
             let (line, parsed) = match &mut self.rest {
                 Rest::Jsonl { reader, line } => {
                     let mut text = Vec::new();

@@ -9,10 +9,10 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use halocline_store::StorePair;
+use halocline_terminal::CliError;
+use halocline_terminal::output::{Sink, Style};
 
 use crate::args::{Encoding, KvArgs};
-use crate::error::CliError;
-use crate::output::{Sink, Style};
 
 /// Pairs that are printed together, unless they are long.
 const BATCH: usize = 8192;

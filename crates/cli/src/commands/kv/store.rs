@@ -7,17 +7,18 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use halocline_store::{Scan, StoreError, Stores};
+use halocline_terminal::CliError;
+use halocline_terminal::interrupt::Guard;
+use halocline_terminal::pools::patiently;
+use halocline_terminal::size::{counted, grouped};
 
 use crate::args::{Encoding, GetArgs, KvArgs, KvCommand, KvStatsArgs, PutArgs, ScanArgs};
-use crate::error::CliError;
-use crate::interrupt::Guard;
 use crate::opening;
-use crate::size::{counted, grouped};
 
 use super::open_store::{OpenStore, refuse_names_of_sql};
 use super::open_tree::object_name;
 use super::pairs::PairPrinter;
-use super::{answer, export, import, patiently, style};
+use super::{answer, export, import, style};
 
 pub(super) fn run(args: &KvArgs) -> Result<(), CliError> {
     match &args.command {

@@ -4,15 +4,16 @@ use std::io::{self, Write};
 
 use halocline_ordered::{Range, TreeError, TreeKind, create_tree, open_tree_unsynced};
 use halocline_pool::{PoolError, ReserveUse};
+use halocline_terminal::CliError;
+use halocline_terminal::pools::{PATIENCE, patiently};
+use halocline_terminal::size::counted;
 
 use crate::args::{GetArgs, KvArgs, KvCommand, PutArgs, ScanArgs};
-use crate::error::CliError;
 use crate::opening;
-use crate::size::counted;
 
 use super::answer::{self, EntryPrinter};
 use super::open_tree::{explain, finish, object_name, open, open_to_read};
-use super::{PATIENCE, PREFIX, export, hot, load, patiently, style};
+use super::{PREFIX, export, hot, load, style};
 
 pub(super) fn run(args: &KvArgs) -> Result<(), CliError> {
     refuse_store_options(args)?;

@@ -5,23 +5,23 @@ use crate::format::BLOCK;
 use std::ops::Range;
 
 /// Strings that are decoded together: few enough to stay in the cache until they are used.
-pub(crate) const PART: usize = 256;
+pub(crate) const PART_ROWS: usize = 256;
 
-/// The stored strings of a block, one behind the other.
+/// The stored strings of a block, one after the other.
 #[derive(Debug)]
 pub(crate) struct BlockStrings<'a> {
     bytes: &'a [u8],
-    /// The start of each in `bytes`, and of the one behind the last. Those behind are unspecified.
+    /// The start of each in `bytes`, and of the one after the last. Those after are unspecified.
     starts: [u32; BLOCK + 1],
     rows: usize,
 }
 
-/// Decoded strings, one behind the other.
+/// Decoded strings, one after the other.
 #[derive(Debug)]
 pub(crate) struct DecodedStrings<'a> {
     pub(crate) bytes: &'a [u8],
-    /// The start of each in `bytes`, and of the one behind the last.
-    starts: [u32; PART + 1],
+    /// The start of each in `bytes`, and of the one after the last.
+    starts: [u32; PART_ROWS + 1],
     pub(crate) rows: usize,
 }
 
@@ -79,14 +79,14 @@ impl<'a> BlockStrings<'a> {
         room: &mut StringsRoom,
         mut each: impl FnMut(usize, DecodedStrings<'_>),
     ) -> Result<(), Defect> {
-        for first in rows.clone().step_by(PART) {
-            let part = first..rows.end.min(first + PART);
+        for first in rows.clone().step_by(PART_ROWS) {
+            let part = first..rows.end.min(first + PART_ROWS);
             each(first, self.decode(part, decoder, room)?);
         }
         Ok(())
     }
 
-    /// Decodes the strings of up to [`PART`] rows together.
+    /// Decodes the strings of up to [`PART_ROWS`] rows together.
     ///
     /// # Errors
     /// They cannot be decoded.
@@ -104,7 +104,7 @@ impl<'a> BlockStrings<'a> {
     {
         let starts = &self.starts[rows.start..=rows.end];
         let (first, last) = (starts[0], starts[rows.len()]);
-        let mut places = [0; PART + 1];
+        let mut places = [0; PART_ROWS + 1];
         places
             .iter_mut()
             .zip(starts)

@@ -98,7 +98,7 @@ impl<'a> StringsChunk<'a> {
         <[L]>::ref_from_bytes(&self.offsets[block * len..(block + 1) * len]).expect("sections are aligned")
     }
 
-    /// Returns the rows of a block that are not NULL. Bits behind the last row are unspecified.
+    /// Returns the rows of a block that are not NULL. Bits after the last row are unspecified.
     pub(crate) fn validity_of(&self, block: usize) -> BlockMask {
         let Some(validity) = self.validity else {
             return [if self.entry.nulls > 0 { 0 } else { u64::MAX }; BLOCK / 64];

@@ -26,10 +26,10 @@ impl Constant {
         self.padded.len() - WORD
     }
 
-    /// Returns the eight bytes from `at` on as a little-endian number; zeros behind the end.
+    /// Returns the eight bytes from `at` on as a little-endian number; zeros past the end.
     ///
     /// # Panics
-    /// If `at` is behind the end.
+    /// If `at` is past the end.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.padded[at..]

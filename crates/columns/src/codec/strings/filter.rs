@@ -5,7 +5,7 @@
 //! and patterns, the decoded string. If many strings have to be decoded they are decoded together, and
 //! searched for the longest text of the pattern together, too.
 
-use super::block::{BlockStrings, PART};
+use super::block::{BlockStrings, PART_ROWS};
 use super::chunk::StringsChunk;
 use super::heads::FirstBytes;
 use super::{Defect, StringsDecoder, StringsRoom};
@@ -20,7 +20,7 @@ use std::ops::Bound;
 /// Selected rows of a block from which the starts of all of its strings are unpacked.
 const WHOLE_BLOCK_ROWS: usize = 24;
 /// Open rows of a part from which all of it is decoded.
-const WHOLE_PART_ROWS: usize = PART * 3 / 8;
+const WHOLE_PART_ROWS: usize = PART_ROWS * 3 / 8;
 
 /// A condition on the strings of one chunk, which remembers what it found out about the chunk.
 #[derive(Debug)]
@@ -148,6 +148,7 @@ impl Evaluation<'_, '_, '_> {
                 learnt.parts.resize_with(predicates.len(), Learnt::default);
                 let mut found = BlockMask::default();
                 for (predicate, learnt) in predicates.iter().zip(&mut learnt.parts) {
+                    // A row that matches one alternative is not tested with the others.
                     let left = and_not(tested, &found);
                     let more = self.predicate(predicate, learnt, &left)?;
                     found
@@ -181,9 +182,9 @@ impl Evaluation<'_, '_, '_> {
 
     /// Adds the rows of `open` that match a pattern.
     fn like(&mut self, pattern: &LikePattern, open: &BlockMask, found: &mut BlockMask) -> Result<(), Defect> {
-        const WORDS: usize = PART / 64;
+        const WORDS: usize = PART_ROWS / 64;
         for (part, open) in open.chunks_exact(WORDS).enumerate() {
-            let (first, rows) = (part * PART, count(open));
+            let (first, rows) = (part * PART_ROWS, count(open));
             if rows >= WHOLE_PART_ROWS {
                 let matching = self.like_part(pattern, first, open)?;
                 found[part * WORDS..]
@@ -212,11 +213,11 @@ impl Evaluation<'_, '_, '_> {
         pattern: &LikePattern,
         first: usize,
         open: &[u64],
-    ) -> Result<[u64; PART / 64], Defect> {
-        let rows = first..self.strings.rows().min(first + PART);
+    ) -> Result<[u64; PART_ROWS / 64], Defect> {
+        let rows = first..self.strings.rows().min(first + PART_ROWS);
         let strings = self.strings.decode(rows, self.decoder, self.room)?;
         let is_open = |row: usize| open[row / 64] >> (row % 64) & 1 == 1;
-        let mut found = [0; PART / 64];
+        let mut found = [0; PART_ROWS / 64];
         let Some(finder) = pattern.longest() else {
             for row in (0..strings.rows).filter(|row| is_open(*row)) {
                 found[row / 64] |= u64::from(pattern.matches(strings.get(row))) << (row % 64);
@@ -239,6 +240,7 @@ impl Evaluation<'_, '_, '_> {
             if is_open(row) && (is_enough || pattern.matches(strings.get(row))) {
                 found[row / 64] |= 1 << (row % 64);
             }
+            // The answer holds for the whole string, so the search goes on behind it.
             from = end;
         }
         Ok(found)

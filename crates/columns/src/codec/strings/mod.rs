@@ -115,7 +115,7 @@ pub(crate) trait StringCodec: Sized {
     /// It cannot be decoded.
     fn compare(decoder: &Self::Decoder<'_>, stored: &[u8], constant: &Constant) -> Result<Ordering, Defect>;
 
-    /// Decodes strings that are stored one behind the other, without a loop for each of them. `starts` are
+    /// Decodes strings that are stored one after the other, without a loop for each of them. `starts` are
     /// their starts in `stored`, which ascend up to its length, and become their starts in the result; a
     /// single string needs none.
     ///

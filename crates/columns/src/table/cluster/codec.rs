@@ -78,7 +78,8 @@ impl RowCodec {
     /// `sorted_by`.
     pub(super) fn new(schema: SchemaRef, sorted_by: Vec<usize>) -> Self {
         let fields = schema.fields().iter();
-        let physical = fields.map(|field| Physical::of(field.data_type()).unwrap_or(Physical::Bytes));
+        let physical =
+            fields.map(|field| Physical::from_data_type(field.data_type()).unwrap_or(Physical::Bytes));
         Self {
             physical: physical.collect(),
             schema,

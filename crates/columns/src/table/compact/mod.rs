@@ -120,7 +120,7 @@ pub fn merge(txn: &Txn, table: &str, ids: &[u64], options: &MergeOptions<'_>) ->
     };
     write.memory = options.memory - options.memory / 8;
     // Parts are written at once: they are not to be a whole second of the bandwidth.
-    let bandwidth = options.bandwidth.unwrap_or(u64::MAX).max(LEAST_BANDWIDTH);
+    let bandwidth = options.bandwidth.unwrap_or(u64::MAX).max(MIN_BANDWIDTH);
     let half = usize::try_from(bandwidth / 2).unwrap_or(usize::MAX);
     write.part_limit = write.part_limit.min(half);
     let mut writer = TableWriter::replacing(txn, table, ids, write)?;
@@ -203,7 +203,7 @@ fn cancelled(table: &str) -> ColumnsError {
 /// Rows from which on the heap is trimmed before a merge.
 const TRIM_ROWS: u64 = 1 << 16;
 /// Bytes a second below which parts are not made smaller for the bandwidth's sake.
-const LEAST_BANDWIDTH: u64 = 8 << 20;
+const MIN_BANDWIDTH: u64 = 8 << 20;
 
 /// Reads the live rows within `rows`.
 fn read(schema: &SchemaRef, segment: &Segment, rows: Range<usize>) -> Result<RecordBatch> {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longest wait after which the wish to cancel is looked at.
-const STEP: Duration = Duration::from_millis(20);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Holds a writer back to an average of bytes per second, from its start on.
 pub(super) struct Throttle<'a> {
@@ -32,7 +32,7 @@ impl<'a> Throttle<'a> {
             if self.cancel.load(Ordering::Relaxed) {
                 return;
             }
-            thread::sleep(wait.min(STEP));
+            thread::sleep(wait.min(CANCEL_CHECK_INTERVAL));
         }
     }
 }

@@ -7,12 +7,13 @@ use crate::header::ElfHeader;
 use crate::kernel::{CodeRange, Kernel, WithKernel};
 use crate::packed::batch::quick::LocatedGroup;
 use crate::packed::batch::{Batch, BatchStages, GROUP, RING};
-use crate::packed::exact::{DamagedList, Exact, HEAD, Hits, IN_HEAD};
+use crate::packed::exact::{DamagedList, Exact, HEAD, Hits, MAX_HEAD_VALUES};
 use crate::packed::node::SMALL_LEAF;
 use halocline_media::Bytes;
 
-/// Least rows for each place of the shortcuts, on average, for these stages to be faster than the usual ones.
-const LEAST_ROWS: u64 = 12;
+/// Minimum number of rows for each place of the shortcuts, on average, for these stages to be faster than the
+/// usual ones.
+const MIN_ROWS_PER_PLACE: u64 = 12;
 
 /// The stages shortcut, list, values, records.
 pub(crate) struct MiddleStages;
@@ -27,7 +28,7 @@ pub(crate) struct MiddleGroup {
 
 /// Returns true if the lists behind the shortcuts are long enough, on average, for [`MiddleStages`].
 pub(crate) fn has_middle_lists(header: &ElfHeader) -> bool {
-    header.geometry.rows / header.shortcuts.places().max(1) as u64 >= LEAST_ROWS
+    header.geometry.rows / header.shortcuts.places().max(1) as u64 >= MIN_ROWS_PER_PLACE
 }
 
 impl BatchStages for MiddleStages {
@@ -68,7 +69,7 @@ impl BatchStages for MiddleStages {
             if at == 0 || rows > SMALL_LEAF || code > 0xff {
                 continue;
             }
-            let (first, mask) = if rows <= usize::from(IN_HEAD) {
+            let (first, mask) = if rows <= usize::from(MAX_HEAD_VALUES) {
                 (0, K::between_head(head, rows, CodeRange { lo: code, span: 0 }))
             } else {
                 match tree.middle_values::<K>(at + 1, rows, code) {

@@ -6,7 +6,7 @@
 use crate::Tid;
 use crate::kernel::{CodeRange, Kernel};
 use crate::packed::batch::{Batch, BatchStages, GROUP, RING};
-use crate::packed::exact::{DamagedList, EqualRun, HEAD, Hits, IN_HEAD};
+use crate::packed::exact::{DamagedList, EqualRun, HEAD, Hits, MAX_HEAD_VALUES};
 use crate::packed::shortcuts::{ABOVE, NOWHERE};
 use crate::view::PAD;
 use halocline_media::Bytes;
@@ -114,7 +114,7 @@ impl BatchStages for QuickStages {
                 run = tree.equal_run::<K>(hits, record_len, |record| tree.has_tail(record, bits, tail));
             }
             let run = tree.run_in::<K>(at, 0, run);
-            irregular |= (rows >= usize::from(IN_HEAD)) | (run.count > 1);
+            irregular |= (rows >= usize::from(MAX_HEAD_VALUES)) | (run.count > 1);
             tids[found % GROUP] = if K::TIDS {
                 view.u32(run.at) & geometry.tid_mask
             } else {

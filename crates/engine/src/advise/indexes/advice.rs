@@ -6,6 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast;
+use halocline_catalog::Catalog;
+use halocline_catalog::context::EngineContext;
+use halocline_sql::EngineError;
+use halocline_sql::cancel::CancelOnDrop;
+use halocline_sql::parse::{self, InsertSource, Statement};
+use halocline_sql::stack::{OnLargeStack, StackSize};
 
 use super::super::advice::medium_of;
 use super::candidates;
@@ -15,16 +21,10 @@ use super::outcome::Outcome;
 use super::recorder::{QueryScan, WorkloadRecorder};
 use super::result::{IndexSetAdvice, IndexSetOptions};
 use super::workload::{WorkloadQuery, named};
-use crate::EngineError;
-use crate::cancel::CancelOnDrop;
-use crate::catalog::Catalog;
-use crate::context::EngineContext;
 use crate::session::DatabaseSession;
-use crate::stack::{OnLargeStack, StackSize};
-use crate::statement::{self, InsertSource, Statement};
 
 /// An index is proposed if it saves at least this share of the cost of the workload.
-const LEAST_GAIN: f64 = 0.01;
+const MIN_GAIN: f64 = 0.01;
 /// The largest candidate has to save this share more, others in proportion to their sizes: of two that save
 /// about the same, the smaller one is proposed.
 const SIZE_GAIN: f64 = 0.01;
@@ -82,7 +82,7 @@ async fn record(
     for (number, query) in workload.iter().enumerate() {
         let wrong = |error: EngineError| named(&query.label, &error);
         recorder.begin(number);
-        if let Some(parsed) = planned_part(statement::parse(&query.text, &[]).map_err(wrong)?) {
+        if let Some(parsed) = planned_part(parse::parse(&query.text, &[]).map_err(wrong)?) {
             session
                 .plan_only(catalog, parsed, Arc::<WorkloadRecorder>::clone(&recorder))
                 .await
@@ -92,7 +92,7 @@ async fn record(
     Ok(recorder.take())
 }
 
-/// Returns the query that a statement is, explains, copies or inserts; none if it has none.
+/// Returns the query that a statement is, explains, copies or inserts; `None` if it has none.
 fn planned_part(statement: Statement) -> Option<Parsed> {
     let query = |query| Parsed::Statement(Box::new(ast::Statement::Query(query)));
     match statement {
@@ -153,7 +153,7 @@ fn advise(
     for (table, of_table) in forecasts.iter().enumerate() {
         for (number, forecast) in of_table.iter().enumerate() {
             all.push((table, number));
-            let penalty = cost * (LEAST_GAIN + SIZE_GAIN * forecast.bytes as f64 / largest);
+            let penalty = cost * (MIN_GAIN + SIZE_GAIN * forecast.bytes as f64 / largest);
             choice
                 .candidates
                 .push(candidate(&tables[table], forecast, penalty));

@@ -8,15 +8,15 @@ use super::costs::{IndexForecast, ScanCosts, TableWorkload};
 /// Most columns of a query of which all subsets are candidates.
 const SUBSET_COLUMNS: usize = 5;
 /// Most columns of a candidate.
-const COLUMNS: usize = 7;
+const MAX_COLUMNS: usize = 7;
 /// Most sets of columns of a table that are forecast.
-const SETS: usize = 96;
+const MAX_SETS: usize = 96;
 /// Most columns of a set of which all orders are forecast.
-const PERMUTED: usize = 3;
+const MAX_PERMUTED_COLUMNS: usize = 3;
 /// Most orders of a larger set.
-const ORDERS: usize = 6;
+const MAX_ORDERS: usize = 6;
 
-/// Forecasts the candidates of a table, without those that another one makes superfluous. None if `cancel`
+/// Forecasts the candidates of a table, without those that another one makes superfluous. `None` if `cancel`
 /// was set.
 pub(super) fn forecasts(table: &TableWorkload, cancel: &AtomicBool) -> Option<Vec<IndexForecast>> {
     let existing: Vec<&[usize]> = table
@@ -55,7 +55,7 @@ fn column_sets(table: &TableWorkload) -> Vec<Vec<usize>> {
     for scan in &table.scans {
         let mut columns: Vec<usize> = scan.columns().into_iter().filter(indexable).collect();
         columns.sort_by(|a, b| scan.column_share(*a).total_cmp(&scan.column_share(*b)));
-        columns.truncate(COLUMNS);
+        columns.truncate(MAX_COLUMNS);
         if columns.is_empty() {
             continue;
         }
@@ -69,7 +69,7 @@ fn column_sets(table: &TableWorkload) -> Vec<Vec<usize>> {
     for a in &of_queries {
         for b in &of_queries {
             let union: BTreeSet<usize> = a.iter().chain(b).copied().collect();
-            if union.len() <= COLUMNS {
+            if union.len() <= MAX_COLUMNS {
                 merged.insert(union.into_iter().collect());
             }
         }
@@ -77,7 +77,7 @@ fn column_sets(table: &TableWorkload) -> Vec<Vec<usize>> {
     sets.extend(merged);
     let mut sets: Vec<(f64, Vec<usize>)> = sets.into_iter().map(|set| (promise(table, &set), set)).collect();
     sets.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    sets.truncate(SETS);
+    sets.truncate(MAX_SETS);
     sets.into_iter().map(|(_, set)| set).collect()
 }
 
@@ -101,17 +101,17 @@ fn promise(table: &TableWorkload, set: &[usize]) -> f64 {
         let share: f64 = restricted.map(|column| scan.column_share(*column)).product();
         scan.weight * scan.now.0 * (1.0 - share)
     };
-    table.scans.iter().map(of_scan).sum::<f64>() / (1.0 + set.len() as f64 / COLUMNS as f64)
+    table.scans.iter().map(of_scan).sum::<f64>() / (1.0 + set.len() as f64 / MAX_COLUMNS as f64)
 }
 
 /// Returns orders of a set of columns.
 fn orders(table: &TableWorkload, set: &[usize]) -> Vec<Vec<usize>> {
-    if set.len() <= PERMUTED {
+    if set.len() <= MAX_PERMUTED_COLUMNS {
         return permutations(set);
     }
     let mut orders: Vec<Vec<usize>> = Vec::new();
     let mut add = |order: Vec<usize>| {
-        if order.len() == set.len() && orders.len() < ORDERS && !orders.contains(&order) {
+        if order.len() == set.len() && orders.len() < MAX_ORDERS && !orders.contains(&order) {
             orders.push(order);
         }
     };

@@ -5,12 +5,12 @@
 //! the gains that its members have alone (Nemhauser, Wolsey and Fisher, 1978), and the gains that fit the
 //! space are bounded by a fractional knapsack. A greedy choice by gain per byte, improved by exchanges, is
 //! the first solution; branch and bound with that bound improves it until it is proved to be the best, or
-//! has compared [`COSTS`] costs.
+//! has compared [`MAX_COMPARED_COSTS`] costs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Most costs that the search compares, some tenths of a second.
-const COSTS: usize = 100_000_000;
+const MAX_COMPARED_COSTS: usize = 100_000_000;
 
 /// A choice to be made.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +33,8 @@ pub(super) struct ChoiceCandidate {
 }
 
 impl Choice {
-    /// Returns the positions of the chosen candidates, ascending; and true if no other set is better. None if
-    /// `cancel` was set.
+    /// Returns the positions of the chosen candidates, ascending; and true if no other set is better. `None`
+    /// if `cancel` was set.
     pub(super) fn solve(&self, cancel: &AtomicBool) -> Option<(Vec<usize>, bool)> {
         let fits = |at: &usize| self.candidates[*at].bytes <= self.space;
         let usable: Vec<usize> = (0..self.candidates.len()).filter(fits).collect();
@@ -54,7 +54,7 @@ impl Choice {
         if cancel.load(Ordering::Relaxed) {
             return None;
         }
-        let is_best = search.compared < COSTS;
+        let is_best = search.compared < MAX_COMPARED_COSTS;
         search.best.sort_unstable();
         Some((search.best, is_best))
     }
@@ -161,7 +161,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Searches the sets that contain `set`, whose parts cost `costs`, and some of `rest`.
     fn branch(&mut self, costs: &[f64], set: &mut Vec<usize>, space: u64, rest: &[usize]) {
-        if self.compared >= COSTS || self.cancel.load(Ordering::Relaxed) {
+        if self.compared >= MAX_COMPARED_COSTS || self.cancel.load(Ordering::Relaxed) {
             return;
         }
         let choice = self.choice;

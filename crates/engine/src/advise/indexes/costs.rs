@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use halocline_catalog::OpenTable;
 use halocline_elf::{DimensionTest, Forecast, SampledColumn};
+use halocline_scan::plan::SegmentSelection;
+use halocline_sql::EngineError;
 
 use super::recorder::QueryScan;
 use super::sample::{ColumnTest, TableSample};
-use crate::EngineError;
-use crate::catalog::OpenTable;
-use crate::plan::IndexSelection;
 
 /// The table references of a workload to one table.
 pub(super) struct TableWorkload {
@@ -70,8 +70,8 @@ impl ScanCosts {
 }
 
 impl TableWorkload {
-    /// Samples the table and computes the costs of its references, each with its position and weight. None if
-    /// `cancel` was set.
+    /// Samples the table and computes the costs of its references, each with its position and weight. `None`
+    /// if `cancel` was set.
     ///
     /// # Errors
     /// The table or one of its indexes cannot be read.
@@ -99,7 +99,7 @@ impl TableWorkload {
         }))
     }
 
-    /// Forecasts the index on these columns; none if it is not possible.
+    /// Forecasts the index on these columns; `None` if it is not possible.
     pub(super) fn forecast(&self, columns: &[usize]) -> Option<IndexForecast> {
         let (mut bytes, mut forecasts) = (0.0, Vec::new());
         for segment in &self.sample.segments {
@@ -120,7 +120,7 @@ impl TableWorkload {
         })
     }
 
-    /// Returns the cost of a table reference through an index; none if it has no condition on its columns.
+    /// Returns the cost of a table reference through an index; `None` if it has no condition on its columns.
     fn cost(&self, costs: &ScanCosts, columns: &[usize], forecasts: &[Forecast]) -> Option<f64> {
         let what_if = costs.scan.what_if();
         let answerable = costs.columns();
@@ -145,7 +145,7 @@ impl TableWorkload {
                 })
             };
             let tests: Vec<Option<DimensionTest<'_>>> = columns.iter().map(test).collect();
-            let selection = IndexSelection {
+            let selection = SegmentSelection {
                 estimate: forecast.estimate(&tests),
                 is_clustered: forecast.is_clustered(),
                 bytes: forecast.bytes() as f64,

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use halocline_sql::parse;
+
 use super::super::advice::quoted;
-use crate::statement;
 
 /// Longest name before a number is added.
-const LONGEST: usize = 48;
+const MAX_NAME_CHARS: usize = 48;
 
 /// Returns a name for an index on these columns that `taken` does not have, and adds it.
 pub(super) fn index_name(table: &str, columns: &[&str], taken: &mut BTreeSet<String>) -> String {
     let mut name = format!("{table}_{}", columns.join("_"));
-    if let Some((end, _)) = name.char_indices().nth(LONGEST) {
+    if let Some((end, _)) = name.char_indices().nth(MAX_NAME_CHARS) {
         name.truncate(end);
     }
     let mut free = name.clone();
@@ -52,7 +53,7 @@ type Statement<'a> = dyn Fn(&dyn Fn(&str) -> String) -> String + 'a;
 /// Returns the statement with quotes where they are needed; around all names if one is a word of SQL.
 fn readable(of: &Statement<'_>) -> String {
     let plain = of(&quoted);
-    match statement::parse(&plain, &[]) {
+    match parse::parse(&plain, &[]) {
         Ok(_) => plain,
         Err(_) => of(&|name: &str| format!("\"{}\"", name.replace('"', "\"\""))),
     }
@@ -66,15 +67,15 @@ mod tests {
     fn statements_parse_whatever_the_names() {
         for name in ["a", "order", "select", "Ä b", "x\"y", "1st", "date"] {
             let text = create_index(name, name, &["v", name], &["order = 'given'".into()]);
-            let parsed = statement::parse(&text, &[]).unwrap();
-            let statement::Statement::CreateIndex { spec, .. } = parsed else {
+            let parsed = parse::parse(&text, &[]).unwrap();
+            let parse::Statement::CreateIndex { spec, .. } = parsed else {
                 panic!("{text}");
             };
             assert_eq!(
                 (spec.name.as_str(), spec.columns),
                 (name, vec!["v".to_owned(), name.to_owned()])
             );
-            statement::parse(&drop_index(name), &[]).unwrap();
+            parse::parse(&drop_index(name), &[]).unwrap();
         }
     }
 
@@ -85,6 +86,9 @@ mod tests {
         assert_eq!(index_name("t", &["a"], &mut taken), "t_a_3");
         assert_eq!(index_name("t", &["a", "b"], &mut taken), "t_a_b");
         let long = "ö".repeat(60);
-        assert_eq!(index_name(&long, &["a"], &mut taken).chars().count(), LONGEST);
+        assert_eq!(
+            index_name(&long, &["a"], &mut taken).chars().count(),
+            MAX_NAME_CHARS
+        );
     }
 }

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use halocline_catalog::Catalog;
+use halocline_sql::size;
+
 use super::advice::Candidate;
 use super::costs::{IndexForecast, TableWorkload};
 use super::names::{create_index, drop_index, index_name};
 use super::reasons::{Alternatives, column_names, no_index_pays};
 use super::result::{IndexSetAdvice, ProposedIndex, QueryForecast, UnusedIndex};
 use super::workload::WorkloadQuery;
-use crate::catalog::Catalog;
-use crate::{Placement, size};
+use crate::Placement;
 
 const SECOND: f64 = 1e9;
 

@@ -1,7 +1,8 @@
 //! The reasons why no index is proposed for a query.
 
+use halocline_sql::size;
+
 use super::costs::{IndexForecast, ScanCosts, TableWorkload};
-use crate::size;
 
 /// The best that could be done for a query.
 pub(super) struct Alternatives<'a> {

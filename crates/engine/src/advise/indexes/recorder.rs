@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::catalog::OpenTable;
-use crate::config::FeatureMode;
-use crate::plan::{Filters, RecordedScan, ScanRecorder, ScanRequest, WhatIf};
+use halocline_catalog::OpenTable;
+use halocline_catalog::settings::FeatureMode;
+use halocline_scan::plan::{Filters, RecordedScan, ScanRecorder, ScanRequest, WhatIf};
 
 /// A table reference of a query.
 #[derive(Debug, Clone)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use datafusion::error::DataFusionError;
+use halocline_sql::EngineError;
 
 use super::result::{IndexSetAdvice, ProposedIndex, QueryForecast, UnusedIndex};
-use crate::EngineError;
 
 /// A row of the advice.
 #[derive(Default)]

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use halocline_catalog::OpenTable;
 use halocline_columns::{CodePredicate, CodeSpace, Dictionary, RowId, Segment};
 use halocline_elf::SampledColumn;
+use halocline_scan::plan::{ScanPredicate, column_share};
+use halocline_sql::EngineError;
 
 use super::recorder::QueryScan;
-use crate::EngineError;
-use crate::catalog::OpenTable;
-use crate::plan::{ScanPredicate, column_share};
 
 /// Rows of a table that are sampled, at least.
 const ROWS: usize = 32_768;
@@ -21,7 +21,7 @@ const SEGMENTS: usize = 16;
 /// Least rows of a segment that are sampled.
 const SEGMENT_ROWS: usize = 1_024;
 /// Passing rows of the sample from which on their share is better than an estimate by codes.
-const ENOUGH: usize = 8;
+const MIN_PASSING_ROWS: usize = 8;
 
 /// A column of a sample.
 pub(super) struct ColumnSample {
@@ -70,7 +70,7 @@ pub(super) struct ColumnTest {
 }
 
 impl TableSample {
-    /// Samples these columns. None if `cancel` was set.
+    /// Samples these columns. `None` if `cancel` was set.
     ///
     /// # Errors
     /// The columns cannot be read.
@@ -248,7 +248,7 @@ impl SegmentSample {
             let ranks = self.columns[column].sampled.rank_of_rows();
             let passing = ranks.iter().filter(|rank| test.passes[**rank as usize]).count();
             let own = passing as f64 / ranks.len().max(1) as f64;
-            test.share = match passing >= ENOUGH || ranks.len() as u64 == self.rows {
+            test.share = match passing >= MIN_PASSING_ROWS || ranks.len() as u64 == self.rows {
                 true => own,
                 false => column_share(&scan.open, &scan.filters, &test.conditions, self.number, *column)
                     .unwrap_or(own),
@@ -257,7 +257,7 @@ impl SegmentSample {
         tests
     }
 
-    /// Returns a condition as a predicate on the codes that the sample has of its column; none if an index
+    /// Returns a condition as a predicate on the codes that the sample has of its column; `None` if an index
     /// would not answer it.
     fn predicate(&self, scan: &QueryScan, condition: usize, sample: &ColumnSample) -> Option<CodePredicate> {
         let (condition, translation) = &scan.filters.conditions[condition];

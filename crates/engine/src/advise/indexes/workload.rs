@@ -1,7 +1,7 @@
 //! The queries of a workload, as read from a script.
 
-use crate::EngineError;
-use crate::statement::split_located;
+use halocline_sql::EngineError;
+use halocline_sql::split::split_located;
 
 /// Begins a comment that says how often a query runs.
 const WEIGHT: &str = "weight:";

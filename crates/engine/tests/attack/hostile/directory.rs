@@ -37,7 +37,7 @@ const LIMBO: [(usize, usize); 4] = [(0, 8), (8, 8), (16, 8), (24, 8)];
 const LIMBO_HEADER: usize = 16;
 const LIMBO_ENTRY: usize = 32;
 /// Objects that name the same extents.
-const MANY: u64 = 8000;
+const SHARING_OBJECTS: u64 = 8000;
 
 pub(super) fn lie(draft: &mut Draft<'_>, rng: &mut SplitMix64) {
     draft.owners.extend([Owner::File, Owner::Directory]);
@@ -139,7 +139,7 @@ fn is_mutable(name: &str) -> bool {
 /// file.
 fn many(draft: &mut Draft<'_>, entry: usize, rng: &mut SplitMix64) {
     let image = draft.image;
-    let count = MANY >> rng.below(4);
+    let count = SHARING_OBJECTS >> rng.below(4);
     let names: Vec<String> = (0..count).map(|number| format!("table/t{number:05}")).collect();
     let extents = word(&image.bytes, entry + 40);
     let whole = image.objects.iter().find(|object| object.entry == entry).unwrap();

@@ -111,7 +111,7 @@ fn lie_for(value: &Value, rng: &mut SplitMix64) -> Value {
     }
 }
 
-/// Puts metadata behind all else in the directory, which moves to the end of the file.
+/// Puts metadata after all else in the directory, which moves to the end of the file.
 fn replace(draft: &mut Draft<'_>, entry: usize, meta: &[u8]) {
     let image = draft.image;
     let mut directory = image.bytes[image.directory.clone()].to_vec();

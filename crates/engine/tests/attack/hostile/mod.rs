@@ -96,7 +96,7 @@ fn lie_in(bytes: &mut [u8], at: usize, fields: &[(usize, usize)], rng: &mut Spli
     format!("field {offset} at {at}: {value} instead of {honest}; ")
 }
 
-/// Bytes of the directory behind its heap.
+/// Bytes of the directory after its heap.
 fn directory_tail(image: &Image) -> usize {
     let start = image.directory.start;
     let parts = [(16, 48), (24, 32), (32, 1)];

@@ -12,10 +12,10 @@ use crate::equi::key::{KeyEncoder, KeyValues};
 use crate::equi::layout::fixed_bits;
 
 /// Rows that are read at a time.
-const STEP: usize = 8192;
+const BATCH_ROWS: usize = 8192;
 
 /// Most entries of a map for each key.
-const MOST_GAPS: u64 = 8;
+const MAX_ENTRIES_PER_KEY: u64 = 8;
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -48,7 +48,7 @@ struct WordForm {
 }
 
 impl WordForm {
-    fn of(data_type: &DataType) -> Option<WordForm> {
+    fn for_type(data_type: &DataType) -> Option<WordForm> {
         use DataType::{Boolean, Date32, Date64, Duration, Int8, Int16, Int32, Int64};
         use DataType::{Time32, Time64, Timestamp, UInt8, UInt16, UInt32};
         let is_signed = match data_type {
@@ -87,7 +87,7 @@ impl DenseKeyMap {
         let Some(data_type) = schema.fields().get(column).map(|field| field.data_type().clone()) else {
             return Ok(None);
         };
-        let Some(form) = WordForm::of(&data_type) else {
+        let Some(form) = WordForm::for_type(&data_type) else {
             return Ok(None);
         };
         let (mut least, mut most, mut keys, mut has_nulls) = (i64::MAX, i64::MIN, 0_u64, false);
@@ -116,7 +116,7 @@ impl DenseKeyMap {
             return Ok(Some(dense(least, DenseRows::Sequence(keys), None)));
         }
         let range = most.abs_diff(least);
-        if range >= keys.saturating_mul(MOST_GAPS) {
+        if range >= keys.saturating_mul(MAX_ENTRIES_PER_KEY) {
             return Ok(None);
         }
         let entries = range as usize + 1;
@@ -195,8 +195,8 @@ fn for_each_key(
     let schema = Arc::new(rows.schema().project(&[column])?);
     let key = [(0, schema.field(0).data_type().clone())];
     let (encoder, _) = KeyEncoder::pair(&key, &key, false)?;
-    for start in (0..rows.rows()).step_by(STEP) {
-        let end = (start + STEP).min(rows.rows());
+    for start in (0..rows.rows()).step_by(BATCH_ROWS) {
+        let end = (start + BATCH_ROWS).min(rows.rows());
         let mut numbers: Vec<u32> = (start as u32..end as u32).collect();
         rows.retain_live(&mut numbers)?;
         let arrays = rows.take(&numbers, &[column])?;

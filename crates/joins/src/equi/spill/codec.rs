@@ -3,11 +3,11 @@
 //!
 //! A block is: checksum (8 bytes), length of the rest (8), then per field the smallest value (8), the number
 //! of bits (8), and the packed values in words; then per span column its lengths as a field and the bytes of
-//! all values. The padding behind it is not covered by the checksum.
+//! all values. The padding after it is not covered by the checksum.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::equi::layout::{BitField, MOST_VALUE, RowLayout, Span};
+use crate::equi::layout::{BitField, MAX_VALUE_LEN, RowLayout, Span};
 use crate::equi::rows::RowBlock;
 
 const HEADER: usize = 16;
@@ -28,7 +28,7 @@ pub(super) fn encode(layout: &RowLayout, words: &[u64], bytes: &[u8], out: &mut 
         values.extend(rows().map(|row| Span(row[word]).len() as u64));
         pack(&values, out);
         for row in rows() {
-            out.extend_from_slice(Span(row[word]).of(bytes));
+            out.extend_from_slice(Span(row[word]).slice(bytes));
         }
     }
     let len = (out.len() - HEADER) as u64;
@@ -57,7 +57,7 @@ pub(super) fn decode(layout: &RowLayout, rows: usize, from: &[u8], block: &mut R
         let start = block.bytes.len();
         let mut at = start;
         unpack(&mut rest, rows, |row, len| {
-            let len = (len as usize).min(MOST_VALUE);
+            let len = (len as usize).min(MAX_VALUE_LEN);
             block.words[row * layout.stride + word] = Span::new(at, len).0;
             at += len;
         })?;
@@ -65,7 +65,7 @@ pub(super) fn decode(layout: &RowLayout, rows: usize, from: &[u8], block: &mut R
         block.bytes.extend_from_slice(values);
         rest = behind;
     }
-    (rest.is_empty() && block.bytes.len() <= u32::MAX as usize + MOST_VALUE).then_some(())
+    (rest.is_empty() && block.bytes.len() <= u32::MAX as usize + MAX_VALUE_LEN).then_some(())
 }
 
 #[inline(always)]
@@ -203,7 +203,10 @@ mod tests {
                         .all(|field| field.get(row) == field.get(found))
                 );
                 for &word in &layout.spans {
-                    assert_eq!(Span(row[word]).of(&bytes), Span(found[word]).of(&block.bytes));
+                    assert_eq!(
+                        Span(row[word]).slice(&bytes),
+                        Span(found[word]).slice(&block.bytes)
+                    );
                 }
             }
             for at in 0..out.len() - 40 {

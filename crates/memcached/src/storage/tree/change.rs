@@ -62,7 +62,7 @@ impl TreeGeneration {
         }))
     }
 
-    /// Makes changes in their order: at least the first one, and as many behind it as there are free nodes
+    /// Makes changes in their order: at least the first one, and as many after it as there are free nodes
     /// for. The new records are durable with one fence before the first change is made. Returns the number of
     /// changes that were made, and the error of the next one.
     pub(super) fn write_group(&self, changes: &[ItemChange<'_>]) -> (usize, Result<()>) {
@@ -77,7 +77,7 @@ impl TreeGeneration {
                 (change, _) => self.delete(change.key()),
             };
             if let Err(error) = result {
-                // Nothing leads to the records of the changes behind.
+                // Nothing leads to the records of the later changes.
                 for UnlinkedRecord { nodes, size, .. } in records.flatten() {
                     self.shared.slabs.free_nodes(size.class, nodes);
                 }
@@ -90,7 +90,7 @@ impl TreeGeneration {
 
     /// Stores the records of changes and makes them durable. Returns one for each change, `None` for those
     /// that need none. They end where there is no free node, because changes before that may free some, and
-    /// behind [`GROUP_BYTES`], so that records do not take the room of the tree that leads to them.
+    /// after [`GROUP_BYTES`], so that records do not take the room of the tree that leads to them.
     ///
     /// # Errors
     /// There is no free node for the first change, or the medium has failed: nothing leads to the records.
@@ -107,7 +107,7 @@ impl TreeGeneration {
                 records.push(None);
                 continue;
             };
-            let size = RecordSize::of(key.len(), value.len());
+            let size = RecordSize::for_lengths(key.len(), value.len());
             let nodes = match shared.slabs.alloc(size, &|| shared.walk.complete()) {
                 Ok(nodes) => nodes,
                 Err(error) if records.is_empty() => return Err(error),

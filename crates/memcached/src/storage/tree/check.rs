@@ -7,13 +7,13 @@ use halocline_ordered::{OrderedIndex, TreeError, open_tree_read_only};
 use halocline_pool::{Pool, PoolError};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::generation::STEP;
+use super::generation::SCAN_ENTRIES;
 use super::shared::{LinkSteps, load_head_of};
 use super::slabs::RecordSlabs;
 use super::{CURRENT, NUMBERS, name};
 use crate::error::Result;
 
-/// A record of an item that is damaged, with the items behind it that have the same hash.
+/// A record of an item that is damaged, with the items after it that have the same hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ItemProblem {
@@ -73,7 +73,7 @@ pub fn check_items(
     let mut from = Some(0);
     while let Some(first) = from {
         let mut entries = Vec::new();
-        tree.scan(first, STEP, &mut entries)?;
+        tree.scan(first, SCAN_ENTRIES, &mut entries)?;
         from = entries.last().and_then(|(hash, _)| hash.checked_add(1));
         for (hash, record) in entries {
             check_records(&slabs, hash, record, &mut report);

@@ -19,7 +19,7 @@ use super::{ItemChange, ItemGeneration, ScannedItem, StoredItem};
 use crate::error::Result;
 
 /// Entries of the tree that are read at a time.
-pub(super) const STEP: usize = 256;
+pub(super) const SCAN_ENTRIES: usize = 256;
 
 /// Time for which a single change trusts that the path still led to the file. Changes that arrive together
 /// always look.
@@ -173,7 +173,7 @@ impl ItemGeneration for TreeGeneration {
         let mut from = Some(0);
         while let Some(first) = from {
             let mut entries = Vec::new();
-            self.tree.scan(first, STEP, &mut entries)?;
+            self.tree.scan(first, SCAN_ENTRIES, &mut entries)?;
             from = entries.last().and_then(|(hash, _)| hash.checked_add(1));
             for (hash, _) in entries {
                 for record in self.records(hash)? {

@@ -34,7 +34,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
-use generation::{STEP, TreeGeneration};
+use generation::{SCAN_ENTRIES, TreeGeneration};
 use record::RecordSize;
 use shared::SharedRecords;
 use slabs::RecordSlabs;
@@ -43,7 +43,7 @@ pub use check::{ItemProblem, ItemsCheckReport, check_items};
 
 /// The tree of the numbers.
 pub(super) const NUMBERS: &str = "memcached/tree/numbers";
-/// Names of the trees of items, behind which their number follows.
+/// Names of the trees of items, after which their number follows.
 const PREFIX: &str = "memcached/tree/items/";
 /// Keys of the numbers.
 const CURRENT: u64 = 0;
@@ -180,7 +180,7 @@ impl TreeStorage {
             return Ok(false);
         };
         let mut entries = Vec::new();
-        let scanned = old.tree.scan(generations.next, STEP, &mut entries);
+        let scanned = old.tree.scan(generations.next, SCAN_ENTRIES, &mut entries);
         if let Err(error) = scanned {
             tracing::warn!(%error, "the space of flushed items is free after the next start");
         }
@@ -213,7 +213,7 @@ impl TreeStorage {
             return Ok(());
         }
         let mut entries = Vec::new();
-        current.tree.scan(first, STEP, &mut entries)?;
+        current.tree.scan(first, SCAN_ENTRIES, &mut entries)?;
         let now = (self.clock)();
         for (hash, _) in &entries {
             current.expire(*hash, now)?;
@@ -291,7 +291,7 @@ impl ItemStorage for TreeStorage {
     }
 
     fn footprint(&self, key: usize, value: usize) -> u64 {
-        RecordSize::of(key, value).bytes()
+        RecordSize::for_lengths(key, value).bytes()
     }
 
     fn is_atomic(&self) -> bool {

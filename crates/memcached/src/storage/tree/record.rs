@@ -17,12 +17,12 @@ pub(super) const CLASSES: [u32; 16] = [
     256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152, 65_536,
 ];
 /// The class of records with several nodes, all of which belong to it.
-const LARGEST: usize = CLASSES.len() - 1;
-const LARGEST_NODE: usize = CLASSES[LARGEST] as usize;
+const LARGEST_CLASS: usize = CLASSES.len() - 1;
+const LARGEST_NODE: usize = CLASSES[LARGEST_CLASS] as usize;
 /// Bytes that are read at once: the least node.
-const FIRST: usize = CLASSES[0] as usize;
-/// Most nodes behind the first one.
-const MOST_PARTS: usize = 32;
+const FIRST_READ_BYTES: usize = CLASSES[0] as usize;
+/// Most nodes after the first one.
+const MAX_PARTS: usize = 32;
 
 const VERSION: u8 = 1;
 /// There is no time of expiry.
@@ -62,13 +62,13 @@ const _: () = {
 pub(super) struct RecordSize {
     /// The class of all its nodes.
     pub(super) class: usize,
-    /// Number of nodes behind the first one.
+    /// Number of nodes after the first one.
     pub(super) parts: usize,
 }
 
 impl RecordSize {
     /// Returns the size of a record with a key and a value of these lengths.
-    pub(super) fn of(key: usize, value: usize) -> RecordSize {
+    pub(super) fn for_lengths(key: usize, value: usize) -> RecordSize {
         let single = HEADER + key + value;
         if let Some(class) = CLASSES.iter().position(|size| single <= *size as usize) {
             return RecordSize { class, parts: 0 };
@@ -76,7 +76,7 @@ impl RecordSize {
         // Each part takes a node's bytes, of which its offset in the first node costs 8.
         let parts = (single - LARGEST_NODE).div_ceil(LARGEST_NODE - size_of::<u64>());
         RecordSize {
-            class: LARGEST,
+            class: LARGEST_CLASS,
             parts,
         }
     }
@@ -95,7 +95,7 @@ pub(super) struct ItemRecordHead {
     pub(super) expires: Option<u64>,
     pub(super) key: Vec<u8>,
     pub(super) value_len: usize,
-    /// Offsets of the nodes behind the first one.
+    /// Offsets of the nodes after the first one.
     pub(super) parts: Vec<u64>,
     data_sum: u64,
 }
@@ -160,10 +160,10 @@ pub(super) fn store_next(medium: &Medium, offset: u64, next: Option<u64>) {
 /// A description of the damage.
 pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<ItemRecordHead, &'static str> {
     let end = medium.len();
-    if offset == 0 || !offset.is_multiple_of(UNIT) || offset > end - (FIRST as u64).min(end) {
+    if offset == 0 || !offset.is_multiple_of(UNIT) || offset > end - (FIRST_READ_BYTES as u64).min(end) {
         return Err("there is no node");
     }
-    let mut first = [0; FIRST];
+    let mut first = [0; FIRST_READ_BYTES];
     medium.load(offset, &mut first);
     let (header, _) = ItemRecordHeader::read_from_prefix(&first).map_err(|_| "it has no header")?;
     if header.version != VERSION {
@@ -171,8 +171,8 @@ pub(super) fn load_head(medium: &Medium, offset: u64) -> Result<ItemRecordHead, 
     }
     let (key_len, value_len) = (usize::from(header.key_len.get()), header.value_len.get() as usize);
     let parts = usize::from(header.parts.get());
-    let size = RecordSize::of(key_len, value_len);
-    if size.parts != parts || parts > MOST_PARTS || offset > end - u64::from(CLASSES[size.class]).min(end) {
+    let size = RecordSize::for_lengths(key_len, value_len);
+    if size.parts != parts || parts > MAX_PARTS || offset > end - u64::from(CLASSES[size.class]).min(end) {
         return Err("its lengths contradict each other");
     }
     let head_len = HEADER + parts * size_of::<u64>() + key_len;
@@ -221,7 +221,7 @@ impl ItemRecordHead {
     }
 
     pub(super) fn size(&self) -> RecordSize {
-        RecordSize::of(self.key.len(), self.value_len)
+        RecordSize::for_lengths(self.key.len(), self.value_len)
     }
 
     /// Returns the bytes of key and value.
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// Compares the header with its table in `docs/format.md`.
+    /// Compares the header with its table in `docs/format/stores.md`.
     #[test]
     fn the_header_is_as_documented() {
         use crate::documented;
@@ -292,7 +292,7 @@ mod tests {
             0, 1, 150, 151, 200, 208, 209, 5000, 65_000, 65_478, 65_479, 200_000, largest,
         ] {
             for key_len in [1, 10, 250] {
-                let size = RecordSize::of(key_len, value_len);
+                let size = RecordSize::for_lengths(key_len, value_len);
                 let nodes: Vec<u64> = (1..=size.parts as u64 + 1)
                     .map(|node| node * u64::from(CLASSES[size.class]))
                     .collect();

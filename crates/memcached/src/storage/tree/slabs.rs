@@ -11,7 +11,7 @@ use super::record::{CLASSES, ItemRecordHead, RecordSize};
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
 
-/// Names of the slabs, behind which the size of their nodes follows.
+/// Names of the slabs, after which the size of their nodes follows.
 const PREFIX: &str = "memcached/records/";
 const OWNER: [u8; 8] = *b"mcrecord";
 

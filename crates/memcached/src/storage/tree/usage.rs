@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::generation::{STEP, TreeGeneration};
+use super::generation::{SCAN_ENTRIES, TreeGeneration};
 use super::shared::LinkSteps;
 use crate::error::Result;
 use crate::fault::{MemcachedFault, injected};
@@ -55,7 +55,7 @@ impl RecordWalk {
             return Ok(false);
         };
         let mut entries = Vec::new();
-        if let Err(error) = generation.tree.scan(*next, STEP, &mut entries) {
+        if let Err(error) = generation.tree.scan(*next, SCAN_ENTRIES, &mut entries) {
             // Some link may lead to any of the nodes in doubt: they stay in use.
             tracing::warn!(%error, "the space of replaced items stays in use");
             *progress = None;

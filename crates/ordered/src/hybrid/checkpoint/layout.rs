@@ -12,10 +12,10 @@ pub(super) const BLOCK_LEAVES: u64 = if cfg!(test) { 4 } else { 1024 };
 
 /// Minimum number of leaves of a tree that gets a checkpoint. Smaller ones are read in less than a
 /// millisecond.
-pub(super) const LEAST_LEAVES: u64 = if cfg!(test) { 12 } else { 4096 };
+pub(super) const MIN_LEAVES: u64 = if cfg!(test) { 12 } else { 4096 };
 
 /// Minimum number of splits between two checkpoints of a running tree.
-pub(in super::super) const LEAST_SPLITS: u64 = if cfg!(test) { 6 } else { 1 << 16 };
+pub(in super::super) const MIN_SPLITS: u64 = if cfg!(test) { 6 } else { 1 << 16 };
 
 /// Number of splits after which a checkpoint that could not be written is tried again.
 pub(in super::super) const RETRY_SPLITS: u64 = if cfg!(test) { 2 } else { 1 << 10 };
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_is_as_documented() {
-        let document = include_str!("../../../../../docs/format.md");
+        let document = include_str!("../../../../../docs/format/trees.md");
         let check = |title: &str, fields: &[(&str, usize, usize)]| {
             let section = document.split(title).nth(1).unwrap_or("");
             for (field, offset, size) in fields {
@@ -111,7 +111,7 @@ mod tests {
             }
         };
         check(
-            "#### CheckpointNode (32 bytes)",
+            "### CheckpointNode (32 bytes)",
             &[
                 ("magic", 0, 8),
                 ("next", offset_of!(CheckpointNode, next), 8),
@@ -121,7 +121,7 @@ mod tests {
             ],
         );
         check(
-            "#### CheckpointHead (48 bytes)",
+            "### CheckpointHead (48 bytes)",
             &[
                 ("version", 0, 4),
                 ("anchors", offset_of!(CheckpointHead, anchors), 4),
@@ -133,7 +133,7 @@ mod tests {
             ],
         );
         check(
-            "#### Anchor (16 bytes)",
+            "### Anchor (16 bytes)",
             &[
                 ("low", 0, 8),
                 ("leaf", offset_of!(Anchor, leaf), 4),

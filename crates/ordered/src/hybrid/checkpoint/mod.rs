@@ -20,5 +20,5 @@ mod read;
 mod renew;
 mod write;
 
-pub(super) use layout::{Anchor, LEAST_SPLITS};
+pub(super) use layout::{Anchor, MIN_SPLITS};
 pub(super) use read::{Checkpoint, read};

@@ -7,7 +7,7 @@
 use halocline_pool::PoolError;
 
 use super::fault::{CheckpointFault, injected};
-use super::layout::{BLOCK_LEAVES, LEAST_LEAVES, LEAST_SPLITS, RETRY_SPLITS, SPLIT_SHARE};
+use super::layout::{BLOCK_LEAVES, MIN_LEAVES, MIN_SPLITS, RETRY_SPLITS, SPLIT_SHARE};
 use super::write::Anchors;
 use crate::TreeError;
 use crate::hybrid::leaves::LeafFormat;
@@ -47,9 +47,9 @@ impl<L: LeafFormat> HybridTree<L> {
         }
         let found = self.pin_anchors();
         let leaves = found.leaves;
-        if leaves < LEAST_LEAVES {
+        if leaves < MIN_LEAVES {
             self.pins.unpin(&found.anchors);
-            return LEAST_LEAVES - leaves;
+            return MIN_LEAVES - leaves;
         }
         let mut nodes = Vec::new();
         if self.store_checkpoint(&found, &[], &mut nodes).is_none() {
@@ -59,7 +59,7 @@ impl<L: LeafFormat> HybridTree<L> {
         }
         let anchors = found.anchors;
         match self.name_checkpoint(NamedCheckpoint { anchors, nodes }) {
-            Ok(()) => LEAST_SPLITS.max(leaves / SPLIT_SHARE),
+            Ok(()) => MIN_SPLITS.max(leaves / SPLIT_SHARE),
             // Either of the two may be named, so both stay as they are.
             Err(_) => RETRY_SPLITS,
         }

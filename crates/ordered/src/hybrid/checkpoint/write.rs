@@ -6,7 +6,7 @@
 use zerocopy::IntoBytes;
 
 use super::fault::{CheckpointFault, injected};
-use super::layout::{Anchor, BLOCK_LEAVES, CheckpointHead, CheckpointNode, LEAST_LEAVES, MAGIC, VERSION};
+use super::layout::{Anchor, BLOCK_LEAVES, CheckpointHead, CheckpointNode, MAGIC, MIN_LEAVES, VERSION};
 use super::read::sum_of;
 use crate::hybrid::leaves::LeafFormat;
 use crate::hybrid::tree::HybridTree;
@@ -86,7 +86,7 @@ impl<L: LeafFormat> HybridTree<L> {
             self.forget_checkpoint().ok()?;
             found = self.anchors();
         }
-        if found.leaves < LEAST_LEAVES || found.empty > most(&found) {
+        if found.leaves < MIN_LEAVES || found.empty > most(&found) {
             return None;
         }
         // Without the nodes of the checkpoints: those of the previous one are free after closing, and

@@ -192,7 +192,7 @@ fn measure(settings: &Settings, rows: usize, contenders: &[Contender]) -> Result
     let mut rng = SplitMix64::stream(settings.seed, 7);
     let zipf = Zipf::new(rows as u64, THETA).map_err(|error| BenchError::Setup(error.to_string()))?;
     let mut measured = vec![row(Operation::Load, 1, contenders)];
-    ask(&mut measured[0], contenders, &keys.of(0..rows))?;
+    ask(&mut measured[0], contenders, &keys.range(0..rows))?;
     let most = settings.threads.unwrap_or(2);
     let threads = if most > 1 { vec![1, most] } else { vec![1] };
     let mut fresh = rows;
@@ -202,7 +202,7 @@ fn measure(settings: &Settings, rows: usize, contenders: &[Contender]) -> Result
             .map(|operation| row(*operation, threads, contenders))
             .collect();
         for _ in 0..settings.repetitions(3) {
-            let added = keys.of(fresh..fresh + Operation::Insert.count(rows));
+            let added = keys.range(fresh..fresh + Operation::Insert.count(rows));
             fresh += added.len();
             for row in &mut of_round {
                 let count = row.operation.count(rows);

@@ -31,7 +31,7 @@ pub(super) struct Twins {
 /// Cost of a call of the emulation, for one operation of one tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Charge {
-    /// Nanoseconds; none before the first part.
+    /// Nanoseconds; `None` before the first part.
     pub(super) call_ns: Option<f64>,
     /// Seconds of the twins, of parts with the charge.
     plain: f64,

@@ -125,7 +125,7 @@ fn count(system: TreeVariant, rows: usize, seed: u64) -> Result<Counted, BenchEr
     for number in 0..rows as u64 {
         tree.insert(keys.key(number), number)?;
     }
-    let insert = Cost::of(medium.counts() - before, rows);
+    let insert = Cost::per_operation(medium.counts() - before, rows);
     let bytes = tree.stats().slow_bytes as f64 / rows as f64;
 
     let mut live: Vec<u64> = (0..rows as u64).collect();
@@ -155,7 +155,7 @@ fn count(system: TreeVariant, rows: usize, seed: u64) -> Result<Counted, BenchEr
     for number in &live[..steps] {
         tree.update(keys.key(*number), !number)?;
     }
-    let update = Cost::of(medium.counts() - before, steps);
+    let update = Cost::per_operation(medium.counts() - before, steps);
     for (at, number) in live.iter().enumerate() {
         expected.add(keys.key(*number), if at < steps { !number } else { *number });
     }
@@ -163,8 +163,8 @@ fn count(system: TreeVariant, rows: usize, seed: u64) -> Result<Counted, BenchEr
     Ok(Counted {
         system,
         insert,
-        stable: Cost::of(inserts, steps),
-        remove: Cost::of(removals, steps),
+        stable: Cost::per_operation(inserts, steps),
+        remove: Cost::per_operation(removals, steps),
         update,
         bytes,
     })
@@ -178,7 +178,7 @@ fn sum(left: FlushCounts, right: FlushCounts) -> FlushCounts {
 }
 
 impl Cost {
-    fn of(counts: FlushCounts, operations: usize) -> Self {
+    fn per_operation(counts: FlushCounts, operations: usize) -> Self {
         Self {
             lines: counts.lines as f64 / operations as f64,
             fences: counts.fences as f64 / operations as f64,

@@ -1,0 +1,18 @@
+//! The `halocline-bench` program: the experiments from a command line, as `halocline bench`.
+//!
+//! What it shares with `halocline`, and the invariants of output and exit codes, are in `halocline-terminal`.
+
+mod args;
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use halocline_terminal::program;
+
+use args::BenchCli;
+
+fn main() -> ExitCode {
+    let cli = BenchCli::parse();
+    program::run(|| commands::run(&cli))
+}

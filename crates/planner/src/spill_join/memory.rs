@@ -1,0 +1,54 @@
+//! The memory of a join, from the memory of all queries.
+
+use std::sync::Arc;
+
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use halocline_joins::equi::{JoinBudget, MemorySource};
+
+/// The part of the memory of queries that a join may take, which leaves some to what reads and what takes its
+/// rows: numerator and denominator.
+const JOIN_MEMORY_FRACTION: (usize, usize) = (3, 4);
+
+/// Returns the bytes that a join may take at most, of those of all queries.
+pub(super) fn most(size: usize) -> usize {
+    size / JOIN_MEMORY_FRACTION.1 * JOIN_MEMORY_FRACTION.0
+}
+
+/// A reservation in the memory of queries.
+struct QueryShare {
+    pool: Arc<dyn MemoryPool>,
+    reservation: MemoryReservation,
+}
+
+/// Returns a budget that takes what the join needs from the memory of queries, and gives it back.
+pub(super) fn budget(context: &TaskContext) -> Arc<JoinBudget> {
+    let pool = Arc::clone(context.memory_pool());
+    let reservation = MemoryConsumer::new("SpillingJoin").register(&pool);
+    let limit = match pool.memory_limit() {
+        MemoryLimit::Finite(size) => most(size),
+        MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX / 4,
+    };
+    JoinBudget::from_source(limit, QueryShare { pool, reservation })
+}
+
+impl MemorySource for QueryShare {
+    fn try_take(&self, bytes: usize) -> bool {
+        self.reservation.try_grow(bytes).is_ok()
+    }
+
+    fn force(&self, bytes: usize) {
+        self.reservation.grow(bytes);
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.reservation.shrink(bytes);
+    }
+
+    fn available(&self) -> usize {
+        match self.pool.memory_limit() {
+            MemoryLimit::Finite(size) => size.saturating_sub(self.pool.reserved()),
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX / 4,
+        }
+    }
+}

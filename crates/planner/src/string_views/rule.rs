@@ -1,0 +1,111 @@
+//! The rule that puts [`StringsExec`] into physical plans.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::physical_expr::Partitioning;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::windows::BoundedWindowAggExec;
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use halocline_catalog::settings::query_memory;
+
+use super::exec::{StringsExec, plain};
+use super::window;
+use crate::sort_aggregate::SortAggregateExec;
+use crate::spill_window::{SpillingWindowExec, known_bytes};
+
+/// Part of the queries' memory that rows may take without the node: one over this.
+const MEMORY_DIVISOR: usize = 16;
+
+/// The rule.
+#[derive(Debug)]
+pub struct StringViewsRule;
+
+impl PhysicalOptimizerRule for StringViewsRule {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(memory) = query_memory(options) else {
+            return Ok(plan);
+        };
+        let room = memory / MEMORY_DIVISOR;
+        let rewritten = plan.transform_down(|plan| {
+            if plan.is::<SortAggregateExec>() {
+                // It copies strings itself, and knows the nodes below.
+                return Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump));
+            }
+            match &plan.children()[..] {
+                [input] if has_views(&input.schema()) && known_bytes(input) > room => {
+                    let input = Arc::clone(input);
+                    over_strings(plan, input)
+                }
+                _ => Ok(Transformed::no(plan)),
+            }
+        });
+        rewritten.data()
+    }
+
+    fn name(&self) -> &str {
+        "string_views"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn has_views(schema: &Schema) -> bool {
+    schema
+        .fields()
+        .iter()
+        .any(|field| plain(field.data_type()).is_some())
+}
+
+/// Returns a node over the copied strings of its input, if it is one that collects.
+fn over_strings(
+    plan: Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if let Some(running) = plan.downcast_ref::<BoundedWindowAggExec>() {
+        let schema = plan.schema();
+        let (views, strings) = (input.schema(), Arc::new(StringsExec::plain(input)));
+        let functions = running.window_expr().iter();
+        let functions = functions.map(|function| window::over_strings(function, &views, &strings.schema()));
+        let Some(functions) = functions.collect::<Option<Vec<_>>>() else {
+            return Ok(Transformed::no(plan));
+        };
+        let mode = running.input_order_mode.clone();
+        let can_repartition = !running.partition_keys().is_empty();
+        let of_strings = BoundedWindowAggExec::try_new(functions, strings, mode, can_repartition)?;
+        // Keys may be in order for another reason than that of the input, which alone is known above the
+        // strings: constants are.
+        if of_strings.partition_by_sort_keys().is_err() {
+            return Ok(Transformed::no(plan));
+        }
+        let views = StringsExec::typed(Arc::new(of_strings), &schema);
+        return Ok(Transformed::yes(Arc::new(views) as Arc<dyn ExecutionPlan>));
+    }
+    let exchange = plan.downcast_ref::<RepartitionExec>();
+    let is_exchange =
+        exchange.is_some_and(|exchange| matches!(exchange.partitioning(), Partitioning::Hash(..)));
+    let collects = is_exchange
+        || plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<SpillingWindowExec>();
+    if !collects {
+        return Ok(Transformed::no(plan));
+    }
+    let compact: Arc<dyn ExecutionPlan> = Arc::new(StringsExec::compact(input));
+    Ok(Transformed::yes(replace_children_if_necessary(
+        plan,
+        vec![compact],
+    )?))
+}

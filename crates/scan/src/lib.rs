@@ -1,0 +1,14 @@
+//! Reads of tables: the provider of a version's tables, conditions as filters on codes, access paths and their
+//! costs, estimates, and the plan nodes that scan.
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "a part of the engine: its documentation is read with that of private items"
+)]
+
+pub mod damaged;
+pub mod estimate;
+pub mod files;
+pub mod keyed;
+pub mod leaf;
+pub mod plan;
+pub mod provider;

@@ -1,0 +1,166 @@
+//! `COPY … FROM 'file'` with its options, read token by token: DataFusion's parser knows `COPY … TO` only,
+//! and the options of its SQL parser take no `QUOTE none`.
+
+use std::path::PathBuf;
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use halocline_import::{ImportFormat, ImportOptions, QuoteOption};
+
+use super::{Statement, object_name, refuse};
+use crate::EngineError;
+use crate::syntax::SqlDialect;
+
+const INSTEAD: &str =
+    "write COPY t FROM 'file' (FORMAT csv, HEADER false, DELIMITER ';', QUOTE none, NULL 'x', NULL 'y')";
+
+/// A file to add to a table.
+#[derive(Debug)]
+pub struct CopyFrom {
+    /// The table.
+    pub table: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Options for reading it.
+    pub options: ImportOptions,
+}
+
+/// Reads `COPY … FROM`; `None` for any other statement.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
+    // A text that cannot be tokenized is no such statement; the parser reports its error.
+    let Ok(mut parser) = Parser::new(&SqlDialect).try_with_sql(text) else {
+        return Ok(None);
+    };
+    if !parser.parse_keyword(Keyword::COPY) {
+        return Ok(None);
+    }
+    let Ok(name) = parser.parse_object_name(false) else {
+        return Ok(None);
+    };
+    let columns = parser.consume_token(&Token::LParen);
+    while columns && !matches!(parser.next_token().token, Token::RParen | Token::EOF) {}
+    if !parser.parse_keyword(Keyword::FROM) {
+        return Ok(None);
+    }
+    if columns {
+        return refuse(
+            "a column list in COPY … FROM",
+            "the file has all columns of the table, in their order",
+        );
+    }
+    let Some(file) = string(&mut parser) else {
+        return refuse("COPY FROM anything but a file", INSTEAD);
+    };
+    let mut options = ImportOptions::default();
+    let _ = parser.parse_keyword(Keyword::WITH) || parser.parse_keyword(Keyword::OPTIONS);
+    let listed = parser.consume_token(&Token::LParen);
+    while let Token::Word(word) = parser.peek_token().token {
+        parser.next_token();
+        option(&mut parser, &word.value.to_lowercase(), &mut options)?;
+        if listed && !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    if listed && !parser.consume_token(&Token::RParen) {
+        return refuse(
+            format!("'{}' among the options of COPY", parser.peek_token()),
+            INSTEAD,
+        );
+    }
+    while parser.consume_token(&Token::SemiColon) {}
+    if parser.peek_token().token != Token::EOF {
+        return refuse(format!("'{}' after COPY … FROM", parser.peek_token()), INSTEAD);
+    }
+    Ok(Some(Statement::CopyFrom(CopyFrom {
+        table: object_name(&name)?,
+        file: PathBuf::from(file),
+        options,
+    })))
+}
+
+/// Reads the value of an option and keeps it.
+fn option(parser: &mut Parser<'_>, name: &str, options: &mut ImportOptions) -> Result<(), EngineError> {
+    let _ = parser.consume_token(&Token::Eq) || parser.parse_keyword(Keyword::AS);
+    let needed = |value: Option<String>| match value {
+        Some(value) => Ok(value),
+        None => refuse(
+            format!("the option {} of COPY without a value", name.to_uppercase()),
+            INSTEAD,
+        ),
+    };
+    match name {
+        "csv" => options.format = ImportFormat::Csv,
+        "format" => options.format = format(&needed(string(parser).or_else(|| word(parser)))?)?,
+        "null" => options.nulls.push(needed(string(parser))?),
+        "delimiter" => {
+            options.delimiter = Some(byte(name, &needed(string(parser).or_else(|| word(parser)))?)?)
+        }
+        "quote" => {
+            let value = needed(string(parser).or_else(|| word(parser)))?;
+            options.quote = match value.eq_ignore_ascii_case("none") {
+                true => QuoteOption::None,
+                false => QuoteOption::Char(byte(name, &value)?),
+            };
+        }
+        "header" => {
+            let no = parser.parse_one_of_keywords(&[Keyword::FALSE, Keyword::NO, Keyword::OFF]);
+            let _ = no.is_none()
+                && parser
+                    .parse_one_of_keywords(&[Keyword::TRUE, Keyword::YES, Keyword::ON])
+                    .is_some();
+            options.header = Some(no.is_none());
+        }
+        _ => {
+            let value = string(parser).or_else(|| word(parser));
+            let value = value.map_or_else(String::new, |value| format!(" '{value}'"));
+            return refuse(
+                format!("the option {}{value} of COPY", name.to_uppercase()),
+                INSTEAD,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn string(parser: &mut Parser<'_>) -> Option<String> {
+    let (Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) = parser.peek_token().token
+    else {
+        return None;
+    };
+    parser.next_token();
+    Some(text)
+}
+
+fn word(parser: &mut Parser<'_>) -> Option<String> {
+    let Token::Word(word) = parser.peek_token().token else {
+        return None;
+    };
+    parser.next_token();
+    Some(word.value)
+}
+
+fn byte(option: &str, text: &str) -> Result<u8, EngineError> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() => Ok(*byte),
+        b"\\t" => Ok(b'\t'),
+        _ if text.eq_ignore_ascii_case("tab") => Ok(b'\t'),
+        _ => refuse(
+            format!("the option {} '{text}' of COPY", option.to_uppercase()),
+            "name one ASCII character (or tab)",
+        ),
+    }
+}
+
+fn format(name: &str) -> Result<ImportFormat, EngineError> {
+    Ok(match name.to_ascii_lowercase().as_str() {
+        "parquet" => ImportFormat::Parquet,
+        "csv" => ImportFormat::Csv,
+        "tbl" => ImportFormat::Tbl,
+        "arrow" => ImportFormat::Arrow,
+        other => return refuse(format!("the format {other}"), INSTEAD),
+    })
+}

@@ -1,0 +1,412 @@
+//! `CREATE TABLE`, `ALTER TABLE` and `TRUNCATE` as parsed.
+
+use arrow_schema::Field;
+use datafusion::sql::sqlparser::ast::{
+    self, AlterTableOperation, CreateTableOptions, Expr, RenameTableNameKind, SqlOption, Value,
+};
+use halocline_columns::TableEncoding;
+
+use super::columns::{KeyedColumns, ListedColumns, without_default};
+use super::rows::distinctly_named;
+use super::{Statement, identifier, object_name, refuse};
+use crate::EngineError;
+use crate::sql_types::read_field;
+use crate::table_spec::TableSpec;
+
+/// A change of a table's description.
+#[derive(Debug)]
+pub struct Alter {
+    /// The table.
+    pub table: String,
+    /// Do nothing if it is not there.
+    pub if_exists: bool,
+    /// The alteration.
+    pub what: Alteration,
+}
+
+/// An alteration of the definition of a table.
+#[derive(Debug)]
+pub enum Alteration {
+    /// One more column, the last.
+    AddColumn {
+        /// The column.
+        field: Field,
+        /// Its default, and its value in the rows there are; NULL if none.
+        default: Option<Box<Expr>>,
+        /// Do nothing if there is one of its name.
+        if_not_exists: bool,
+    },
+    /// Another name for the table.
+    Rename(String),
+    /// Another name for a column.
+    RenameColumn {
+        /// Its name.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
+    /// The columns whose order rows are kept in from now on; none of them: as they come.
+    Cluster(Vec<String>),
+}
+
+/// Reads `CREATE TABLE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError> {
+    let name = object_name(&create.name)?;
+    if create.temporary || create.external {
+        return refuse(
+            "a temporary table",
+            "use WITH … in the query, or create the table and drop it",
+        );
+    }
+    if create.like.is_some() || create.clone.is_some() {
+        return refuse(
+            "LIKE or CLONE in CREATE TABLE",
+            "use CREATE TABLE … AS SELECT … LIMIT 0",
+        );
+    }
+    refuse_options(create)?;
+    if create.or_replace && create.if_not_exists {
+        return refuse("OR REPLACE with IF NOT EXISTS", "use one of them");
+    }
+    let with = table_options(&create.table_options)?;
+    let spec = TableSpec {
+        cluster: with.cluster,
+        encoding: with.encoding.unwrap_or_default(),
+        if_not_exists: create.if_not_exists,
+        or_replace: create.or_replace,
+        name,
+    };
+    let listed = ListedColumns::read(create)?;
+    if !listed.key.is_empty() && (spec.cluster.is_some() || spec.encoding != TableEncoding::default()) {
+        return refuse(
+            "WITH in the CREATE TABLE of a table with a primary key",
+            "leave it out; its rows are in the order of the key",
+        );
+    }
+    let Some(query) = &create.query else {
+        let schema = listed.schema(&spec.name)?;
+        return Ok(Statement::NewTable {
+            spec,
+            schema,
+            defaults: listed.defaults,
+            key: listed.key,
+        });
+    };
+    match (listed.key.is_empty(), listed.columns.is_empty()) {
+        (true, true) => Ok(Statement::CreateTable {
+            spec,
+            query: query.clone(),
+        }),
+        (true, false) => refuse(
+            "a column list without PRIMARY KEY in CREATE TABLE … AS",
+            "name and cast the columns in the SELECT",
+        ),
+        (false, true) => Ok(Statement::CreateKeyedAs {
+            columns: KeyedColumns {
+                schema: None,
+                defaults: listed.defaults,
+                key: listed.key,
+            },
+            spec,
+            query: query.clone(),
+        }),
+        (false, false) => Ok(Statement::CreateKeyedAs {
+            columns: KeyedColumns {
+                schema: Some(listed.schema(&spec.name)?),
+                defaults: listed.defaults,
+                key: listed.key,
+            },
+            spec,
+            query: distinctly_named(query),
+        }),
+    }
+}
+
+/// Refuses what a table of a pool does not have. Destructured field by field: one that the parser adds fails
+/// to compile until it is handled.
+fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
+    let ast::CreateTable {
+        or_replace: _,
+        temporary: _,
+        external: _,
+        dynamic,
+        global,
+        if_not_exists: _,
+        transient,
+        volatile,
+        iceberg,
+        snapshot,
+        name: _,
+        columns: _,
+        constraints: _,
+        hive_distribution,
+        // Given to every table.
+        hive_formats: _,
+        table_options: _,
+        file_format,
+        location,
+        query: _,
+        without_rowid,
+        like: _,
+        clone: _,
+        version,
+        comment,
+        on_commit,
+        on_cluster,
+        primary_key,
+        order_by,
+        partition_by,
+        cluster_by,
+        clustered_by,
+        inherits,
+        partition_of,
+        for_values,
+        strict,
+        copy_grants,
+        enable_schema_evolution,
+        change_tracking,
+        data_retention_time_in_days,
+        max_data_extension_time_in_days,
+        default_ddl_collation,
+        with_aggregation_policy,
+        with_row_access_policy,
+        with_storage_lifecycle_policy,
+        with_tags,
+        external_volume,
+        base_location,
+        catalog,
+        catalog_sync,
+        storage_serialization_policy,
+        target_lag,
+        warehouse,
+        refresh_mode,
+        initialize,
+        require_user,
+        diststyle,
+        distkey,
+        sortkey,
+        backup,
+    } = create;
+    let sorted = "write WITH (cluster = 'column, column')";
+    let kinds = [
+        (*dynamic, "DYNAMIC"),
+        (global.is_some(), "GLOBAL or LOCAL"),
+        (*transient, "TRANSIENT"),
+        (*volatile, "VOLATILE"),
+        (*iceberg, "ICEBERG"),
+        (*snapshot, "SNAPSHOT"),
+        (*without_rowid, "WITHOUT ROWID"),
+        (*strict, "STRICT"),
+        (*copy_grants, "COPY GRANTS"),
+        (
+            *hive_distribution != ast::HiveDistributionStyle::NONE,
+            "PARTITIONED BY",
+        ),
+        (
+            file_format.is_some() || location.is_some(),
+            "STORED AS or LOCATION",
+        ),
+        (version.is_some(), "a version"),
+        (comment.is_some(), "COMMENT"),
+        (on_commit.is_some(), "ON COMMIT"),
+        (on_cluster.is_some(), "ON CLUSTER"),
+        (partition_by.is_some(), "PARTITION BY"),
+        (inherits.is_some(), "INHERITS"),
+        (partition_of.is_some() || for_values.is_some(), "PARTITION OF"),
+        (default_ddl_collation.is_some(), "a collation"),
+        (diststyle.is_some() || distkey.is_some(), "a distribution"),
+        (backup.is_some(), "BACKUP"),
+    ];
+    if let Some((_, kind)) = kinds.iter().find(|(given, _)| *given) {
+        return refuse(format!("{kind} in CREATE TABLE"), "leave it out");
+    }
+    if primary_key.is_some() {
+        return refuse(
+            "PRIMARY KEY outside of the column list",
+            "write it in the list: CREATE TABLE t (a bigint, PRIMARY KEY (a)), or with a query \
+             CREATE TABLE t (PRIMARY KEY (a)) AS SELECT …",
+        );
+    }
+    for (given, what) in [
+        (order_by.is_some(), "ORDER BY"),
+        (cluster_by.is_some(), "CLUSTER BY"),
+        (clustered_by.is_some(), "CLUSTERED BY"),
+        (sortkey.is_some(), "SORTKEY"),
+    ] {
+        if given {
+            return refuse(format!("{what} in CREATE TABLE"), sorted);
+        }
+    }
+    let others = enable_schema_evolution.is_some()
+        || change_tracking.is_some()
+        || data_retention_time_in_days.is_some()
+        || max_data_extension_time_in_days.is_some()
+        || with_aggregation_policy.is_some()
+        || with_row_access_policy.is_some()
+        || with_storage_lifecycle_policy.is_some()
+        || with_tags.is_some()
+        || external_volume.is_some()
+        || base_location.is_some()
+        || catalog.is_some()
+        || catalog_sync.is_some()
+        || storage_serialization_policy.is_some()
+        || target_lag.is_some()
+        || warehouse.is_some()
+        || refresh_mode.is_some()
+        || initialize.is_some()
+        || *require_user;
+    match others {
+        true => refuse("an option of CREATE TABLE", "leave it out"),
+        false => Ok(()),
+    }
+}
+
+/// Reads the options of a table in `WITH (…)`.
+#[derive(Debug, Default)]
+struct TableWith {
+    cluster: Option<Vec<String>>,
+    encoding: Option<TableEncoding>,
+}
+
+/// Reads `WITH (cluster = 'a, b', encoding = 'plain')`; `sort` is a synonym of `cluster`.
+fn table_options(options: &CreateTableOptions) -> Result<TableWith, EngineError> {
+    let instead =
+        "there are WITH (cluster = 'column, column'), also called sort, and WITH (encoding = 'plain')";
+    let options = match options {
+        CreateTableOptions::None => return Ok(TableWith::default()),
+        CreateTableOptions::With(options) => options.as_slice(),
+        _ => return refuse("an option of CREATE TABLE", instead),
+    };
+    let mut with = TableWith::default();
+    for option in options {
+        let unknown = || refuse(format!("the table option {option}"), instead);
+        let SqlOption::KeyValue {
+            key,
+            value: Expr::Value(value),
+        } = option
+        else {
+            return unknown();
+        };
+        let (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) = &value.value else {
+            return unknown();
+        };
+        let key = key.value.to_ascii_lowercase();
+        let known = match key.as_str() {
+            "cluster" | "sort" => with.cluster.replace(names_in(text)).is_some(),
+            "encoding" => {
+                let encoding = text.parse().map_err(EngineError::Query)?;
+                with.encoding.replace(encoding).is_some()
+            }
+            _ => return unknown(),
+        };
+        if known {
+            return refuse(format!("the table option {key} twice"), "name it once");
+        }
+    }
+    with.cluster = with.cluster.filter(|names| !names.is_empty());
+    Ok(with)
+}
+
+/// Returns the names in a text, separated by commas.
+fn names_in(text: &str) -> Vec<String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names
+        .map(
+            |name| match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+                Some(quoted) => quoted.to_string(),
+                None => name.to_lowercase(),
+            },
+        )
+        .collect()
+}
+
+/// Reads `ALTER TABLE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn alter(alter: &ast::AlterTable) -> Result<Statement, EngineError> {
+    let [operation] = alter.operations.as_slice() else {
+        return refuse(
+            "ALTER TABLE with several changes",
+            "send them one by one, within BEGIN and COMMIT",
+        );
+    };
+    if alter.only || alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+        return refuse("an option of ALTER TABLE", "write ALTER TABLE t …");
+    }
+    let what = match operation {
+        AlterTableOperation::AddColumn {
+            column_def,
+            if_not_exists,
+            column_position: None,
+            ..
+        } => {
+            let (column, default) = without_default(column_def);
+            let wrong = |reason| EngineError::Query(format!("ADD COLUMN {}: {reason}", column_def.name));
+            Alteration::AddColumn {
+                field: read_field(&column).map_err(wrong)?,
+                default: default.map(Box::new),
+                if_not_exists: *if_not_exists,
+            }
+        }
+        AlterTableOperation::RenameTable {
+            table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
+        } => Alteration::Rename(object_name(name)?),
+        AlterTableOperation::RenameColumn {
+            old_column_name,
+            new_column_name,
+        } => Alteration::RenameColumn {
+            from: identifier(old_column_name),
+            to: identifier(new_column_name),
+        },
+        AlterTableOperation::ClusterBy { exprs } => {
+            let column = |expr: &Expr| match expr {
+                Expr::Identifier(ident) => Ok(identifier(ident)),
+                other => refuse(format!("CLUSTER BY {other}"), "name columns of the table"),
+            };
+            Alteration::Cluster(exprs.iter().map(column).collect::<Result<_, _>>()?)
+        }
+        AlterTableOperation::DropClusteringKey => Alteration::Cluster(Vec::new()),
+        other => {
+            let text = other.to_string();
+            let words: Vec<&str> = text.split_whitespace().take(2).collect();
+            return refuse(
+                format!("ALTER TABLE … {}", words.join(" ")),
+                "there are ADD COLUMN, RENAME TO, RENAME COLUMN and CLUSTER BY; for others write the table anew: \
+                 CREATE OR REPLACE TABLE t AS SELECT …",
+            );
+        }
+    };
+    Ok(Statement::Alter(Alter {
+        table: object_name(&alter.name)?,
+        if_exists: alter.if_exists,
+        what,
+    }))
+}
+
+/// Reads `TRUNCATE`.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn truncate(truncate: &ast::Truncate) -> Result<Statement, EngineError> {
+    if truncate.partitions.is_some() || truncate.on_cluster.is_some() {
+        return refuse("an option of TRUNCATE", "write TRUNCATE TABLE t");
+    }
+    if truncate.identity.is_some() || truncate.cascade.is_some() {
+        return refuse("IDENTITY or CASCADE in TRUNCATE", "write TRUNCATE TABLE t");
+    }
+    if truncate.table_names.iter().any(|target| target.only) {
+        return refuse("ONLY in TRUNCATE", "write TRUNCATE TABLE t");
+    }
+    let names = truncate
+        .table_names
+        .iter()
+        .map(|target| object_name(&target.name));
+    Ok(Statement::Truncate {
+        names: names.collect::<Result<_, _>>()?,
+        if_exists: truncate.if_exists,
+    })
+}
