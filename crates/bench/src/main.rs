@@ -1,6 +1,6 @@
 //! The `halocline-bench` program: the experiments from a command line, as `halocline bench`.
 //!
-//! What it shares with `halocline`, and the invariants of output and exit codes, are in `halocline-terminal`.
+//! Output, exit codes and their invariants, which `halocline` shares, are in `halocline-terminal`.
 
 mod args;
 mod commands;

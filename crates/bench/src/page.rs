@@ -48,7 +48,8 @@ const PUBLISHED: TableView = TableView {
 pub struct Page {
     /// The short page, in Markdown.
     pub text: String,
-    /// The other files, by name: the full page of each experiment, in Markdown, and the figures that it shows.
+    /// The other files, by name: the full page of each experiment, in Markdown, and the figures that it
+    /// shows.
     pub files: Vec<(String, String)>,
 }
 
@@ -88,9 +89,9 @@ fn sections() -> impl Iterator<Item = Section> {
 }
 
 /// Returns the pages of the recordings in a directory: files `*.jsonl` and `*.jsonl.zst`, written with
-/// `--json`. A file `notes/EXPERIMENT.md` below them is text on that experiment's page. Values with a `source`
-/// in their configuration are not measured here; they get tables of their own. The short page links to the
-/// others as files in the directory `link`.
+/// `--json`. A file `notes/EXPERIMENT.md` below them is text on that experiment's page. Values with a
+/// `source` in their configuration are not measured here; they get tables of their own. The short page links
+/// to the others as files in the directory `link`.
 ///
 /// # Errors
 /// The directory or a file cannot be read; a line is not a measured value, which the error names; a figure

@@ -54,7 +54,8 @@ fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zst")
 }
 
-/// Reads the values of all recordings in a directory, `*.jsonl` and `*.jsonl.zst`, in the order of their names.
+/// Reads the values of all recordings in a directory, `*.jsonl` and `*.jsonl.zst`, in the order of their
+/// names.
 pub(crate) fn read_all(directory: &Path) -> Result<Vec<Measurement>, BenchError> {
     let failed = |error: io::Error| unreadable(directory, &error);
     let mut paths = Vec::new();

@@ -19,8 +19,8 @@
 //! is not reserved otherwise.
 //!
 //! Invariants: what can be spilled is at most [`COLLECTED_FRACTION`] of what is not reserved otherwise, in
-//! equal shares. Exchanges, and the least part of each share and merge, can exceed the whole; any other reservation is
-//! refused rather than exceed it.
+//! equal shares. Exchanges, and the least part of each share and merge, can exceed the whole; any other
+//! reservation is refused rather than exceed it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,8 @@ use datafusion::execution::memory_pool::{
 /// The part of the whole that operators may collect before they spill: numerator and denominator.
 const COLLECTED_FRACTION: (usize, usize) = (2, 5);
 /// Bytes that a merge may have whatever the number of merges, but at most a part of the whole: one over
-/// [`MERGE_DIVISOR`]. A sort reserves as many before it begins, also when nothing is free.
+/// [`MERGE_DIVISOR`]. A sort reserves as many before it begins. Merges have them also when nothing is free, as
+/// long as all of them together take no more than the whole.
 const MIN_MERGE_BYTES: usize = 10 << 20;
 const MERGE_DIVISOR: usize = 16;
 /// The part of its share that an operator may have when nothing is free: one over this.
@@ -139,7 +140,8 @@ impl QueryMemory {
             let half = size.saturating_sub(state.fixed.saturating_sub(state.merging)) / 2;
             let least = MIN_MERGE_BYTES.min(size / MERGE_DIVISOR);
             let share = (half / state.merges.max(1)).max(least);
-            return beyond(share).min(free).max(beyond(least));
+            let in_any_case = least.min(size / state.merges.max(1));
+            return beyond(share).min(free).max(beyond(in_any_case));
         }
         if !spills(reservation.consumer()) {
             return free;
@@ -271,6 +273,12 @@ mod tests {
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
         merge.try_grow(3 << 20).unwrap();
         assert!(merge.try_grow(1).is_err());
+        // All merges together take at most as much as the whole.
+        let merges: Vec<_> = (1..48)
+            .map(|_| MemoryConsumer::new("ExternalSorterMerge[1]").register(&pool))
+            .collect();
+        merges[0].try_grow(1 << 20).unwrap();
+        assert!(merges[0].try_grow(1).is_err());
         // Of twenty, each has the double of its share.
         let more: Vec<_> = (0..12).map(spiller).collect();
         more[0].try_grow(1 << 20).unwrap();

@@ -361,7 +361,7 @@ pub(crate) struct DropArgs {
 /// Arguments of a program of its own, which parses them.
 #[derive(Debug, Args)]
 pub(crate) struct ExternalArgs {
-    /// What the program takes; --help lists it
+    /// Arguments of that program; its --help lists them
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }

@@ -1,6 +1,6 @@
 //! The `halocline` program: pools, tables, indexes and SQL from a shell.
 //!
-//! What the programs share, and the invariants of their output and exit codes, are in `halocline-terminal`.
+//! Output, exit codes and their invariants, which the programs share, are in `halocline-terminal`.
 
 mod args;
 mod commands;

@@ -1,5 +1,5 @@
-//! The statements and types of SQL that a database accepts, and its settings, as the references in `docs/sql.md`
-//! and `docs/settings.md` list them.
+//! The statements and types of SQL that a database accepts, and its settings, as the references in
+//! `docs/sql.md` and `docs/settings.md` list them.
 //!
 //! Tests compare the lists with the parser and the type tables, and the reference with the lists, so that
 //! neither can gain or lose an entry without the other.

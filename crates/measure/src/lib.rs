@@ -1,4 +1,4 @@
-//! What the experiments and the demonstration share: samples of measured values, answers that are compared, a
+//! Shared by the experiments and the demonstration: samples of measured values, answers that are compared, a
 //! description of the machine, and restarts of a pool in a new process.
 
 pub mod answer;

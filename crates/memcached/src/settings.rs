@@ -1,4 +1,4 @@
-//! ServerSettings of a server.
+//! Settings of a server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// ServerSettings of a [`Server`](crate::Server).
+/// Settings of a [`Server`](crate::Server).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerSettings {

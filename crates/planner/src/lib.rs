@@ -1,4 +1,5 @@
-//! Plans above scans: unnesting, the order of joins, star joins, and joins, aggregates and windows that spill.
+//! Optimizer rules and operators above scans: unnesting, join order, star joins, and joins, aggregates and
+//! windows that spill.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "a part of the engine: its documentation is read with that of private items"

@@ -1,5 +1,5 @@
-//! Reads of tables: the provider of a version's tables, conditions as filters on codes, access paths and their
-//! costs, estimates, and the plan nodes that scan.
+//! Reads of tables: the providers of a version's tables, access paths and their costs, estimates, and the plan
+//! nodes that scan.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "a part of the engine: its documentation is read with that of private items"

@@ -70,7 +70,7 @@ static VOLATILE: LazyLock<HashSet<String>> = LazyLock::new(|| {
 
 /// The certainty of the rows of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rows {
+enum RowCertainty {
     /// The same each time.
     Certain,
     /// The same each time unless floats are added up.
@@ -88,7 +88,7 @@ pub fn mark(statement: &mut Statement) {
 struct Marks {
     number: usize,
     /// Expressions that have been seen, whose rows are not certain.
-    varying: Vec<(String, Rows)>,
+    varying: Vec<(String, RowCertainty)>,
 }
 
 impl VisitorMut for Marks {
@@ -98,11 +98,11 @@ impl VisitorMut for Marks {
         let Some(with) = &query.with else {
             return ControlFlow::Continue(());
         };
-        let found: Vec<(usize, Rows)> = (0..with.cte_tables.len())
+        let found: Vec<(usize, RowCertainty)> = (0..with.cte_tables.len())
             .filter_map(|at| {
                 let cte = &with.cte_tables[at];
                 let rows = self.rows(cte);
-                if rows == Rows::Certain {
+                if rows == RowCertainty::Certain {
                     return None;
                 }
                 let name = normal(&cte.alias.name);
@@ -125,11 +125,11 @@ impl VisitorMut for Marks {
 }
 
 impl Marks {
-    fn rows(&self, cte: &Cte) -> Rows {
+    fn rows(&self, cte: &Cte) -> RowCertainty {
         let mut evidence = Evidence {
             rows: match cte.materialized {
-                Some(CteAsMaterialized::Materialized) => Rows::Varying,
-                _ => Rows::Certain,
+                Some(CteAsMaterialized::Materialized) => RowCertainty::Varying,
+                _ => RowCertainty::Certain,
             },
             varying: &self.varying,
         };
@@ -139,10 +139,10 @@ impl Marks {
 
     /// Puts `SELECT * FROM (query) AS mark` in the place of the query. One that is recursive keeps its form
     /// in a WITH clause of its own.
-    fn wrap(&mut self, recursive: bool, cte: &mut Cte, rows: Rows) {
+    fn wrap(&mut self, recursive: bool, cte: &mut Cte, rows: RowCertainty) {
         self.number += 1;
         let prefix = match rows {
-            Rows::Rounded => IF_INEXACT,
+            RowCertainty::Rounded => IF_INEXACT,
             _ => ALWAYS,
         };
         let mut inner = std::mem::replace(&mut *cte.query, query_of(SetExpr::Values(no_values())));
@@ -240,8 +240,8 @@ impl Visitor for References<'_> {
 
 /// What a query has that makes its rows vary.
 struct Evidence<'e> {
-    rows: Rows,
-    varying: &'e [(String, Rows)],
+    rows: RowCertainty,
+    varying: &'e [(String, RowCertainty)],
 }
 
 impl Visitor for Evidence<'_> {
@@ -249,14 +249,14 @@ impl Visitor for Evidence<'_> {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         if query.limit_clause.is_some() || query.fetch.is_some() {
-            self.rows = Rows::Varying;
+            self.rows = RowCertainty::Varying;
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         if matches!(select.distinct, Some(Distinct::On(_))) || select.top.is_some() {
-            self.rows = Rows::Varying;
+            self.rows = RowCertainty::Varying;
         }
         ControlFlow::Continue(())
     }
@@ -275,10 +275,12 @@ impl Visitor for Evidence<'_> {
         if let Expr::Function(Function { name, over, .. }) = expr {
             let name = name.to_string().to_ascii_lowercase();
             let rows = match name.as_str() {
-                _ if over.is_some() || VOLATILE.contains(&name) => Rows::Varying,
-                ordered if ORDERED.contains(&ordered) => Rows::Varying,
-                rounded if ROUNDED.contains(&rounded) || rounded.starts_with("regr_") => Rows::Rounded,
-                _ => Rows::Certain,
+                _ if over.is_some() || VOLATILE.contains(&name) => RowCertainty::Varying,
+                ordered if ORDERED.contains(&ordered) => RowCertainty::Varying,
+                rounded if ROUNDED.contains(&rounded) || rounded.starts_with("regr_") => {
+                    RowCertainty::Rounded
+                }
+                _ => RowCertainty::Certain,
             };
             self.rows = self.rows.max(rows);
         }

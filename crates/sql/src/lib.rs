@@ -1,7 +1,7 @@
-//! Statements as texts and plans, without tables: errors, syntax, checked semantics, names, types, splitting of
-//! scripts, the stacks and the cancellation of what runs them.
+//! SQL statements as texts, syntax trees and logical plans: parsing, checked semantics, names, types, splitting
+//! of scripts, errors, and the stacks and cancellation of statements.
 //!
-//! Nothing here knows a pool: what is below can be tested on plans alone.
+//! Nothing in this crate opens a pool.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "a part of the engine: its documentation is read with that of private items"

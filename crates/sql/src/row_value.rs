@@ -1,7 +1,7 @@
 //! `row_value(a, b, …)`: a row of several values as an expression.
 //!
-//! [`semantics`](crate::semantics) writes `(a, b) IN (SELECT …)` as a comparison of calls of `row_value`, which
-//! type coercion gives equal types.
+//! [`semantics`](crate::semantics) writes `(a, b) IN (SELECT …)` as a comparison of calls of `row_value`,
+//! which type coercion gives equal types.
 
 use std::sync::{Arc, LazyLock};
 

@@ -147,7 +147,7 @@ fn make() {
     blobs.put([0xFF; 1024], "the longest key").unwrap();
     blobs.delete("deleted").unwrap();
     stores.checkpoint().unwrap();
-    // What follows is in the log after the checkpoint.
+    // The later records are in the log after the checkpoint.
     let mut batch = WriteBatch::new();
     for number in (0..200).step_by(3) {
         batch.delete(&people, key(number)).unwrap();

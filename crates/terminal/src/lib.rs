@@ -1,4 +1,4 @@
-//! What the command line programs share.
+//! The parts that the command line programs share.
 //!
 //! Invariants:
 //! - answers go to stdout, everything else (errors, hints, progress, timings) to stderr;

@@ -1,5 +1,5 @@
-//! Arrow values and their types as SQL means them: conversions, dates and times, names of types, and the types
-//! that tables store. Depends on Arrow only.
+//! Arrow values and types with the semantics of SQL: conversions, dates and times, names of types, and the
+//! types that tables store. Depends on Arrow only.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "a part of the engine: its documentation is read with that of private items"

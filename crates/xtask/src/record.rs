@@ -2,7 +2,8 @@
 //!
 //! Nothing else should run on the machine meanwhile. A recording replaces the previous one only when all runs
 //! of its experiment have succeeded. Values of other systems, which `bench/peers/ssb.py` and `bench/peers/kv`
-//! measure, have to be added to the recordings of `ssb`, `ycsb`, `space` and `open-after-kill` again after it:
+//! measure, have to be added to the recordings of `ssb`, `ycsb`, `space` and `open-after-kill` again after
+//! it:
 //! `zstd -19 < NEW.jsonl >> docs/results/NAME.jsonl.zst`.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! Settings of a session: `SET halocline.index = …`.
 //!
-//! [`SETTINGS`] is the list of them, from which `SET`, `RESET`, `SHOW` and docs/settings.md follow. A new setting
-//! is a field of [`SessionSettings`] and an entry of the list.
+//! [`SETTINGS`] is the list of them, from which `SET`, `RESET`, `SHOW` and docs/settings.md follow. A new
+//! setting is a field of [`SessionSettings`] and an entry of the list.
 
 mod list;
 mod values;

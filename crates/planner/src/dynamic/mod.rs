@@ -1,4 +1,4 @@
-//! The way of dynamic filters from the operators that set them to the scans that test them.
+//! Pushdown of dynamic filters from joins and sorts to scans.
 
 mod build_keys;
 mod columns;

@@ -4,8 +4,9 @@
 //! [`LateMaterializationRule`] rewrites the physical plan, from the bottom up: a scan of the columns that the
 //! sort and the filters below it need, and the addresses; the same filters and the same sort, or
 //! [`TopRowsExec`] where an offset makes many rows come before the wanted ones; the limit; and
-//! [`FetchRowsExec`](fetch_node::FetchRowsExec), which puts the columns together as they were. Invariant: the rewritten plan has the
-//! schema, the order and the rows of the original one, of several rows that compare equal perhaps others.
+//! [`FetchRowsExec`](fetch_node::FetchRowsExec), which puts the columns together as they were. Invariant: the
+//! rewritten plan has the schema, the order and the rows of the original one, of several rows that compare
+//! equal perhaps others.
 
 mod chain;
 mod fetch_node;

@@ -42,7 +42,9 @@ impl SpillingWindowExec {
 
 impl DisplayAs for SpillingWindowExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spilling")?;
+        if !matches!(format, DisplayFormatType::TreeRender) {
+            f.write_str("Spilling")?;
+        }
         match self.window.downcast_ref::<WindowAggExec>() {
             Some(window) => window.fmt_as(format, f),
             None => f.write_str("Window"),

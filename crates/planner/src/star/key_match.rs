@@ -22,8 +22,8 @@ pub(super) enum KeyMatch {
 const MAX_MARKED_KEYS: (i128, i128) = (64, 1 << 23);
 
 impl KeyMatch {
-    /// Returns the condition that a dimension has no row with the key in a column of the fact table; `None` if a
-    /// key may be NULL, or there are too many possible keys to mark.
+    /// Returns the condition that a dimension has no row with the key in a column of the fact table; `None`
+    /// if a key may be NULL, or there are too many possible keys to mark.
     pub(super) fn absence(fact: &OpenTable, column: usize) -> Option<KeyMatch> {
         if has_nulls(fact, column) {
             return None;

@@ -1,7 +1,8 @@
 //! Rows of several values, `(a, b)`, as the operand of `IN` and as the only column of its subquery.
 //!
-//! [`semantics`](halocline_sql::semantics) writes `(a, b) IN (SELECT …)` as a comparison of calls of `row_value`, which
-//! type coercion gives equal types; here the calls are taken apart again, so that columns are compared.
+//! [`semantics`](halocline_sql::semantics) writes `(a, b) IN (SELECT …)` as a comparison of calls of
+//! `row_value`, which type coercion gives equal types; here the calls are taken apart again, so that columns
+//! are compared.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ pub(super) fn without_order(function: &mut AggregateFunction) {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct OrderedAggregate {
     inner: Arc<AggregateUDF>,
-    /// What collects the values that `nth_value` chooses from; `None` for `string_agg`, which has it.
+    /// The aggregate that collects the values from which `nth_value` chooses; `None` for `string_agg`.
     array_agg: Option<Arc<AggregateUDF>>,
 }
 

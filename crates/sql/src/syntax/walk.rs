@@ -1,8 +1,8 @@
 //! Traversal of syntax trees with visitors of any type.
 //!
-//! The traversal of the parser is generic, and each type of visitor makes another megabyte of code of it.
-//! [`walk`] and [`walk_mut`] call all visitors through a trait object instead, so that there is one instance of
-//! the traversal for trees that are read, and one for those that are changed.
+//! The parser's own traversal is generic: each type of visitor adds about a megabyte of code. [`walk`] and
+//! [`walk_mut`] call every visitor through a trait object, so that there is one instance of the traversal for
+//! trees that are read, and one for trees that are changed.
 
 use std::ops::ControlFlow;
 

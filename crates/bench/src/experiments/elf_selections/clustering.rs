@@ -32,7 +32,7 @@ const SUMS: [(&str, &str); 2] = [
     ("sum", "sum(l_extendedprice)"),
     ("sum_text", "sum(length(l_comment))"),
 ];
-/// SelectionSystems that speak SQL, and their setting.
+/// Systems that are queried with SQL, each with its value of `halocline.index`.
 const MODES: [(&str, &str); 3] = [("sql-index", "force"), ("sql-scan", "off"), ("sql", "auto")];
 
 /// Both tables, open.
