@@ -1,7 +1,5 @@
 //! `Database`: a pool with SQL.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -23,8 +21,8 @@ use halocline_catalog::tuning::Tuning;
 use halocline_elf::PlaceOptions;
 use halocline_emulator::{Device, EmulatedSpec};
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
-use halocline_media::{Dram, Medium, MediumAccess, MediumBackend, keep_little_heap};
-use halocline_pool::{Pool, PoolError, PoolOptions};
+use halocline_media::{Dram, Medium, MediumAccess, keep_little_heap};
+use halocline_pool::{Pool, PoolError};
 use halocline_sql::EngineError;
 use halocline_sql::cancel::NEVER;
 use halocline_sql::index_spec::IndexSpec;
@@ -36,6 +34,7 @@ use crate::advise::advice::{IndexAdvice, advise, medium_of};
 use crate::advise::indexes::{IndexSetAdvice, IndexSetOptions, WorkloadQuery, advise_indexes};
 use crate::compaction_thread;
 use crate::info::{DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo, IndexInfo};
+use crate::opening::{check_memory, device, in_dram, pool_options, with_defaults};
 use crate::prepared::PlanLookup;
 use crate::session::{CacheUse, DatabaseSession, StatementTimes, run_until_current, run_until_settled};
 use crate::statement::{
@@ -49,8 +48,6 @@ const SMALL_MEMORY: usize = 1 << 30;
 
 /// The allocator then keeps one over this of the budget.
 const HEAP_BUDGET_DIVISOR: usize = 32;
-/// Number of bytes of a file copied in one step.
-const COPIED_AT_ONCE: usize = 1 << 20;
 /// Initial size of a pool in DRAM in bytes.
 const DRAM_BYTES: u64 = 1 << 20;
 
@@ -557,69 +554,4 @@ impl Database {
     pub fn sync(&self) -> Result<(), EngineError> {
         Ok(self.engine.pool.sync()?)
     }
-}
-
-/// Copies a file into DRAM.
-fn in_dram(path: &Path) -> Result<Dram, EngineError> {
-    let failed = |source| PoolError::Io {
-        action: "read",
-        path: path.to_owned(),
-        source,
-    };
-    // Before it is opened: to open a pipe waits for its writer.
-    if !path.metadata().map_err(failed)?.is_file() {
-        return Err(PoolError::NotAPool {
-            path: path.to_owned(),
-            reason: "it is not a regular file",
-        }
-        .into());
-    }
-    let mut file = File::open(path).map_err(failed)?;
-    let dram = Dram::new(file.metadata().map_err(failed)?.len()).map_err(PoolError::from)?;
-    let mut buffer = vec![0; COPIED_AT_ONCE];
-    let mut at = 0;
-    loop {
-        let read = file.read(&mut buffer).map_err(failed)?;
-        if read == 0 {
-            return Ok(dram);
-        }
-        // The file may have grown since its length was read.
-        dram.grow(at + read as u64).map_err(PoolError::from)?;
-        dram.store(at, &buffer[..read]);
-        at += read as u64;
-    }
-}
-
-/// Returns the emulated device that the options demand.
-fn device(options: &DatabaseOptions) -> Result<Option<Arc<Device>>, EngineError> {
-    let device = options.medium.as_ref().map(Device::new).transpose();
-    Ok(device.map_err(PoolError::from)?)
-}
-
-/// Returns the options with the amounts of DRAM that follow from the machine's. The pool is mapped by then,
-/// so that what a limit of the address space leaves is what the mapping leaves.
-fn with_defaults(options: &DatabaseOptions) -> DatabaseOptions {
-    let copies = || MemoryBudget::of_copies(options.memory);
-    let memory = MemoryBudget::new(options.memory).bytes();
-    let dram_budget = options.dram_budget.unwrap_or_else(copies);
-    options
-        .clone()
-        .with_memory(Some(memory))
-        .with_dram_budget(Some(dram_budget))
-}
-
-fn check_memory(options: &DatabaseOptions) -> Result<(), EngineError> {
-    let checked = options.memory.map(|bytes| MemoryBudget::check(bytes as u64));
-    let wrong = |reason| EngineError::Query(format!("--memory (`DatabaseOptions::memory`): {reason}"));
-    checked.transpose().map(|_| ()).map_err(wrong)
-}
-
-/// Returns the options for opening the file, after those of the database are checked.
-fn pool_options(options: &DatabaseOptions) -> Result<PoolOptions, EngineError> {
-    check_memory(options)?;
-    let pool = PoolOptions::default()
-        .with_read_only(options.read_only)
-        .with_strict(options.strict)
-        .with_assume_dax(options.assume_dax);
-    Ok(pool)
 }

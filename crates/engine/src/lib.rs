@@ -21,6 +21,7 @@ mod copy_to;
 mod database;
 mod import_run;
 mod info;
+mod opening;
 mod params;
 mod prepared;
 mod providers;
