@@ -21,7 +21,7 @@ use halocline_catalog::tuning::Tuning;
 use halocline_elf::PlaceOptions;
 use halocline_emulator::{Device, EmulatedSpec};
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
-use halocline_media::{Dram, Medium, MediumAccess, keep_little_heap};
+use halocline_media::{Dram, Medium, keep_little_heap};
 use halocline_pool::{Pool, PoolError};
 use halocline_sql::EngineError;
 use halocline_sql::cancel::NEVER;

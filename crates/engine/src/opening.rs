@@ -8,7 +8,7 @@ use std::sync::Arc;
 use halocline_catalog::memory::MemoryBudget;
 use halocline_catalog::options::DatabaseOptions;
 use halocline_emulator::Device;
-use halocline_media::{Dram, MediumBackend};
+use halocline_media::{Dram, MediumAccess, MediumBackend};
 use halocline_pool::{PoolError, PoolOptions};
 use halocline_sql::EngineError;
 
