@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
 use crate::catalog::{Catalog, CatalogContents, CatalogStore};
-use crate::committer::Deletion;
+use crate::committer::{Deletion, MergeRoom};
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{CHECKPOINT_COPY, Checkpoint, MAGIC, VERSION};
@@ -167,7 +167,10 @@ impl StoresState {
             self.segments().set_changed(changed);
             return Err(error);
         }
-        committer.merging = true;
+        committer.merging = Some(MergeRoom {
+            needed: self.for_checkpoint(&committer),
+            with_pages: self.segments().with_pages(),
+        });
         let before = self.frozen.swap(committer.commit, Ordering::AcqRel);
         let stores: Vec<_> = self.stores().values().cloned().collect();
         let stores = stores.into_iter().map(|store| {
@@ -320,7 +323,7 @@ impl StoresState {
             trees.frozen = None;
             trees.tree = tree;
         }
-        committer.merging = false;
+        committer.merging = None;
         committer.catalog = catalog;
         committer.checkpoint = number;
         let unlinks = std::mem::take(&mut *self.unlinks());
@@ -352,7 +355,7 @@ impl StoresState {
             }
             committer.pending_records += trees.active.len();
         }
-        committer.merging = false;
+        committer.merging = None;
         committer.catalog = catalog;
         committer.dirty.extend(dirty);
         committer.freed.append(freed);

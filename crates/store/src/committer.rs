@@ -23,13 +23,22 @@ pub(crate) struct Deletion {
 /// Keys that a commit has deleted, with their stores.
 pub(crate) type DeletedKeys = Vec<(Arc<StoreState>, Vec<u8>)>;
 
+/// Free segments for a checkpoint in progress, which commits beside it must not take.
+#[derive(Default)]
+pub(crate) struct MergeRoom {
+    /// Segments that it may need in all.
+    pub(crate) needed: u64,
+    /// Segments with pages when it began.
+    pub(crate) with_pages: u64,
+}
+
 /// The state that only one thread at a time changes.
 pub(crate) struct Committer {
     pub(crate) log: LogWriter,
     /// The newest commit.
     pub(crate) commit: u64,
-    /// True while a checkpoint copies leaves, which must then not change.
-    pub(crate) merging: bool,
+    /// The checkpoint that copies leaves now, which must not change meanwhile.
+    pub(crate) merging: Option<MergeRoom>,
     /// Entries that were changed in place since the last checkpoint.
     pub(crate) dirty: Vec<EntrySlot>,
     /// Pages and segments that become free with the next checkpoint.
@@ -95,7 +104,7 @@ impl Committer {
         let is_durable =
             self.log.is_fenced() || injected(StoreFault::ApplyEarly) || injected(StoreFault::MoveUnfenced);
         match slot {
-            Some(slot) if !self.merging && is_durable => {
+            Some(slot) if self.merging.is_none() && is_durable => {
                 slot.set_record(medium, record);
                 self.dirty.push(slot);
             }

@@ -94,7 +94,7 @@ fn committer(log: LogWriter, commit: u64, checkpoint: u64, catalog: Catalog, nex
     Committer {
         log,
         commit,
-        merging: false,
+        merging: None,
         dirty: Vec::new(),
         freed: Freed::default(),
         waiting: Freed::default(),

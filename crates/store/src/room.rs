@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use halocline_pool::PoolError;
 
-use crate::commit::BatchOp;
+use crate::commit::{BatchOp, LOOK_AGAIN};
 use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
@@ -125,16 +125,22 @@ impl StoresState {
         stats.capacity - stats.used
     }
 
-    /// Returns the number of free segments that a checkpoint may need now: for a catalog, leaves and
-    /// branches, and for deleted ranges. Called without the locks of trees and segments.
-    fn for_checkpoint(&self, committer: &Committer) -> u64 {
+    /// Returns the number of free segments that the next checkpoint may need: for a catalog, leaves and
+    /// branches, and for deleted ranges, and what one in progress still needs. Called without the locks of
+    /// trees and segments.
+    pub(crate) fn for_checkpoint(&self, committer: &Committer) -> u64 {
         // Records that still fit the current segment of the log come before it.
         let records = committer.pending_records as u64 + SEGMENT / RECORD_BYTES as u64;
         let new = records.div_ceil(LEAF_RECORDS) * LEAF;
         let split = (records * SPLIT_BYTES).min(self.segments().with_pages() * SEGMENT);
         // It carries on, at the end of the log, what is left of deleted ranges.
         let for_ranges = u64::from(self.has_deleted_ranges());
+        let for_current = committer.merging.as_ref().map_or(0, |room| {
+            let taken = self.segments().with_pages().saturating_sub(room.with_pages);
+            room.needed.saturating_sub(taken)
+        });
         FOR_CHECKPOINT
+            + for_current
             + for_ranges
             + committer.catalog.segments.len() as u64
             + (new + split).div_ceil(SEGMENT)
@@ -252,8 +258,9 @@ impl StoresState {
         self.note_full(&refused);
         self.work.notify_all();
         // The keeper empties segments, and values can wait for that.
-        if claim != SegmentClaim::Values || !self.options.background {
-            self.gain_segments(claim, before)?;
+        match claim == SegmentClaim::Values && self.options.background {
+            true => self.wait_for_checkpoint(),
+            false => self.gain_segments(claim, before)?,
         }
         let free = self.free_segments();
         // A checkpoint leaves less to do for the next one.
@@ -264,6 +271,16 @@ impl StoresState {
                 PoolError::DiskFull { .. } => error,
                 refused => refused.into(),
             }),
+        }
+    }
+
+    /// Waits for the end of a checkpoint in progress, for which segments are kept.
+    fn wait_for_checkpoint(&self) {
+        let mut committer = self.committer();
+        while committer.merging.is_some() && self.writable().is_ok() {
+            let _waits = self.turns.wait();
+            let waited = self.progress.wait_timeout(committer, LOOK_AGAIN);
+            committer = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

@@ -10,11 +10,14 @@ use halocline_media::explore::Explorer;
 use halocline_media::{MediumAccess, Tracked};
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
 use super::page_cache::strict;
 use super::workload::options;
+use crate::committer::MergeRoom;
 use crate::fault::{self, StoreFault};
+use crate::room::SegmentClaim;
 use crate::{Store, Stores, StoresOptions, WriteBatch};
 
 fn small() -> StoresOptions {
@@ -145,15 +148,20 @@ fn maintenance_comes_to_an_end_on_a_full_disk() {
     }
 }
 
-/// Overwrites, deletions and drops at random, on a disk that is full most of the time, beside a model.
-#[test]
-fn a_full_disk_loses_nothing() {
+/// Returns the seeds of a random test.
+fn seeds() -> Vec<u64> {
     let seeds = match std::env::var("HALOCLINE_FULL_DISK_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => vec![1, 2, 3],
     };
-    for seed in seeds {
-        println!("HALOCLINE_FULL_DISK_SEED={seed}");
+    println!("HALOCLINE_FULL_DISK_SEED: one of {seeds:?}");
+    seeds
+}
+
+/// Overwrites, deletions and drops at random, on a disk that is full most of the time, beside a model.
+#[test]
+fn a_full_disk_loses_nothing() {
+    for seed in seeds() {
         let mut random = StdRng::seed_from_u64(seed);
         let medium = Arc::new(Tracked::new(0).unwrap());
         let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
@@ -168,15 +176,19 @@ fn a_full_disk_loses_nothing() {
                     let value = vec![random.random(); random.random_range(0..2000)];
                     match store.put(&key, &value) {
                         Ok(()) => drop(model.insert(key, value)),
-                        Err(error) => assert!(error.is_full(), "{error}"),
+                        Err(error) => assert!(error.is_full(), "seed {seed}: {error}"),
                     }
                 } else {
-                    store.delete(&key).unwrap();
+                    let deleted = store.delete(&key);
+                    assert!(deleted.is_ok(), "seed {seed}: {deleted:?}");
                     model.remove(&key);
                 }
             }
             let found: Result<BTreeMap<_, _>, _> = store.scan::<&[u8]>(..).collect();
-            assert!(found.unwrap() == model, "the store differs from the model");
+            assert!(
+                found.unwrap() == model,
+                "seed {seed}: the store differs from the model"
+            );
         }
     }
 }
@@ -273,4 +285,63 @@ fn an_open_transaction_of_the_pool_holds_nobody_up() {
     assert_eq!(store.get(key(2)).unwrap(), Some(vec![1; 1000]));
     drop(txn);
     store.put(key(3000), [1; 1000]).unwrap();
+}
+
+/// Deletes all keys of a full disk in random order: hardly a segment of the log becomes empty by itself.
+#[test]
+fn everything_can_be_deleted_in_any_order() {
+    for seed in seeds() {
+        for (background, len) in [
+            (false, 20),
+            (true, 20),
+            (false, 1000),
+            (true, 1000),
+            (false, 9000),
+        ] {
+            let mut random = StdRng::seed_from_u64(seed);
+            let medium = Arc::new(Tracked::new(0).unwrap());
+            let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+            medium.limit(random.random_range(64..128) << 16);
+            let stores = Stores::open_with(&pool, small().with_background(background)).unwrap();
+            let store = stores.store("s").unwrap();
+            let count = fill(&store, 0, len);
+            let mut keys: Vec<u32> = (0..count).collect();
+            keys.shuffle(&mut random);
+            for (done, number) in keys.into_iter().enumerate() {
+                let deleted = store.delete(key(number));
+                assert!(
+                    deleted.is_ok(),
+                    "seed {seed}, {len} bytes, after {done} of {count}: {deleted:?}"
+                );
+            }
+            assert!(store.is_empty());
+        }
+    }
+}
+
+/// While a checkpoint merges, commits leave it the segments that it has not taken yet.
+#[test]
+fn commits_leave_segments_to_a_checkpoint_in_progress() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let stores = Stores::open_with(&pool, small()).unwrap();
+    stores.store("s").unwrap().put("key", "value").unwrap();
+    stores.checkpoint().unwrap();
+    let state = &stores.handle.state;
+    let kept = || state.kept_by(&state.committer(), SegmentClaim::Deletions);
+    let before = kept();
+    let with_pages = state.segments().with_pages();
+    state.committer().merging = Some(MergeRoom {
+        needed: 7,
+        with_pages,
+    });
+    assert_eq!(kept(), before + 7);
+    // It has taken one.
+    state.committer().merging = Some(MergeRoom {
+        needed: 7,
+        with_pages: with_pages - 1,
+    });
+    assert_eq!(kept(), before + 6);
+    state.committer().merging = None;
+    assert_eq!(kept(), before);
 }

@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::workload::options;
+use crate::committer::MergeRoom;
 use crate::key_range::KeyRange;
 use crate::leaf::ENTRIES;
 use crate::scan::{Direction, StepEnd, StepSize};
@@ -98,7 +99,7 @@ fn steps_are_short_and_miss_nothing() {
             let mut trees = store.state.write();
             trees.frozen = Some(Arc::new(std::mem::take(&mut trees.active)));
             drop(trees);
-            stores.handle.state.committer().merging = true;
+            stores.handle.state.committer().merging = Some(MergeRoom::default());
             write(&mut rng, &store, &mut model, 300);
         }
         for _ in 0..60 {
