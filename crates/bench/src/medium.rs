@@ -80,21 +80,6 @@ impl Settings {
     }
 }
 
-/// Returns DRAM that is emulated as the medium is, with the same cache, core and clock. A medium is to be
-/// compared with it: the host's own DRAM lies below a cache of another size, which may hold all that is read.
-/// It has the figures of the DRAM in the medium's profile, which stand for this host's if the medium is
-/// relative.
-pub(crate) fn dram_beside(spec: &EmulatedSpec) -> EmulatedSpec {
-    EmulatedSpec {
-        profile: DeviceProfile {
-            device: spec.profile.dram.clone(),
-            dram: spec.profile.dram.clone(),
-            ..DeviceProfile::dram()
-        },
-        ..spec.clone()
-    }
-}
-
 /// Returns an emulation of this host's DRAM below its own cache. What is read from it takes as long as it
 /// does without an emulation, but for what the emulation costs its caller.
 pub(crate) fn host_dram(spec: &EmulatedSpec) -> EmulatedSpec {
@@ -152,16 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dram_beside_a_medium_differs_from_it_in_the_profile_alone() {
+    fn dram_of_the_host_lies_below_the_cache_of_the_host() {
         let spec: EmulatedSpec = "emulated:cxl:virtual:absolute:cache=14".parse().unwrap();
-        let dram = dram_beside(&spec);
-        assert_eq!(dram.profile, DeviceProfile::dram());
-        let again = EmulatedSpec {
-            profile: spec.profile.clone(),
-            ..dram
-        };
-        assert_eq!(again, spec);
         let host = host_dram(&spec);
+        assert_eq!(host.profile, DeviceProfile::dram());
         assert_eq!((host.cache, host.absolute), (CacheShape::host(), false));
     }
 

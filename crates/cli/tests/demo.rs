@@ -21,6 +21,7 @@ fn the_demo_runs_in_a_pipe_and_leaves_nothing() {
         "scan : index",
         "DataFusion : index",
         "chosen by default",
+        "text : prepared",
         "Star Schema Benchmark at scale factor 0.0034",
         "SSB 2.1",
         "SSB 3.1",
@@ -31,12 +32,20 @@ fn the_demo_runs_in_a_pipe_and_leaves_nothing() {
         "kill -9 of 3 processes",
         "all of them are among the",
         "EMULATED",
-        "% in DRAM, ms",
-        "7. In this run, selections by the index out of 60,175 rows were ",
-        "on an emulated slow tier",
+        "exact match, one at a time",
+        "exact match, 4,096 at a time",
+        "% in DRAM, µs",
+        "nothing : all",
+        "7. In this run, DataFusion over Parquet took ",
+        " of 60,175 rows.",
     ] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
+    let last = text.lines().last().unwrap_or_default();
+    assert!(
+        last.contains("--dir DIR"),
+        "the last sentence says how to go on: {last}"
+    );
     assert_eq!(stderr(&run), "", "no progress bars in a pipe");
     assert_eq!(
         std::fs::read_dir(home.directory()).unwrap().count(),

@@ -52,6 +52,22 @@ impl EmulatedSpec {
             host: None,
         }
     }
+
+    /// Returns DRAM that is emulated as this medium is, with the same cache, core and clock. A medium is to
+    /// be compared with it: the host's own DRAM lies below a cache of another size, which may hold all that
+    /// is read. It has the figures of the DRAM in the medium's profile, which stand for this host's if the
+    /// medium is relative.
+    #[must_use]
+    pub fn dram_beside(&self) -> EmulatedSpec {
+        EmulatedSpec {
+            profile: DeviceProfile {
+                device: self.profile.dram.clone(),
+                dram: self.profile.dram.clone(),
+                ..DeviceProfile::dram()
+            },
+            ..self.clone()
+        }
+    }
 }
 
 impl FromStr for EmulatedSpec {
@@ -104,5 +120,22 @@ impl fmt::Display for EmulatedSpec {
             None => Ok(()),
             Some(lines) => write!(f, ":ahead={lines}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dram_beside_a_medium_differs_from_it_in_the_profile_alone() {
+        let spec: EmulatedSpec = "emulated:cxl:virtual:absolute:cache=14".parse().unwrap();
+        let dram = spec.dram_beside();
+        assert_eq!(dram.profile, DeviceProfile::dram());
+        let again = EmulatedSpec {
+            profile: spec.profile.clone(),
+            ..dram
+        };
+        assert_eq!(again, spec);
     }
 }

@@ -9,7 +9,6 @@ mod restart;
 mod selections;
 mod slow_tier;
 mod star;
-mod summary;
 mod systems;
 
 use std::fs;
@@ -21,18 +20,20 @@ use comfy_table::{CellAlignment, Table};
 use halocline_engine::Database;
 use halocline_measure::machine;
 use halocline_terminal::output::plain_table;
+use halocline_terminal::size::grouped;
 use halocline_terminal::{CliError, interrupt};
 
 use crate::args::DemoArgs;
 use crate::opening;
 
 pub(crate) use crash::append_forever;
-use summary::DemoFigures;
+use selections::MeasuredSelection;
 
 const PARQUET: &str = "lineitem.parquet";
 const POOL: &str = "demo.pool";
 
-/// The selection, by its place, that is asked again after the restart: one row in ten thousand.
+/// The selection, by its place, that is asked again after the restart and named at the end: one row in ten
+/// thousand.
 const REPEATED: usize = 2;
 
 /// Runs the demo, in a directory of its own or in the given one.
@@ -42,7 +43,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), CliError> {
             fs::create_dir_all(directory)?;
             run(args, directory)?;
             let pool = directory.join(POOL);
-            writeln!(io::stdout(), "\nGo on with: halocline sql {}", pool.display())?;
+            writeln!(io::stdout(), "\nGo on with `halocline sql {}`.", pool.display())?;
         }
         None => {
             let directory = tempfile::Builder::new().prefix("halocline-demo-").tempdir()?;
@@ -50,7 +51,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), CliError> {
             run(args, directory.path())?;
             writeln!(
                 io::stdout(),
-                "\n--dir DIR keeps the files, so that you can go on with `halocline sql`."
+                "\nTo go on with `halocline sql DIR/{POOL}`, run the demo with --dir DIR, which keeps its files."
             )?;
         }
     }
@@ -82,23 +83,25 @@ fn run(args: &DemoArgs, directory: &Path) -> Result<(), CliError> {
     )?;
     let loaded = load::run(args, &file, &database, &mut out)?;
     let selections = selections::run(args, loaded.rows, &file, &database, &mut out)?;
-    let stars = star::run(args, directory, &database, &mut out)?;
+    star::run(args, directory, &database, &mut out)?;
     // Writers in other processes need the pool.
     drop(database);
-    let open_ms = restart::run(&pool, &selections[REPEATED], &mut out)?;
-    let crash = crash::run(&pool, &options, &mut out)?;
-    let tiers = slow_tier::run(&pool, &options, loaded.index_bytes, &selections, &mut out)?;
-    let measured = DemoFigures {
-        rows: loaded.rows,
-        selections,
-        stars,
-        open_ms,
-        crash,
-        tiers,
-    };
-    writeln!(out, "\n7. {}", measured.sentence())?;
+    restart::run(&pool, &selections[REPEATED], &mut out)?;
+    crash::run(&pool, &options, &mut out)?;
+    slow_tier::run(&pool, &loaded, &mut out)?;
+    writeln!(out, "\n7. {}", conclusion(loaded.rows, &selections[REPEATED]))?;
     writeln!(out, "   The demo took {}.", seconds(start.elapsed()))?;
     Ok(())
+}
+
+/// Returns the sentence of the last step.
+fn conclusion(rows: u64, selection: &MeasuredSelection) -> String {
+    format!(
+        "In this run, DataFusion over Parquet took {} times as long as the index to select {} of {} rows.",
+        times(selection.datafusion_ms / selection.index_ms),
+        grouped(selection.rows),
+        grouped(rows)
+    )
 }
 
 /// Returns a table with a header, whose columns but the first are aligned to the right.
@@ -131,4 +134,31 @@ fn selectivity(share: f64) -> String {
 /// Writes a time as `8.1 s`.
 fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::selections::DemoSelection;
+    use super::*;
+
+    #[test]
+    fn the_conclusion_is_one_sentence_for_every_outcome() {
+        let slower = MeasuredSelection {
+            selection: DemoSelection::new(1, 1, 1),
+            answer: vec![],
+            rows: 1820,
+            share: 1e-4,
+            index_ms: 2.0,
+            datafusion_ms: 100.0,
+        };
+        assert_eq!(
+            conclusion(6_001_215, &slower),
+            "In this run, DataFusion over Parquet took 50 times as long as the index to select 1,820 of 6,001,215 rows."
+        );
+        let faster = MeasuredSelection {
+            datafusion_ms: 1.0,
+            ..slower
+        };
+        assert!(conclusion(6_001_215, &faster).contains("took 0.50 times as long"));
+    }
 }

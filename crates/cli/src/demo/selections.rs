@@ -1,9 +1,10 @@
-//! Step 2: selections of increasing size, by index, by scan, and by DataFusion over the Parquet file.
+//! Step 2: selections of increasing size, by index, by scan, and by DataFusion over the Parquet file; those
+//! by the index as text and as a prepared statement.
 
 use std::io::{Stdout, Write};
 use std::path::Path;
 
-use halocline_engine::Database;
+use halocline_engine::{Database, ScalarValue};
 use halocline_terminal::size::grouped;
 use halocline_terminal::{CliError, progress};
 
@@ -20,6 +21,17 @@ const SELECTIONS: [DemoSelection; 5] = [
     DemoSelection::new(28, 3, 16),
     DemoSelection::new(365, 3, 13),
 ];
+
+/// The condition of all selections, with parameters for the ends of the ranges.
+const PREPARED: &str =
+    "l_shipdate BETWEEN $1 AND $2 AND l_discount BETWEEN $3 AND $4 AND l_quantity BETWEEN $5 AND $6";
+
+/// The first ship date of all selections, 1993-06-14, in days since 1970.
+const FIRST_DAY: i32 = 8565;
+/// Their first discount, in percent.
+const FIRST_DISCOUNT: u32 = 5;
+/// Their first quantity.
+const FIRST_QUANTITY: u32 = 12;
 
 /// A range of ship dates, discounts and quantities, each by its number of values.
 #[derive(Debug, Clone, Copy)]
@@ -38,22 +50,31 @@ impl DemoSelection {
         }
     }
 
-    /// Returns the condition. Different values of `shift` move the ranges to different places of the same
-    /// size.
-    pub(crate) fn condition(self, shift: usize) -> String {
-        let shift = u32::try_from(shift % 1000).unwrap_or(0);
-        let first_day = shift * 61 % 1400;
-        let last_day = first_day + self.days - 1;
-        let discount = (5 + shift) % 8;
-        let last_discount = discount + self.discounts - 1;
-        let quantity = 1 + (11 + 7 * shift) % 34;
-        let last_quantity = quantity + self.quantities - 1;
+    /// Returns the condition.
+    pub(crate) fn condition(self) -> String {
+        let more_days = self.days - 1;
+        let last_discount = FIRST_DISCOUNT + self.discounts - 1;
+        let last_quantity = FIRST_QUANTITY + self.quantities - 1;
         format!(
-            "l_shipdate BETWEEN DATE '1993-06-14' + INTERVAL '{first_day}' DAY \
-             AND DATE '1993-06-14' + INTERVAL '{last_day}' DAY \
-             AND l_discount BETWEEN 0.0{discount} AND 0.0{last_discount} \
-             AND l_quantity BETWEEN {quantity} AND {last_quantity}"
+            "l_shipdate BETWEEN DATE '1993-06-14' AND DATE '1993-06-14' + INTERVAL '{more_days}' DAY \
+             AND l_discount BETWEEN 0.0{FIRST_DISCOUNT} AND 0.0{last_discount} \
+             AND l_quantity BETWEEN {FIRST_QUANTITY} AND {last_quantity}"
         )
+    }
+
+    /// Returns the values that make [`PREPARED`] the same condition.
+    fn values(self) -> [ScalarValue; 6] {
+        let day = |more: u32| ScalarValue::Date32(Some(FIRST_DAY + more as i32));
+        let discount = |more: u32| ScalarValue::Decimal128(Some(i128::from(FIRST_DISCOUNT + more)), 2, 2);
+        let quantity = |more: u32| ScalarValue::from(i64::from(FIRST_QUANTITY + more));
+        [
+            day(0),
+            day(self.days - 1),
+            discount(0),
+            discount(self.discounts - 1),
+            quantity(0),
+            quantity(self.quantities - 1),
+        ]
     }
 }
 
@@ -62,10 +83,11 @@ pub(crate) struct MeasuredSelection {
     pub(crate) selection: DemoSelection,
     /// The sorted lines of the answer.
     pub(crate) answer: Vec<String>,
-    /// Share of the table's rows that it selects.
+    /// The number of rows that it selects.
+    pub(crate) rows: u64,
+    /// Their share of the table's rows.
     pub(crate) share: f64,
     pub(crate) index_ms: f64,
-    pub(crate) scan_ms: f64,
     pub(crate) datafusion_ms: f64,
 }
 
@@ -84,6 +106,7 @@ pub(crate) fn run(
 ) -> Result<Vec<MeasuredSelection>, CliError> {
     let systems = [
         ComparedSystem::pool("the index", database, "force")?,
+        ComparedSystem::prepared("the prepared statement", database, "force", &query(PREPARED))?,
         ComparedSystem::pool("the scan", database, "off")?,
         ComparedSystem::datafusion(&[("lineitem", file.to_owned())], args.open.threads)?,
     ];
@@ -108,14 +131,15 @@ pub(crate) fn run(
         "DataFusion : index",
         "chosen by default",
     ]);
+    let mut prepared = aligned_table(&["selectivity", "text, ms", "prepared, ms", "text : prepared"]);
     let bar = progress::steps(SELECTIONS.len() as u64);
     bar.set_message("comparing selections");
     let mut measured = vec![];
     for selection in SELECTIONS {
-        let text = query(&selection.condition(0));
-        let compared = compare(&text, &systems)?;
+        let text = query(&selection.condition());
+        let compared = compare(&text, &selection.values(), &systems)?;
         let selected = numbers(&compared.answer).first().copied().unwrap_or(0);
-        let [index_ms, scan_ms, datafusion_ms] = compared.milliseconds;
+        let [index_ms, prepared_ms, scan_ms, datafusion_ms] = compared.milliseconds;
         let share = selected as f64 / rows as f64;
         let by_index = auto.plans("ElfScan", &text)?;
         table.add_row([
@@ -128,17 +152,27 @@ pub(crate) fn run(
             times(datafusion_ms / index_ms),
             if by_index { "index" } else { "scan" }.to_owned(),
         ]);
+        prepared.add_row([
+            selectivity(share),
+            format!("{index_ms:.2}"),
+            format!("{prepared_ms:.2}"),
+            times(index_ms / prepared_ms),
+        ]);
         measured.push(MeasuredSelection {
             selection,
             answer: compared.answer,
+            rows: selected,
             share,
             index_ms,
-            scan_ms,
             datafusion_ms,
         });
         bar.inc(1);
     }
     bar.finish_and_clear();
     writeln!(out, "{table}")?;
+    writeln!(
+        out,
+        "   The selections by the index as text, and as a statement that is prepared once; in the same turns.\n{prepared}"
+    )?;
     Ok(measured)
 }

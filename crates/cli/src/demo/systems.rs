@@ -5,12 +5,12 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
-use halocline_emulator::Watch;
-use halocline_engine::{Database, EngineError};
+use halocline_engine::{Database, EngineError, PreparedStatement, ScalarValue};
 use halocline_measure::{Samples, answer};
 use halocline_terminal::CliError;
 use tokio::runtime::Runtime;
@@ -33,6 +33,7 @@ pub(crate) struct ComparedSystem {
 
 enum QueryEngine {
     Pool(Database),
+    Prepared(PreparedStatement),
     DataFusion(SessionContext),
 }
 
@@ -47,9 +48,21 @@ pub(crate) struct ComparedQuery<const N: usize> {
 impl ComparedSystem {
     /// Returns a session of its own on a pool, with a mode of `halocline.index`.
     pub(crate) fn pool(name: &'static str, database: &Database, index_mode: &str) -> Result<Self, CliError> {
-        let session = database.session();
-        collect(&session, &format!("SET halocline.index = '{index_mode}'"))?;
-        let engine = QueryEngine::Pool(session);
+        let engine = QueryEngine::Pool(session(database, index_mode)?);
+        Ok(Self { name, engine })
+    }
+
+    /// Returns a statement that is prepared in a session of its own, with a mode of `halocline.index`. It
+    /// answers queries by their values.
+    pub(crate) fn prepared(
+        name: &'static str,
+        database: &Database,
+        index_mode: &str,
+        statement: &str,
+    ) -> Result<Self, CliError> {
+        let session = session(database, index_mode)?;
+        let prepared = runtime()?.block_on(session.prepare(statement))?;
+        let engine = QueryEngine::Prepared(prepared);
         Ok(Self { name, engine })
     }
 
@@ -79,21 +92,24 @@ impl ComparedSystem {
         })
     }
 
-    /// Runs a query; returns its sorted lines and the milliseconds from its text to its last row. On an
-    /// emulated medium, what the emulation computes itself is not counted.
-    fn ask(&self, text: &str) -> Result<(Vec<String>, f64), CliError> {
-        let (batches, elapsed) = match &self.engine {
-            QueryEngine::Pool(session) => {
-                let watch = Watch::start(session.device());
-                (collect(session, text)?, watch.elapsed())
+    /// Runs a query, a prepared one with these values; returns its sorted lines and the milliseconds from its
+    /// text or values to its last row.
+    fn ask(&self, text: &str, values: &[ScalarValue]) -> Result<(Vec<String>, f64), CliError> {
+        let start = Instant::now();
+        let batches = match &self.engine {
+            QueryEngine::Pool(session) => collect(session, text)?,
+            QueryEngine::Prepared(statement) => {
+                let batches: Result<_, EngineError> = runtime()?
+                    .block_on(async { statement.execute(values.iter().cloned()).await?.collect().await });
+                batches?
             }
             QueryEngine::DataFusion(context) => {
-                let watch = Watch::start(None);
                 let batches: Result<_, DataFusionError> =
                     runtime()?.block_on(async { context.sql(text).await?.collect().await });
-                (batches.map_err(of_datafusion)?, watch.elapsed())
+                batches.map_err(of_datafusion)?
             }
         };
+        let elapsed = start.elapsed();
         let mut lines = answer::lines(&batches)?;
         lines.sort_unstable();
         Ok((lines, elapsed.as_secs_f64() * 1e3))
@@ -101,49 +117,27 @@ impl ComparedSystem {
 
     /// Returns true if the plan of a query has an operator of that name.
     pub(crate) fn plans(&self, operator: &str, text: &str) -> Result<bool, CliError> {
-        let (lines, _) = self.ask(&format!("EXPLAIN {text}"))?;
+        let (lines, _) = self.ask(&format!("EXPLAIN {text}"), &[])?;
         Ok(lines.iter().any(|line| line.contains(operator)))
     }
 }
 
-/// Runs a query on all systems in turns.
+/// Runs a query on all systems in turns: by its text, on a prepared statement by its values.
 ///
 /// # Errors
 /// A system fails, or two answers differ.
 pub(crate) fn compare<const N: usize>(
     text: &str,
+    values: &[ScalarValue],
     systems: &[ComparedSystem; N],
-) -> Result<ComparedQuery<N>, CliError> {
-    in_turns(systems, true, |_| text.to_owned())
-}
-
-/// Runs the queries that `text` returns for the numbers from 0 to [`RUNS`], each once on all systems; the
-/// first one warms up. So no system finds in a cache what the same query has read before.
-///
-/// # Errors
-/// A system fails, or two answers differ.
-pub(crate) fn compare_varied<const N: usize>(
-    systems: &[ComparedSystem; N],
-    text: impl Fn(usize) -> String,
-) -> Result<ComparedQuery<N>, CliError> {
-    in_turns(systems, false, text)
-}
-
-fn in_turns<const N: usize>(
-    systems: &[ComparedSystem; N],
-    twice: bool,
-    text: impl Fn(usize) -> String,
 ) -> Result<ComparedQuery<N>, CliError> {
     let mut times = [(); N].map(|()| Samples::default());
     let mut answer = vec![];
     for run in 0..=RUNS {
-        let text = text(run);
         for (at, (system, times)) in systems.iter().zip(&mut times).enumerate() {
-            if twice {
-                // The turn of another system has filled the caches of the CPU with other data.
-                system.ask(&text)?;
-            }
-            let (lines, milliseconds) = system.ask(&text)?;
+            // The turn of another system has filled the caches of the CPU with other data.
+            system.ask(text, values)?;
+            let (lines, milliseconds) = system.ask(text, values)?;
             if run > 0 {
                 times.push(milliseconds);
             }
@@ -164,6 +158,12 @@ fn in_turns<const N: usize>(
         answer,
         milliseconds: times.map(|times| times.median()),
     })
+}
+
+fn session(database: &Database, index_mode: &str) -> Result<Database, CliError> {
+    let session = database.session();
+    collect(&session, &format!("SET halocline.index = '{index_mode}'"))?;
+    Ok(session)
 }
 
 /// Runs a statement on a pool and returns all of its rows.

@@ -5,7 +5,6 @@ use halocline_media::{Dram, LINE, Medium, MediumKind, kernels};
 
 use crate::experiments::media::MediumLabel;
 use crate::experiments::ordered::medium::TreeMedium;
-use crate::medium::dram_beside;
 use crate::{Backing, BenchError, Config, Settings, SlowTierMedium};
 
 /// A medium whose accesses are measured.
@@ -44,7 +43,7 @@ impl AccessMedium {
             Backing::Emulated => {
                 let medium = SlowTierMedium::default();
                 let spec = settings.emulated_or(medium, "DRAM is measured with --on dram")?;
-                let dram = dram_beside(&spec);
+                let dram = spec.dram_beside();
                 vec![emulated(&spec)?, emulated(&dram)?]
             }
         };

@@ -15,7 +15,7 @@ use halocline_media::HugeVec;
 use serde_json::Value;
 
 use super::{IndexMemory, IndexSystem};
-use crate::medium::{device_config, dram_beside, host_dram};
+use crate::medium::{device_config, host_dram};
 use crate::{BenchError, Settings, SlowTierMedium};
 
 /// Names of the index in DRAM where the slow tier is emulated: on DRAM that is emulated the same way, and on
@@ -79,7 +79,7 @@ impl Tier {
     /// Creates an unused device with the figures of DRAM below the modelled cache of this tier, or returns
     /// `None` if the tier is DRAM.
     fn dram(&self) -> Result<Option<Arc<Device>>, BenchError> {
-        let spec = self.emulated().map(dram_beside);
+        let spec = self.emulated().map(EmulatedSpec::dram_beside);
         Ok(spec.map(|spec| Device::new(&spec)).transpose()?)
     }
 

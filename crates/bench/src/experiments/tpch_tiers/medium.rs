@@ -5,7 +5,7 @@ use halocline_engine::{Database, DatabaseOptions};
 
 use super::data::TpchPool;
 use crate::experiments::sql::SqlSession;
-use crate::medium::{device_config, device_text, dram_beside};
+use crate::medium::{device_config, device_text};
 use crate::{BenchError, Config, Reporter, Settings, SlowTierMedium, config};
 
 /// The slow tier unless told otherwise.
@@ -46,7 +46,7 @@ pub(super) fn specs(settings: &Settings) -> Result<[Option<EmulatedSpec>; 3], Be
             "the profile `{DRAM_PROFILE}` is measured anyway; --medium names the slow tier beside it, as {SLOW_TIER}"
         )));
     }
-    Ok([None, Some(dram_beside(&slow)), Some(slow)])
+    Ok([None, Some(slow.dram_beside()), Some(slow)])
 }
 
 impl TpchMedium {
