@@ -74,9 +74,9 @@ pub(crate) fn run(pool: &Path, loaded: &LoadedTable, out: &mut Stdout) -> Result
     writeln!(
         out,
         "\n6. EMULATED: the index alone, without SQL, on a model of a slow tier ({MEDIUM}, with delays in real time).\n   \
-         The index takes {}, the modelled cache of the CPU {}. In DRAM, which is modelled as well, are all of it,\n   \
-         copies of {}, or nothing. One thread searches by all columns of the index; a range spans {:.0} % of the\n   \
-         values of each column. Equal answers. Medians of {RUNS} turns, each with other values.",
+         The index takes {}, the modelled cache of the CPU {}. In DRAM are all of it (a model, too), copies of\n   \
+         {} (in this machine's own DRAM), or nothing. One thread searches by all columns of the index; a range\n   \
+         spans {:.0} % of the values of each column. Equal answers. Medians of {RUNS} turns, each with other values.",
         display(loaded.index_bytes),
         display(slow.cache.bytes()),
         display(copied),
