@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use halocline_cache::PolicyKind;
+use halocline_media::ram_bytes;
 use halocline_ordered::TreeKind;
 
 use crate::item;
@@ -13,8 +14,16 @@ use crate::item;
 /// Largest size of an item that the store can hold: key, data and header.
 pub const MAX_ITEM: u64 = 1 << 20;
 
-/// Default of [`ServerSettings::hot_items`].
+/// Default of [`ServerSettings::hot_items`], at most.
 const HOT_ITEMS: u64 = 64 << 20;
+
+/// Part of the DRAM that copies of hot items take by default, at most, as its inverse.
+const HOT_ITEMS_DIVISOR: u64 = 8;
+
+/// Returns the default of [`ServerSettings::hot_items`]: little in a small container.
+fn default_hot_items() -> u64 {
+    HOT_ITEMS.min(ram_bytes() / HOT_ITEMS_DIVISOR)
+}
 
 /// Default of [`ServerSettings::receive_memory`].
 const RECEIVE_MEMORY: u64 = 64 << 20;
@@ -100,7 +109,7 @@ pub struct ServerSettings {
     pub evicts: bool,
     /// The policy by which they do.
     pub eviction: PolicyKind,
-    /// Bytes of DRAM for copies of hot items; 0 for none.
+    /// Bytes of DRAM for copies of hot items; 0 for none. By default 64 MiB, at most an eighth of the DRAM.
     pub hot_items: u64,
     /// Uses the copies also where they do not pay, for measurements.
     pub hot_items_always: bool,
@@ -140,7 +149,7 @@ impl ServerSettings {
             memory_limit: None,
             evicts: true,
             eviction: PolicyKind::S3Fifo,
-            hot_items: HOT_ITEMS,
+            hot_items: default_hot_items(),
             hot_items_always: false,
             max_item: MAX_ITEM,
             receive_memory: RECEIVE_MEMORY,

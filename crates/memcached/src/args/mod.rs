@@ -66,9 +66,9 @@ pub struct MemcachedArgs {
     /// Policy of eviction.
     #[arg(long, default_value = "s3-fifo", value_parser = policy)]
     eviction: PolicyKind,
-    /// DRAM for copies of hot items in MiB; 0 for none.
-    #[arg(long, value_name = "MIB", default_value_t = 64)]
-    hot_items: u64,
+    /// DRAM for copies of hot items in MiB, 0 for none [default: 64, at most an eighth of the DRAM]
+    #[arg(long, value_name = "MIB")]
+    hot_items: Option<u64>,
     /// Use the copies of hot items also where they do not pay, for measurements.
     #[arg(long)]
     hot_items_always: bool,
@@ -168,7 +168,9 @@ impl MemcachedArgs {
         settings.memory_limit = settings.memory_limit.map(|mib| mib.saturating_mul(MEBI));
         settings.evicts = !self.disable_evictions;
         settings.eviction = self.eviction;
-        settings.hot_items = self.hot_items.saturating_mul(MEBI);
+        if let Some(hot_items) = self.hot_items {
+            settings.hot_items = hot_items.saturating_mul(MEBI);
+        }
         settings.hot_items_always = self.hot_items_always;
         settings.max_item = self.max_item;
         settings.receive_memory = self.receive_memory.saturating_mul(MEBI);
