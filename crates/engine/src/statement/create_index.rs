@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use halocline_catalog::transaction::Transaction;
 use halocline_elf::{IndexOptions, define_index, index_table, rebuild_index};
-use halocline_scan::keyed::is_keyed;
 use halocline_sql::EngineError;
 
+use super::table_kind::KINDS;
 use crate::IndexSpec;
 
 /// Builds an index or, if it is `volatile`, defines it. Returns false if it exists already and
@@ -33,14 +33,11 @@ pub(crate) fn build_index(
             instead,
         });
     }
-    if !catalog.has_table(&spec.table) && is_keyed(transaction.engine(), &spec.table) {
-        return Err(EngineError::Unsupported {
-            what: format!("an index on {}, which has a primary key,", spec.table),
-            instead:
-                "its rows are found by the columns of the key, from the first on; keep a copy without a \
-                      primary key (CREATE TABLE … AS) for conditions on others"
-                    .into(),
-        });
+    if !catalog.has_table(&spec.table) {
+        let engine = transaction.engine();
+        KINDS
+            .iter()
+            .try_for_each(|kind| kind.check_index(engine, &spec.table))?;
     }
     // An index covers segments, so the delta of the table is folded into segments first.
     let open = catalog.objects().table(&spec.table)?;

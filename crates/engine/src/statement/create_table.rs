@@ -5,19 +5,42 @@ use std::sync::Arc;
 use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, Query};
 use futures::StreamExt;
 use halocline_catalog::transaction::Transaction;
 use halocline_catalog::write::TableWriteTask;
 use halocline_columns::{TableProperties, create_table, set_default};
 use halocline_sql::EngineError;
 use halocline_sql::names::stored_schema;
+use halocline_sql::parse::KeyedColumns;
 use halocline_sql::table_spec::TableSpec;
 use halocline_values::storable::{storable_schema, to_schema};
 
 use super::defaults::default_of;
 use super::drop::drop_table;
 use super::kept_indexes::KeptIndexes;
+
+/// A table to create with a list of columns.
+#[derive(Debug)]
+pub(crate) struct NewTable {
+    pub(super) spec: TableSpec,
+    /// Its columns.
+    pub(super) schema: SchemaRef,
+    /// The default of each.
+    pub(super) defaults: Vec<Option<Expr>>,
+    /// The columns of its primary key; none if it has no key.
+    pub(super) key: Vec<String>,
+}
+
+/// A table to create with the rows of a query.
+#[derive(Debug)]
+pub(crate) struct NewTableAs {
+    pub(super) spec: TableSpec,
+    /// Its columns and its primary key, as far as they are listed.
+    pub(super) columns: KeyedColumns,
+    /// Its rows.
+    pub(super) query: Box<Query>,
+}
 
 /// Returns true if the table must be created, and false if an existing one suffices.
 ///

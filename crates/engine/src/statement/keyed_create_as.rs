@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{self, Query};
+use datafusion::sql::sqlparser::ast;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::write::BatchFitter;
 use halocline_keyed::{KeyedError, KeyedTables, UnpublishedTable};
@@ -16,24 +16,20 @@ use halocline_sql::parse::KeyedColumns;
 use halocline_sql::table_spec::TableSpec;
 use halocline_values::storable::storable_schema;
 
-use super::create_table::nullable;
+use super::create_table::{NewTableAs, nullable};
+use super::keyed_definition::define;
 use super::keyed_load::{TableLoad, load_rows};
-use super::keyed_tables::define;
 use super::run::StatementRun;
 use crate::session::DatabaseSession;
 
 impl StatementRun<'_> {
-    /// Creates a table with a primary key and the rows of a query.
-    pub(super) async fn create_keyed_as(
-        &self,
-        spec: TableSpec,
-        columns: KeyedColumns,
-        query: Box<Query>,
-    ) -> Result<String, EngineError> {
-        self.session.slot().must_be_idle("CREATE TABLE … PRIMARY KEY")?;
-        if self.session.peek(self.engine)?.has_table(&spec.name) {
-            return self.name_is_taken(&spec);
-        }
+    /// Creates a table with a primary key and the rows of a query, and returns a message. No table of another
+    /// kind has its name, and no transaction is open.
+    ///
+    /// # Errors
+    /// There is a table of this name that must not be replaced; the query fails; a row does not fit.
+    pub(super) async fn create_keyed_as(&self, table: NewTableAs) -> Result<String, EngineError> {
+        let NewTableAs { spec, columns, query } = table;
         let cancel = self.cancel_flag();
         let open = move |session: &DatabaseSession, engine: &Arc<EngineContext>| {
             engine.stores.tables(session.lock_wait(), &cancel)

@@ -7,35 +7,25 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use datafusion::sql::sqlparser::ast::Query;
 use futures::future::BoxFuture;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::transaction::{Transaction, TransactionGuard};
 use halocline_pool::VerifyMode;
 use halocline_sql::EngineError;
 use halocline_sql::cancel::CancelOnDrop;
-use halocline_sql::parse::{
-    Alteration, CopyFrom, Delete, Insert, InsertSource, OnConflict, Statement, Update,
-};
+use halocline_sql::parse::{CopyFrom, Delete, Insert, KeyedColumns, Statement, Update};
 use halocline_sql::placement_spec::PlacementSpec;
 use halocline_sql::stack::StackSize;
-use halocline_sql::table_spec::TableSpec;
 
 use super::advise::advise;
-use super::alter::{alter_table, taken};
 use super::compact::vacuum;
 use super::create_index::build_index;
-use super::create_table;
-use super::defaults::spelled_out;
-use super::drop::{drop_indexes, truncate_tables};
-use super::insert::{insert_literals, insert_rows};
-use super::kept_indexes::KeptIndexes;
-use super::keyed_import::import_keyed;
-use super::keyed_rows::KeyedChange;
-use super::keyed_tables;
-use super::modify::{ChangedTable, delete_all, delete_rows, plan_delete, plan_update, update_rows};
+use super::create_table::{NewTable, NewTableAs};
+use super::drop::drop_indexes;
+use super::drop_table::drop_any_tables;
 use super::place_index::{place_now, set_placement};
 use super::show_indexes::show_indexes;
+use super::table_kind::{KINDS, kind_of_key};
 use crate::prepared::PlanLookup;
 use crate::session::{DatabaseSession, StatementTimes};
 use crate::{Placement, QueryResult};
@@ -110,41 +100,34 @@ pub(crate) async fn run(
             session.remember(engine, parsed).await.map(|()| said.to_string())
         }
         Statement::CreateTable { spec, query } => {
-            if run.is_keyed(&spec.name)? {
-                return run.name_is_taken(&spec).map(QueryResult::done);
-            }
-            run.create_table_as(spec, query).await
+            let columns = KeyedColumns {
+                schema: None,
+                defaults: Vec::new(),
+                key: Vec::new(),
+            };
+            run.create_table_as(NewTableAs { spec, columns, query }).await
         }
-        Statement::CreateKeyedAs { spec, columns, query } => run.create_keyed_as(spec, columns, query).await,
+        Statement::CreateKeyedAs { spec, columns, query } => {
+            run.create_table_as(NewTableAs { spec, columns, query }).await
+        }
         Statement::NewTable {
             spec,
             schema,
             defaults,
             key,
         } => {
-            let zone = session.time_zone();
-            if !key.is_empty() {
-                let definition = keyed_tables::define(&spec, &schema, (&defaults, zone), &key)?;
-                return run.create_keyed(spec, definition).await.map(QueryResult::done);
-            }
-            if run.is_keyed(&spec.name)? {
-                return run.name_is_taken(&spec).map(QueryResult::done);
-            }
-            let cancel = run.cancel.flag();
-            run.change("CREATE TABLE", move |transaction| {
-                if !create_table::is_needed(&spec, transaction)? {
-                    return Ok(spec.is_there());
-                }
-                let kept = create_table::make(&spec, transaction, &schema)?;
-                create_table::set_defaults(&spec, transaction, &schema, &defaults, zone)?;
-                let indexes = kept.rebuild(transaction, &cancel)?;
-                Ok(format!("table {}: 0 rows{indexes}", spec.name))
-            })
-            .await
+            let kind = kind_of_key(&key);
+            let table = NewTable {
+                spec,
+                schema,
+                defaults,
+                key,
+            };
+            kind.create(&run, table).await
         }
         Statement::DropTables { names, if_exists } => {
             let cancel = run.cancel.flag();
-            run.blocking(move |session, engine| session.drop_tables(engine, &names, if_exists, &cancel))
+            run.blocking(move |session, engine| drop_any_tables(session, engine, &names, if_exists, &cancel))
                 .await
         }
         Statement::DropIndexes { names, if_exists } => {
@@ -179,35 +162,8 @@ pub(crate) async fn run(
         Statement::Insert(insert) => run.insert(insert).await,
         Statement::Update(update) => run.update(update).await,
         Statement::Delete(delete) => run.delete(delete).await,
-        Statement::Truncate { names, if_exists } => {
-            let (keyed, names) = run.split_keyed(names).await?;
-            let emptied = run.truncate_keyed(keyed).await?;
-            if names.is_empty() && !emptied.is_empty() {
-                return Ok(QueryResult::done(format!(
-                    "truncated table {}",
-                    emptied.join(", ")
-                )));
-            }
-            run.change("TRUNCATE", move |transaction| {
-                truncate_tables(transaction, &names, if_exists)
-            })
-            .await
-        }
-        Statement::Alter(alter) => {
-            if let Some((tables, _)) = run.keyed_table(&alter.table).await? {
-                return run.alter_keyed(tables, alter).await.map(QueryResult::done);
-            }
-            if let Alteration::Rename(to) = &alter.what
-                && run.is_keyed(to)?
-            {
-                return Err(taken("table", to));
-            }
-            let zone = session.time_zone();
-            run.change("ALTER TABLE", move |transaction| {
-                alter_table(transaction, &alter, zone)
-            })
-            .await
-        }
+        Statement::Truncate { names, if_exists } => run.truncate(names, if_exists).await,
+        Statement::Alter(alter) => run.table(&alter.table).await?.alter(&run, alter).await,
         Statement::CopyFrom(copy) => run.copy_from(copy).await,
         Statement::Begin => session.slot().open().map(|()| "begun".into()),
         Statement::Commit => {
@@ -232,7 +188,7 @@ pub(crate) async fn run(
 }
 
 /// The execution of a statement.
-pub(super) struct StatementRun<'a> {
+pub(crate) struct StatementRun<'a> {
     pub(super) session: &'a Arc<DatabaseSession>,
     pub(super) engine: &'a Arc<EngineContext>,
     /// The stack size that the trees of the statement need.
@@ -262,28 +218,29 @@ impl StatementRun<'_> {
     }
 
     /// Runs a change that plans no query.
-    async fn change(
+    pub(super) async fn change<T: Send + 'static>(
         &self,
         what: &'static str,
-        change: impl FnOnce(&mut Transaction) -> Result<String, EngineError> + Send + 'static,
-    ) -> Result<String, EngineError> {
+        change: impl FnOnce(&mut Transaction) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
         let cancel = self.cancel.flag();
         self.blocking(move |session, engine| session.change(engine, what, &cancel, change))
             .await
     }
 
     /// Runs a change as [`change`](Self::change) does that writes much more than it retains.
-    async fn change_large(
+    pub(super) async fn change_large<T: Send + 'static>(
         &self,
         what: &'static str,
-        change: impl FnOnce(&mut Transaction) -> Result<String, EngineError> + Send + 'static,
-    ) -> Result<String, EngineError> {
+        change: impl FnOnce(&mut Transaction) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
         let cancel = self.cancel.flag();
         self.blocking(move |session, engine| session.change_large(engine, what, &cancel, change))
             .await
     }
 
-    async fn take(&self, what: &'static str) -> Result<TransactionGuard, EngineError> {
+    /// Takes the transaction to write in: the open one, or one of its own.
+    pub(super) async fn take(&self, what: &'static str) -> Result<TransactionGuard, EngineError> {
         let cancel = self.cancel.flag();
         self.blocking(move |session, engine| {
             TransactionGuard::take(session.slot(), engine, what, session.lock_wait(), &cancel)
@@ -291,7 +248,8 @@ impl StatementRun<'_> {
         .await
     }
 
-    async fn finish<T: Send + 'static>(
+    /// Ends the part of the statement in a transaction: keeps its changes, or takes them back after an error.
+    pub(super) async fn finish<T: Send + 'static>(
         &self,
         held: TransactionGuard,
         result: Result<T, EngineError>,
@@ -300,137 +258,43 @@ impl StatementRun<'_> {
         self.blocking(move |_, _| held.finish(result, &cancel)).await
     }
 
-    async fn create_table_as(&self, spec: TableSpec, query: Box<Query>) -> Result<String, EngineError> {
-        let mut held = self.take("CREATE TABLE").await?;
-        let filled = self.fill(&mut held.transaction, &spec, query).await;
-        let cancel = self.cancel.flag();
-        self.blocking(move |_, _| {
-            let transaction = &mut held.transaction;
-            let said = filled.and_then(|filled| match filled {
-                Some((rows, kept)) => {
-                    let indexes = kept.rebuild(transaction, &cancel)?;
-                    Ok(format!("table {}: {rows} rows{indexes}", spec.name))
-                }
-                None => Ok(spec.is_there()),
-            });
-            held.finish(said, &cancel)
-        })
-        .await
-    }
-
-    /// Creates and fills a table; `None` if an existing one suffices.
-    async fn fill(
-        &self,
-        transaction: &mut Transaction,
-        spec: &TableSpec,
-        query: Box<Query>,
-    ) -> Result<Option<(u64, KeptIndexes)>, EngineError> {
-        if !create_table::is_needed(spec, transaction)? {
-            return Ok(None);
-        }
-        // The copy gets checksums of its own: what was intact once need not be so any more.
-        self.engine.pool.forget_verified();
-        let rows = self.session.query(&transaction.catalog(), query).await?;
-        create_table::fill(spec, transaction, rows).await.map(Some)
+    async fn create_table_as(&self, table: NewTableAs) -> Result<String, EngineError> {
+        kind_of_key(&table.columns.key).create_as(self, table).await
     }
 
     async fn insert(&self, insert: Insert) -> Result<String, EngineError> {
-        if let Some((tables, table)) = self.keyed_table(&insert.table).await? {
-            let change = KeyedChange::Insert(insert);
-            let rows = self.change_keyed(&tables, table, &change).await?;
-            return Ok(format!("inserted {}", counted(rows)));
-        }
-        let Insert {
-            table,
-            columns,
-            source,
-            on_conflict,
-        } = insert;
-        if !matches!(on_conflict, OnConflict::Fail) {
-            return Err(EngineError::Unsupported {
-                what: format!("INSERT INTO {table} with ON CONFLICT, OR or IGNORE"),
-                instead:
-                    "the table has no primary key; create it with PRIMARY KEY, or DELETE the old rows first, \
-                          within BEGIN and COMMIT"
-                        .into(),
-            });
-        }
-        match source {
-            InsertSource::Literals(rows) => {
-                let zone = self.session.time_zone();
-                self.change("INSERT", move |transaction| {
-                    insert_literals(transaction, &table, &columns, &rows, zone)
-                        .map(|rows| format!("inserted {}", counted(rows)))
-                })
-                .await
-            }
-            InsertSource::Query(query) => {
-                let mut held = self.take("INSERT").await?;
-                let result = self
-                    .insert_query(&mut held.transaction, &table, &columns, query)
-                    .await;
-                let rows = self.finish(held, result).await?;
-                Ok(format!("inserted {}", counted(rows)))
-            }
-        }
-    }
-
-    async fn insert_query(
-        &self,
-        transaction: &mut Transaction,
-        table: &str,
-        columns: &[String],
-        query: Box<Query>,
-    ) -> Result<u64, EngineError> {
-        let catalog = transaction.catalog();
-        let query = spelled_out(query, &catalog.objects().table(table)?.table, columns)?;
-        let rows = self.session.query(&catalog, query).await?;
-        insert_rows(transaction, table, columns, rows, self.session.time_zone()).await
+        let table = self.table(&insert.table).await?;
+        Ok(format!("inserted {}", counted(table.insert(self, insert).await?)))
     }
 
     async fn delete(&self, delete: Delete) -> Result<String, EngineError> {
-        if let Some((tables, table)) = self.keyed_table(&delete.table).await? {
-            let change = KeyedChange::Delete(delete);
-            let rows = self.change_keyed(&tables, table, &change).await?;
-            return Ok(format!("deleted {}", counted(rows)));
-        }
-        let mut held = self.take("DELETE").await?;
-        let result = self.delete_in(&mut held.transaction, &delete).await;
-        let rows = self.finish(held, result).await?;
-        Ok(format!("deleted {}", counted(rows)))
-    }
-
-    async fn delete_in(&self, transaction: &mut Transaction, delete: &Delete) -> Result<u64, EngineError> {
-        let catalog = transaction.catalog();
-        let open = catalog.table(&delete.table)?;
-        if delete.selection.is_none() {
-            return delete_all(transaction, &open);
-        }
-        let planner = self.session.planner(&catalog);
-        let plan = plan_delete(&planner, ChangedTable::of_pool(&open), delete).await?;
-        let rows = planner.start(&plan).await?;
-        delete_rows(transaction, &open, rows).await
+        let table = self.table(&delete.table).await?;
+        Ok(format!("deleted {}", counted(table.delete(self, delete).await?)))
     }
 
     async fn update(&self, update: Update) -> Result<String, EngineError> {
-        if let Some((tables, table)) = self.keyed_table(&update.table).await? {
-            let change = KeyedChange::Update(update);
-            let rows = self.change_keyed(&tables, table, &change).await?;
-            return Ok(format!("updated {}", counted(rows)));
-        }
-        let mut held = self.take("UPDATE").await?;
-        let result = self.update_in(&mut held.transaction, &update).await;
-        let rows = self.finish(held, result).await?;
-        Ok(format!("updated {}", counted(rows)))
+        let table = self.table(&update.table).await?;
+        Ok(format!("updated {}", counted(table.update(self, update).await?)))
     }
 
-    async fn update_in(&self, transaction: &mut Transaction, update: &Update) -> Result<u64, EngineError> {
-        let catalog = transaction.catalog();
-        let open = catalog.table(&update.table)?;
-        let planner = self.session.planner(&catalog);
-        let (plan, from) = plan_update(&planner, ChangedTable::of_pool(&open), update).await?;
-        let rows = planner.start(&plan).await?;
-        update_rows(transaction, &open, from, rows, planner.time_zone()).await
+    /// Deletes all rows of tables, kind by kind; the message is that of the last kind.
+    async fn truncate(&self, names: Vec<String>, if_exists: bool) -> Result<String, EngineError> {
+        let mut of_kinds = KINDS.map(|kind| (kind, Vec::new()));
+        for name in names {
+            let kind = self.table(&name).await?.kind();
+            for (other, names) in &mut of_kinds {
+                if other.name() == kind.name() {
+                    names.push(name.clone());
+                }
+            }
+        }
+        let mut message = String::new();
+        for (kind, names) in of_kinds {
+            if !names.is_empty() {
+                message = kind.truncate(self, names, if_exists).await?;
+            }
+        }
+        Ok(message)
     }
 
     /// Stores the placement of an index, and makes its copies in DRAM unless a transaction is open.
@@ -461,31 +325,11 @@ impl StatementRun<'_> {
         Ok(format!("index {}: {}", info.name, info.placement_text()))
     }
 
-    async fn copy_from(&self, copy: CopyFrom) -> Result<String, EngineError> {
-        let cancel = self.cancel.flag();
+    async fn copy_from(&self, mut copy: CopyFrom) -> Result<String, EngineError> {
         let options = copy.options.with_time_zone(self.session.time_zone());
-        let options = options.with_append(true);
-        if let Some(found) = self.keyed_table(&copy.table).await? {
-            let files = [copy.file];
-            let copied = self.blocking(move |session, engine| {
-                import_keyed(session, engine, &found, &files, &options, &mut |_| (), &cancel)
-            });
-            return Ok(format!("copied {}", counted(copied.await?.rows)));
-        }
-        self.change_large("COPY FROM", move |transaction| {
-            let schema = transaction.catalog().table(&copy.table)?.table.schema().clone();
-            let options = options.with_schema(Some(schema));
-            let report = crate::import_run::run(
-                transaction,
-                &copy.table,
-                &[copy.file],
-                &options,
-                &mut |_| (),
-                &cancel,
-            )?;
-            Ok(format!("copied {}", counted(report.rows)))
-        })
-        .await
+        copy.options = options.with_append(true);
+        let table = self.table(&copy.table).await?;
+        Ok(format!("copied {}", counted(table.copy_from(self, copy).await?)))
     }
 
     async fn vacuum(&self, table: Option<String>, full: bool) -> Result<String, EngineError> {
