@@ -27,8 +27,8 @@ use halocline_sql::EngineError;
 use halocline_sql::cancel::NEVER;
 use halocline_sql::index_spec::IndexSpec;
 use halocline_sql::placement_spec::PlacementSpec;
+use halocline_sql::split;
 use halocline_sql::stack::{OnLargeStack, StackSize};
-use halocline_sql::{parse, split};
 
 use crate::advise::advice::{IndexAdvice, advise, medium_of};
 use crate::advise::indexes::{IndexSetAdvice, IndexSetOptions, WorkloadQuery, advise_indexes};
@@ -324,7 +324,7 @@ impl Database {
         }
         let stack = StackSize::for_text(text);
         let run = async {
-            let statement = parse::parse(text, values)?;
+            let statement = statement::parse(text, values)?;
             times.parsed();
             let text = TextRun::of_text(stack, lookup, times);
             statement::run(&self.session, &self.engine, statement, text).await

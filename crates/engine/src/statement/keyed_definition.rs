@@ -5,12 +5,11 @@ use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::Expr;
 use halocline_keyed::{KeyedError, KeyedTables, TableDefinition};
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Alter, Alteration};
 use halocline_sql::table_spec::TableSpec;
 use halocline_values::storable::{storable_schema, storable_type};
 
-use super::alter::taken;
 use super::defaults::default_of;
+use super::table_changes::{Alter, Alteration, taken};
 
 /// Returns the definition of a table with a primary key; its defaults are read in a time zone.
 ///

@@ -15,16 +15,16 @@ use halocline_catalog::write::BatchFitter;
 use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, KeyedView, RewriteRule};
 use halocline_scan::keyed::KeyedProvider;
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Delete, Insert, InsertSource, OnConflict, Update};
 use halocline_store::{StoreError, Stores};
 
 use super::defaults::spelled_out;
-use super::insert::{literal_rows, query_fitter};
+use super::insert_rows::{literal_rows, query_fitter};
 use super::keyed_changes::{CHOOSE_ANOTHER, CollectedChanges, KeyedChanges, SEVERAL_VALUES};
 use super::keyed_load::{QueriedRows, is_empty, query_to_load};
 use super::modify::{ChangedTable, plan_delete, plan_update};
 use super::row_errors::RowNames;
 use super::run::StatementRun;
+use super::table_changes::{Delete, Insert, InsertSource, OnConflict, Update};
 use super::upsert::KeyedUpsert;
 use crate::session::StatementPlanner;
 

@@ -15,14 +15,13 @@ use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_keyed::{KeyedTable, KeyedTables};
 use halocline_scan::keyed::is_keyed;
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Alter, Alteration, CopyFrom, Delete, Insert, Update};
 
-use super::create_table::{NewTable, NewTableAs};
-use super::drop_table::DropPlan;
+use super::drop_plan::DropPlan;
 use super::keyed_definition::{alter_keyed, create_keyed, define};
 use super::keyed_import::{import_keyed, insert_keyed_batch};
 use super::keyed_rows::KeyedChange;
 use super::run::StatementRun;
+use super::table_changes::{Alter, Alteration, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
 use super::table_kind::{OnTableError, TableKind, TargetTable, is_taken, taken_by_another};
 use crate::session::DatabaseSession;
 

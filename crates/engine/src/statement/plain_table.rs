@@ -14,18 +14,21 @@ use halocline_catalog::transaction::Transaction;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_sql::EngineError;
 use halocline_sql::cancel::NEVER;
-use halocline_sql::parse::{Alter, Alteration, CopyFrom, Delete, Insert, InsertSource, OnConflict, Update};
 use halocline_sql::table_spec::TableSpec;
 
-use super::alter::{alter_table, taken};
-use super::create_table::{self, NewTable, NewTableAs};
 use super::defaults::spelled_out;
-use super::drop::{drop_tables, truncate_tables};
-use super::drop_table::DropPlan;
-use super::insert::{insert_batch, insert_literals, insert_rows};
+use super::drop_plan::DropPlan;
+use super::insert_rows::{insert_batch, insert_literals, insert_rows};
 use super::kept_indexes::KeptIndexes;
 use super::modify::{ChangedTable, delete_all, delete_rows, plan_delete, plan_update, update_rows};
+use super::plain_alter::alter_table;
+use super::plain_create;
+use super::plain_drop::{drop_tables, truncate_tables};
 use super::run::StatementRun;
+use super::table_changes::{
+    Alter, Alteration, CopyFrom, Delete, Insert, InsertSource, NewTable, NewTableAs, OnConflict, Update,
+    taken,
+};
 use super::table_kind::{TableKind, TargetTable, is_taken, taken_by_another};
 use crate::import_run;
 use crate::session::DatabaseSession;
@@ -78,11 +81,11 @@ impl TableKind for PlainTableKind {
             }
             let (zone, cancel) = (run.session.time_zone(), run.cancel_flag());
             run.change("CREATE TABLE", move |transaction| {
-                if !create_table::is_needed(&spec, transaction)? {
+                if !plain_create::is_needed(&spec, transaction)? {
                     return Ok(spec.is_there());
                 }
-                let kept = create_table::make(&spec, transaction, &schema)?;
-                create_table::set_defaults(&spec, transaction, &schema, &defaults, zone)?;
+                let kept = plain_create::make(&spec, transaction, &schema)?;
+                plain_create::set_defaults(&spec, transaction, &schema, &defaults, zone)?;
                 let indexes = kept.rebuild(transaction, &cancel)?;
                 Ok(format!("table {}: 0 rows{indexes}", spec.name))
             })
@@ -276,13 +279,13 @@ async fn fill(
     spec: &TableSpec,
     query: Box<Query>,
 ) -> Result<Option<(u64, KeptIndexes)>, EngineError> {
-    if !create_table::is_needed(spec, transaction)? {
+    if !plain_create::is_needed(spec, transaction)? {
         return Ok(None);
     }
     // The copy gets checksums of its own: what was intact once need not be so any more.
     run.engine.pool.forget_verified();
     let rows = run.session.query(&transaction.catalog(), query).await?;
-    create_table::fill(spec, transaction, rows).await.map(Some)
+    plain_create::fill(spec, transaction, rows).await.map(Some)
 }
 
 /// Inserts the rows of a query into columns of a table (all, if none is named), and returns their number.

@@ -13,14 +13,13 @@ use futures::future::BoxFuture;
 use halocline_catalog::context::EngineContext;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Alter, CopyFrom, Delete, Insert, Update};
 use halocline_sql::table_spec::TableSpec;
 
-use super::create_table::{NewTable, NewTableAs};
-use super::drop_table::DropPlan;
+use super::drop_plan::DropPlan;
 use super::keyed_table::KeyedTableKind;
 use super::plain_table::PlainTableKind;
 use super::run::StatementRun;
+use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
 use crate::session::DatabaseSession;
 
 /// All kinds of tables, in the order in which names are looked up and a statement over tables of several kinds
