@@ -53,7 +53,7 @@ enum AdviseSource {
 }
 
 impl RunStatement for AdviseStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
             let workload = match self.source {
                 AdviseSource::Queries(queries) => {

@@ -36,7 +36,7 @@ pub(super) struct AlterIndexStatement {
 
 impl RunStatement for AlterIndexStatement {
     /// Stores the placement of the index, and makes its copies in DRAM unless a transaction is open.
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self {
             name,
             if_exists,

@@ -25,7 +25,7 @@ pub(super) const ALTER_TABLE: StatementKind = StatementKind {
 pub(super) struct AlterTableStatement(Alter);
 
 impl RunStatement for AlterTableStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(alter) = *self;
         Box::pin(async move {
             let table = run.table(&alter.table).await?;

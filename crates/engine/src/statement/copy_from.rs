@@ -33,7 +33,7 @@ pub(super) const COPY_FROM: StatementKind = StatementKind {
 pub(super) struct CopyFromStatement(pub(super) CopyFrom);
 
 impl RunStatement for CopyFromStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(mut copy) = *self;
         Box::pin(async move {
             let options = copy.options.with_time_zone(run.session.time_zone());

@@ -22,7 +22,7 @@ pub(super) const COPY_TO: StatementKind = StatementKind {
 pub(super) struct CopyToStatement(Parsed);
 
 impl RunStatement for CopyToStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(tree) = *self;
         Box::pin(async move {
             let rows = run.session.copy_to(run.engine, tree).await?;

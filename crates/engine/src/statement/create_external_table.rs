@@ -22,7 +22,7 @@ pub(super) const CREATE_EXTERNAL_TABLE: StatementKind = StatementKind {
 pub(super) struct CreateExternalTableStatement(Parsed);
 
 impl RunStatement for CreateExternalTableStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(tree) = *self;
         Box::pin(async move {
             run.session.remember(run.engine, tree).await?;

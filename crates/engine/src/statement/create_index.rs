@@ -32,7 +32,7 @@ pub(crate) struct CreateIndexStatement {
 }
 
 impl RunStatement for CreateIndexStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self {
             spec,
             if_not_exists,

@@ -23,7 +23,7 @@ pub(super) const CREATE_TABLE: StatementKind = StatementKind {
 pub(super) struct CreateTableStatement(pub(super) NewTable);
 
 impl RunStatement for CreateTableStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(table) = *self;
         Box::pin(async move {
             let kind = kind_of_key(&table.key);

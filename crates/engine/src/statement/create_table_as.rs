@@ -33,7 +33,7 @@ pub(super) const CREATE_TABLE_AS: StatementKind = StatementKind {
 pub(super) struct CreateTableAsStatement(pub(super) NewTableAs);
 
 impl RunStatement for CreateTableAsStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(table) = *self;
         Box::pin(async move {
             let kind = kind_of_key(&table.key);

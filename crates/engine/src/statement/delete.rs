@@ -23,7 +23,7 @@ pub(super) const DELETE: StatementKind = StatementKind {
 pub(super) struct DeleteStatement(Delete);
 
 impl RunStatement for DeleteStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(delete) = *self;
         Box::pin(async move {
             let table = run.table(&delete.table).await?;

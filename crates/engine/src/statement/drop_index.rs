@@ -24,7 +24,7 @@ pub(super) const DROP_INDEX: StatementKind = StatementKind {
 pub(super) struct DropIndexStatement(pub(super) DroppedObjects);
 
 impl RunStatement for DropIndexStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(DroppedObjects { names, if_exists }) = *self;
         Box::pin(async move {
             let dropped = run.change("DROP INDEX", move |transaction| {

@@ -11,7 +11,7 @@ use halocline_sql::EngineError;
 
 use crate::session::DatabaseSession;
 
-/// Drops tables of one kind in a transaction, and returns the names of their indexes.
+/// A function that drops tables of one kind in a transaction, and returns the names of their indexes.
 type DropInPool = fn(&mut Transaction, &[String]) -> Result<Vec<String>, EngineError>;
 
 /// The stored tables that a statement drops at once.

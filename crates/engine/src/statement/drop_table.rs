@@ -32,7 +32,7 @@ pub(super) const DROP_TABLE: StatementKind = StatementKind {
 pub(super) struct DropTableStatement(pub(super) DroppedObjects);
 
 impl RunStatement for DropTableStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(DroppedObjects { names, if_exists }) = *self;
         Box::pin(async move {
             let cancel = run.cancel_flag();

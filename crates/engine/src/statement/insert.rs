@@ -28,7 +28,7 @@ pub(super) const INSERT: StatementKind = StatementKind {
 pub(super) struct InsertStatement(pub(super) Insert);
 
 impl RunStatement for InsertStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(insert) = *self;
         Box::pin(async move {
             let table = run.table(&insert.table).await?;

@@ -45,7 +45,7 @@ pub(super) struct PrepareStatement {
 }
 
 impl RunStatement for PrepareStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self {
             name,
             types,
@@ -68,7 +68,7 @@ pub(super) struct ExecuteStatement {
 }
 
 impl RunStatement for ExecuteStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self { name, arguments } = *self;
         Box::pin(async move {
             let body = run.session.prepared().get(&name)?;
@@ -88,7 +88,7 @@ pub(super) struct DeallocateStatement {
 }
 
 impl RunStatement for DeallocateStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
             let prepared = run.session.prepared();
             let message = match self.name {

@@ -68,7 +68,7 @@ pub(super) const SHOW_FUNCTIONS: StatementKind = StatementKind {
 pub(super) struct DataFusionStatement(Parsed);
 
 impl RunStatement for DataFusionStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(tree) = *self;
         Box::pin(async move {
             let rows = run

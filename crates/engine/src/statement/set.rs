@@ -35,7 +35,7 @@ pub(super) const RESET: StatementKind = StatementKind {
 pub(super) struct SetStatement(Parsed);
 
 impl RunStatement for SetStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(tree) = *self;
         Box::pin(async move {
             run.session.set(run.engine, tree).await?;

@@ -29,7 +29,7 @@ pub(super) const SHOW_INDEXES: StatementKind = StatementKind {
 pub(super) struct ShowIndexesStatement;
 
 impl RunStatement for ShowIndexesStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move { show_indexes(&run.session.catalog(run.engine)?) })
     }
 }

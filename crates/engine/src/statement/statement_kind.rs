@@ -24,7 +24,7 @@ pub(super) type StatementFuture<'a> = BoxFuture<'a, Result<QueryResult, EngineEr
 /// A parsed statement, which can be run once.
 pub(crate) trait RunStatement: Any + fmt::Debug + Send {
     /// Runs the statement. If it fails, nothing has changed.
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a>;
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_>;
 
     /// Returns the query in the statement; `None` if it has none.
     fn into_query(self: Box<Self>) -> Option<StatementQuery> {
@@ -48,7 +48,6 @@ impl StatementQuery {
 }
 
 /// A kind of statement.
-#[derive(Clone, Copy)]
 pub(crate) struct StatementKind {
     /// The heading under which the reference describes it.
     pub(crate) name: &'static str,
@@ -59,7 +58,6 @@ pub(crate) struct StatementKind {
 }
 
 /// A form in which a kind of statement is recognised. No two kinds recognise the same statement.
-#[derive(Clone, Copy)]
 pub(crate) enum StatementSyntax {
     /// A text that the SQL parser does not support, and its first word in lower case.
     Text {

@@ -26,7 +26,7 @@ use crate::session::DatabaseSession;
 /// changes them. The last one takes the names of no table as well: its statements report that there is none.
 pub(super) const KINDS: [&dyn TableKind; 2] = [&KeyedTableKind, &PlainTableKind];
 
-/// Decides whether a statement goes on after an error with a table of this name.
+/// A callback that decides whether a statement goes on after an error with the table of this name.
 pub(super) type OnTableError<'a> = dyn FnMut(&str, EngineError) -> Result<(), EngineError> + 'a;
 
 /// A kind of tables: the operations that need no existing table, or all tables of the kind at once.

@@ -45,7 +45,7 @@ pub(super) const ROLLBACK: StatementKind = StatementKind {
 pub(super) struct BeginStatement;
 
 impl RunStatement for BeginStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
             run.session.slot().open()?;
             Ok(QueryResult::done("begun"))
@@ -58,7 +58,7 @@ impl RunStatement for BeginStatement {
 pub(super) struct CommitStatement;
 
 impl RunStatement for CommitStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
             let cancel = run.cancel_flag();
             run.blocking(move |session, _| session.slot().commit(&cancel))
@@ -73,7 +73,7 @@ impl RunStatement for CommitStatement {
 pub(super) struct RollbackStatement;
 
 impl RunStatement for RollbackStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
             run.blocking(|session, _| session.slot().roll_back()).await?;
             Ok(QueryResult::done("rolled back"))

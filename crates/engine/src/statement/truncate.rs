@@ -28,7 +28,7 @@ pub(super) struct TruncateStatement {
 
 impl RunStatement for TruncateStatement {
     /// Deletes all rows of the tables, kind by kind. The message is that of the last kind.
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self { names, if_exists } = *self;
         Box::pin(async move {
             let mut of_kinds = KINDS.map(|kind| (kind, Vec::new()));

@@ -23,7 +23,7 @@ pub(super) const UPDATE: StatementKind = StatementKind {
 pub(super) struct UpdateStatement(pub(super) Update);
 
 impl RunStatement for UpdateStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self(update) = *self;
         Box::pin(async move {
             let table = run.table(&update.table).await?;

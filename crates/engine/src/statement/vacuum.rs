@@ -27,7 +27,7 @@ pub(super) struct VacuumStatement {
 }
 
 impl RunStatement for VacuumStatement {
-    fn run<'a>(self: Box<Self>, run: StatementRun<'a>) -> StatementFuture<'a> {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         let Self { table, full } = *self;
         Box::pin(async move {
             run.session.slot().must_be_idle("VACUUM")?;
