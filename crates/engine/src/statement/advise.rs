@@ -32,7 +32,7 @@ pub(super) const ADVISE: StatementKind = StatementKind {
 const FORM: &str = "write ADVISE INDEXES FOR (SELECT …), 'SELECT …' WITH (space = '2GiB'), or ADVISE INDEXES FROM \
                     'queries.sql' WITH (space = '2GiB')";
 
-/// The statement.
+/// An `ADVISE` as parsed.
 #[derive(Debug)]
 pub(super) struct AdviseStatement {
     /// The workload.

@@ -23,7 +23,7 @@ pub(super) const ALTER_INDEX: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Text { word: "alter", parse }],
 };
 
-/// The statement.
+/// An `ALTER INDEX … SET` as parsed.
 #[derive(Debug)]
 pub(super) struct AlterIndexStatement {
     /// The index.

@@ -20,7 +20,7 @@ pub(super) const ALTER_TABLE: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// An `ALTER TABLE` as parsed.
 #[derive(Debug)]
 pub(super) struct AlterTableStatement(Alter);
 

@@ -1,4 +1,4 @@
-//! What `INSERT`, `UPDATE` and `DELETE` name: assignments to columns, and the table that is changed.
+//! Parts that `INSERT`, `UPDATE` and `DELETE` share as parsed: assignments, and the table that is changed.
 
 use datafusion::sql::sqlparser::ast::{self, AssignmentTarget, Expr, TableFactor, TableWithJoins};
 use halocline_sql::EngineError;

@@ -28,7 +28,7 @@ pub(super) const COPY_FROM: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Text { word: "copy", parse }],
 };
 
-/// The statement.
+/// A `COPY … FROM` as parsed.
 #[derive(Debug)]
 pub(super) struct CopyFromStatement(pub(super) CopyFrom);
 

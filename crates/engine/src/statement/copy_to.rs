@@ -17,7 +17,7 @@ pub(super) const COPY_TO: StatementKind = StatementKind {
     }],
 };
 
-/// The statement.
+/// A `COPY … TO` as parsed.
 #[derive(Debug)]
 pub(super) struct CopyToStatement(Parsed);
 

@@ -17,7 +17,7 @@ pub(super) const CREATE_EXTERNAL_TABLE: StatementKind = StatementKind {
     }],
 };
 
-/// The statement.
+/// A `CREATE EXTERNAL TABLE` as parsed.
 #[derive(Debug)]
 pub(super) struct CreateExternalTableStatement(Parsed);
 

@@ -20,7 +20,7 @@ pub(super) const CREATE_INDEX: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `CREATE INDEX` as parsed.
 #[derive(Debug)]
 pub(crate) struct CreateIndexStatement {
     /// The index.

@@ -18,7 +18,7 @@ pub(super) const CREATE_TABLE: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `CREATE TABLE` as parsed.
 #[derive(Debug)]
 pub(super) struct CreateTableStatement(pub(super) NewTable);
 

@@ -28,7 +28,7 @@ pub(super) const CREATE_TABLE_AS: StatementKind = StatementKind {
     ],
 };
 
-/// The statement.
+/// A `CREATE TABLE … AS` as parsed.
 #[derive(Debug)]
 pub(super) struct CreateTableAsStatement(pub(super) NewTableAs);
 

@@ -18,7 +18,7 @@ pub(super) const DELETE: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `DELETE` as parsed.
 #[derive(Debug)]
 pub(super) struct DeleteStatement(Delete);
 

@@ -19,7 +19,7 @@ pub(super) const DROP_INDEX: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `DROP INDEX` as parsed.
 #[derive(Debug)]
 pub(super) struct DropIndexStatement(pub(super) DroppedObjects);
 

@@ -27,7 +27,7 @@ pub(super) const DROP_TABLE: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `DROP TABLE` as parsed.
 #[derive(Debug)]
 pub(super) struct DropTableStatement(pub(super) DroppedObjects);
 

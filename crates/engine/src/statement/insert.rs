@@ -23,7 +23,7 @@ pub(super) const INSERT: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// An `INSERT` as parsed.
 #[derive(Debug)]
 pub(super) struct InsertStatement(pub(super) Insert);
 

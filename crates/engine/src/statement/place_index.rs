@@ -1,4 +1,5 @@
-//! Placements of indexes: the options `placement` and `dram` of `CREATE INDEX` and `ALTER INDEX`, and their effect.
+//! Placements of indexes: the options `placement` and `dram` of `CREATE INDEX` and `ALTER INDEX … SET`, and
+//! their effect.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -24,7 +24,7 @@ pub(super) const SHOW_INDEXES: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `SHOW INDEXES` as parsed.
 #[derive(Debug)]
 pub(super) struct ShowIndexesStatement;
 

@@ -1,5 +1,5 @@
-//! What the list of statements knows about each kind: its name, how it is recognised, and how it is parsed and
-//! run.
+//! Kinds of statements: the entries of the list, which recognise and parse a statement, and the trait that runs
+//! it.
 
 use std::any::Any;
 use std::fmt;

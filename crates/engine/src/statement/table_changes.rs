@@ -1,4 +1,4 @@
-//! What statements want of a table, as parsed, whatever the kind of the table is.
+//! Definitions and changes of tables as parsed, the same for all kinds of tables.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The part of a `CREATE TABLE` as parsed that it has with and without a query.
+//! The part of a `CREATE TABLE` as parsed that does not depend on whether it has a query.
 
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions, Expr, SqlOption, Value};
 use halocline_columns::TableEncoding;

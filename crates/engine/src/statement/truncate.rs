@@ -17,7 +17,7 @@ pub(super) const TRUNCATE: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `TRUNCATE` as parsed.
 #[derive(Debug)]
 pub(super) struct TruncateStatement {
     /// The tables.

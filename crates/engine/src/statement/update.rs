@@ -18,7 +18,7 @@ pub(super) const UPDATE: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// An `UPDATE` as parsed.
 #[derive(Debug)]
 pub(super) struct UpdateStatement(pub(super) Update);
 

@@ -17,7 +17,7 @@ pub(super) const VACUUM: StatementKind = StatementKind {
     syntax: &[StatementSyntax::Tree(parse)],
 };
 
-/// The statement.
+/// A `VACUUM` as parsed.
 #[derive(Debug)]
 pub(super) struct VacuumStatement {
     /// The table; all if none is named.
