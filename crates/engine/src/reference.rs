@@ -1,8 +1,8 @@
 //! The statements and types of SQL that a database accepts, and its settings, as the references in
 //! `docs/sql.md` and `docs/settings.md` list them.
 //!
-//! The statements are those of the list by which they are parsed. Tests compare the types with the type tables,
-//! and the reference with the lists, so that neither can gain or lose an entry without the other.
+//! The statements are those of the list by which they are parsed. Tests compare the types with the type
+//! tables, and the reference with the lists, so that neither can gain or lose an entry without the other.
 
 use halocline_catalog::settings::{SETTINGS, Scope};
 

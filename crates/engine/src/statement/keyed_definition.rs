@@ -54,8 +54,8 @@ pub(super) fn create_keyed(
     Ok(format!("table {}: 0 rows", spec.name))
 }
 
-/// Changes the definition of a table, and returns a message. `is_taken` is true if a table of another kind has
-/// the new name of the table.
+/// Changes the definition of a table, and returns a message. `is_taken` is true if a table of another kind
+/// has the new name of the table.
 ///
 /// # Errors
 /// No such column; a name is taken; a default does not fit.

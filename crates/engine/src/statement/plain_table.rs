@@ -47,7 +47,7 @@ impl TableKind for PlainTableKind {
         _engine: &Arc<EngineContext>,
         name: &str,
     ) -> Result<Option<Box<dyn TargetTable>>, EngineError> {
-        // The statement looks the name up again under the lock, and reports there that there is no such table.
+        // The statement looks the name up again under the lock, where it reports that there is no such table.
         Ok(Some(Box::new(PlainTable(name.to_owned()))))
     }
 

@@ -1,5 +1,5 @@
-//! Kinds of statements: the entries of the list, which recognise and parse a statement, and the trait that runs
-//! it.
+//! Kinds of statements: the entries of the list, which recognise and parse a statement, and the trait that
+//! runs it.
 
 use std::any::Any;
 use std::fmt;

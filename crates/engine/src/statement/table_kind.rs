@@ -22,8 +22,8 @@ use super::run::StatementRun;
 use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
 use crate::session::DatabaseSession;
 
-/// All kinds of tables, in the order in which names are looked up and a statement over tables of several kinds
-/// changes them. The last one takes the names of no table as well: its statements report that there is none.
+/// All kinds of tables, in the order in which names are looked up and a statement over tables of several
+/// kinds changes them. The last one takes the names of no table as well: its statements report that there is none.
 pub(super) const KINDS: [&dyn TableKind; 2] = [&KeyedTableKind, &PlainTableKind];
 
 /// A callback that decides whether a statement goes on after an error with the table of this name.
@@ -102,8 +102,8 @@ pub(crate) trait TableKind: Sync {
     fn drop_with(&self, names: Vec<String>, plan: &mut DropPlan);
 
     /// Gives unused space of a table back if that takes no merge of segments. Returns false if no table of
-    /// this kind has the name, or its segments are to be merged. `failed` receives errors of the table, others
-    /// are returned. Waits up to a time for another writer.
+    /// this kind has the name, or its segments are to be merged. `failed` receives errors of the table,
+    /// others are returned. Waits up to a time for another writer.
     ///
     /// # Errors
     /// The pool cannot be read; another writer keeps the lock; the caller wants the end.
