@@ -23,7 +23,7 @@ use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs
 use crate::session::DatabaseSession;
 
 /// All kinds of tables, in the order in which names are looked up and a statement over tables of several
-/// kinds changes them. The last one takes the names of no table as well: its statements report that there is none.
+/// kinds changes them. The last one also takes names of no table: its statements report that there is none.
 pub(super) const KINDS: [&dyn TableKind; 2] = [&KeyedTableKind, &PlainTableKind];
 
 /// A callback that decides whether a statement goes on after an error with the table of this name.
