@@ -27,8 +27,8 @@ use halocline_sql::EngineError;
 use halocline_sql::cancel::NEVER;
 use halocline_sql::index_spec::IndexSpec;
 use halocline_sql::placement_spec::PlacementSpec;
+use halocline_sql::split;
 use halocline_sql::stack::{OnLargeStack, StackSize};
-use halocline_sql::{parse, split};
 
 use crate::advise::advice::{IndexAdvice, advise, medium_of};
 use crate::advise::indexes::{IndexSetAdvice, IndexSetOptions, WorkloadQuery, advise_indexes};
@@ -38,8 +38,7 @@ use crate::opening::{check_memory, device, in_dram, pool_options, with_defaults}
 use crate::prepared::PlanLookup;
 use crate::session::{CacheUse, DatabaseSession, StatementTimes, run_until_current, run_until_settled};
 use crate::statement::{
-    self, TextRun, build_index, drop_indexes, find_keyed, import_keyed, insert_batch, insert_keyed_batch,
-    place_now, rebuild, set_placement,
+    self, TextRun, build_index, drop_any_tables, drop_indexes, find_table, place_now, rebuild, set_placement,
 };
 use crate::{CompactOptions, CompactProgress, CompactReport, QueryResult};
 
@@ -325,7 +324,7 @@ impl Database {
         }
         let stack = StackSize::for_text(text);
         let run = async {
-            let statement = parse::parse(text, values)?;
+            let statement = statement::parse(text, values)?;
             times.parsed();
             let text = TextRun::of_text(stack, lookup, times);
             statement::run(&self.session, &self.engine, statement, text).await
@@ -355,21 +354,8 @@ impl Database {
         progress: &mut dyn FnMut(&ImportProgress),
         cancel: &AtomicBool,
     ) -> Result<ImportReport, EngineError> {
-        if let Some(found) = find_keyed(&self.session, &self.engine, table, cancel)? {
-            return import_keyed(
-                &self.session,
-                &self.engine,
-                &found,
-                files,
-                options,
-                progress,
-                cancel,
-            );
-        }
-        self.session
-            .change_large(&self.engine, "import", cancel, |transaction| {
-                crate::import_run::run(transaction, table, files, options, progress, cancel)
-            })
+        let found = find_table(&self.session, &self.engine, table, cancel)?;
+        found.import(&self.session, &self.engine, files, options, progress, cancel)
     }
 
     /// Inserts a batch whose columns go by name; columns of the table that it lacks take their default. A few
@@ -379,14 +365,8 @@ impl Database {
     /// # Errors
     /// No such table or column; a value does not fit; the pool cannot be written.
     pub fn insert(&self, table: &str, batch: &RecordBatch) -> Result<u64, EngineError> {
-        if let Some(found) = find_keyed(&self.session, &self.engine, table, &NEVER)? {
-            return insert_keyed_batch(&self.session, &self.engine, &found, batch);
-        }
-        let zone = self.session.time_zone();
-        self.session
-            .change(&self.engine, "insert", &NEVER, |transaction| {
-                insert_batch(transaction, table, batch, zone)
-            })
+        let found = find_table(&self.session, &self.engine, table, &NEVER)?;
+        found.insert_batch(&self.session, &self.engine, batch)
     }
 
     /// Builds an Elf index over columns of a table. Blocks.
@@ -481,8 +461,7 @@ impl Database {
     /// # Errors
     /// There is no such table; the pool cannot be written.
     pub fn drop_table(&self, name: &str) -> Result<String, EngineError> {
-        self.session
-            .drop_tables(&self.engine, &[name.to_owned()], false, &NEVER)
+        drop_any_tables(&self.session, &self.engine, &[name.to_owned()], false, &NEVER)
     }
 
     /// Drops an index. Returns a message.

@@ -179,7 +179,7 @@ pub fn trim_sql(text: &str) -> &str {
 }
 
 /// Returns `text` without the byte order mark at its beginning.
-pub(super) fn without_mark(text: &str) -> &str {
+pub fn without_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 

@@ -9,13 +9,13 @@ use halocline_elf::{Advice, AdviseOptions, Query, TableIndex};
 use halocline_emulator::{DeviceProfile, EmulatedSpec};
 use halocline_media::MediumKind;
 use halocline_sql::cancel::CancelOnDrop;
-use halocline_sql::parse::{self, Statement};
 use halocline_sql::stack::{OnLargeStack, StackSize};
 use halocline_sql::{EngineError, size};
 
 use super::selections::SelectionRecorder;
 use crate::Placement;
 use crate::session::DatabaseSession;
+use crate::statement::{StatementQuery, parse};
 
 /// Advice on the placement of an index; see [`Database::advise`](crate::Database::advise).
 #[derive(Debug, Clone)]
@@ -140,7 +140,8 @@ async fn record(
     for (number, text) in statements.iter().enumerate() {
         let wrong = |error: EngineError| EngineError::Query(format!("query {}: {error}", number + 1));
         recorder.next_statement();
-        if let Statement::Plan(parsed) = parse::parse(text, &[]).map_err(wrong)? {
+        let statement = parse(text, &[]).map_err(wrong)?;
+        if let Some(StatementQuery::Planned(parsed)) = statement.into_query() {
             session
                 .plan_only(catalog, parsed, Arc::<SelectionRecorder>::clone(&recorder))
                 .await

@@ -10,7 +10,6 @@ use datafusion::sql::sqlparser::ast;
 use halocline_catalog::context::EngineContext;
 use halocline_sql::EngineError;
 use halocline_sql::parameters::{bind as bind_parameters, bind_some};
-use halocline_sql::parse::{Statement, classify};
 use halocline_sql::stack::{OnLargeStack, StackSize};
 
 use super::parameters::Parameters;
@@ -18,7 +17,7 @@ use super::template::QueryTemplate;
 use super::values;
 use crate::QueryResult;
 use crate::session::{DatabaseSession, StatementTimes};
-use crate::statement::{self, TextRun};
+use crate::statement::{self, BoxedStatement, TextRun};
 
 /// Templates of one statement.
 const MAX_TEMPLATES: usize = 8;
@@ -124,16 +123,16 @@ impl PreparedBody {
                 return Ok(result);
             }
             let statement = self.bound(&values)?;
-            statement::run_boxed(session, engine, statement, TextRun::new(self.stack)).await
+            statement::run(session, engine, statement, TextRun::new(self.stack)).await
         })
         .await
     }
 
     /// Returns the statement with values in place of its parameters.
-    fn bound(&self, values: &[ScalarValue]) -> Result<Statement, EngineError> {
+    fn bound(&self, values: &[ScalarValue]) -> Result<BoxedStatement, EngineError> {
         let mut statement = self.statement.clone();
         bind_parameters(&mut statement, values)?;
-        classify(statement)
+        statement::from_tree(statement)
     }
 
     /// Returns the values as the types of the parameters demand them.

@@ -12,14 +12,14 @@ use halocline_sql::{CATALOG, SCHEMA};
 
 /// The kind of a table, on which its pushdown of filters depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TableKind {
+enum DetachedKind {
     /// A table of columns.
     Pool,
     /// A table with a primary key.
     Keyed,
 }
 
-impl TableKind {
+impl DetachedKind {
     fn from_provider(provider: &Arc<dyn TableProvider>) -> Option<Self> {
         if provider.is::<PoolTable>() {
             return Some(Self::Pool);
@@ -33,7 +33,7 @@ impl TableKind {
 #[derive(Debug)]
 pub(crate) struct DetachedTable {
     name: String,
-    kind: TableKind,
+    kind: DetachedKind,
     schema: SchemaRef,
 }
 
@@ -44,7 +44,7 @@ impl DetachedTable {
         let is_in_pool = *name.catalog == *CATALOG && *name.schema == *SCHEMA;
         Some(Self {
             name: name.table.to_string(),
-            kind: TableKind::from_provider(provider).filter(|_| is_in_pool)?,
+            kind: DetachedKind::from_provider(provider).filter(|_| is_in_pool)?,
             schema: provider.schema(),
         })
     }
@@ -57,7 +57,7 @@ impl DetachedTable {
     /// Returns true if plans for this table are also plans for the table of a provider.
     pub(super) fn fits(&self, provider: &Arc<dyn TableProvider>) -> bool {
         let schema = provider.schema();
-        TableKind::from_provider(provider) == Some(self.kind)
+        DetachedKind::from_provider(provider) == Some(self.kind)
             && (Arc::ptr_eq(&schema, &self.schema) || schema == self.schema)
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use halocline_sql::EngineError;
-use halocline_sql::parse::parse_unbound;
 use halocline_sql::stack::{OnLargeStack, StackSize};
 
 use super::body::PreparedBody;
+use crate::statement::parse_unbound;
 use crate::{Database, QueryResult};
 
 /// A statement that is parsed once and run any number of times with values for its parameters. Made by

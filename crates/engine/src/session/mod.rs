@@ -1,7 +1,6 @@
 //! Sessions: settings, external tables, the open transaction, and statements that DataFusion runs.
 
 mod disabled;
-mod drop_tables;
 mod planning;
 mod renewed;
 mod repeated;
@@ -377,6 +376,11 @@ impl DatabaseSession {
         }
         context.execute_logical_plan(plan).await?;
         Ok(())
+    }
+
+    /// Returns the external tables of the session.
+    pub(crate) fn externals(&self) -> &Externals {
+        &self.externals
     }
 
     /// Returns the slot of the open transaction.

@@ -14,11 +14,11 @@ use halocline_catalog::transaction::Transaction;
 use halocline_catalog::tuning::EngineFault;
 use halocline_columns::compact::{CompactionPolicy, MergeOptions, MergeProgress, merge, plan};
 use halocline_columns::{ColumnsError, Table};
-use halocline_scan::keyed::is_keyed;
 use halocline_sql::EngineError;
 use halocline_store::StoreError;
 
 use super::space::vacuum_file;
+use super::table_kind::{KINDS, OnTableError};
 
 /// Approximate factor by which sorting the rows slows down a merge.
 const SORTING_FACTOR: u64 = 4;
@@ -119,17 +119,14 @@ fn compact_tables(
     options: &CompactOptions,
     progress: &mut (dyn FnMut(&CompactProgress) + Send),
     (wait, cancel): (Duration, &AtomicBool),
-    failed: &mut dyn FnMut(&str, EngineError) -> Result<(), EngineError>,
+    failed: &mut OnTableError<'_>,
 ) -> Result<CompactReport, EngineError> {
-    if let Some(name) = table
-        && !engine.catalog()?.has_table(name)
-        && is_keyed(engine, name)
-    {
-        // Its rows are in the log of the stores, which empties segments with much garbage.
-        if let Err(error) = engine.stores.stores(wait, cancel)?.reclaim() {
-            failed(name, error.into())?;
+    if let Some(name) = table {
+        for kind in KINDS {
+            if kind.reclaim(engine, name, (wait, cancel), failed)? {
+                return Ok(CompactReport::default());
+            }
         }
-        return Ok(CompactReport::default());
     }
     let tables = match table {
         Some(table) => vec![table.to_string()],

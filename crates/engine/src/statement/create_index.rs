@@ -1,102 +1,153 @@
 //! `CREATE INDEX`.
 
-use std::sync::atomic::AtomicBool;
+use datafusion::sql::sqlparser::ast::{self, Expr, IndexType};
+use halocline_elf::{Layout, Order};
+use halocline_sql::parse::{identifier, object_name, option_of, refuse};
+use halocline_sql::placement_spec::PlacementSpec;
 
-use halocline_catalog::transaction::Transaction;
-use halocline_elf::{IndexOptions, define_index, index_table, rebuild_index};
-use halocline_scan::keyed::is_keyed;
-use halocline_sql::EngineError;
+use super::build_index::build_index;
+use super::place_index::{read_placed, set_placement};
+use super::run::StatementRun;
+use super::statement_kind::{
+    ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
+};
+use crate::{IndexSpec, Placement, QueryResult};
 
-use crate::IndexSpec;
+/// `CREATE INDEX` in the list of statements.
+pub(super) const CREATE_INDEX: StatementKind = StatementKind {
+    name: "CREATE INDEX",
+    example: "CREATE INDEX i ON t USING elf (a)",
+    syntax: &[StatementSyntax::Tree(parse)],
+};
 
-/// Builds an index or, if it is `volatile`, defines it. Returns false if it exists already and
-/// `if_not_exists`.
-///
-/// # Errors
-/// No such table or column, the name is taken, the pool cannot be written, or the caller wants the end.
-pub(crate) fn build_index(
-    transaction: &mut Transaction,
-    spec: &IndexSpec,
-    if_not_exists: bool,
-    volatile: bool,
-    cancel: &AtomicBool,
-) -> Result<bool, EngineError> {
-    let catalog = transaction.catalog();
-    if catalog.has_index(&spec.name) {
-        if if_not_exists {
-            return Ok(false);
-        }
-        let instead = "drop it first, or choose another name";
-        return Err(EngineError::Exists {
-            kind: "index",
-            name: spec.name.clone(),
-            instead,
-        });
-    }
-    if !catalog.has_table(&spec.table) && is_keyed(transaction.engine(), &spec.table) {
-        return Err(EngineError::Unsupported {
-            what: format!("an index on {}, which has a primary key,", spec.table),
-            instead:
-                "its rows are found by the columns of the key, from the first on; keep a copy without a \
-                      primary key (CREATE TABLE … AS) for conditions on others"
-                    .into(),
-        });
-    }
-    // An index covers segments, so the delta of the table is folded into segments first.
-    let open = catalog.objects().table(&spec.table)?;
-    transaction.fold(&open)?;
-    let open = transaction.catalog().objects().table(&spec.table)?;
-    let schema = open.table.schema();
-    let position = |name: &String| {
-        schema
-            .index_of(name)
-            .map_err(|_| EngineError::no_column(&spec.table, schema, name))
-    };
-    let columns = spec.columns.iter().map(position).collect::<Result<Vec<_>, _>>()?;
-    if let Some(twice) = (1..columns.len()).find(|at| columns[..*at].contains(&columns[*at])) {
-        let text = format!(
-            "column '{}' stands twice in the index; name it once",
-            spec.columns[twice]
-        );
-        return Err(EngineError::Query(text));
-    }
-    let options = IndexOptions {
-        layout: spec.layout,
-        order: spec.order,
-        ..transaction.engine().index_options()
-    };
-    let (txn, table) = (transaction.txn(), &open.table);
-    if volatile {
-        define_index(txn, table, &spec.name, &columns, spec.layout, spec.order)?;
-    } else {
-        index_table(txn, table, &spec.name, &columns, &options, cancel)?;
-    }
-    transaction.changed([]);
-    Ok(true)
+/// A `CREATE INDEX` as parsed.
+#[derive(Debug)]
+pub(crate) struct CreateIndexStatement {
+    /// The index.
+    pub(crate) spec: IndexSpec,
+    /// Do nothing if there is one.
+    pub(super) if_not_exists: bool,
+    /// Its placement.
+    pub(super) placed: PlacementSpec,
 }
 
-/// Builds an index anew by the definition that it has, whatever state it is in.
+impl RunStatement for CreateIndexStatement {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
+        let Self {
+            spec,
+            if_not_exists,
+            placed,
+        } = *self;
+        Box::pin(async move {
+            let cancel = run.cancel_flag();
+            let build = run.change_large("CREATE INDEX", move |transaction| {
+                let volatile = placed.placement == Some(Placement::Volatile);
+                if !build_index(transaction, &spec, if_not_exists, volatile, &cancel)? {
+                    return Ok(format!("index {} is there already", spec.name));
+                }
+                if !placed.is_nothing() {
+                    set_placement(transaction, &spec.name, false, placed, &cancel)?;
+                }
+                Ok(format!("index {} on {}", spec.name, spec.table))
+            });
+            Ok(QueryResult::done(build.await?))
+        })
+    }
+}
+
+/// Parses `CREATE INDEX`; `None` for any other statement.
 ///
 /// # Errors
-/// There is none of this name, its definition cannot be read, or its table is damaged.
-pub(crate) fn rebuild(
-    transaction: &mut Transaction,
-    name: &str,
-    cancel: &AtomicBool,
-) -> Result<(), EngineError> {
-    let catalog = transaction.catalog();
-    let known = catalog.indexes().iter().find(|index| index.name == name);
-    let known = known.ok_or_else(|| catalog.no_index(name))?;
-    let Some(table) = known.table.clone() else {
-        return Err(EngineError::Query(format!(
-            "the definition of index '{name}' cannot be read; drop it and create it again"
-        )));
+/// Something in it is not offered.
+fn parse(statement: &ast::Statement) -> ParsedStatement {
+    let ast::Statement::CreateIndex(create) = statement else {
+        return Ok(None);
     };
-    let open = catalog.objects().table(&table)?;
-    transaction.fold(&open)?;
-    let open = transaction.catalog().objects().table(&table)?;
-    let options = transaction.engine().index_options();
-    rebuild_index(transaction.txn(), &open.table, name, &options, cancel)?;
-    transaction.changed([]);
-    Ok(())
+    let Some(name) = &create.name else {
+        return refuse("CREATE INDEX without a name", "write CREATE INDEX name ON …");
+    };
+    match &create.using {
+        None => {}
+        Some(IndexType::Custom(kind)) if kind.value.eq_ignore_ascii_case("elf") => {}
+        Some(other) => {
+            return refuse(
+                format!("an index of type {other}"),
+                "there is one type: USING elf",
+            );
+        }
+    }
+    if create.unique {
+        return refuse(
+            "a UNIQUE index",
+            "an Elf holds equal rows as well; leave UNIQUE out",
+        );
+    }
+    if create.predicate.is_some() || !create.include.is_empty() {
+        return refuse(
+            "WHERE or INCLUDE in CREATE INDEX",
+            "an Elf holds all rows; leave it out",
+        );
+    }
+    if create.concurrently {
+        return refuse(
+            "CONCURRENTLY in CREATE INDEX",
+            "leave it out: queries go on beside the build",
+        );
+    }
+    if create.nulls_distinct.is_some() || !create.index_options.is_empty() || !create.alter_options.is_empty()
+    {
+        return refuse(
+            "NULLS DISTINCT or another option behind CREATE INDEX",
+            "leave it out",
+        );
+    }
+    let mut columns = Vec::new();
+    for column in &create.columns {
+        if column.operator_class.is_some() || column.column.with_fill.is_some() {
+            return refuse(
+                "an operator class in CREATE INDEX",
+                "an Elf has none; leave it out",
+            );
+        }
+        let Expr::Identifier(ident) = &column.column.expr else {
+            return refuse(
+                format!("an index on {}", column.column.expr),
+                "index a column of its own",
+            );
+        };
+        if column.column.options.asc.is_some() || column.column.options.nulls_first.is_some() {
+            return refuse(
+                format!("a direction for {ident} in an index"),
+                "an Elf has none; leave it out",
+            );
+        }
+        columns.push(identifier(ident));
+    }
+    let index = object_name(name)?;
+    let (mut layout, mut order, mut placed) = (Layout::default(), Order::default(), PlacementSpec::default());
+    for option in &create.with {
+        match option_of(option)
+            .as_ref()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+        {
+            Some(("layout", "packed")) => layout = Layout::Packed,
+            Some(("layout", "published")) => layout = Layout::Published,
+            Some(("order", "auto")) => order = Order::Auto,
+            Some(("order", "given")) => order = Order::Given,
+            Some((key, value)) if read_placed(&index, key, value, &mut placed)? => {}
+            _ => {
+                let instead = "the options are layout = 'packed' or 'published', order = 'auto' or 'given', \
+                               placement = 'static' (or another one) and dram = '64MiB'";
+                return refuse(format!("the index option {option}"), instead);
+            }
+        }
+    }
+    let spec = IndexSpec::new(index, object_name(&create.table_name)?, columns)
+        .with_layout(layout)
+        .with_order(order);
+    boxed(CreateIndexStatement {
+        spec,
+        if_not_exists: create.if_not_exists,
+        placed,
+    })
 }

@@ -8,7 +8,7 @@ use halocline_sql::EngineError;
 use halocline_sql::index_spec::IndexSpec;
 use halocline_sql::placement_spec::PlacementSpec;
 
-use super::create_index::build_index;
+use super::build_index::build_index;
 use super::place_index::set_placement;
 use crate::{Order, Placement};
 

@@ -6,34 +6,36 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{self, Query};
+use datafusion::sql::sqlparser::ast;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::write::BatchFitter;
 use halocline_keyed::{KeyedError, KeyedTables, UnpublishedTable};
 use halocline_sql::EngineError;
 use halocline_sql::names::stored_schema;
-use halocline_sql::parse::KeyedColumns;
 use halocline_sql::table_spec::TableSpec;
 use halocline_values::storable::storable_schema;
 
-use super::create_table::nullable;
+use super::keyed_definition::define;
 use super::keyed_load::{TableLoad, load_rows};
-use super::keyed_tables::define;
+use super::plain_create::nullable;
 use super::run::StatementRun;
+use super::table_changes::NewTableAs;
 use crate::session::DatabaseSession;
 
 impl StatementRun<'_> {
-    /// Creates a table with a primary key and the rows of a query.
-    pub(super) async fn create_keyed_as(
-        &self,
-        spec: TableSpec,
-        columns: KeyedColumns,
-        query: Box<Query>,
-    ) -> Result<String, EngineError> {
-        self.session.slot().must_be_idle("CREATE TABLE … PRIMARY KEY")?;
-        if self.session.peek(self.engine)?.has_table(&spec.name) {
-            return self.name_is_taken(&spec);
-        }
+    /// Creates a table with a primary key and the rows of a query, and returns a message. No table of another
+    /// kind has its name, and no transaction is open.
+    ///
+    /// # Errors
+    /// There is a table of this name that must not be replaced; the query fails; a row does not fit.
+    pub(super) async fn create_keyed_as(&self, table: NewTableAs) -> Result<String, EngineError> {
+        let NewTableAs {
+            spec,
+            schema: listed,
+            defaults,
+            key,
+            query,
+        } = table;
         let cancel = self.cancel_flag();
         let open = move |session: &DatabaseSession, engine: &Arc<EngineContext>| {
             engine.stores.tables(session.lock_wait(), &cancel)
@@ -49,13 +51,8 @@ impl StatementRun<'_> {
         let (catalog, view) = self.session.versions(self.engine, None)?;
         let query = Parsed::Statement(Box::new(ast::Statement::Query(query)));
         let rows = self.session.rows(&catalog, view, query).await?;
-        let schema = columns_of(&spec, &columns, &stored_schema(rows.schema()))?;
-        let definition = define(
-            &spec,
-            &schema,
-            (&columns.defaults, self.session.time_zone()),
-            &columns.key,
-        )?;
+        let schema = columns_of(&spec, listed, &stored_schema(rows.schema()))?;
+        let definition = define(&spec, &schema, (&defaults, self.session.time_zone()), &key)?;
         let of = Arc::clone(&tables);
         let load = self
             .blocking(move |session, engine| {
@@ -91,13 +88,16 @@ fn publish(
 }
 
 /// Returns the columns of the table: those listed, else those of the query.
-fn columns_of(spec: &TableSpec, listed: &KeyedColumns, rows: &Schema) -> Result<SchemaRef, EngineError> {
-    let Some(schema) = &listed.schema else {
+///
+/// # Errors
+/// As many columns must be listed as the query has.
+fn columns_of(spec: &TableSpec, listed: Option<SchemaRef>, rows: &Schema) -> Result<SchemaRef, EngineError> {
+    let Some(schema) = listed else {
         return Ok(nullable(&storable_schema(rows)));
     };
     let (listed, found) = (schema.fields().len(), rows.fields().len());
     match listed == found {
-        true => Ok(Arc::clone(schema)),
+        true => Ok(schema),
         false => Err(EngineError::Query(format!(
             "CREATE TABLE {}: the query has {found} columns, but {listed} are listed; list all in their order, or only \
              PRIMARY KEY (…)",

@@ -18,7 +18,8 @@ use halocline_store::StoreError;
 
 use super::keyed_changes::{CollectedChanges, KeyedChanges};
 use super::keyed_load::{TableLoad, is_empty};
-use super::keyed_rows::{ATTEMPTS, FoundTable};
+use super::keyed_rows::ATTEMPTS;
+use super::keyed_table::FoundTable;
 use super::row_errors::RowNames;
 use crate::import_run::{self, read_rows};
 use crate::session::DatabaseSession;
@@ -37,7 +38,7 @@ const USE_SQL: &str = "UPDATE that row, or use INSERT with ON CONFLICT";
 /// # Errors
 /// As [`crate::Database::import`]; a row has the key of another one; the rows exceed the limit of a
 /// statement.
-pub(crate) fn import_keyed(
+pub(super) fn import_keyed(
     session: &DatabaseSession,
     engine: &Arc<EngineContext>,
     found: &FoundTable,
@@ -138,7 +139,7 @@ fn load_files(
 ///
 /// # Errors
 /// No such column; a value does not fit; a row has the key of another one.
-pub(crate) fn insert_keyed_batch(
+pub(super) fn insert_keyed_batch(
     session: &DatabaseSession,
     engine: &Arc<EngineContext>,
     found: &FoundTable,

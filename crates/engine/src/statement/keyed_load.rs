@@ -17,12 +17,12 @@ use halocline_catalog::write::{BatchFitter, BatchTask, QueuedBatches};
 use halocline_import::TemporaryFiles;
 use halocline_keyed::{KeyedLoad, KeyedTable, KeyedTables, TableDefinition, UnpublishedTable};
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Insert, InsertSource, OnConflict};
 use halocline_store::{LoadOptions, StoreTransaction};
 
 use super::keyed_rows::KeyedTarget;
 use super::row_errors::{KeyedRowErrors, RowNames};
 use super::run::StatementRun;
+use super::table_changes::{Insert, InsertSource, OnConflict};
 
 /// Most bytes of DRAM of a load: more makes no merge faster.
 const MAX_MEMORY: usize = 256 << 20;

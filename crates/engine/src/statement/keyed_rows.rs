@@ -1,9 +1,8 @@
-//! `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE` of tables with a primary key.
+//! `INSERT`, `UPDATE` and `DELETE` of tables with a primary key.
 //!
 //! A statement runs in the open transaction, or in one of its own, which is run again if other transactions
 //! have changed what it depends on.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -12,23 +11,22 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use halocline_catalog::Catalog;
-use halocline_catalog::context::EngineContext;
 use halocline_catalog::write::BatchFitter;
 use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, KeyedView, RewriteRule};
 use halocline_scan::keyed::KeyedProvider;
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Delete, Insert, InsertSource, OnConflict, Update};
 use halocline_store::{StoreError, Stores};
 
 use super::defaults::spelled_out;
-use super::insert::{literal_rows, query_fitter};
+use super::insert_rows::{literal_rows, query_fitter};
 use super::keyed_changes::{CHOOSE_ANOTHER, CollectedChanges, KeyedChanges, SEVERAL_VALUES};
 use super::keyed_load::{QueriedRows, is_empty, query_to_load};
 use super::modify::{ChangedTable, plan_delete, plan_update};
 use super::row_errors::RowNames;
 use super::run::StatementRun;
+use super::table_changes::{Delete, Insert, InsertSource, OnConflict, Update};
 use super::upsert::KeyedUpsert;
-use crate::session::{DatabaseSession, StatementPlanner};
+use crate::session::StatementPlanner;
 
 /// Number of times that a statement is run before its conflicts are reported.
 pub(super) const ATTEMPTS: u32 = 100;
@@ -39,9 +37,6 @@ pub(super) struct KeyedTarget<'a> {
     pub(super) view: KeyedView,
     pub(super) planner: StatementPlanner,
 }
-
-/// All tables with a primary key, and one of them.
-pub(crate) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
 
 /// A change of rows of one table.
 pub(super) enum KeyedChange {
@@ -75,54 +70,6 @@ impl KeyedChange {
     }
 }
 
-/// Returns the tables with a primary key and the one of this name; `None` if it is no such table.
-///
-/// # Errors
-/// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
-fn look_up_keyed(
-    session: &DatabaseSession,
-    engine: &Arc<EngineContext>,
-    name: &str,
-) -> Result<Option<FoundTable>, EngineError> {
-    if session.peek(engine)?.has_table(name) {
-        return Ok(None);
-    }
-    let look_up = || -> Result<_, EngineError> {
-        let tables = engine.stores.existing_tables()?;
-        Ok(tables.and_then(|tables| {
-            let table = tables.table(name)?;
-            Some((tables, table))
-        }))
-    };
-    match look_up()? {
-        // Another process may have created it since.
-        None if engine.stores.renew()? => look_up(),
-        found => Ok(found),
-    }
-}
-
-/// Returns the tables with a primary key and the one of this name, for a statement that changes it; `None` if
-/// it is no such table. Waits for another process that has the stores open, as long as statements of the
-/// session wait for another writer or until `cancel` is set. Blocks.
-///
-/// # Errors
-/// The pool cannot be read; the stores cannot be opened for writing and there is no other table of this name.
-pub(crate) fn find_keyed(
-    session: &DatabaseSession,
-    engine: &Arc<EngineContext>,
-    name: &str,
-    cancel: &AtomicBool,
-) -> Result<Option<FoundTable>, EngineError> {
-    match look_up_keyed(session, engine, name)? {
-        Some((tables, _)) if tables.stores().is_reader() => {
-            drop(tables);
-            engine.stores.stores(session.lock_wait(), cancel)?;
-            look_up_keyed(session, engine, name)
-        }
-        found => Ok(found),
-    }
-}
-
 /// The outcome of a statement in a transaction of its own.
 enum Attempt {
     /// It has changed so many rows.
@@ -134,30 +81,6 @@ enum Attempt {
 }
 
 impl StatementRun<'_> {
-    /// Returns the tables with a primary key and the one of this name, for a statement that changes it;
-    /// `None` if it is no such table.
-    ///
-    /// # Errors
-    /// Those of [`find_keyed`].
-    pub(super) async fn keyed_table(&self, name: &str) -> Result<Option<FoundTable>, EngineError> {
-        match look_up_keyed(self.session, self.engine, name)? {
-            Some((tables, _)) if tables.stores().is_reader() => {
-                let (name, cancel) = (name.to_owned(), self.cancel_flag());
-                self.blocking(move |session, engine| find_keyed(session, engine, &name, &cancel))
-                    .await
-            }
-            found => Ok(found),
-        }
-    }
-
-    /// Returns true if a table with a primary key has this name.
-    ///
-    /// # Errors
-    /// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
-    pub(super) fn is_keyed(&self, name: &str) -> Result<bool, EngineError> {
-        Ok(look_up_keyed(self.session, self.engine, name)?.is_some())
-    }
-
     /// Changes rows, and returns their number.
     ///
     /// # Errors

@@ -24,9 +24,9 @@ use halocline_catalog::write::{BatchFitter, StoredRows, WrittenTable, inserts, s
 use halocline_scan::plan::{ADDRESS, PoolTable};
 use halocline_sql::EngineError;
 use halocline_sql::parse::is_default;
-use halocline_sql::parse::{Delete, Update};
 use roaring::RoaringBitmap;
 
+use super::table_changes::{Delete, Update};
 use crate::session::StatementPlanner;
 
 /// A table whose rows a statement changes.

@@ -1,4 +1,5 @@
-//! `ALTER INDEX … SET`, and `WITH (placement = …, dram = …)` of `CREATE INDEX`.
+//! Placements of indexes: the options `placement` and `dram` of `CREATE INDEX` and `ALTER INDEX … SET`, and
+//! their effect.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,6 +11,7 @@ use halocline_columns::Table;
 use halocline_elf::{PlaceOptions, TableIndex, place_index, refresh_index};
 use halocline_sql::EngineError;
 use halocline_sql::placement_spec::PlacementSpec;
+use halocline_sql::size::read_limit;
 
 use crate::IndexInfo;
 use crate::info::index_info;
@@ -84,4 +86,31 @@ pub(crate) fn place_now(
         index.place(&catalog.table(table)?.table, true, cancel);
     }
     index_info(&catalog, name)
+}
+
+/// Reads an option of a placement into `placed`. Returns false if it is another option.
+///
+/// # Errors
+/// No such placement or size.
+pub(super) fn read_placed(
+    index: &str,
+    key: &str,
+    value: &str,
+    placed: &mut PlacementSpec,
+) -> Result<bool, EngineError> {
+    let wrong = |error: &dyn std::fmt::Display| EngineError::Query(format!("index {index}: {error}"));
+    match key {
+        "placement" => placed.placement = Some(value.parse().map_err(|error| wrong(&error))?),
+        "dram" => match read_limit(value) {
+            Ok(Some(0)) => {
+                return Err(wrong(
+                    &"dram = 0 leaves nothing in DRAM; say placement = 'slow-only'",
+                ));
+            }
+            Ok(limit) => placed.dram = Some(limit),
+            Err(error) => return Err(wrong(&format!("dram: {error}"))),
+        },
+        _ => return Ok(false),
+    }
+    Ok(true)
 }

@@ -6,17 +6,56 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::sqlparser::ast;
 use halocline_catalog::{Catalog, OpenIndex};
 use halocline_sql::EngineError;
 
+use super::run::StatementRun;
+use super::statement_kind::{
+    ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
+};
 use crate::QueryResult;
 use crate::info::{IndexInfo, index_info};
+
+/// `SHOW INDEXES` in the list of statements.
+pub(super) const SHOW_INDEXES: StatementKind = StatementKind {
+    name: "SHOW INDEXES",
+    example: "SHOW INDEXES",
+    syntax: &[StatementSyntax::Tree(parse)],
+};
+
+/// A `SHOW INDEXES` as parsed.
+#[derive(Debug)]
+pub(super) struct ShowIndexesStatement;
+
+impl RunStatement for ShowIndexesStatement {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
+        Box::pin(async move { show_indexes(&run.session.catalog(run.engine)?) })
+    }
+}
+
+/// Returns true for `SHOW INDEXES`, which the SQL parser reads as a variable.
+pub(super) fn is_show_indexes(statement: &ast::Statement) -> bool {
+    match statement {
+        ast::Statement::ShowVariable { variable } => {
+            matches!(variable.as_slice(), [word] if word.value.eq_ignore_ascii_case("indexes"))
+        }
+        _ => false,
+    }
+}
+
+fn parse(statement: &ast::Statement) -> ParsedStatement {
+    match is_show_indexes(statement) {
+        true => boxed(ShowIndexesStatement),
+        false => Ok(None),
+    }
+}
 
 /// Returns one row for each index; sizes in bytes. Of one that cannot be read, `fallback` has the reason.
 ///
 /// # Errors
 /// The rows do not make a batch.
-pub(crate) fn show_indexes(catalog: &Catalog) -> Result<QueryResult, EngineError> {
+fn show_indexes(catalog: &Catalog) -> Result<QueryResult, EngineError> {
     let info = |index: &OpenIndex| {
         index_info(catalog, &index.name).unwrap_or_else(|error| IndexInfo {
             name: index.name.clone(),

@@ -1,12 +1,34 @@
-//! Tests of the classification of statements, and of the errors for unsupported ones.
+//! Tests of the parsing of statements, and of the errors for unsupported ones.
+
+use std::any::Any;
 
 use halocline_columns::TableEncoding;
-use halocline_sql::parse::{self, InsertSource, Statement};
 
+use super::copy_from::CopyFromStatement;
+use super::copy_to::CopyToStatement;
+use super::create_external_table::CreateExternalTableStatement;
+use super::create_index::CreateIndexStatement;
+use super::create_table::CreateTableStatement;
+use super::create_table_as::CreateTableAsStatement;
+use super::drop_index::DropIndexStatement;
+use super::drop_table::DropTableStatement;
+use super::insert::InsertStatement;
+use super::parsing;
+use super::select::DataFusionStatement;
+use super::set::SetStatement;
+use super::statement_kind::BoxedStatement;
+use super::table_changes::InsertSource;
+use super::update::UpdateStatement;
 use crate::{EngineError, ImportFormat, IndexSpec, Layout, Order, QuoteOption};
 
-fn parse(text: &str) -> Result<Statement, EngineError> {
-    parse::parse(text, &[])
+fn parse(text: &str) -> Result<BoxedStatement, EngineError> {
+    parsing::parse(text, &[])
+}
+
+/// Parses a statement of a type.
+fn parse_as<T: 'static>(text: &str) -> T {
+    let statement: Box<dyn Any> = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    *statement.downcast::<T>().unwrap_or_else(|_| panic!("{text}"))
 }
 
 fn error(text: &str) -> String {
@@ -16,23 +38,14 @@ fn error(text: &str) -> String {
 #[test]
 fn index_statements_are_read_whole() {
     let text = "CREATE INDEX IF NOT EXISTS I ON public.T USING elf (A, \"B\") WITH (layout = 'published', order = given)";
-    let Statement::CreateIndex {
-        spec,
-        if_not_exists: true,
-        placed,
-    } = parse(text).unwrap()
-    else {
-        panic!("{text}")
-    };
+    let create: CreateIndexStatement = parse_as(text);
     let expected = IndexSpec::new("i", "t", ["a", "B"])
         .with_layout(Layout::Published)
         .with_order(Order::Given);
-    assert_eq!(spec, expected);
-    assert!(placed.is_nothing());
-    assert!(matches!(
-        parse("DROP INDEX i"),
-        Ok(Statement::DropIndexes { if_exists: false, .. })
-    ));
+    assert_eq!(create.spec, expected);
+    assert!(create.if_not_exists && create.placed.is_nothing());
+    let drop: DropIndexStatement = parse_as("DROP INDEX i");
+    assert!(!drop.0.if_exists);
 }
 
 #[test]
@@ -45,48 +58,32 @@ fn whose_statement_is_it() {
         "SHOW halocline.index",
         "VALUES (1)",
     ] {
-        assert!(matches!(parse(text), Ok(Statement::Plan(_))), "{text}");
+        let _: DataFusionStatement = parse_as(text);
     }
-    assert!(matches!(parse("COPY t TO 'x.csv'"), Ok(Statement::CopyTo(_))));
-    assert!(matches!(
-        parse("SET halocline.index = off"),
-        Ok(Statement::Setting(_))
-    ));
-    assert!(matches!(
-        parse("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'x'"),
-        Ok(Statement::External(_))
-    ));
-    assert!(matches!(
-        parse("CREATE TABLE t AS SELECT 1"),
-        Ok(Statement::CreateTable { spec, .. }) if !spec.or_replace
-    ));
-    assert!(matches!(
-        parse("CREATE OR REPLACE TABLE t AS SELECT 1;"),
-        Ok(Statement::CreateTable { spec, .. }) if spec.or_replace
-    ));
-    assert!(matches!(
-        parse("DROP TABLE IF EXISTS a, b"),
-        Ok(Statement::DropTables { if_exists: true, .. })
-    ));
+    let _: CopyToStatement = parse_as("COPY t TO 'x.csv'");
+    let _: SetStatement = parse_as("SET halocline.index = off");
+    let _: CreateExternalTableStatement = parse_as("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'x'");
+    let create: CreateTableAsStatement = parse_as("CREATE TABLE t AS SELECT 1");
+    assert!(!create.0.spec.or_replace);
+    let create: CreateTableAsStatement = parse_as("CREATE OR REPLACE TABLE t AS SELECT 1;");
+    assert!(create.0.spec.or_replace);
+    let drop: DropTableStatement = parse_as("DROP TABLE IF EXISTS a, b");
+    assert!(drop.0.if_exists);
 }
 
 #[test]
 fn changes_are_read_whole() {
     let clustered = "CREATE TABLE t (a int NOT NULL, b varchar) WITH (cluster = 'A, \"B\"')";
-    let Statement::NewTable { spec, schema, .. } = parse(clustered).unwrap() else {
-        panic!("{clustered}")
-    };
-    assert_eq!(spec.cluster, Some(vec!["a".to_string(), "B".to_string()]));
-    assert!(!schema.field(0).is_nullable() && schema.field(1).is_nullable());
+    let CreateTableStatement(create) = parse_as(clustered);
+    assert_eq!(create.spec.cluster, Some(vec!["a".to_string(), "B".to_string()]));
+    assert!(!create.schema.field(0).is_nullable() && create.schema.field(1).is_nullable());
     let sorted = "CREATE TABLE t WITH (SORT = 'a', encoding = 'Plain') AS SELECT 1 AS a";
-    let Statement::CreateTable { spec, .. } = parse(sorted).unwrap() else {
-        panic!("{sorted}")
-    };
-    assert_eq!(spec.cluster, Some(vec!["a".to_string()]));
-    assert_eq!(spec.encoding, TableEncoding::Plain);
-    let literals = |text: &str| match parse(text) {
-        Ok(Statement::Insert(insert)) => matches!(insert.source, InsertSource::Literals(_)),
-        other => panic!("{text}: {other:?}"),
+    let CreateTableAsStatement(create) = parse_as(sorted);
+    assert_eq!(create.spec.cluster, Some(vec!["a".to_string()]));
+    assert_eq!(create.spec.encoding, TableEncoding::Plain);
+    let literals = |text: &str| {
+        let InsertStatement(insert) = parse_as(text);
+        matches!(insert.source, InsertSource::Literals(_))
     };
     assert!(literals(
         "INSERT INTO t (a, b) VALUES (-1, 'x'), (NULL, TRUE), (1.5, DATE '2020-01-01')"
@@ -100,9 +97,7 @@ fn changes_are_read_whole() {
         assert!(!literals(text), "{text}");
     }
     let update = "UPDATE public.t AS x SET A = 1, x.b = a + 1 WHERE x.a IN (SELECT a FROM t)";
-    let Statement::Update(update) = parse(update).unwrap() else {
-        panic!("{update}")
-    };
+    let UpdateStatement(update) = parse_as(update);
     assert_eq!((update.table.as_str(), update.alias.as_str()), ("t", "x"));
     let columns: Vec<&str> = update
         .assignments
@@ -111,9 +106,7 @@ fn changes_are_read_whole() {
         .collect();
     assert_eq!(columns, ["a", "b"]);
     let copy = "copy T from 'a.csv' (format csv, header false, delimiter ';', null '-')";
-    let Statement::CopyFrom(copy) = parse(copy).unwrap() else {
-        panic!("{copy}")
-    };
+    let CopyFromStatement(copy) = parse_as(copy);
     assert_eq!(
         (copy.table.as_str(), copy.options.format),
         ("t", ImportFormat::Csv)
@@ -124,9 +117,7 @@ fn changes_are_read_whole() {
     );
     assert_eq!(copy.options.nulls, ["-"]);
     let copy = "COPY t FROM 'a.csv' WITH (HEADER, QUOTE none, NULL 'NA', NULL '', DELIMITER tab);";
-    let Statement::CopyFrom(copy) = parse(copy).unwrap() else {
-        panic!("{copy}")
-    };
+    let CopyFromStatement(copy) = parse_as(copy);
     assert_eq!(
         (copy.options.header, copy.options.delimiter),
         (Some(true), Some(b'\t'))
@@ -136,9 +127,7 @@ fn changes_are_read_whole() {
         (QuoteOption::None, 2)
     );
     let copy = "COPY t FROM 'a.csv' CSV HEADER QUOTE AS '\"'";
-    let Statement::CopyFrom(copy) = parse(copy).unwrap() else {
-        panic!("{copy}")
-    };
+    let CopyFromStatement(copy) = parse_as(copy);
     assert_eq!(
         (copy.options.header, copy.options.quote),
         (Some(true), QuoteOption::Char(b'"'))
@@ -158,8 +147,11 @@ fn changes_are_read_whole() {
         ("END", "Commit"),
         ("ROLLBACK", "Rollback"),
         ("abort work ;", "Rollback"),
-        ("VACUUM", "Vacuum { table: None, full: false }"),
-        ("VACUUM FULL t", "Vacuum { table: Some(\"t\"), full: true }"),
+        ("VACUUM", "VacuumStatement { table: None, full: false }"),
+        (
+            "VACUUM FULL t",
+            "VacuumStatement { table: Some(\"t\"), full: true }",
+        ),
     ] {
         let read = format!("{:?}", parse(text).unwrap_or_else(|e| panic!("{text}: {e}")));
         assert!(read.contains(what), "{text}: {read}");

@@ -13,12 +13,12 @@ use datafusion::sql::sqlparser::ast;
 use halocline_catalog::write::BatchFitter;
 use halocline_keyed::KeyRanges;
 use halocline_sql::EngineError;
-use halocline_sql::parse::OnConflict;
 use halocline_sql::parse::is_default;
 
 use super::keyed_changes::{KeyedChanges, ONE_ROW, USE_ON_CONFLICT};
 use super::keyed_rows::KeyedTarget;
 use super::row_errors::RowNames;
+use super::table_changes::OnConflict;
 
 /// The name by which expressions call the row to insert.
 const EXCLUDED: &str = "excluded";

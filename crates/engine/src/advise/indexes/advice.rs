@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast;
 use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_sql::EngineError;
 use halocline_sql::cancel::CancelOnDrop;
-use halocline_sql::parse::{self, InsertSource, Statement};
 use halocline_sql::stack::{OnLargeStack, StackSize};
 
 use super::super::advice::medium_of;
@@ -22,6 +20,7 @@ use super::recorder::{QueryScan, WorkloadRecorder};
 use super::result::{IndexSetAdvice, IndexSetOptions};
 use super::workload::{WorkloadQuery, named};
 use crate::session::DatabaseSession;
+use crate::statement::{BoxedStatement, StatementQuery, parse};
 
 /// An index is proposed if it saves at least this share of the cost of the workload.
 const MIN_GAIN: f64 = 0.01;
@@ -82,7 +81,8 @@ async fn record(
     for (number, query) in workload.iter().enumerate() {
         let wrong = |error: EngineError| named(&query.label, &error);
         recorder.begin(number);
-        if let Some(parsed) = planned_part(parse::parse(&query.text, &[]).map_err(wrong)?) {
+        let statement = parse(&query.text, &[]).map_err(wrong)?;
+        if let Some(parsed) = planned_part(statement) {
             session
                 .plan_only(catalog, parsed, Arc::<WorkloadRecorder>::clone(&recorder))
                 .await
@@ -93,19 +93,10 @@ async fn record(
 }
 
 /// Returns the query that a statement is, explains, copies or inserts; `None` if it has none.
-fn planned_part(statement: Statement) -> Option<Parsed> {
-    let query = |query| Parsed::Statement(Box::new(ast::Statement::Query(query)));
-    match statement {
-        Statement::Plan(Parsed::Explain(explain)) => Some(*explain.statement),
-        Statement::Plan(parsed) => Some(parsed),
-        Statement::CreateTable { query: of, .. } | Statement::CreateKeyedAs { query: of, .. } => {
-            Some(query(of))
-        }
-        Statement::Insert(insert) => match insert.source {
-            InsertSource::Query(of) => Some(query(of)),
-            InsertSource::Literals(_) => None,
-        },
-        _ => None,
+fn planned_part(statement: BoxedStatement) -> Option<Parsed> {
+    match statement.into_query()? {
+        StatementQuery::Planned(Parsed::Explain(explain)) => Some(*explain.statement),
+        StatementQuery::Planned(parsed) | StatementQuery::Stored(parsed) => Some(parsed),
     }
 }
 

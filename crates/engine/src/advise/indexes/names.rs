@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use halocline_sql::parse;
-
 use super::super::advice::quoted;
+use crate::statement::parse;
 
 /// Longest name before a number is added.
 const MAX_NAME_CHARS: usize = 48;
@@ -53,7 +52,7 @@ type Statement<'a> = dyn Fn(&dyn Fn(&str) -> String) -> String + 'a;
 /// Returns the statement with quotes where they are needed; around all names if one is a word of SQL.
 fn readable(of: &Statement<'_>) -> String {
     let plain = of(&quoted);
-    match parse::parse(&plain, &[]) {
+    match parse(&plain, &[]) {
         Ok(_) => plain,
         Err(_) => of(&|name: &str| format!("\"{}\"", name.replace('"', "\"\""))),
     }
@@ -61,21 +60,22 @@ fn readable(of: &Statement<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::any::Any;
+
     use super::*;
+    use crate::statement::CreateIndexStatement;
 
     #[test]
     fn statements_parse_whatever_the_names() {
         for name in ["a", "order", "select", "Ä b", "x\"y", "1st", "date"] {
             let text = create_index(name, name, &["v", name], &["order = 'given'".into()]);
-            let parsed = parse::parse(&text, &[]).unwrap();
-            let parse::Statement::CreateIndex { spec, .. } = parsed else {
-                panic!("{text}");
-            };
+            let parsed: Box<dyn Any> = parse(&text, &[]).unwrap();
+            let spec = parsed.downcast::<CreateIndexStatement>().unwrap().spec;
             assert_eq!(
                 (spec.name.as_str(), spec.columns),
                 (name, vec!["v".to_owned(), name.to_owned()])
             );
-            parse::parse(&drop_index(name), &[]).unwrap();
+            parse(&drop_index(name), &[]).unwrap();
         }
     }
 

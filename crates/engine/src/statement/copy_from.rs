@@ -7,30 +7,49 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use halocline_import::{ImportFormat, ImportOptions, QuoteOption};
+use halocline_sql::EngineError;
+use halocline_sql::parse::{object_name, refuse};
+use halocline_sql::syntax::SqlDialect;
 
-use super::{Statement, object_name, refuse};
-use crate::EngineError;
-use crate::syntax::SqlDialect;
+use super::run::{StatementRun, counted};
+use super::statement_kind::{
+    ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
+};
+use super::table_changes::CopyFrom;
+use crate::QueryResult;
 
 const INSTEAD: &str =
     "write COPY t FROM 'file' (FORMAT csv, HEADER false, DELIMITER ';', QUOTE none, NULL 'x', NULL 'y')";
 
-/// A file to add to a table.
+/// `COPY … FROM` in the list of statements.
+pub(super) const COPY_FROM: StatementKind = StatementKind {
+    name: "COPY FROM",
+    example: "COPY t FROM 't.csv'",
+    syntax: &[StatementSyntax::Text { word: "copy", parse }],
+};
+
+/// A `COPY … FROM` as parsed.
 #[derive(Debug)]
-pub struct CopyFrom {
-    /// The table.
-    pub table: String,
-    /// The file.
-    pub file: PathBuf,
-    /// Options for reading it.
-    pub options: ImportOptions,
+pub(super) struct CopyFromStatement(pub(super) CopyFrom);
+
+impl RunStatement for CopyFromStatement {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
+        let Self(mut copy) = *self;
+        Box::pin(async move {
+            let options = copy.options.with_time_zone(run.session.time_zone());
+            copy.options = options.with_append(true);
+            let table = run.table(&copy.table).await?;
+            let rows = table.copy_from(&run, copy).await?;
+            Ok(QueryResult::done(format!("copied {}", counted(rows))))
+        })
+    }
 }
 
-/// Reads `COPY … FROM`; `None` for any other statement.
+/// Parses `COPY … FROM`; `None` for any other statement.
 ///
 /// # Errors
 /// Something in it is not offered.
-pub(super) fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
+fn parse(text: &str) -> ParsedStatement {
     // A text that cannot be tokenized is no such statement; the parser reports its error.
     let Ok(mut parser) = Parser::new(&SqlDialect).try_with_sql(text) else {
         return Ok(None);
@@ -75,11 +94,11 @@ pub(super) fn copy_from(text: &str) -> Result<Option<Statement>, EngineError> {
     if parser.peek_token().token != Token::EOF {
         return refuse(format!("'{}' after COPY … FROM", parser.peek_token()), INSTEAD);
     }
-    Ok(Some(Statement::CopyFrom(CopyFrom {
+    boxed(CopyFromStatement(CopyFrom {
         table: object_name(&name)?,
         file: PathBuf::from(file),
         options,
-    })))
+    }))
 }
 
 /// Reads the value of an option and keeps it.

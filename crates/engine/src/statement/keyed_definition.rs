@@ -1,109 +1,15 @@
-//! `CREATE TABLE … PRIMARY KEY`, `ALTER TABLE`, `DROP TABLE` and `TRUNCATE` of tables with a primary key.
-//!
-//! They take effect at once, and are no part of a transaction.
-
-use std::sync::Arc;
+//! Definitions of tables with a primary key: made by `CREATE TABLE`, changed by `ALTER TABLE`.
 
 use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::Expr;
-use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, TableDefinition};
+use halocline_keyed::{KeyedError, KeyedTables, TableDefinition};
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Alter, Alteration};
 use halocline_sql::table_spec::TableSpec;
 use halocline_values::storable::{storable_schema, storable_type};
 
-use super::alter::taken;
 use super::defaults::default_of;
-use super::run::StatementRun;
-
-impl StatementRun<'_> {
-    /// Creates a table with a primary key.
-    pub(super) async fn create_keyed(
-        &self,
-        spec: TableSpec,
-        definition: TableDefinition,
-    ) -> Result<String, EngineError> {
-        self.session.slot().must_be_idle("CREATE TABLE … PRIMARY KEY")?;
-        if self.session.peek(self.engine)?.has_table(&spec.name) {
-            return self.name_is_taken(&spec);
-        }
-        let cancel = self.cancel_flag();
-        self.blocking(move |session, engine| {
-            let tables = engine.stores.tables(session.lock_wait(), &cancel)?;
-            create(&tables, &spec, definition)
-        })
-        .await
-    }
-
-    /// Returns the message, or the error, for a table that is there with the other kind of storage, which is
-    /// not replaced.
-    pub(super) fn name_is_taken(&self, spec: &TableSpec) -> Result<String, EngineError> {
-        match (spec.if_not_exists, spec.or_replace) {
-            (true, _) => Ok(spec.is_there()),
-            (false, true) => Err(EngineError::Exists {
-                kind: "table",
-                name: spec.name.clone(),
-                instead: "it differs in having a primary key: drop it first",
-            }),
-            (false, false) => Err(spec.exists()),
-        }
-    }
-
-    /// Changes the definition of a table with a primary key.
-    pub(super) async fn alter_keyed(
-        &self,
-        tables: Arc<KeyedTables>,
-        altered: Alter,
-    ) -> Result<String, EngineError> {
-        self.session
-            .slot()
-            .must_be_idle("ALTER TABLE of a table with a primary key")?;
-        let catalog = self.session.peek(self.engine)?;
-        let zone = self.session.time_zone();
-        self.blocking(move |_, _| alter(&tables, (&altered, zone), |name| catalog.has_table(name)))
-            .await
-    }
-
-    /// Divides names into tables with a primary key and others.
-    pub(super) async fn split_keyed(&self, names: Vec<String>) -> Result<KeyedAndOthers, EngineError> {
-        let (mut keyed, mut others) = (Vec::new(), Vec::new());
-        for name in names {
-            match self.keyed_table(&name).await? {
-                Some((_, table)) => keyed.push(table),
-                None => others.push(name),
-            }
-        }
-        Ok((keyed, others))
-    }
-
-    /// Takes all rows of tables with a primary key away, and returns their names.
-    pub(super) async fn truncate_keyed(
-        &self,
-        tables: Vec<Arc<KeyedTable>>,
-    ) -> Result<Vec<String>, EngineError> {
-        if tables.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.session
-            .slot()
-            .must_be_idle("TRUNCATE of a table with a primary key")?;
-        let cancel = self.cancel_flag();
-        self.blocking(move |session, engine| {
-            let mut names = Vec::new();
-            for table in tables {
-                let wait = session.lock_wait();
-                engine.stores.tables(wait, &cancel)?.truncate(table.name())?;
-                names.push(table.name().to_owned());
-            }
-            Ok(names)
-        })
-        .await
-    }
-}
-
-/// Tables with a primary key, and names of others.
-type KeyedAndOthers = (Vec<Arc<KeyedTable>>, Vec<String>);
+use super::table_changes::{Alter, Alteration, taken};
 
 /// Returns the definition of a table with a primary key; its defaults are read in a time zone.
 ///
@@ -130,7 +36,7 @@ pub(super) fn define(
 ///
 /// # Errors
 /// There is one of this name that must not be replaced; the stores cannot be written.
-pub(super) fn create(
+pub(super) fn create_keyed(
     tables: &KeyedTables,
     spec: &TableSpec,
     definition: TableDefinition,
@@ -148,14 +54,15 @@ pub(super) fn create(
     Ok(format!("table {}: 0 rows", spec.name))
 }
 
-/// Changes the definition of a table, and returns a message.
+/// Changes the definition of a table, and returns a message. `is_taken` is true if a table of another kind
+/// has the new name of the table.
 ///
 /// # Errors
-/// No such column; a name is taken, as `is_taken` tells of tables of other kinds; a default does not fit.
-pub(super) fn alter(
+/// No such column; a name is taken; a default does not fit.
+pub(super) fn alter_keyed(
     tables: &KeyedTables,
     (alter, zone): (&Alter, Option<Tz>),
-    is_taken: impl Fn(&str) -> bool,
+    is_taken: bool,
 ) -> Result<String, EngineError> {
     let name = alter.table.as_str();
     let table = tables.table(name).ok_or_else(|| KeyedError::NoTable {
@@ -195,7 +102,7 @@ pub(super) fn alter(
             Ok(format!("table {name}: column {} added", field.name()))
         }
         Alteration::Rename(to) => {
-            if is_taken(to) {
+            if is_taken {
                 return Err(taken("table", to));
             }
             tables.rename(name, to)?;

@@ -1,4 +1,4 @@
-//! `DROP TABLE`, `DROP INDEX` and `TRUNCATE`.
+//! `DROP TABLE` and `TRUNCATE` of tables without a primary key.
 
 use halocline_catalog::transaction::Transaction;
 use halocline_catalog::{Catalog, index_object, table_object};
@@ -9,7 +9,7 @@ use halocline_sql::EngineError;
 ///
 /// # Errors
 /// One is not there.
-pub(crate) fn drop_tables(
+pub(super) fn drop_tables(
     transaction: &mut Transaction,
     names: &[String],
 ) -> Result<Vec<String>, EngineError> {
@@ -43,38 +43,11 @@ pub(crate) fn drop_table(transaction: &mut Transaction, name: &str) -> Result<Ve
     Ok(indexes)
 }
 
-/// Drops indexes.
+/// Deletes all rows of tables, and returns a message.
 ///
 /// # Errors
 /// One is not there (unless `if_exists`).
-pub(crate) fn drop_indexes(
-    transaction: &mut Transaction,
-    names: &[String],
-    if_exists: bool,
-) -> Result<String, EngineError> {
-    let mut dropped = Vec::new();
-    for name in names {
-        let catalog = transaction.catalog();
-        if catalog.has_index(name) {
-            transaction.txn().remove(&index_object(name))?;
-            transaction.changed([]);
-            dropped.push(name.as_str());
-        } else if !if_exists {
-            return Err(catalog.no_index(name));
-        }
-    }
-    Ok(if dropped.is_empty() {
-        "nothing to drop".into()
-    } else {
-        format!("dropped index {}", dropped.join(", "))
-    })
-}
-
-/// Takes all rows of tables away.
-///
-/// # Errors
-/// One is not there (unless `if_exists`).
-pub(crate) fn truncate_tables(
+pub(super) fn truncate_tables(
     transaction: &mut Transaction,
     names: &[String],
     if_exists: bool,

@@ -1,59 +1,18 @@
-//! `CREATE TABLE`, `ALTER TABLE` and `TRUNCATE` as parsed.
+//! The part of a `CREATE TABLE` as parsed that does not depend on whether it has a query.
 
-use arrow_schema::Field;
-use datafusion::sql::sqlparser::ast::{
-    self, AlterTableOperation, CreateTableOptions, Expr, RenameTableNameKind, SqlOption, Value,
-};
+use datafusion::sql::sqlparser::ast::{self, CreateTableOptions, Expr, SqlOption, Value};
 use halocline_columns::TableEncoding;
+use halocline_sql::EngineError;
+use halocline_sql::parse::{object_name, refuse};
+use halocline_sql::table_spec::TableSpec;
 
-use super::columns::{KeyedColumns, ListedColumns, without_default};
-use super::rows::distinctly_named;
-use super::{Statement, identifier, object_name, refuse};
-use crate::EngineError;
-use crate::sql_types::read_field;
-use crate::table_spec::TableSpec;
+use super::columns::ListedColumns;
 
-/// A change of a table's description.
-#[derive(Debug)]
-pub struct Alter {
-    /// The table.
-    pub table: String,
-    /// Do nothing if it is not there.
-    pub if_exists: bool,
-    /// The alteration.
-    pub what: Alteration,
-}
-
-/// An alteration of the definition of a table.
-#[derive(Debug)]
-pub enum Alteration {
-    /// One more column, the last.
-    AddColumn {
-        /// The column.
-        field: Field,
-        /// Its default, and its value in the rows there are; NULL if none.
-        default: Option<Box<Expr>>,
-        /// Do nothing if there is one of its name.
-        if_not_exists: bool,
-    },
-    /// Another name for the table.
-    Rename(String),
-    /// Another name for a column.
-    RenameColumn {
-        /// Its name.
-        from: String,
-        /// Its new name.
-        to: String,
-    },
-    /// The columns whose order rows are kept in from now on; none of them: as they come.
-    Cluster(Vec<String>),
-}
-
-/// Reads `CREATE TABLE`.
+/// Reads the definition of the table, and the list of its columns.
 ///
 /// # Errors
 /// Something in it is not offered.
-pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError> {
+pub(super) fn read_definition(create: &ast::CreateTable) -> Result<(TableSpec, ListedColumns), EngineError> {
     let name = object_name(&create.name)?;
     if create.temporary || create.external {
         return refuse(
@@ -86,43 +45,7 @@ pub(super) fn create(create: &ast::CreateTable) -> Result<Statement, EngineError
             "leave it out; its rows are in the order of the key",
         );
     }
-    let Some(query) = &create.query else {
-        let schema = listed.schema(&spec.name)?;
-        return Ok(Statement::NewTable {
-            spec,
-            schema,
-            defaults: listed.defaults,
-            key: listed.key,
-        });
-    };
-    match (listed.key.is_empty(), listed.columns.is_empty()) {
-        (true, true) => Ok(Statement::CreateTable {
-            spec,
-            query: query.clone(),
-        }),
-        (true, false) => refuse(
-            "a column list without PRIMARY KEY in CREATE TABLE … AS",
-            "name and cast the columns in the SELECT",
-        ),
-        (false, true) => Ok(Statement::CreateKeyedAs {
-            columns: KeyedColumns {
-                schema: None,
-                defaults: listed.defaults,
-                key: listed.key,
-            },
-            spec,
-            query: query.clone(),
-        }),
-        (false, false) => Ok(Statement::CreateKeyedAs {
-            columns: KeyedColumns {
-                schema: Some(listed.schema(&spec.name)?),
-                defaults: listed.defaults,
-                key: listed.key,
-            },
-            spec,
-            query: distinctly_named(query),
-        }),
-    }
+    Ok((spec, listed))
 }
 
 /// Refuses what a table of a pool does not have. Destructured field by field: one that the parser adds fails
@@ -264,7 +187,7 @@ fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
     }
 }
 
-/// Reads the options of a table in `WITH (…)`.
+/// The options of a table in `WITH (…)`.
 #[derive(Debug, Default)]
 struct TableWith {
     cluster: Option<Vec<String>>,
@@ -321,92 +244,4 @@ fn names_in(text: &str) -> Vec<String> {
             },
         )
         .collect()
-}
-
-/// Reads `ALTER TABLE`.
-///
-/// # Errors
-/// Something in it is not offered.
-pub(super) fn alter(alter: &ast::AlterTable) -> Result<Statement, EngineError> {
-    let [operation] = alter.operations.as_slice() else {
-        return refuse(
-            "ALTER TABLE with several changes",
-            "send them one by one, within BEGIN and COMMIT",
-        );
-    };
-    if alter.only || alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
-        return refuse("an option of ALTER TABLE", "write ALTER TABLE t …");
-    }
-    let what = match operation {
-        AlterTableOperation::AddColumn {
-            column_def,
-            if_not_exists,
-            column_position: None,
-            ..
-        } => {
-            let (column, default) = without_default(column_def);
-            let wrong = |reason| EngineError::Query(format!("ADD COLUMN {}: {reason}", column_def.name));
-            Alteration::AddColumn {
-                field: read_field(&column).map_err(wrong)?,
-                default: default.map(Box::new),
-                if_not_exists: *if_not_exists,
-            }
-        }
-        AlterTableOperation::RenameTable {
-            table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
-        } => Alteration::Rename(object_name(name)?),
-        AlterTableOperation::RenameColumn {
-            old_column_name,
-            new_column_name,
-        } => Alteration::RenameColumn {
-            from: identifier(old_column_name),
-            to: identifier(new_column_name),
-        },
-        AlterTableOperation::ClusterBy { exprs } => {
-            let column = |expr: &Expr| match expr {
-                Expr::Identifier(ident) => Ok(identifier(ident)),
-                other => refuse(format!("CLUSTER BY {other}"), "name columns of the table"),
-            };
-            Alteration::Cluster(exprs.iter().map(column).collect::<Result<_, _>>()?)
-        }
-        AlterTableOperation::DropClusteringKey => Alteration::Cluster(Vec::new()),
-        other => {
-            let text = other.to_string();
-            let words: Vec<&str> = text.split_whitespace().take(2).collect();
-            return refuse(
-                format!("ALTER TABLE … {}", words.join(" ")),
-                "there are ADD COLUMN, RENAME TO, RENAME COLUMN and CLUSTER BY; for others write the table anew: \
-                 CREATE OR REPLACE TABLE t AS SELECT …",
-            );
-        }
-    };
-    Ok(Statement::Alter(Alter {
-        table: object_name(&alter.name)?,
-        if_exists: alter.if_exists,
-        what,
-    }))
-}
-
-/// Reads `TRUNCATE`.
-///
-/// # Errors
-/// Something in it is not offered.
-pub(super) fn truncate(truncate: &ast::Truncate) -> Result<Statement, EngineError> {
-    if truncate.partitions.is_some() || truncate.on_cluster.is_some() {
-        return refuse("an option of TRUNCATE", "write TRUNCATE TABLE t");
-    }
-    if truncate.identity.is_some() || truncate.cascade.is_some() {
-        return refuse("IDENTITY or CASCADE in TRUNCATE", "write TRUNCATE TABLE t");
-    }
-    if truncate.table_names.iter().any(|target| target.only) {
-        return refuse("ONLY in TRUNCATE", "write TRUNCATE TABLE t");
-    }
-    let names = truncate
-        .table_names
-        .iter()
-        .map(|target| object_name(&target.name));
-    Ok(Statement::Truncate {
-        names: names.collect::<Result<_, _>>()?,
-        if_exists: truncate.if_exists,
-    })
 }

@@ -1,13 +1,13 @@
-//! `ALTER TABLE`.
+//! `ALTER TABLE` of tables without a primary key.
 
 use arrow_array::timezone::Tz;
 use halocline_catalog::transaction::Transaction;
 use halocline_columns::{add_column, rename_column, rename_table, set_cluster, set_default};
 use halocline_elf::rename_index_table;
 use halocline_sql::EngineError;
-use halocline_sql::parse::{Alter, Alteration};
 
 use super::defaults::default_of;
+use super::table_changes::{Alter, Alteration, taken};
 
 /// Changes the definition of a table, and returns a message. A default is read in the time zone `zone`.
 ///
@@ -85,13 +85,4 @@ pub(crate) fn alter_table(
     };
     transaction.changed([uid]);
     Ok(message)
-}
-
-/// Returns the error for a name that is taken.
-pub(super) fn taken(kind: &'static str, name: &str) -> EngineError {
-    EngineError::Exists {
-        kind,
-        name: name.to_string(),
-        instead: "choose another name",
-    }
 }

@@ -2,25 +2,9 @@
 
 use arrow_schema::SchemaRef;
 use datafusion::sql::sqlparser::ast::{self, ColumnDef, ColumnOption, Expr, TableConstraint};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
-
-use super::{identifier, refuse};
-use crate::EngineError;
-use crate::sql_types::read_columns;
-use crate::syntax::SqlDialect;
-
-/// The columns of a table with a primary key that is created from a query.
-#[derive(Debug)]
-pub struct KeyedColumns {
-    /// The columns; those of the query if there is no list of them.
-    pub schema: Option<SchemaRef>,
-    /// The default of each listed column.
-    pub defaults: Vec<Option<Expr>>,
-    /// The columns of the primary key.
-    pub key: Vec<String>,
-}
+use halocline_sql::EngineError;
+use halocline_sql::parse::{identifier, refuse};
+use halocline_sql::sql_types::read_columns;
 
 /// A list of columns and constraints.
 pub(super) struct ListedColumns {
@@ -69,72 +53,6 @@ impl ListedColumns {
         let wrong = |reason| EngineError::Query(format!("CREATE TABLE {table}: {reason}"));
         read_columns(&self.columns).map_err(wrong)
     }
-}
-
-/// Fails for a `CREATE TABLE … AS` with a column that has no type, which the parser does not support.
-///
-/// # Errors
-/// It is one; the error says what to write instead.
-pub(super) fn refuse_untyped(text: &str) -> Result<(), EngineError> {
-    let is_create = text
-        .trim_start()
-        .get(..6)
-        .is_some_and(|word| word.eq_ignore_ascii_case("create"));
-    if !is_create {
-        return Ok(());
-    }
-    match untyped(text) {
-        Some(column) => refuse(
-            format!("the column {column} without a type in CREATE TABLE … AS"),
-            "give each column its type, or none of them: CREATE TABLE t (PRIMARY KEY (a, b)) AS SELECT …; \
-             or CREATE TABLE t (…) first, then INSERT INTO t SELECT …",
-        ),
-        None => Ok(()),
-    }
-}
-
-/// Returns the first column without a type in the list of a `CREATE TABLE … AS`.
-fn untyped(text: &str) -> Option<String> {
-    // A text that cannot be tokenized is no such statement; the parser reports its error.
-    let mut parser = Parser::new(&SqlDialect).try_with_sql(text).ok()?;
-    let _ = parser.parse_keyword(Keyword::CREATE) && parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
-    if !parser.parse_keyword(Keyword::TABLE) {
-        return None;
-    }
-    let _ = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
-    parser.parse_object_name(false).ok()?;
-    if !parser.consume_token(&Token::LParen) {
-        return None;
-    }
-    let (mut column, mut depth, mut is_start) = (None, 1, true);
-    while depth > 0 {
-        let token = parser.next_token().token;
-        if is_start && column.is_none() && is_untyped(&token, &parser.peek_token().token) {
-            column = Some(token.to_string());
-        }
-        is_start = depth == 1 && token == Token::Comma;
-        match token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            Token::EOF => return None,
-            _ => {}
-        }
-    }
-    column.filter(|_| parser.parse_keyword(Keyword::AS))
-}
-
-/// Returns true if an element of the list that begins with these tokens is a column without a type.
-fn is_untyped(first: &Token, second: &Token) -> bool {
-    use Keyword as K;
-    let ends = match second {
-        Token::Comma | Token::RParen => true,
-        Token::Word(word) => matches!(
-            word.keyword,
-            K::PRIMARY | K::NOT | K::NULL | K::DEFAULT | K::UNIQUE
-        ),
-        _ => false,
-    };
-    ends && matches!(first, Token::Word(_))
 }
 
 /// Returns the columns of the primary key among the constraints; none if there is no key.

@@ -1,0 +1,58 @@
+//! The list of all kinds of statements. Each one is parsed and run in its file.
+
+use super::advise::ADVISE;
+use super::alter_index::ALTER_INDEX;
+use super::alter_table::ALTER_TABLE;
+use super::copy_from::COPY_FROM;
+use super::copy_to::COPY_TO;
+use super::create_external_table::CREATE_EXTERNAL_TABLE;
+use super::create_index::CREATE_INDEX;
+use super::create_table::CREATE_TABLE;
+use super::create_table_as::CREATE_TABLE_AS;
+use super::delete::DELETE;
+use super::drop_index::DROP_INDEX;
+use super::drop_table::DROP_TABLE;
+use super::insert::INSERT;
+use super::prepared::{DEALLOCATE, EXECUTE, PREPARE};
+use super::select::{DESCRIBE, EXPLAIN, SELECT, SHOW, SHOW_FUNCTIONS};
+use super::set::{RESET, SET};
+use super::show_indexes::SHOW_INDEXES;
+use super::statement_kind::StatementKind;
+use super::transaction::{BEGIN, COMMIT, ROLLBACK};
+use super::truncate::TRUNCATE;
+use super::update::UPDATE;
+use super::vacuum::VACUUM;
+
+/// All kinds of statements, in the order of the reference.
+pub(crate) const STATEMENT_KINDS: &[StatementKind] = &[
+    SELECT,
+    EXPLAIN,
+    DESCRIBE,
+    SHOW,
+    SHOW_FUNCTIONS,
+    SHOW_INDEXES,
+    CREATE_TABLE,
+    CREATE_TABLE_AS,
+    ALTER_TABLE,
+    DROP_TABLE,
+    CREATE_EXTERNAL_TABLE,
+    INSERT,
+    UPDATE,
+    DELETE,
+    TRUNCATE,
+    COPY_FROM,
+    COPY_TO,
+    CREATE_INDEX,
+    ALTER_INDEX,
+    DROP_INDEX,
+    ADVISE,
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    PREPARE,
+    EXECUTE,
+    DEALLOCATE,
+    VACUUM,
+    SET,
+    RESET,
+];

@@ -1,0 +1,112 @@
+//! Statements that DataFusion plans and runs: queries, `EXPLAIN`, `DESCRIBE` and `SHOW`.
+
+use datafusion::sql::parser::Statement as Parsed;
+use datafusion::sql::sqlparser::ast;
+use halocline_sql::EngineError;
+use halocline_sql::parse::refuse;
+
+use super::run::StatementRun;
+use super::show_indexes::is_show_indexes;
+use super::statement_kind::{
+    BoxedStatement, RunStatement, StatementFuture, StatementKind, StatementQuery, StatementSyntax,
+    sql_statement,
+};
+use crate::QueryResult;
+
+/// `SELECT` in the list of statements.
+pub(super) const SELECT: StatementKind = StatementKind {
+    name: "SELECT",
+    example: "SELECT 1",
+    syntax: &[StatementSyntax::Whole {
+        is: |tree| matches!(sql_statement(tree), Some(ast::Statement::Query(_))),
+        parse: planned,
+    }],
+};
+
+/// `EXPLAIN` in the list of statements.
+pub(super) const EXPLAIN: StatementKind = StatementKind {
+    name: "EXPLAIN",
+    example: "EXPLAIN SELECT 1",
+    syntax: &[StatementSyntax::Whole {
+        is: |tree| matches!(tree, Parsed::Explain(_)),
+        parse: explain,
+    }],
+};
+
+/// `DESCRIBE` in the list of statements.
+pub(super) const DESCRIBE: StatementKind = StatementKind {
+    name: "DESCRIBE",
+    example: "DESCRIBE t",
+    syntax: &[StatementSyntax::Whole {
+        is: |tree| matches!(sql_statement(tree), Some(ast::Statement::ExplainTable { .. })),
+        parse: planned,
+    }],
+};
+
+/// `SHOW` in the list of statements.
+pub(super) const SHOW: StatementKind = StatementKind {
+    name: "SHOW",
+    example: "SHOW TABLES",
+    syntax: &[StatementSyntax::Whole {
+        is: is_show,
+        parse: planned,
+    }],
+};
+
+/// `SHOW FUNCTIONS` in the list of statements.
+pub(super) const SHOW_FUNCTIONS: StatementKind = StatementKind {
+    name: "SHOW FUNCTIONS",
+    example: "SHOW FUNCTIONS",
+    syntax: &[StatementSyntax::Whole {
+        is: |tree| matches!(sql_statement(tree), Some(ast::Statement::ShowFunctions { .. })),
+        parse: planned,
+    }],
+};
+
+/// A statement that DataFusion plans and runs, as the session plans it.
+#[derive(Debug)]
+pub(super) struct DataFusionStatement(Parsed);
+
+impl RunStatement for DataFusionStatement {
+    fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
+        let Self(tree) = *self;
+        Box::pin(async move {
+            let rows = run
+                .session
+                .select(run.engine, tree, run.lookup, run.times)
+                .await?;
+            Ok(QueryResult::rows(rows))
+        })
+    }
+
+    fn into_query(self: Box<Self>) -> Option<StatementQuery> {
+        Some(StatementQuery::Planned(self.0))
+    }
+}
+
+fn planned(tree: Parsed) -> Result<BoxedStatement, EngineError> {
+    Ok(Box::new(DataFusionStatement(tree)))
+}
+
+/// Parses `EXPLAIN`.
+///
+/// # Errors
+/// It explains anything but a query.
+fn explain(tree: Parsed) -> Result<BoxedStatement, EngineError> {
+    match &tree {
+        Parsed::Explain(explain)
+            if matches!(sql_statement(&explain.statement), Some(ast::Statement::Query(_))) =>
+        {
+            planned(tree)
+        }
+        _ => refuse("EXPLAIN of anything but a query", "explain the SELECT alone"),
+    }
+}
+
+fn is_show(tree: &Parsed) -> bool {
+    sql_statement(tree).is_some_and(|statement| match statement {
+        ast::Statement::ShowVariable { .. } => !is_show_indexes(statement),
+        ast::Statement::ShowTables { .. } | ast::Statement::ShowColumns { .. } => true,
+        _ => false,
+    })
+}
