@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind};
 use halocline_pool::{ObjectKind, Pool, PoolError, SlabOptions};
 
 use super::workload::{Kind, contents};

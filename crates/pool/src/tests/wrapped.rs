@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE};
 
 /// An action that runs between two loads.
 pub(crate) type Interruption = Box<dyn FnOnce() + Send>;
