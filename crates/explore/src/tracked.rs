@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use halocline_media::{Dram, MediaError, Medium, MediumAccess, MediumBackend, MediumKind};
+use halocline_media::{Dram, MediaError, Medium, MediumAccess, MediumBackend, MediumKind, forward_medium};
 
 use crate::trace::{Trace, TraceEvent, lines_of};
 
@@ -133,27 +133,7 @@ impl Tracked {
 }
 
 impl MediumAccess for Tracked {
-    fn len(&self) -> u64 {
-        self.memory.len()
-    }
-
-    fn load(&self, offset: u64, into: &mut [u8]) {
-        self.memory.load(offset, into);
-    }
-
-    fn load_u64(&self, offset: u64) -> u64 {
-        self.memory.load_u64(offset)
-    }
-
-    #[allow(unsafe_code, reason = "hands the caller's promise on")]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the memory's contract.
-        unsafe { self.memory.slice(offset, len) }
-    }
-
-    fn prefetch(&self, offset: u64) {
-        self.memory.prefetch(offset);
-    }
+    forward_medium!(memory: len, load, load_u64, slice, prefetch);
 
     fn store(&self, offset: u64, bytes: &[u8]) {
         let mut notes = self.lock();

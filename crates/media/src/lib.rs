@@ -37,6 +37,7 @@ mod error_latch;
 mod file;
 mod file_map;
 mod flush;
+mod forward;
 pub mod huge;
 mod kind;
 mod mapped;
