@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 use halocline_media::{Dram, LINE, Medium, MediumBackend, MediumKind, Profile, ProfiledMedium};
 
 use crate::cold::{ColdFile, STEPS_OF_DEVICE};
-use crate::measure::{MediumMeter, thread_counts};
 use crate::memory::{STEPS_OF_MEMORY, measure_memory, rounded};
 use crate::scratch::FileSystem;
 use crate::steps::Steps;
-use crate::{CalibrateError, CalibrateOptions, CalibrateStep, CalibrateTarget, numa, scratch};
+use crate::threads::thread_counts;
+use crate::{CalibrateError, CalibrateOptions, CalibrateStep, CalibrateTarget, MediumMeter, numa, scratch};
 
 /// Minimum number of bytes to range over: 1 MiB per thread, and enough for the longest stride.
 const MIN_BYTES_PER_THREAD: u64 = 1 << 20;

@@ -13,9 +13,9 @@ use halocline_media::{AccessFigures, HugeVec, MediaError, PAGE};
 use rustix::fs::{Advice, FallocateFlags};
 
 use crate::kernels::successor;
-use crate::measure::{MediumMeter, in_threads, peak_of, rates};
 use crate::steps::Steps;
-use crate::{CalibrateError, scratch};
+use crate::threads::{in_threads, peak_of, rates};
+use crate::{CalibrateError, MediumMeter, scratch};
 
 /// Bytes of a sequential request.
 const CHUNK: u64 = 1 << 20;

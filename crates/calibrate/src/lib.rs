@@ -17,6 +17,7 @@ mod numa;
 mod options;
 mod scratch;
 mod steps;
+mod threads;
 mod unit;
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use halocline_media::{AccessFigures, Medium};
 
 use crate::kernels::{self, ProbeTable, SEQUENTIAL, SHUFFLED};
-use crate::measure::{MediumMeter, peak_of, rates};
 use crate::steps::Steps;
-use crate::{CalibrateError, unit};
+use crate::threads::{peak_of, rates};
+use crate::{CalibrateError, MediumMeter, unit};
 
 /// Size of the smallest table that is probed, in bytes.
 const MIN_TABLE_BYTES: u64 = 32 << 10;

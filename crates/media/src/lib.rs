@@ -1,7 +1,7 @@
 //! Memory mapping and durability.
 //!
-//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), a file on a
-//! DAX file system or in the page cache ([`FileMedium`]). A crate above adds a kind by a [`MediumBackend`]:
+//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), or a file on
+//! a DAX file system or in the page cache ([`FileMedium`]). A crate above adds a kind by a [`MediumBackend`]:
 //! `explore` one that records every store for crash tests, `emulator` one that is slower. This is the only
 //! crate of the workspace that maps memory or issues a flush; crates above it work with offsets.
 //!
