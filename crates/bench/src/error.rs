@@ -4,12 +4,13 @@ use std::io;
 
 use arrow_schema::ArrowError;
 use datafusion::error::DataFusionError;
+use halocline_calibrate::CalibrateError;
 use halocline_columns::ColumnsError;
 use halocline_elf::ElfError;
 use halocline_engine::EngineError;
 use halocline_joins::JoinError;
 use halocline_measure::reopen::ReopenError;
-use halocline_media::{CalibrateError, MediaError};
+use halocline_media::MediaError;
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 use halocline_store::StoreError;

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{Home, assert_error, stdout};
-use halocline_media::{Profile, numa_nodes};
+use halocline_calibrate::numa_nodes;
+use halocline_media::Profile;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -1,12 +1,9 @@
 //! A medium whose accesses are charged to a device: [`Emulated`].
-#![allow(unsafe_code, reason = "hands the caller's promises on to the medium below")]
 
 use std::sync::Arc;
 
 use crate::Device;
-use halocline_media::{
-    AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind,
-};
+use halocline_media::{AccessObserver, MediaError, Medium, MediumAccess, MediumBackend, forward_medium};
 
 /// A medium that behaves like the one below it and costs what the emulated device would cost. Stores, fences
 /// and growth have the semantics of the medium below, whose [`kind`](Medium::kind) is reported.
@@ -44,10 +41,7 @@ impl Emulated {
 }
 
 impl MediumAccess for Emulated {
-    #[inline]
-    fn len(&self) -> u64 {
-        self.medium.len()
-    }
+    forward_medium!(medium: len, slice);
 
     #[inline]
     fn load(&self, offset: u64, into: &mut [u8]) {
@@ -61,12 +55,6 @@ impl MediumAccess for Emulated {
     fn load_u64(&self, offset: u64) -> u64 {
         self.device.touch(self.base.wrapping_add(offset), 8);
         self.medium.load_u64(offset)
-    }
-
-    #[inline]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the contract of the medium below.
-        unsafe { self.medium.slice(offset, len) }
     }
 
     #[inline]
@@ -104,48 +92,12 @@ impl MediumAccess for Emulated {
 }
 
 impl MediumBackend for Emulated {
-    fn kind(&self) -> MediumKind {
-        self.medium.kind()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        self.medium.grow(new_len)
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.reserve(offset, len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.discard(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        self.medium.truncate(len)
-    }
-
-    fn allocated(&self) -> Result<u64, MediaError> {
-        self.medium.allocated()
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
-    }
-
-    fn sync(&self) -> Result<(), MediaError> {
-        self.medium.sync()
-    }
-
-    fn fence_is_durable(&self) -> bool {
-        self.medium.fence_is_durable()
-    }
+    forward_medium!(
+        medium: kind, grow, reserve, discard, truncate, allocated, refresh, sync, fence_is_durable, as_file
+    );
 
     fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
         Some((Arc::<Device>::clone(&self.device), self.base))
-    }
-
-    fn as_file(&self) -> Option<&FileMedium> {
-        self.medium.as_file()
     }
 }
 

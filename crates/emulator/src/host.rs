@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::DeviceFigures;
-use halocline_media::{Dram, MediaError, Medium, MediumMeter, kernels};
+use halocline_calibrate::{MediumMeter, kernels};
+use halocline_media::{Dram, MediaError, Medium};
 
 /// Measured figures of DRAM on huge pages, recorded with every result of a relative emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

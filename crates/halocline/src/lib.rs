@@ -48,10 +48,20 @@ pub use halocline_engine::{
     ScalarValue, SourceLocation, TableEncoding, TableInfo, TreeKind, UnusedIndex, WorkloadQuery, params,
     parse_column, parse_duration, parse_schema, parse_size,
 };
-pub use halocline_media as media;
 pub use halocline_ordered as ordered;
 pub use halocline_pool as pool;
 pub use halocline_store as store;
+
+/// The memory that a pool lies on: its kinds, its measurement, and crash tests on a tracked kind.
+pub mod media {
+    pub use halocline_calibrate::{
+        CalibrateError, CalibrateOptions, CalibrateStep, CalibrateTarget, MediumMeter, calibrate, kernels,
+        numa_nodes,
+    };
+    pub use halocline_explore as explore;
+    pub use halocline_explore::Tracked;
+    pub use halocline_media::*;
+}
 
 /// Compiles the programs of the crate's README.
 #[cfg(doctest)]

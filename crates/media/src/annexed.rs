@@ -2,11 +2,8 @@
 //!
 //! A reader that must see what nobody has stored yet, and that may not store it either, annexes it: offsets
 //! lead to it as they lead to the medium below. Nobody else sees the bytes, and they never change.
-#![allow(unsafe_code, reason = "hands the caller's promise on")]
 
-use std::sync::Arc;
-
-use crate::{AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind};
+use crate::{MediaError, Medium, MediumAccess, MediumBackend, forward_medium};
 
 /// A medium for reading, with bytes in DRAM from [`START`](Self::START) on. What is between its end and them
 /// reads as zeros.
@@ -46,6 +43,8 @@ impl Annexed {
 }
 
 impl MediumAccess for Annexed {
+    forward_medium!(medium: slice, prefetch, store, store_u64, flush, fence);
+
     fn len(&self) -> u64 {
         Self::START + self.bytes.len() as u64
     }
@@ -65,69 +64,20 @@ impl MediumAccess for Annexed {
         self.load_annexed(offset, &mut word);
         u64::from_le_bytes(word)
     }
-
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the contract of the medium below.
-        unsafe { self.medium.slice(offset, len) }
-    }
-
-    fn prefetch(&self, offset: u64) {
-        self.medium.prefetch(offset);
-    }
-
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        self.medium.store(offset, bytes);
-    }
-
-    fn store_u64(&self, offset: u64, value: u64) {
-        self.medium.store_u64(offset, value);
-    }
-
-    fn flush(&self, offset: u64, len: u64) {
-        self.medium.flush(offset, len);
-    }
-
-    fn fence(&self) -> Result<(), MediaError> {
-        self.medium.fence()
-    }
 }
 
 impl MediumBackend for Annexed {
-    fn kind(&self) -> MediumKind {
-        self.medium.kind()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        self.medium.grow(new_len)
-    }
-
-    fn allocated(&self) -> Result<u64, MediaError> {
-        self.medium.allocated()
-    }
+    forward_medium!(medium: kind, grow, allocated, sync, fence_is_durable, observer, as_file);
 
     fn refresh(&self) -> Result<u64, MediaError> {
         self.medium.refresh().map(|_| self.len())
-    }
-
-    fn sync(&self) -> Result<(), MediaError> {
-        self.medium.sync()
-    }
-
-    fn fence_is_durable(&self) -> bool {
-        self.medium.fence_is_durable()
-    }
-
-    fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
-        self.medium.observer()
-    }
-
-    fn as_file(&self) -> Option<&FileMedium> {
-        self.medium.as_file()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::Dram;
 

@@ -3,14 +3,12 @@
 //! The cost of an update of a durable structure is the number of lines it writes and of fences it waits for,
 //! which is the same on every machine. This medium counts them on top of any other, at the price of one
 //! addition each.
-#![allow(unsafe_code, reason = "hands the caller's promise on")]
 
 use std::ops::Sub;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::flush::lines;
-use crate::{AccessObserver, FileMedium, MediaError, Medium, MediumAccess, MediumBackend, MediumKind};
+use crate::{MediaError, Medium, MediumAccess, MediumBackend, forward_medium};
 
 /// A medium that counts the flushes and fences of the medium below.
 #[derive(Debug)]
@@ -65,41 +63,7 @@ impl Counting {
 }
 
 impl MediumAccess for Counting {
-    #[inline]
-    fn len(&self) -> u64 {
-        self.medium.len()
-    }
-
-    #[inline]
-    fn load(&self, offset: u64, into: &mut [u8]) {
-        self.medium.load(offset, into);
-    }
-
-    #[inline]
-    fn load_u64(&self, offset: u64) -> u64 {
-        self.medium.load_u64(offset)
-    }
-
-    #[inline]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the contract of the medium below.
-        unsafe { self.medium.slice(offset, len) }
-    }
-
-    #[inline]
-    fn prefetch(&self, offset: u64) {
-        self.medium.prefetch(offset);
-    }
-
-    #[inline]
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        self.medium.store(offset, bytes);
-    }
-
-    #[inline]
-    fn store_u64(&self, offset: u64, value: u64) {
-        self.medium.store_u64(offset, value);
-    }
+    forward_medium!(medium: len, load, load_u64, slice, prefetch, store, store_u64);
 
     #[inline]
     fn flush(&self, offset: u64, len: u64) {
@@ -115,57 +79,10 @@ impl MediumAccess for Counting {
 }
 
 impl MediumBackend for Counting {
-    fn kind(&self) -> MediumKind {
-        self.medium.kind()
-    }
-
-    fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        self.medium.grow(new_len)
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.reserve(offset, len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<(), MediaError> {
-        self.medium.discard(offset, len)
-    }
-
-    fn truncate(&self, len: u64) -> Result<u64, MediaError> {
-        self.medium.truncate(len)
-    }
-
-    fn can_gather(&self) -> bool {
-        self.medium.can_gather()
-    }
-
-    fn gather(&self, offset: u64, len: u64) -> bool {
-        self.medium.gather(offset, len)
-    }
-
-    fn allocated(&self) -> Result<u64, MediaError> {
-        self.medium.allocated()
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
-    }
-
-    fn sync(&self) -> Result<(), MediaError> {
-        self.medium.sync()
-    }
-
-    fn fence_is_durable(&self) -> bool {
-        self.medium.fence_is_durable()
-    }
-
-    fn observer(&self) -> Option<(Arc<dyn AccessObserver>, u64)> {
-        self.medium.observer()
-    }
-
-    fn as_file(&self) -> Option<&FileMedium> {
-        self.medium.as_file()
-    }
+    forward_medium!(
+        medium: kind, grow, reserve, discard, truncate, can_gather, gather, allocated, refresh, sync,
+        fence_is_durable, observer, as_file
+    );
 }
 
 #[cfg(test)]

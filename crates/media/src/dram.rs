@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::region::{Region, round_up};
-use crate::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words};
+use crate::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words, forward_medium};
 
 /// A medium of anonymous memory. A fence only orders stores, because nothing here outlives the process.
 #[derive(Debug)]
@@ -38,51 +38,11 @@ impl Dram {
 }
 
 impl MediumAccess for Dram {
-    #[inline]
-    fn len(&self) -> u64 {
-        self.region.len()
-    }
-
-    #[inline]
-    fn load(&self, offset: u64, into: &mut [u8]) {
-        self.region.load(offset, into);
-    }
-
-    #[inline]
-    fn load_u64(&self, offset: u64) -> u64 {
-        self.region.load_u64(offset)
-    }
-
-    #[allow(unsafe_code, reason = "hands the caller's promise on")]
-    #[inline]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the region's contract.
-        unsafe { self.region.slice(offset, len) }
-    }
+    forward_medium!(region: len, load, load_u64, slice, prefetch, prefetch_lines, store, store_u64);
 
     #[inline]
     fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
         self.region.words(offset, words).map(Words::new)
-    }
-
-    #[inline]
-    fn prefetch(&self, offset: u64) {
-        self.region.prefetch(offset);
-    }
-
-    #[inline]
-    fn prefetch_lines(&self, offset: u64, lines: u64) {
-        self.region.prefetch_lines(offset, lines);
-    }
-
-    #[inline]
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        self.region.store(offset, bytes);
-    }
-
-    #[inline]
-    fn store_u64(&self, offset: u64, value: u64) {
-        self.region.store_u64(offset, value);
     }
 
     #[inline]

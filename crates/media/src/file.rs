@@ -28,7 +28,10 @@ use crate::dirty::DirtyPages;
 use crate::error_latch::ErrorLatch;
 use crate::flush::{FlushInstruction, flush_instruction, store_fence};
 use crate::region::{self, Region, round_up};
-use crate::{HOLE, LINE, Mapped, MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words, blocks};
+use crate::{
+    HOLE, LINE, Mapped, MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Words, blocks,
+    forward_medium,
+};
 
 /// Bytes from which on a store goes through the mapping in strict mode too: the write-back of many pages
 /// outweighs that of the journal, and pages that a mapping creates are larger.
@@ -238,27 +241,7 @@ impl AsFd for FileMedium {
 }
 
 impl MediumAccess for FileMedium {
-    #[inline]
-    fn len(&self) -> u64 {
-        self.region.len()
-    }
-
-    #[inline]
-    fn load(&self, offset: u64, into: &mut [u8]) {
-        self.region.load(offset, into);
-    }
-
-    #[inline]
-    fn load_u64(&self, offset: u64) -> u64 {
-        self.region.load_u64(offset)
-    }
-
-    #[allow(unsafe_code, reason = "hands the caller's promise on")]
-    #[inline]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the region's contract.
-        unsafe { self.region.slice(offset, len) }
-    }
+    forward_medium!(region: len, load, load_u64, slice, prefetch, prefetch_lines, store, store_u64);
 
     #[inline]
     fn words(&self, offset: u64, words: usize) -> Option<Words<'_>> {
@@ -274,21 +257,6 @@ impl MediumAccess for FileMedium {
             .then(|| Mapped::new(words, self, flush))
     }
 
-    #[inline]
-    fn prefetch(&self, offset: u64) {
-        self.region.prefetch(offset);
-    }
-
-    #[inline]
-    fn prefetch_lines(&self, offset: u64, lines: u64) {
-        self.region.prefetch_lines(offset, lines);
-    }
-
-    #[inline]
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        self.region.store(offset, bytes);
-    }
-
     /// Writes fewer than `LONG_WRITE` bytes in strict mode to the page cache by a system call. A store
     /// through the mapping would be the first one after a write-back, and so cause a page fault, in which
     /// ext4 begins a transaction of its journal that the next write-back then has to wait for.
@@ -298,11 +266,6 @@ impl MediumAccess for FileMedium {
             MediumKind::PageCache { strict: true } if bytes.len() < LONG_WRITE => self.write(offset, bytes),
             _ => self.region.store(offset, bytes),
         }
-    }
-
-    #[inline]
-    fn store_u64(&self, offset: u64, value: u64) {
-        self.region.store_u64(offset, value);
     }
 
     #[inline]

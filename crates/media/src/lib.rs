@@ -1,9 +1,11 @@
-//! Memory mapping and durability, with a crash model to test against.
+//! Memory mapping and durability.
 //!
-//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), a file on a
-//! DAX file system or in the page cache ([`FileMedium`]), or a [`Tracked`] one that records every store, so
-//! that the [`explore::Explorer`] can open every state that a crash might leave. This is the only crate of
-//! the workspace that maps memory or issues a flush; crates above it work with offsets.
+//! A [`Medium`] is a growable range of bytes in one kind of memory: anonymous DRAM ([`Dram`]), or a file on
+//! a DAX file system or in the page cache ([`FileMedium`]). A crate above adds a kind by a [`MediumBackend`]:
+//! `explore` one that records every store for crash tests, `emulator` one that is slower. This is the only
+//! crate of the workspace that maps memory or issues a flush; crates above it work with offsets.
+//!
+//! A [`Profile`] holds the measured performance of a medium. The crate `calibrate` measures it.
 //!
 //! # Rules for every medium
 //! - A mapping never moves: the address space is reserved up front, and growth maps further bytes after it.
@@ -26,30 +28,27 @@ mod blocks;
 mod boot;
 mod bus_error;
 mod bytes;
-mod calibrate;
 mod copy;
 mod counting;
 mod dirty;
 mod dram;
 mod error;
 mod error_latch;
-pub mod explore;
 mod file;
 mod file_map;
 mod flush;
+mod forward;
 pub mod huge;
-pub mod kernels;
 mod kind;
 mod mapped;
 mod medium;
 mod observer;
+mod profile;
 mod ram;
 mod region;
 mod residency;
 #[cfg(test)]
 mod testing;
-mod trace;
-mod tracked;
 mod trim;
 mod words;
 
@@ -60,11 +59,6 @@ pub use backend::{MediumAccess, MediumBackend};
 pub use boot::boot_id;
 pub use bus_error::exit_on_bus_error;
 pub use bytes::{BlockDamage, Bytes, VERIFIED_BLOCK, prefetch, prefetch_value};
-pub use calibrate::{
-    AccessFigures, CalibrateError, CalibrateOptions, CalibrateStep, CalibrateTarget, MediumMeter,
-    ProbeFigures, Profile, ProfileError, ProfileInconsistency, ProfiledMedium, Rate, StrideFigures,
-    calibrate, numa_nodes,
-};
 pub use counting::{Counting, FlushCounts};
 pub use dram::Dram;
 pub use error::MediaError;
@@ -76,8 +70,11 @@ pub use kind::{HOLE, LINE, MediumKind, PAGE};
 pub use mapped::Mapped;
 pub use medium::Medium;
 pub use observer::AccessObserver;
+pub use profile::{
+    AccessFigures, ProbeFigures, Profile, ProfileError, ProfileInconsistency, ProfiledMedium, Rate,
+    StrideFigures,
+};
 pub use ram::ram_bytes;
 pub use residency::{Residency, sample_residency};
-pub use tracked::Tracked;
 pub use trim::{keep_little_heap, map_allocations_from, trim_heap};
 pub use words::Words;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     AccessObserver, Counting, Dram, FileMedium, Mapped, MediaError, MediumAccess, MediumBackend, MediumKind,
-    Tracked, Words,
+    Words,
 };
 
 /// A growable range of bytes in one kind of memory, addressed by offset. Clones share the same memory.
@@ -318,12 +318,6 @@ impl From<FileMedium> for Medium {
 
 impl From<Dram> for Medium {
     fn from(memory: Dram) -> Medium {
-        Medium::over(Arc::new(memory))
-    }
-}
-
-impl From<Tracked> for Medium {
-    fn from(memory: Tracked) -> Medium {
         Medium::over(Arc::new(memory))
     }
 }

@@ -9,6 +9,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::flush;
+
 /// The little-endian words of a range, as returned by [`Medium::words`](crate::Medium::words), indexed from
 /// its start.
 #[derive(Debug, Clone, Copy)]
@@ -29,15 +31,15 @@ impl<'a> Words<'a> {
         u64::from_le(self.0[word].load(Ordering::Acquire))
     }
 
-    /// Returns the address of a word, which may be out of range, for a prefetch.
+    /// Prefetches the line of a word, which may be out of range.
     #[inline(always)]
-    pub(crate) fn address(self, word: usize) -> *const u8 {
-        self.0.as_ptr().wrapping_add(word).cast()
+    pub fn prefetch(self, word: usize) {
+        flush::prefetch(self.0.as_ptr().wrapping_add(word).cast());
     }
 
     /// Returns the wrapping sum of all words, loaded with relaxed order. Four sums are independent, so that
     /// the loads do not wait for the additions.
-    pub(crate) fn sum(self) -> u64 {
+    pub fn sum(self) -> u64 {
         let (groups, rest) = self.0.as_chunks::<4>();
         let mut sums = [0_u64; 4];
         for group in groups {
@@ -50,7 +52,7 @@ impl<'a> Words<'a> {
     }
 
     /// Returns the wrapping sum of the 4-byte halves of all words, loaded with relaxed order.
-    pub(crate) fn sum_halves(self) -> u32 {
+    pub fn sum_halves(self) -> u32 {
         let halves = |word: &AtomicU64| {
             let word = u64::from_le(word.load(Ordering::Relaxed));
             (word as u32).wrapping_add((word >> 32) as u32)
@@ -61,7 +63,10 @@ impl<'a> Words<'a> {
     }
 
     /// Returns the wrapping sum of the lower halves of every `step`-th word, loaded with relaxed order.
-    pub(crate) fn sum_low_halves(self, step: usize) -> u32 {
+    ///
+    /// # Panics
+    /// If `step` is 0.
+    pub fn sum_low_halves(self, step: usize) -> u32 {
         let low = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed)) as u32;
         let words = self.0.iter().step_by(step);
         words.fold(0, |sum: u32, word| sum.wrapping_add(low(word)))

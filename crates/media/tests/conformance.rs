@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use halocline_emulator::{ClockMode, Device, DeviceProfile, EmulatedSpec};
-use halocline_media::{Counting, Dram, FileMedium, FileOptions, LINE, Medium, PAGE, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{Counting, Dram, FileMedium, FileOptions, LINE, Medium, PAGE};
 
 const MIB: u64 = 1 << 20;
 

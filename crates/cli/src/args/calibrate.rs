@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use halocline_media::CalibrateTarget;
+use halocline_calibrate::CalibrateTarget;
 use halocline_terminal::size;
 
 #[derive(Debug, Args)]

@@ -9,8 +9,7 @@ use halocline_columns::{
     Table, TableOptions, TableProperties, TableWriter, add_column, create_table, delete_rows, rename_column,
     rename_table, truncate,
 };
-use halocline_media::Tracked;
-use halocline_media::explore::Explorer;
+use halocline_explore::{Explorer, Tracked};
 use halocline_pool::{Pool, Txn};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -3,8 +3,7 @@
 use crate::common::assert_same;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use halocline_columns::{Table, TableOptions, TableWriter};
-use halocline_media::Tracked;
-use halocline_media::explore::Explorer;
+use halocline_explore::{Explorer, Tracked};
 use halocline_pool::Pool;
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use halocline_media::Tracked;
+use halocline_explore::Tracked;
 
 use super::model::runtime;
 use super::{check, create, rows, small, sorted};

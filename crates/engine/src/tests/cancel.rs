@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use halocline_catalog::transaction::Transaction;
-use halocline_media::Tracked;
+use halocline_explore::Tracked;
 use halocline_sql::cancel::NEVER;
 
 use super::model::runtime;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use halocline_catalog::tuning::Tuning;
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::MediumAccess;
 
 use super::model::runtime;
 use super::{create, open, rows, small, sorted};

@@ -5,8 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use halocline_catalog::tuning::Tuning;
-use halocline_media::Tracked;
-use halocline_media::explore::{Explorer, Report, Violation};
+use halocline_explore::{Explorer, Report, Tracked, Violation};
 
 use super::model::runtime;
 use super::{check, create, open, rows, sorted};

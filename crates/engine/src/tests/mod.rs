@@ -24,7 +24,8 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use halocline_catalog::tuning::{EngineFault, Tuning};
-use halocline_media::{Medium, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use crate::{Compaction, Database, DatabaseOptions};

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use halocline_catalog::tuning::{EngineFault, Tuning};
-use halocline_media::{Medium, MediumAccess, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{Medium, MediumAccess};
 use halocline_pool::Pool;
 
 use super::model::runtime;

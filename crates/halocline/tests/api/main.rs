@@ -12,8 +12,10 @@ use std::path::Path;
 use sources::Sources;
 
 /// The library crates, from the lowest to the facade.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 13] = [
     "media",
+    "explore",
+    "calibrate",
     "emulator",
     "pool",
     "cache",

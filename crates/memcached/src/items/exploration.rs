@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use halocline_media::explore::{Crash, Explorer, Report, TrackedPageCache, Violation};
-use halocline_media::{Medium, MediumAccess, Tracked, boot_id};
+use halocline_explore::{Crash, Explorer, Report, Tracked, TrackedPageCache, Violation};
+use halocline_media::{Medium, MediumAccess, boot_id};
 use halocline_pool::{Pool, PoolError};
 
 use super::workload::{

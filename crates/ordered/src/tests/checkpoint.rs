@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use halocline_media::explore::{Explorer, Violation};
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Explorer, Tracked, Violation};
+use halocline_media::MediumAccess;
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::{Explorer, MutantReport, Violation};
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Explorer, MutantReport, Tracked, Violation};
+use halocline_media::MediumAccess;
 use halocline_pool::{Pool, PoolError};
 
 use super::images;

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::Tracked;
-use halocline_media::explore::{Crash, Explorer};
+use halocline_explore::{Crash, Explorer, Tracked};
 use halocline_pool::{Pool, PoolError};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;

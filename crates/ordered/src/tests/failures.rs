@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{MediaError, MediumAccess, MediumBackend, forward_medium};
 use halocline_pool::{ObjectKind, Pool, PoolError, SlabOptions};
 
 use super::workload::{Kind, contents};
@@ -35,13 +36,7 @@ impl Limited {
 }
 
 impl MediumAccess for Limited {
-    fn len(&self) -> u64 {
-        self.medium.len()
-    }
-
-    fn load(&self, offset: u64, into: &mut [u8]) {
-        self.medium.load(offset, into);
-    }
+    forward_medium!(medium: len, load, slice, prefetch, store, flush);
 
     fn load_u64(&self, offset: u64) -> u64 {
         sched::point();
@@ -49,27 +44,9 @@ impl MediumAccess for Limited {
         self.medium.load_u64(offset)
     }
 
-    #[allow(unsafe_code, reason = "hands the caller's promise on")]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller's promise is the medium's.
-        unsafe { self.medium.slice(offset, len) }
-    }
-
-    fn prefetch(&self, offset: u64) {
-        self.medium.prefetch(offset);
-    }
-
-    fn store(&self, offset: u64, bytes: &[u8]) {
-        self.medium.store(offset, bytes);
-    }
-
     fn store_u64(&self, offset: u64, value: u64) {
         sched::point();
         self.medium.store_u64(offset, value);
-    }
-
-    fn flush(&self, offset: u64, len: u64) {
-        self.medium.flush(offset, len);
     }
 
     fn fence(&self) -> Result<(), MediaError> {
@@ -86,9 +63,7 @@ impl MediumAccess for Limited {
 }
 
 impl MediumBackend for Limited {
-    fn kind(&self) -> MediumKind {
-        self.medium.kind()
-    }
+    forward_medium!(medium: kind, refresh, sync);
 
     fn grow(&self, new_len: u64) -> Result<(), MediaError> {
         match new_len > self.most.load(Ordering::Relaxed) {
@@ -98,14 +73,6 @@ impl MediumBackend for Limited {
             }),
             false => self.medium.grow(new_len),
         }
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
-    }
-
-    fn sync(&self) -> Result<(), MediaError> {
-        self.medium.sync()
     }
 
     fn fence_is_durable(&self) -> bool {

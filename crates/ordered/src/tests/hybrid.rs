@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Medium, MediumAccess, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{Medium, MediumAccess};
 use halocline_pool::{Pool, PoolError};
 
 use super::workload::Kind;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::thread;
 
-use halocline_media::{Counting, Dram, MediumAccess, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{Counting, Dram, MediumAccess};
 use halocline_pool::{Pool, PoolError};
 
 use super::crash::{all_needed_but, inserts};

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::Tracked;
-use halocline_media::explore::{Crash, Explorer, Violation};
+use halocline_explore::{Crash, Explorer, Tracked, Violation};
 use halocline_pool::Pool;
 
 use super::faults::InjectedFault;

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_media::explore::{Crash, Explorer, Violation};
-use halocline_media::{Dram, Tracked};
+use halocline_explore::{Crash, Explorer, Tracked, Violation};
+use halocline_media::Dram;
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::Tracked;
-use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
+use halocline_explore::{Crash, Explorer, MutantReport, Tracked, Violation};
 use halocline_pool::Pool;
 
 use super::images;

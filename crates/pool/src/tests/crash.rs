@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::Tracked;
-use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
+use halocline_explore::{Crash, Explorer, MutantReport, Report, Tracked, Violation};
 
 use super::model::{
     BOOT, ExpectedObjects, PoolStep, SMALL_POOL, counts, find, goes_on, run, states, without_copy,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::{MediaError, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::MediaError;
 
 use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL_POOL, contents, find, run, write};
 use super::wrapped::Wrapped;

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::Tracked;
-use halocline_media::explore::Explorer;
+use halocline_explore::{Explorer, Tracked};
 
 use super::model::{BOOT, SMALL_POOL};
 use crate::fault::{self, PoolFault};

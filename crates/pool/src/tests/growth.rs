@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use halocline_media::{MediumBackend, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::MediumBackend;
 
 use super::model::{BOOT, SMALL_POOL, contents, write};
 use super::wrapped::Wrapped;

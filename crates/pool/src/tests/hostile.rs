@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::{Medium, MediumAccess, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{Medium, MediumAccess};
 use zerocopy::FromBytes;
 
 use super::model::{BOOT, PoolStep, SMALL_POOL, run};

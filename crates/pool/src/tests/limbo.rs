@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Explorer, Tracked};
+use halocline_media::MediumAccess;
 
 use super::model::{BOOT, PoolStep, SMALL_POOL, contents, read_snapshot, run, write};
 use super::wrapped::Wrapped;

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use halocline_media::Tracked;
-use halocline_media::explore::Explorer;
+use halocline_explore::{Explorer, Tracked};
 
 use super::crash;
 use super::model::{BOOT, LOG, PoolStep, SMALL_POOL, run};

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Explorer, Tracked};
+use halocline_media::MediumAccess;
 
 use super::model::{
     BOOT, ExpectedObjects, LOG, LOG_SEED, NEXT_BOOT, PoolStep, SMALL_POOL, append, contents, find,

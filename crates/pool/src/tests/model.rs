@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::explore::Crash;
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Crash, Tracked};
+use halocline_media::MediumAccess;
 
 use crate::layout::{DATA_START, SLOT_SIZE};
 use crate::pool::PoolGeometry;

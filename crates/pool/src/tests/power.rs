@@ -4,8 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use halocline_media::Tracked;
-use halocline_media::explore::{Crash, Explorer, MutantReport, Violation};
+use halocline_explore::{Crash, Explorer, MutantReport, Tracked, Violation};
 
 use super::model::{BOOT, ExpectedObjects, NEXT_BOOT, PoolStep, SMALL_POOL, find, goes_on, run, states};
 use super::wrapped::Wrapped;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_media::Tracked;
+use halocline_explore::Tracked;
 
 use super::model::{PoolStep, SMALL_POOL, read_snapshot, run};
 use super::wrapped::Wrapped;

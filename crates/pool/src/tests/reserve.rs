@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Explorer, Tracked};
+use halocline_media::MediumAccess;
 
 use super::model::{
     BOOT, ExpectedObjects, LOG, NEXT_BOOT, PoolStep, RESERVED_POOL, SMALL_POOL, contents, find,

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::{Explorer, Mutation, TrackedPageCache};
-use halocline_media::{Medium, MediumAccess, Tracked};
+use halocline_explore::{Explorer, Mutation, Tracked, TrackedPageCache};
+use halocline_media::{Medium, MediumAccess};
 
 use super::model::{BOOT, LOG, NEXT_BOOT, PoolStep, SMALL_POOL, append, run};
 use super::wrapped::Wrapped;

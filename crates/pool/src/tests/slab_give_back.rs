@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Explorer, Tracked};
+use halocline_media::MediumAccess;
 use proptest::prelude::*;
 
 use super::model::{BOOT, PoolStep, SMALL_POOL, run};

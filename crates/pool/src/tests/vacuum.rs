@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, MediumBackend, Tracked};
+use halocline_explore::{Explorer, Tracked};
+use halocline_media::{MediumAccess, MediumBackend};
 
 use super::crash;
 use super::model::{BOOT, ExpectedObjects, PoolStep, SMALL_POOL, contents, find, run, write};

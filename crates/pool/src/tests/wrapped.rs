@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::{MediaError, MediumAccess, MediumBackend, MediumKind, PAGE, forward_medium};
 
 /// An action that runs between two loads.
 pub(crate) type Interruption = Box<dyn FnOnce() + Send>;
@@ -112,9 +113,7 @@ fn pages(offset: u64, len: u64) -> Range<u64> {
 }
 
 impl MediumAccess for Wrapped {
-    fn len(&self) -> u64 {
-        self.medium.len()
-    }
+    forward_medium!(medium: len, load_u64, slice, prefetch);
 
     fn load(&self, offset: u64, into: &mut [u8]) {
         self.medium.load(offset, into);
@@ -126,20 +125,6 @@ impl MediumAccess for Wrapped {
                 then();
             }
         }
-    }
-
-    fn load_u64(&self, offset: u64) -> u64 {
-        self.medium.load_u64(offset)
-    }
-
-    #[allow(unsafe_code, reason = "hands the caller's promise on")]
-    unsafe fn slice(&self, offset: u64, len: usize) -> &[u8] {
-        // SAFETY: the caller upholds the memory's contract.
-        unsafe { self.medium.slice(offset, len) }
-    }
-
-    fn prefetch(&self, offset: u64) {
-        self.medium.prefetch(offset);
     }
 
     fn store(&self, offset: u64, bytes: &[u8]) {
@@ -179,6 +164,8 @@ impl MediumAccess for Wrapped {
 }
 
 impl MediumBackend for Wrapped {
+    forward_medium!(medium: refresh);
+
     fn kind(&self) -> MediumKind {
         if self.lazy {
             MediumKind::PageCache { strict: false }
@@ -224,10 +211,6 @@ impl MediumBackend for Wrapped {
 
     fn allocated(&self) -> Result<u64, MediaError> {
         Ok(self.len() - self.holes.lock().unwrap().len() as u64 * PAGE)
-    }
-
-    fn refresh(&self) -> Result<u64, MediaError> {
-        self.medium.refresh()
     }
 
     /// Flushes and fences everything on a lazy medium, so that the explorer can leave these calls out.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::{Crash, Report, TrackedPageCache, Violation};
-use halocline_media::{Counting, Dram, Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_explore::{Crash, Report, Tracked, TrackedPageCache, Violation};
+use halocline_media::{Counting, Dram, Medium, MediumAccess, MediumBackend};
 use halocline_pool::Pool;
 
 use super::workload::StoreStep::{Batch, Checkpoint, Delete, DeleteRange, Flush, Put, Reclaim};

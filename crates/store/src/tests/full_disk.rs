@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::explore::Explorer;
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::{Explorer, Tracked};
+use halocline_media::MediumAccess;
 use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;

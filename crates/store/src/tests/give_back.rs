@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use halocline_media::explore::{Report, Violation};
-use halocline_media::{Dram, Medium, Tracked};
+use halocline_explore::{Report, Tracked, Violation};
+use halocline_media::{Dram, Medium};
 use halocline_pool::Pool;
 
 use super::killed::needed_bytes;

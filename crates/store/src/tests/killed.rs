@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_media::explore::{Crash, Report, Violation};
-use halocline_media::{Medium, MediumAccess, MediumBackend, Tracked};
+use halocline_explore::{Crash, Report, Tracked, Violation};
+use halocline_media::{Medium, MediumAccess, MediumBackend};
 use halocline_pool::Pool;
 
 use super::workload::StoreStep::{

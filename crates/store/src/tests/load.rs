@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::Tracked;
-use halocline_media::explore::{Crash, MutantReport, Report, Violation};
+use halocline_explore::{Crash, MutantReport, Report, Tracked, Violation};
 use halocline_pool::Pool;
 
 use super::page_cache::strict;

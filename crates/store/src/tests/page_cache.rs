@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::explore::{Crash, MutantReport, TrackedPageCache};
-use halocline_media::{Medium, MediumAccess, Tracked, boot_id};
+use halocline_explore::{Crash, MutantReport, Tracked, TrackedPageCache};
+use halocline_media::{Medium, MediumAccess, boot_id};
 use halocline_pool::{Pool, PoolError};
 
 use super::workload::StoreStep::{Batch, Checkpoint, Delete, Expire, Put, Reclaim};

@@ -4,8 +4,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use halocline_media::explore::{Crash, Report, Violation};
-use halocline_media::{Medium, MediumAccess, Tracked};
+use halocline_explore::{Crash, Report, Tracked, Violation};
+use halocline_media::{Medium, MediumAccess};
 use halocline_pool::Pool;
 use zerocopy::IntoBytes;
 

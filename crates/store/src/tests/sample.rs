@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use halocline_media::{Medium, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::Medium;
 use halocline_pool::Pool;
 
 use super::workload::options;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use halocline_media::explore::{Crash, Explorer, MutantReport, Report, Violation};
-use halocline_media::{Medium, Tracked};
+use halocline_explore::{Crash, Explorer, MutantReport, Report, Tracked, Violation};
+use halocline_media::Medium;
 use halocline_pool::{ObjectKind, Pool};
 
 use crate::layout;

@@ -1,7 +1,8 @@
 //! The media of the experiments on access patterns: [`AccessMedium`].
 
+use halocline_calibrate::kernels;
 use halocline_emulator::{CacheShape, Device, EmulatedSpec};
-use halocline_media::{Dram, LINE, Medium, MediumKind, kernels};
+use halocline_media::{Dram, LINE, Medium, MediumKind};
 
 use crate::experiments::media::MediumLabel;
 use crate::experiments::ordered::medium::TreeMedium;

@@ -1,7 +1,7 @@
 //! `access-random`: hash probes by size of the table, which is half full, with probe side and table on the
 //! medium, beside two [models](super::model).
 
-use halocline_media::kernels::{self, ProbeTable};
+use halocline_calibrate::kernels::{self, ProbeTable};
 
 use super::medium::AccessMedium;
 use super::model::{PublishedModel, error_percent};

@@ -1,7 +1,7 @@
 //! `access-selective`: the time to read every j-th 4-byte value of a column. It falls once the distance
 //! between values that are read passes the access unit of the medium.
 
-use halocline_media::kernels;
+use halocline_calibrate::kernels;
 
 use super::sequential::column_bytes;
 use super::{agree, in_parallel, media};

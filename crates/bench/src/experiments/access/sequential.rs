@@ -1,6 +1,6 @@
 //! `access-sequential`: read and write bandwidth by number of threads.
 
-use halocline_media::kernels;
+use halocline_calibrate::kernels;
 
 use super::medium::AccessMedium;
 use super::{MORSEL, agree, in_parallel, media, thread_counts};

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use halocline_calibrate::{CalibrateOptions, CalibrateTarget, calibrate};
 use halocline_emulator::Device;
 use halocline_joins::equi::cost::MediumCosts;
-use halocline_media::{AccessFigures, CalibrateOptions, CalibrateTarget, Medium, Profile, calibrate};
+use halocline_media::{AccessFigures, Medium, Profile};
 use halocline_pool::Pool;
 
 use crate::experiments::media::{MediumLabel, directory};

@@ -6,8 +6,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use halocline_calibrate::{CalibrateError, CalibrateOptions, CalibrateTarget};
 use halocline_emulator::Resemblance;
-use halocline_media::{CalibrateError, CalibrateOptions, CalibrateTarget, Profile};
+use halocline_media::Profile;
 use halocline_terminal::interrupt::{self, Guard};
 use halocline_terminal::{CliError, progress};
 use serde_json::json;
@@ -62,7 +63,7 @@ fn measure(args: &CalibrateArgs) -> Result<Profile, CliError> {
     // A system call on a slow device may take long, and nothing is left whenever the process ends.
     interrupt::exit_when_late();
     let bar = progress::steps(0);
-    let measured = halocline_media::calibrate(&args.target, &options, guard.requested(), &mut |step| {
+    let measured = halocline_calibrate::calibrate(&args.target, &options, guard.requested(), &mut |step| {
         bar.set_length(step.total as u64);
         bar.set_position(step.done as u64);
         bar.set_message(step.name.to_owned());

@@ -50,7 +50,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
-    use halocline_media::{CalibrateOptions, CalibrateTarget, calibrate};
+    use halocline_calibrate::{CalibrateOptions, CalibrateTarget, calibrate};
 
     use super::*;
     use crate::JoinError;
