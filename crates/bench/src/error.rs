@@ -9,7 +9,7 @@ use halocline_elf::ElfError;
 use halocline_engine::EngineError;
 use halocline_joins::JoinError;
 use halocline_measure::reopen::ReopenError;
-use halocline_media::{CalibrateError, MediaError};
+use halocline_media::{CalibrateError, MediaError, ProfileInconsistency};
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 use halocline_store::StoreError;
@@ -46,6 +46,9 @@ pub enum BenchError {
     /// A medium cannot be measured.
     #[error(transparent)]
     Calibrate(#[from] CalibrateError),
+    /// A measured profile makes no sense.
+    #[error(transparent)]
+    Profile(#[from] ProfileInconsistency),
     /// An index reports an error.
     #[error(transparent)]
     Elf(#[from] ElfError),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use halocline_costs::machine::MediumCosts;
 use halocline_emulator::Device;
-use halocline_joins::equi::cost::MediumCosts;
 use halocline_media::{AccessFigures, CalibrateOptions, CalibrateTarget, Medium, Profile, calibrate};
 use halocline_pool::Pool;
 
