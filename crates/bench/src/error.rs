@@ -47,6 +47,9 @@ pub enum BenchError {
     /// A medium cannot be measured.
     #[error(transparent)]
     Calibrate(#[from] CalibrateError),
+    /// A measured profile makes no sense.
+    #[error(transparent)]
+    Profile(#[from] ProfileInconsistency),
     /// An index reports an error.
     #[error(transparent)]
     Elf(#[from] ElfError),

@@ -13,7 +13,7 @@ use halocline_sql::EngineError;
 
 use super::statistics::table_statistics;
 use crate::delta::TableDelta;
-use crate::estimate::PlanEstimate;
+use crate::estimate;
 use crate::known_keys::KnownKeys;
 use crate::placements::{IndexPlacement, Placements};
 use crate::tiers::{PoolMemory, TableResidency};
@@ -235,7 +235,7 @@ impl OpenTable {
 
 /// Scales statistics to `live` of the rows, chosen at random.
 fn left(mut statistics: Statistics, live: u64) -> Statistics {
-    let mut scaled = PlanEstimate::of_statistics(&statistics);
+    let mut scaled = estimate::of_statistics(&statistics);
     let share = if scaled.rows > 0.0 {
         live as f64 / scaled.rows
     } else {

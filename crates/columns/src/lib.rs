@@ -52,8 +52,8 @@ mod table;
 mod types;
 mod write;
 
-pub use codec::Encoding;
 pub use codec::sketch::DistinctSketch;
+pub use codec::{Encoding, LookupUnit};
 pub use error::{ColumnsError, Result};
 pub use format::meta::uid_of_version_1;
 pub use format::wide::holds_wide_decimals;

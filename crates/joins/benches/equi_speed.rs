@@ -21,11 +21,12 @@ use std::time::Instant;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use halocline_costs::join::{JoinSize, choose};
+use halocline_costs::machine::{CpuCosts, MediumCosts};
 use halocline_joins::JoinResult;
-use halocline_joins::equi::cost::{CpuCosts, JoinSize, MediumCosts, choose};
 use halocline_joins::equi::{
-    ArrayRows, BatchSource, DenseKeyMap, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind,
-    JoinSource, OUTPUT_ROWS, SpillSpace,
+    Algorithm, ArrayRows, BatchSource, DenseKeyMap, EquiJoin, FileSpillSpace, JoinBudget, JoinContext,
+    JoinKind, JoinSource, OUTPUT_ROWS, SpillSpace,
 };
 use halocline_media::HugeVec;
 use rand::rngs::SmallRng;
@@ -183,7 +184,7 @@ impl Setup {
                 Ok(())
             };
             let (start, cpu) = (Instant::now(), cpu_seconds());
-            match algorithm.algorithm() {
+            match Algorithm::of_estimate(algorithm) {
                 Some(algorithm) => self.join.run(algorithm, build, probe, &context, &sink)?,
                 None => {
                     let keys = DenseKeyMap::detect(&self.ordered, 0, &context.budget)?.ok_or("dense keys")?;

@@ -5,7 +5,7 @@ use std::io;
 
 use arrow_schema::{ArrowError, DataType};
 use halocline_columns::ColumnsError;
-use halocline_media::{MediaError, ProfileInconsistency};
+use halocline_media::MediaError;
 use halocline_pool::PoolError;
 
 /// An error of a join.
@@ -145,9 +145,6 @@ pub enum JoinError {
         /// The limit.
         limit: usize,
     },
-    /// A measured profile, from which costs of joins are made, makes no sense.
-    #[error(transparent)]
-    Profile(#[from] ProfileInconsistency),
     /// The caller cancelled the join.
     #[error("the join was interrupted")]
     Interrupted,

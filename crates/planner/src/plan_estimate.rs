@@ -1,4 +1,4 @@
-//! Estimates of logical plans, operator by operator.
+//! Estimates of logical plans, operator by operator: reads plans for the formulas of [`halocline_costs`].
 
 use std::any::Any;
 
@@ -8,16 +8,14 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, FetchType, Join, Limit, LogicalPlan, Projection, SkipType, TableScan,
 };
-use halocline_catalog::estimate::{ColumnEstimate, PlanEstimate};
+use halocline_catalog::estimate::of_statistics;
 use halocline_catalog::settings::FeatureMode;
+use halocline_costs::cardinality::{ColumnEstimate, PlanEstimate, key_domain, semi_selectivity};
 use halocline_scan::estimate::{ColumnLookup, conjunction_of, of_expression, shares};
 use halocline_scan::plan::PoolTable;
 
 use crate::materialized::materialized_input;
 use crate::star;
-
-/// Share of the rows that an anti join is assumed to leave at least.
-const MIN_ANTI_SHARE: f64 = 0.05;
 
 /// Estimates plans.
 #[derive(Debug, Clone, Copy)]
@@ -67,18 +65,15 @@ impl Estimator {
             P::Projection(projection) => self.projection(projection),
             P::SubqueryAlias(alias) => self.estimate(&alias.input),
             P::Aggregate(aggregate) => self.aggregate(aggregate),
-            P::Distinct(Distinct::All(input)) => distinct(self.estimate(input)),
+            P::Distinct(Distinct::All(input)) => self.estimate(input).distinct(),
             P::Distinct(Distinct::On(on)) => {
                 let input = self.estimate(&on.input);
                 let columns = PlanColumns {
                     schema: on.input.schema(),
                     estimate: &input,
                 };
-                PlanEstimate::uniform(
-                    groups(&on.on_expr, &columns, input.rows),
-                    on.schema.fields().len(),
-                )
-                .known_as(&input)
+                PlanEstimate::uniform(groups(&on.on_expr, &columns), on.schema.fields().len())
+                    .known_as(&input)
             }
             P::Join(join) => self.join(join),
             P::Limit(limit) => self.limit(limit),
@@ -90,7 +85,7 @@ impl Estimator {
             P::Union(union) => {
                 let inputs = union.inputs.iter().map(|input| self.estimate(input));
                 inputs
-                    .reduce(appended)
+                    .reduce(PlanEstimate::appended)
                     .unwrap_or_else(|| PlanEstimate::unknown(0))
             }
             P::EmptyRelation(empty) => PlanEstimate::uniform(f64::from(u8::from(empty.produce_one_row)), 0),
@@ -119,7 +114,7 @@ impl Estimator {
             (Some(table), _) => table.estimate(&scan.filters, self.mode),
             (None, provider) => {
                 let table = match provider.and_then(|provider| provider.statistics()) {
-                    Some(statistics) => PlanEstimate::of_statistics(&statistics),
+                    Some(statistics) => of_statistics(&statistics),
                     None => PlanEstimate::unknown(scan.source.schema().fields().len()),
                 };
                 let name = scan.table_name.clone();
@@ -157,7 +152,7 @@ impl Estimator {
             schema: aggregate.input.schema(),
             estimate: &input,
         };
-        let rows = groups(&aggregate.group_expr, &columns, input.rows);
+        let rows = groups(&aggregate.group_expr, &columns);
         // A group column has all values of its input, and they are the domain from now on.
         let of_group = |expr: &Expr| match expr {
             Expr::GroupingSet(_) => ColumnEstimate::with_distinct(rows),
@@ -191,7 +186,6 @@ impl Estimator {
 
     fn join(self, join: &Join) -> PlanEstimate {
         let (left, right) = (self.estimate(&join.left), self.estimate(&join.right));
-        let is_known = left.is_known && right.is_known;
         let of_side = |side: &PlanEstimate, schema: &DFSchema, exprs: Vec<&Expr>| {
             let columns = PlanColumns {
                 schema,
@@ -214,14 +208,8 @@ impl Estimator {
         );
         let domain = key_domain((&left_keys, left.base_rows), (&right_keys, right.base_rows));
         let matches = left.rows * right.rows / domain;
-        let both = |left: &PlanEstimate, right: &PlanEstimate| PlanEstimate {
-            rows: left.rows * right.rows,
-            base_rows: left.rows * right.rows,
-            columns: left.columns.iter().chain(&right.columns).cloned().collect(),
-            is_known,
-        };
         // Conditions on both sides are estimated on the pairs of rows.
-        let pairs = both(&left, &right);
+        let pairs = PlanEstimate::pairs(&left, &right);
         let filter = match &join.filter {
             Some(filter) => match join.left.schema().join(join.right.schema()) {
                 Ok(schema) => conjunction_of(
@@ -235,21 +223,8 @@ impl Estimator {
             },
             None => 1.0,
         };
-        let joined = |rows: f64| {
-            let mut both = both(&left, &right);
-            both.select(rows.min(both.rows), &[]);
-            both.base_rows = both.rows;
-            both.columns.iter_mut().for_each(|column| {
-                column.domain = column.domain.max(column.distinct);
-            });
-            both
-        };
-        let kept = |side: &PlanEstimate, share: f64| {
-            let mut side = side.clone();
-            side.select(side.rows * share, &[]);
-            side.is_known = is_known;
-            side
-        };
+        let joined = |rows: f64| PlanEstimate::joined(&left, &right, rows);
+        let kept = |side: &PlanEstimate, share: f64| side.kept(share).known_as(&pairs);
         match join.join_type {
             JoinType::Inner => joined(matches * filter),
             JoinType::Left => joined((matches * filter).max(left.rows)),
@@ -278,64 +253,6 @@ impl Estimator {
     }
 }
 
-/// Estimates the number of values that the keys of two sides are drawn from: by containment, those of the
-/// side with more of them.
-///
-/// Of keys of several columns, the combinations of values are at most as many as the rows. A side whose
-/// columns have about as many combinations as rows, or more, is taken for one that has a unique key, to which
-/// the other side refers: then the rows of that side are the domain, however many combinations the other one
-/// seems to have.
-pub fn key_domain(
-    (left, left_rows): (&[ColumnEstimate], f64),
-    (right, right_rows): (&[ColumnEstimate], f64),
-) -> f64 {
-    let [one] = left else {
-        let of_side = |keys: &[ColumnEstimate], rows: f64| {
-            let combinations: f64 = keys.iter().map(|key| key.base).product();
-            let restricted: f64 = keys.iter().map(|key| key.domain / key.base).product();
-            let is_unique = combinations >= MIN_UNIQUE_SHARE * rows;
-            (combinations.min(rows) * restricted, is_unique)
-        };
-        let domain = match (of_side(left, left_rows), of_side(right, right_rows)) {
-            ((a, true), (b, true)) => a.min(b),
-            ((a, true), (_, false)) => a,
-            ((_, false), (b, true)) => b,
-            ((a, false), (b, false)) => a.max(b),
-        };
-        return domain.max(1.0);
-    };
-    one.domain
-        .max(right.first().map_or(1.0, |key| key.domain))
-        .max(1.0)
-}
-
-/// Share of the rows from which on combinations of values are taken for a unique key.
-const MIN_UNIQUE_SHARE: f64 = 0.9;
-
-/// Estimates the share of the rows of `outer` that a semi join, or an anti join, with `inner` keeps.
-pub fn semi_selectivity(
-    outer_keys: &[ColumnEstimate],
-    outer: &PlanEstimate,
-    inner_keys: &[ColumnEstimate],
-    inner: &PlanEstimate,
-    anti: bool,
-) -> f64 {
-    let combinations = |keys: &[ColumnEstimate], rows: f64, of: fn(&ColumnEstimate) -> f64| {
-        let all: f64 = keys.iter().map(of).product();
-        all.min(rows).max(1.0)
-    };
-    let found = combinations(inner_keys, inner.rows, |key| key.distinct);
-    let sought = combinations(outer_keys, outer.base_rows, |key| key.domain);
-    let share = match inner.rows < 0.5 {
-        true => 0.0,
-        false => (found / sought).min(1.0),
-    };
-    match anti {
-        true => (1.0 - share).max(MIN_ANTI_SHARE),
-        false => share,
-    }
-}
-
 /// Applies conditions on the columns of a schema.
 fn filtered(mut input: PlanEstimate, schema: &DFSchema, conditions: &[&Expr]) -> PlanEstimate {
     let columns = PlanColumns {
@@ -352,87 +269,12 @@ fn filtered(mut input: PlanEstimate, schema: &DFSchema, conditions: &[&Expr]) ->
     input
 }
 
-/// Estimates the number of groups of `rows` rows.
-fn groups(exprs: &[Expr], columns: &dyn ColumnLookup, rows: f64) -> f64 {
+/// Estimates the number of groups of the rows of a plan.
+fn groups(exprs: &[Expr], columns: &PlanColumns<'_>) -> f64 {
+    let input = columns.estimate;
     let of_group = |expr: &Expr| match expr {
-        Expr::GroupingSet(_) => rows,
-        expr => of_expression(expr, columns, rows).distinct,
+        Expr::GroupingSet(_) => input.rows,
+        expr => of_expression(expr, columns, input.rows).distinct,
     };
-    let combinations: f64 = exprs.iter().map(of_group).product();
-    match exprs.is_empty() {
-        true => 1.0,
-        false => combinations.min(rows),
-    }
-}
-
-/// Leaves one of equal rows.
-fn distinct(mut input: PlanEstimate) -> PlanEstimate {
-    let combinations: f64 = input.columns.iter().map(|column| column.distinct).product();
-    let rows = combinations.min(input.rows);
-    input.rows = rows;
-    input
-}
-
-/// Appends the rows of another plan.
-fn appended(mut first: PlanEstimate, second: PlanEstimate) -> PlanEstimate {
-    for (column, other) in first.columns.iter_mut().zip(&second.columns) {
-        let distinct = column.distinct.max(other.distinct);
-        *column = ColumnEstimate {
-            nulls: column.nulls.max(other.nulls),
-            range: column
-                .range
-                .zip(other.range)
-                .map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
-            ..ColumnEstimate::with_distinct(distinct)
-        };
-    }
-    first.rows += second.rows;
-    first.base_rows = first.rows;
-    first.is_known &= second.is_known;
-    first
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn keys(distinct: &[f64]) -> Vec<ColumnEstimate> {
-        distinct
-            .iter()
-            .map(|distinct| ColumnEstimate::with_distinct(*distinct))
-            .collect()
-    }
-
-    #[test]
-    fn domains_of_keys() {
-        // A foreign key: the table that it refers to has more values.
-        assert_eq!(
-            key_domain((&keys(&[150_000.0]), 6e6), (&keys(&[200_000.0]), 2e5)),
-            200_000.0
-        );
-        // lineitem and partsupp on part and supplier: each row of lineitem has one in partsupp.
-        let lineitem = (&keys(&[200_000.0, 10_000.0])[..], 6e6);
-        let partsupp = (&keys(&[200_000.0, 10_000.0])[..], 8e5);
-        assert_eq!(key_domain(lineitem, partsupp), 8e5);
-        assert_eq!(key_domain(partsupp, lineitem), 8e5);
-        // Two columns with few values each.
-        assert_eq!(
-            key_domain((&keys(&[7.0, 5.0]), 1e6), (&keys(&[3.0, 5.0]), 1e6)),
-            35.0
-        );
-        // No key: every row has every other as a partner.
-        assert_eq!(key_domain((&[], 10.0), (&[], 10.0)), 1.0);
-    }
-
-    #[test]
-    fn semi_joins_keep_what_is_found() {
-        let (outer, inner) = (PlanEstimate::uniform(1000.0, 1), PlanEstimate::uniform(100.0, 1));
-        let of = |anti| semi_selectivity(&keys(&[1000.0]), &outer, &keys(&[100.0]), &inner, anti);
-        assert_eq!((of(false), of(true)), (0.1, 0.9));
-        let of = |anti| semi_selectivity(&keys(&[100.0]), &inner, &keys(&[1000.0]), &outer, anti);
-        assert_eq!((of(false), of(true)), (1.0, MIN_ANTI_SHARE));
-        let none = PlanEstimate::uniform(0.0, 1);
-        let of = |anti| semi_selectivity(&keys(&[100.0]), &inner, &keys(&[1.0]), &none, anti);
-        assert_eq!((of(false), of(true)), (0.0, 1.0));
-    }
+    input.groups(exprs.iter().map(of_group))
 }

@@ -11,13 +11,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use halocline_joins::equi::cost::MediumCosts;
-use halocline_media::{MediumKind, PAGE, Profile};
+use halocline_costs::machine::{DeviceSpeed, MediumCosts};
+use halocline_media::{MediumKind, Profile};
 use halocline_pool::Pool;
 
 use crate::options::DatabaseOptions;
 
-pub use residency::{ColumnShare, TableResidency};
+pub use residency::TableResidency;
 
 /// The memory of a pool.
 #[derive(Debug)]
@@ -59,38 +59,9 @@ fn profile_of(path: &Path) -> Option<Profile> {
     }
 }
 
-/// The speed of a device below the page cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DeviceSpeed {
-    /// Nanoseconds per byte of reads that are some MiB long.
-    pub byte_ns: f64,
-    /// Nanoseconds per page of many single pages that are requested ahead.
-    pub page_ns: f64,
-}
-
-/// Reads of single pages that are in flight on average when they are requested ahead: the kernel takes about
-/// a quarter of the time of a read to accept a request.
-const IN_FLIGHT: f64 = 4.0;
-
-impl DeviceSpeed {
-    /// A disk of a cloud machine, for media that were not calibrated.
-    const ASSUMED: Self = Self::new(1.5e9, 60_000.0);
-
-    const fn new(bytes_per_second: f64, random_read_ns: f64) -> Self {
-        let byte_ns = 1e9 / bytes_per_second;
-        Self {
-            byte_ns,
-            page_ns: (random_read_ns / IN_FLIGHT).max(PAGE as f64 * byte_ns),
-        }
-    }
-
-    /// Reads the profile of the medium of a file; without one, assumes a speed.
-    fn for_file(path: &Path) -> Self {
-        let device = profile_of(path).and_then(|profile| profile.cold);
-        device.map_or(Self::ASSUMED, |device| {
-            Self::new(device.peak_read, device.random_read_ns)
-        })
-    }
+/// Reads the speed of the device of a file from the profile of its medium; without one, assumes a speed.
+fn device_speed(path: &Path) -> DeviceSpeed {
+    DeviceSpeed::of_profile(profile_of(path).as_ref())
 }
 
 impl PoolMemory {
@@ -117,7 +88,7 @@ impl PoolMemory {
     /// Returns the speed of the device below the page cache, if there is one.
     pub fn device(&self) -> Option<DeviceSpeed> {
         match self {
-            Self::File(medium) => Some(*medium.speed.get_or_init(|| DeviceSpeed::for_file(&medium.path))),
+            Self::File(medium) => Some(*medium.speed.get_or_init(|| device_speed(&medium.path))),
             Self::Dram | Self::SlowTier(_) => None,
         }
     }
@@ -156,10 +127,10 @@ mod tests {
         let path = folder.path().join("p.pool");
         // A profile above the temporary directory, if there is one, is not ours.
         if Profile::for_path(&path).is_ok_and(|found| found.is_none()) {
-            assert_eq!(DeviceSpeed::for_file(&path), DeviceSpeed::ASSUMED);
+            assert_eq!(device_speed(&path), DeviceSpeed::ASSUMED);
         }
         std::fs::write(folder.path().join(Profile::FILE_NAME), "{}").unwrap();
-        assert_eq!(DeviceSpeed::for_file(&path), DeviceSpeed::ASSUMED);
+        assert_eq!(device_speed(&path), DeviceSpeed::ASSUMED);
         let memory = PoolMemory::file(&path);
         assert_eq!(memory.device(), Some(DeviceSpeed::ASSUMED));
         assert_eq!(memory.lower_tier(), Some("disk"));
@@ -179,10 +150,7 @@ mod tests {
         let device = profile.warm.clone();
         profile.cold = None;
         profile.write(&known).unwrap();
-        assert_eq!(
-            DeviceSpeed::for_file(&folder.path().join("p")),
-            DeviceSpeed::ASSUMED
-        );
+        assert_eq!(device_speed(&folder.path().join("p")), DeviceSpeed::ASSUMED);
         assert_eq!(*PoolMemory::file(&folder.path().join("p")).join_costs(), costs);
         let mut device = halocline_media::AccessFigures {
             random_read_ns: 80_000.0,
@@ -195,10 +163,8 @@ mod tests {
         profile.cold = Some(device);
         profile.medium = halocline_media::ProfiledMedium::PageCache;
         profile.write(&known).unwrap();
-        let speed = DeviceSpeed::for_file(&folder.path().join("p"));
+        let speed = device_speed(&folder.path().join("p"));
         assert_eq!(speed, DeviceSpeed::new(peak, 80_000.0));
         assert!((speed.byte_ns - 1e9 / peak).abs() < 1e-9 && speed.page_ns == 20_000.0);
-        // Single pages are never faster than long reads.
-        assert_eq!(DeviceSpeed::new(1e9, 10.0).page_ns, 4096.0);
     }
 }

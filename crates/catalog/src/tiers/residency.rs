@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use halocline_columns::{Table, column_residency};
+use halocline_costs::access::reads::ColumnShare;
 use halocline_elf::TableIndex;
 
 use super::PoolMemory;
@@ -15,23 +16,6 @@ const SAMPLE_LIFETIME: Duration = Duration::from_millis(100);
 
 /// Size in bytes below which something counts as being in memory: to read it costs little.
 const ASSUMED_RESIDENT_BYTES: u64 = 256 << 10;
-
-/// The part of a column that is in memory.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ColumnShare {
-    /// Share of its bytes.
-    pub resident: f64,
-    /// Share of its chunks of which single rows can be read, as they were verified.
-    pub verified: f64,
-}
-
-impl ColumnShare {
-    /// A column that is in memory as a whole.
-    pub const WHOLE: Self = Self {
-        resident: 1.0,
-        verified: 1.0,
-    };
-}
 
 /// A sample, and the moment at which it was taken; none if it stays as it is.
 type Kept<T> = (Option<Instant>, T);

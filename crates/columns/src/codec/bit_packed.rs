@@ -1,10 +1,10 @@
 //! Blocks of bit-packed numbers: a codec by itself, and a part of others.
 
 use super::stats::ChunkStats;
-use super::{CodeMap, Codec, Encoding};
+use super::{CodeMap, Codec};
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::codec::reads::ChunkReads;
-use crate::format::{BLOCK, BLOCK_BYTES_PER_BIT, CODEC_BIT_PACKED};
+use crate::format::{BLOCK, BLOCK_BYTES_PER_BIT, CODEC_BIT_PACKED, FORMAT_PACKED};
 use crate::kernel::{self, BlockMask, Code, Lane, Values, with_lane};
 use crate::read::bitset::Bitset;
 use std::ops::Range;
@@ -140,7 +140,7 @@ pub(crate) fn encode(width: usize, offsets: &[u64]) -> Vec<u64> {
 
 impl<'a> Codec<'a> for BitPackedCodec<'a> {
     const ID: u8 = CODEC_BIT_PACKED;
-    const ENCODING: Encoding = Encoding::BitPacked;
+    const FORMAT: u32 = FORMAT_PACKED;
     const WHOLE_BLOCK_ROWS: usize = 48;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

@@ -32,7 +32,8 @@ pub(crate) fn choose(width: usize, offsets: &[u64]) -> ChosenCodec {
     }
     let stats = ChunkStats::new(width, offsets);
     let estimate = |encoder: Encoder| Some(((encoder.estimate)(&stats)?, encoder.id, encoder));
-    let mut candidates: Vec<_> = encoders().into_iter().filter_map(estimate).collect();
+    let encoders = encoders().into_iter().filter(|encoder| (encoder.accepts)(width));
+    let mut candidates: Vec<_> = encoders.filter_map(estimate).collect();
     candidates.sort_unstable_by_key(|(cost, id, _)| (*cost, *id));
     let limits = candidates
         .iter()
@@ -53,19 +54,12 @@ pub(crate) fn choose(width: usize, offsets: &[u64]) -> ChosenCodec {
 
 /// Encodes with a given codec, whatever it costs. `None` if it cannot store these offsets.
 #[cfg(test)]
-pub(crate) fn encode_with(codec: u8, width: usize, offsets: &[u64]) -> Option<Vec<u64>> {
-    let stats = ChunkStats::new(width, offsets);
-    let encoder = encoders()
-        .into_iter()
-        .find(|encoder| encoder.id == codec && (codec == CODEC_BIT_PACKED || width > 0))?;
-    let runs = [crate::format::CODEC_RUN_LENGTHS, crate::format::CODEC_RUN_STARTS];
-    if !runs.contains(&codec) && codec != CODEC_BIT_PACKED {
-        (encoder.estimate)(&stats)?;
+pub(crate) fn encode_with(encoder: &Encoder, width: usize, offsets: &[u64]) -> Option<Vec<u64>> {
+    let is_constant = width == 0;
+    if !(encoder.accepts)(width) || is_constant && encoder.id != CODEC_BIT_PACKED {
+        return None;
     }
-    match codec {
-        CODEC_BIT_PACKED => Some(super::bit_packed::encode(width, offsets)),
-        _ => (encoder.encode)(&stats, usize::MAX),
-    }
+    (encoder.encode)(&ChunkStats::new(width, offsets), usize::MAX)
 }
 
 #[cfg(test)]

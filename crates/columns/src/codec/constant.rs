@@ -1,9 +1,9 @@
 //! Chunks whose rows all have the same offset, 0: nothing is stored.
 
 use super::stats::ChunkStats;
-use super::{CodeMap, Codec, Encoding};
+use super::{CodeMap, Codec};
 use crate::codec::chunk_predicate::ChunkPredicate;
-use crate::format::{BLOCK, CODEC_BIT_PACKED};
+use crate::format::{BLOCK, CODEC_BIT_PACKED, FORMAT_PACKED};
 use crate::kernel::{self, BlockMask, Code, Lane, Values};
 use crate::read::bitset::Bitset;
 use std::ops::Range;
@@ -20,7 +20,7 @@ fn all_as_first(mask: BlockMask) -> BlockMask {
 
 impl Codec<'_> for ConstantCodec {
     const ID: u8 = CODEC_BIT_PACKED;
-    const ENCODING: Encoding = Encoding::Constant;
+    const FORMAT: u32 = FORMAT_PACKED;
     const WHOLE_BLOCK_ROWS: usize = 48;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

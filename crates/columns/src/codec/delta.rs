@@ -7,9 +7,9 @@
 use super::bit_packed::{BitPackedCodec, pack_block, packed_len};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use super::stats::{ChunkStats, decode_penalty};
-use super::{CodeMap, Codec, Encoding};
+use super::{CodeMap, Codec};
 use crate::codec::chunk_predicate::ChunkPredicate;
-use crate::format::{BLOCK, CODEC_DELTA, KeysHeader, align_up};
+use crate::format::{BLOCK, CODEC_DELTA, FORMAT_ENCODED, KeysHeader, align_up};
 use crate::kernel::{self, BlockMask, Code, Lane, Values, width_of, with_lane};
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ fn prefix_sums<L: Lane, S: Lane>(first: L, smallest: L, deltas: &[S; BLOCK], out
 
 impl<'a> Codec<'a> for DeltaCodec<'a> {
     const ID: u8 = CODEC_DELTA;
-    const ENCODING: Encoding = Encoding::Delta;
+    const FORMAT: u32 = FORMAT_ENCODED;
     const WHOLE_BLOCK_ROWS: usize = 2;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

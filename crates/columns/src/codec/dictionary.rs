@@ -7,10 +7,10 @@
 use super::bit_packed::{BitPackedCodec, pack, packed_len};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use super::stats::{ChunkStats, decode_penalty};
-use super::{CodeMap, Codec, Encoding};
+use super::{CodeMap, Codec, LookupUnit};
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::codec::reads::ChunkReads;
-use crate::format::{BLOCK, CODEC_DICTIONARY, KeysHeader, align_up};
+use crate::format::{BLOCK, CODEC_DICTIONARY, FORMAT_ENCODED, KeysHeader, align_up};
 use crate::kernel::{self, BlockMask, Code, Lane, width_of, with_lane};
 use crate::read::bitset::Bitset;
 use std::ops::Range;
@@ -48,7 +48,8 @@ fn table_len<P: Lane>(width: usize) -> usize {
 
 impl<'a> Codec<'a> for DictionaryCodec<'a> {
     const ID: u8 = CODEC_DICTIONARY;
-    const ENCODING: Encoding = Encoding::Dictionary;
+    const FORMAT: u32 = FORMAT_ENCODED;
+    const LOOKUP_UNIT: LookupUnit = LookupUnit::Entry;
     const WHOLE_BLOCK_ROWS: usize = 48;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

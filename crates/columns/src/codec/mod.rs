@@ -2,7 +2,7 @@
 //!
 //! An *offset* is an ordered key minus the smallest key of its chunk, with one offset reserved for NULL (see
 //! `chunk.rs`). All codecs store the same offsets; only the chunk knows their meaning. A codec is one file
-//! that implements [`Codec`], and one line in the list of [`dispatch`].
+//! that implements [`Codec`], and one line in the list of [`dispatch`]: nothing else tells codecs apart.
 //!
 //! Invariant: lengths and alignment are checked in O(1) when a chunk is opened, so that no later read leaves
 //! its bytes. Damaged contents yield other offsets, never a panic.
@@ -28,31 +28,31 @@ mod stats;
 pub(crate) mod strings;
 
 pub(crate) use code_map::CodeMap;
+pub use dispatch::Encoding;
 
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::codec::reads::ChunkReads;
-use crate::format::BLOCK;
+use crate::format::{BLOCK, FORMAT_MARKED};
 use crate::kernel::{BlockMask, Code, Lane};
 use crate::read::bitset::Bitset;
 use stats::ChunkStats;
 use std::ops::Range;
 
-/// How the codes of a chunk are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Encoding {
-    /// All rows have the same code, which takes no bytes.
-    Constant,
-    /// Bit-packed distances from the chunk's smallest code.
-    BitPacked,
-    /// The same distances in whole bytes.
-    Plain,
-    /// Bit-packed positions in a sorted dictionary of the chunk's codes.
-    Dictionary,
-    /// Bit-packed differences between ascending codes.
-    Delta,
-    /// Runs of equal codes.
-    RunLength,
+/// Returns the first format of segments that has the codec with this number, of keys or of strings.
+pub(crate) fn format_of(id: u8) -> u32 {
+    let format = dispatch::KeyCodec::format_of(id).or_else(|| strings::StringsCodec::format_of(id));
+    format.unwrap_or(FORMAT_MARKED)
+}
+
+/// The unit in which the rows of a chunk are looked up by their codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookupUnit {
+    /// Each row, by its own code.
+    Row,
+    /// Each distinct code of the chunk, for all rows that have it.
+    Entry,
+    /// Each run of equal codes, for all of its rows.
+    Run,
 }
 
 /// A way to store the offsets of a chunk. `L` is always the lane of the chunk's width.
@@ -60,8 +60,12 @@ pub(crate) trait Codec<'a>: Copy + std::fmt::Debug {
     /// The number of the codec in [`ChunkEntry::encoding`](crate::format::ChunkEntry::encoding).
     const ID: u8;
 
-    /// The name under which statistics report it.
-    const ENCODING: Encoding;
+    /// The first format of segments that has the codec: a `FORMAT_` constant. Programs that know an older one
+    /// only refuse tables with the codec.
+    const FORMAT: u32;
+
+    /// The unit of lookups by [`probe`](Self::probe).
+    const LOOKUP_UNIT: LookupUnit = LookupUnit::Row;
 
     /// The number of wanted rows of a block from which decoding the whole block is faster than decoding each
     /// of them (measured with the benchmark `scan_speed`).

@@ -3,9 +3,9 @@
 use super::bit_packed::packed_len;
 use super::sections::typed;
 use super::stats::ChunkStats;
-use super::{CodeMap, Codec, Encoding};
+use super::{CodeMap, Codec};
 use crate::codec::chunk_predicate::ChunkPredicate;
-use crate::format::{BLOCK, CODEC_PLAIN};
+use crate::format::{BLOCK, CODEC_PLAIN, FORMAT_ENCODED};
 use crate::kernel::{self, BlockMask, Code, Lane, Values, with_lane};
 use crate::read::bitset::Bitset;
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub(crate) fn encode(width: usize, values: &[u64]) -> Vec<u64> {
 
 impl<'a> Codec<'a> for PlainCodec<'a> {
     const ID: u8 = CODEC_PLAIN;
-    const ENCODING: Encoding = Encoding::Plain;
+    const FORMAT: u32 = FORMAT_ENCODED;
     const WHOLE_BLOCK_ROWS: usize = usize::MAX;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {
@@ -51,7 +51,7 @@ impl<'a> Codec<'a> for PlainCodec<'a> {
     }
 
     fn encode(stats: &ChunkStats<'_>, _: usize) -> Option<Vec<u64>> {
-        Some(encode(stats.width(), stats.offsets()))
+        fills_lane(stats.width()).then(|| encode(stats.width(), stats.offsets()))
     }
 
     fn open(width: usize, rows: usize, bytes: &'a [u8]) -> Option<Self> {

@@ -8,11 +8,13 @@
 use super::run_starts::{LONGEST_RUN, lengths_of, starts_of};
 use super::sections::{SectionsReader, SectionsWriter, typed};
 use super::stats::{ChunkStats, decode_penalty};
-use super::{CodeMap, Codec, Encoding};
+use super::{CodeMap, Codec, LookupUnit};
 use crate::codec::chunk_predicate::ChunkPredicate;
 use crate::codec::reads::ChunkReads;
 use crate::codec::selected_rows::{BLOCK_RUN_ROWS, WHOLE_BLOCK_CODES, by_block};
-use crate::format::{BLOCK, CODEC_RUN_LENGTHS, CODEC_RUN_STARTS, KeysHeader, align_up};
+use crate::format::{
+    BLOCK, CODEC_RUN_LENGTHS, CODEC_RUN_STARTS, FORMAT_ENCODED, FORMAT_MARKED, KeysHeader, align_up,
+};
 use crate::kernel::{self, BlockMask, Code, Lane, Values, with_lane};
 use crate::read::bitset::Bitset;
 use std::fmt::Debug;
@@ -34,6 +36,9 @@ pub(crate) struct RunLengthCodec<'a, I> {
 pub(crate) trait RunIndex<'a>: Copy + Debug {
     /// The number of the codec.
     const ID: u8;
+
+    /// The first format of segments that has the codec.
+    const FORMAT: u32;
 
     /// Returns the size of the section for `runs` runs in `blocks` blocks.
     fn bytes(runs: usize, blocks: usize) -> usize;
@@ -57,6 +62,7 @@ pub(crate) struct Lengths<'a>(&'a [u8]);
 
 impl<'a> RunIndex<'a> for Lengths<'a> {
     const ID: u8 = CODEC_RUN_LENGTHS;
+    const FORMAT: u32 = FORMAT_ENCODED;
 
     fn bytes(runs: usize, _: usize) -> usize {
         runs
@@ -86,6 +92,7 @@ pub(crate) struct Starts<'a>(&'a [BlockMask]);
 
 impl<'a> RunIndex<'a> for Starts<'a> {
     const ID: u8 = CODEC_RUN_STARTS;
+    const FORMAT: u32 = FORMAT_MARKED;
 
     fn bytes(_: usize, blocks: usize) -> usize {
         blocks * size_of::<BlockMask>()
@@ -185,7 +192,8 @@ fn runs(block: &[u64]) -> impl Iterator<Item = (u8, u64)> {
 
 impl<'a, I: RunIndex<'a>> Codec<'a> for RunLengthCodec<'a, I> {
     const ID: u8 = I::ID;
-    const ENCODING: Encoding = Encoding::RunLength;
+    const FORMAT: u32 = I::FORMAT;
+    const LOOKUP_UNIT: LookupUnit = LookupUnit::Run;
     const WHOLE_BLOCK_ROWS: usize = 4;
 
     fn estimate(stats: &ChunkStats<'_>) -> Option<usize> {

@@ -8,7 +8,7 @@ use crate::kernel::{self, BlockMask, Values};
 use crate::read::bitset::Bitset;
 use crate::read::codes::CodeReader;
 use crate::read::column::Column;
-use crate::{BLOCK_ROWS, Encoding, Result};
+use crate::{BLOCK_ROWS, LookupUnit, Result};
 use std::ops::Range;
 
 /// Keeps rows whose code, and a number added to it, is the place of a bit; for one thread. NULL has none.
@@ -54,7 +54,7 @@ impl<'a> CodeFilter<'a> {
     /// If there is no such chunk.
     pub fn by_runs(&mut self, chunk: usize) -> Result<bool> {
         let (chunk, _) = self.reader.chunk(chunk)?;
-        Ok(chunk.codec.encoding() == Encoding::RunLength)
+        Ok(chunk.codec.lookup_unit() == LookupUnit::Run)
     }
 
     /// Returns true if every row of a chunk is looked up by its own code.
@@ -66,10 +66,7 @@ impl<'a> CodeFilter<'a> {
     /// If there is no such chunk.
     pub fn by_rows(&mut self, chunk: usize) -> Result<bool> {
         let (chunk, _) = self.reader.chunk(chunk)?;
-        Ok(!matches!(
-            chunk.codec.encoding(),
-            Encoding::Dictionary | Encoding::RunLength
-        ))
+        Ok(chunk.codec.lookup_unit() == LookupUnit::Row)
     }
 
     /// Says which blocks of a chunk [`keep`](Self::keep) is about to be asked for, some of them at least.

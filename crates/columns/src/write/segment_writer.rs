@@ -7,13 +7,11 @@
 //! Invariants: an entry of the directory is written only after its chunk is in a finished extent; a column of
 //! decimals has keys in a segment only if all its values there have one.
 
+use crate::codec;
 use crate::codec::encode::Encoded;
 use crate::codec::sketch::DistinctSketch;
 use crate::format::directory::{ColumnEntries, encode};
-use crate::format::{
-    ALIGN, CODEC_FSST, CODEC_RUN_STARTS, ChunkEntry, FORMAT_ENCODED, FORMAT_MARKED, FORMAT_PACKED,
-    FORMAT_WIDE, KIND_KEYS, align_up,
-};
+use crate::format::{ALIGN, ChunkEntry, FORMAT_PACKED, FORMAT_WIDE, KIND_KEYS, align_up};
 use crate::format::{sketches, wide};
 use crate::table::shares::Shares;
 use crate::write::column_writer::{Backlog, ColumnWriter};
@@ -298,15 +296,13 @@ impl<'t> SegmentWriter<'t> {
             }
             columns.push((header, Cow::Borrowed(entries)));
         }
-        let encodings = columns
+        let formats = columns
             .iter()
-            .flat_map(|(_, entries)| entries.iter().map(|entry| entry.encoding));
+            .flat_map(|(_, entries)| entries.iter().map(|entry| codec::format_of(entry.encoding)));
         let wide = |(header, wide): (&ColumnEntries<'_>, &bool)| *wide && header.0.kind != KIND_KEYS;
-        let format = match encodings.max() {
-            _ if columns.iter().zip(&self.wide).any(wide) => FORMAT_WIDE,
-            Some(CODEC_RUN_STARTS..) => FORMAT_MARKED,
-            Some(newest) if newest > CODEC_FSST => FORMAT_ENCODED,
-            _ => FORMAT_PACKED,
+        let format = match columns.iter().zip(&self.wide).any(wide) {
+            true => FORMAT_WIDE,
+            false => formats.max().unwrap_or(FORMAT_PACKED),
         };
         let chunk_rows = self.chunk_rows as u32;
         let of_columns: Vec<DistinctSketch> = self

@@ -14,17 +14,7 @@ use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Kinds of columns, each after the encoding that its chunks get.
-pub(crate) const KINDS: [Encoding; 6] = [
-    Encoding::Constant,
-    Encoding::BitPacked,
-    Encoding::Plain,
-    Encoding::Dictionary,
-    Encoding::Delta,
-    Encoding::RunLength,
-];
-
-/// The numbers of a column of a kind.
+/// The numbers of a column whose chunks get an encoding.
 pub(crate) fn numbers(kind: Encoding, rows: usize, rng: &mut SplitMix64) -> Vec<i64> {
     let mut last = -1000;
     (0..rows)
@@ -327,7 +317,7 @@ proptest! {
     ) {
         let mut rng = SplitMix64::new(seed);
         let columns: Vec<ArrayRef> =
-            KINDS.iter().map(|&kind| numbers(kind, rows, &mut rng)).chain([short_runs(rows, &mut SplitMix64::new(seed))])
+            Encoding::ALL.iter().map(|&kind| numbers(kind, rows, &mut rng)).chain([short_runs(rows, &mut SplitMix64::new(seed))])
             .map(|numbers| array(&numbers, nulls, &mut SplitMix64::new(seed ^ 1))).collect();
         let (pool, table) = table_of_encoding(&columns, chunk_rows, encoding);
         prop_assert_eq!(table.encoding(), encoding);
@@ -370,12 +360,12 @@ proptest! {
 fn each_kind_of_column_gets_its_encoding() {
     let mut rng = SplitMix64::new(1);
     for nulls in [0, 10] {
-        let columns: Vec<ArrayRef> = KINDS
+        let columns: Vec<ArrayRef> = Encoding::ALL
             .iter()
             .map(|&kind| array(&numbers(kind, 200_000, &mut rng), nulls, &mut rng))
             .collect();
         let (_, table) = table_of(&columns, 65_536);
-        for (i, kind) in KINDS.into_iter().enumerate() {
+        for (i, kind) in Encoding::ALL.into_iter().enumerate() {
             let column = table.segments()[0].column(i);
             let encodings: BTreeSet<String> = (0..column.chunks())
                 .map(|chunk| format!("{:?}", column.chunk_info(chunk).expect("sound").encoding))

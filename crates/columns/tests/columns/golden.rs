@@ -3,7 +3,7 @@
 //! `halocline`.
 
 use crate::common::dram_pool;
-use crate::encodings::{KINDS, array, numbers, short_runs, table_of};
+use crate::encodings::{array, numbers, short_runs, table_of};
 use arrow_array::{ArrayRef, Decimal128Array, Int64Array, StringArray};
 use halocline_columns::{Encoding, Table};
 use halocline_pool::{ObjectKind, Pool};
@@ -24,11 +24,21 @@ const WIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/wide-v6.ta
 /// A segment with sketches (metadata version 5).
 const SKETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/sketched-v5.table");
 
+/// Encodings of the columns of the first file; later ones are not in it.
+const FIRST_ENCODINGS: [Encoding; 6] = [
+    Encoding::Constant,
+    Encoding::BitPacked,
+    Encoding::Plain,
+    Encoding::Dictionary,
+    Encoding::Delta,
+    Encoding::RunLength,
+];
+
 /// The rows of the first file.
 fn encoded() -> Vec<ArrayRef> {
     let mut rng = SplitMix64::new(4);
     let of = |nulls: u64, rng: &mut SplitMix64| {
-        KINDS.map(|kind| {
+        FIRST_ENCODINGS.map(|kind| {
             let numbers = numbers(kind, 2500, rng);
             array(&numbers, nulls, rng)
         })
@@ -91,7 +101,7 @@ fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 #[test]
 fn encoded_segments_are_read_as_ever() {
     let encodings = read(ENCODED, &encoded());
-    assert_eq!(encodings[..KINDS.len()], KINDS);
+    assert_eq!(encodings[..FIRST_ENCODINGS.len()], FIRST_ENCODINGS);
 }
 
 #[test]

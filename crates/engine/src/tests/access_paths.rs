@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use halocline_catalog::tiers::{ColumnShare, TableResidency};
+use halocline_catalog::tiers::TableResidency;
+use halocline_costs::access::reads::ColumnShare;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tempfile::TempDir;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::{BooleanArray, RecordBatch};
+use halocline_costs::join::JoinAlgorithm;
 
 use super::budget::JoinBudget;
 use super::kind::JoinKind;
@@ -133,6 +134,21 @@ pub enum Algorithm {
     },
     /// Block nested loops: reads the probe side once for each part of the build side that fits.
     NestedLoops,
+}
+
+impl Algorithm {
+    /// Returns the algorithm that an estimate is about; `None` for an array join, which
+    /// [`EquiJoin::run_array`] runs.
+    pub fn of_estimate(estimated: JoinAlgorithm) -> Option<Self> {
+        Some(match estimated {
+            JoinAlgorithm::Hash => Self::Hash,
+            JoinAlgorithm::Hybrid => Self::Hybrid,
+            JoinAlgorithm::Grace => Self::Grace,
+            JoinAlgorithm::Segmented { parts, spilled } => Self::Segmented { parts, spilled },
+            JoinAlgorithm::NestedLoops => Self::NestedLoops,
+            JoinAlgorithm::Array => return None,
+        })
+    }
 }
 
 /// Resources that a join runs with.

@@ -48,7 +48,6 @@ mod bloom;
 mod budget;
 mod codes;
 mod collect;
-pub mod cost;
 mod emit;
 mod hash;
 mod input;

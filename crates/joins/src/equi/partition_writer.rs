@@ -6,10 +6,11 @@
 
 use std::io::ErrorKind;
 
+use halocline_costs::join::TABLE_ROW_BYTES;
 use halocline_media::MediaError;
 
 use super::layout::Span;
-use super::partitions::{Partitions, RowChunk, TABLE_ROW_BYTES, WhenFull};
+use super::partitions::{Partitions, RowChunk, WhenFull};
 use super::rows::RowBlock;
 use crate::JoinResult;
 

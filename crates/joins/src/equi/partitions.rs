@@ -9,6 +9,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use halocline_costs::join::TABLE_ROW_BYTES;
+
 use super::bloom::Bloom;
 use super::budget::BudgetShare;
 use super::hash::Level;
@@ -18,9 +20,6 @@ use super::plan::EquiPlan;
 use super::sizing::Sizing;
 use super::spill::SpilledBlock;
 use crate::{JoinError, JoinResult};
-
-/// Bytes of a hash table per row beside the row: an entry of the directory, and the bit of a match.
-pub(super) const TABLE_ROW_BYTES: usize = 9;
 
 /// Bytes of variable-length values in one partition in DRAM, above which it counts as too large: positions
 /// there have 32 bits.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use halocline_costs::join::TABLE_ROW_BYTES;
 
 use super::join::{EquiJoin, JoinContext, RowSink};
 use super::key::{KeyEncoder, plain_type};
@@ -70,7 +71,7 @@ impl Side {
 
     /// Returns the bytes that a row is estimated to take in a hash table.
     pub(super) fn table_row_bytes(&self) -> usize {
-        self.layout.row_bytes() + super::partitions::TABLE_ROW_BYTES + self.layout.spans.len() * SPAN_BYTES
+        self.layout.row_bytes() + TABLE_ROW_BYTES + self.layout.spans.len() * SPAN_BYTES
     }
 }
 

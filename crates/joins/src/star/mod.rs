@@ -61,6 +61,6 @@ pub use group_column::{GroupCodes, GroupColumn};
 pub use groups::{GroupCursor, GroupStates, Groups};
 pub use measure::{Measure, MeasureSource, Width};
 pub use measure_values::{CodedValues, MeasureValues};
-pub use order::ProbeCost;
+pub use order::estimated_probe_cost;
 pub use run::{Probe, SegmentRows, StarJoin, StarStats};
 pub use strings::has_string_keys;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use halocline_columns::{CodePredicate, ScanAhead, Segment, SegmentReads};
+use halocline_costs::join::ProbeCost;
 
 use super::aggregate::Aggregate;
 use super::aggregate_filter::AggregateFilter;
@@ -16,7 +17,7 @@ use super::groups::Groups;
 use super::measure::MeasureSource;
 use super::merge::Merge;
 use super::narrow::NarrowProbe;
-use super::order::ProbeCost;
+use super::order::probe_cost;
 use super::pipeline::{Pipeline, integers};
 use super::plan::JoinPlan;
 use super::strings::{Translations, has_string_keys};
@@ -339,7 +340,7 @@ impl StarJoin {
                 let columns = probe.columns.iter().map(|column| segment.column(*column));
                 columns.collect::<Vec<_>>()
             });
-            let mut cost = ProbeCost::estimate(&columns, &probe.dimension);
+            let mut cost = probe_cost(&columns, &probe.dimension);
             // A single probe has no order, and the blocks of a sample would be read in vain.
             if let Some((of_segment, (segment, _))) = largest.filter(|_| self.probes.len() > 1) {
                 let translation = translations.get(number, of_segment);

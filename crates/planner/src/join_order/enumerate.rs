@@ -7,17 +7,14 @@
 //! smallest first; no other cross products are considered. A semi, anti or left join is applied to any part
 //! that has what its condition refers to.
 //!
-//! The cost of a join is that of its hash table, of the rows that look into it, and of the rows that it
-//! returns (C_out with weights). Scans cost the same in every order.
+//! The cost of a join is [`order::hash_join`].
+
+use halocline_costs::join::order;
 
 use super::graph::{JoinGraph, JoinTree, Relation};
 
 /// Most relations that are ordered exactly: at most 3^10 / 2 pairs of subsets.
 const MAX_EXACT_RELATIONS: usize = 10;
-/// Cost of a row of the build side, of the probe side, and of the result.
-const BUILD_COST: f64 = 2.0;
-const PROBE_COST: f64 = 1.0;
-const OUTPUT_COST: f64 = 1.0;
 
 /// An order with its cost.
 #[derive(Debug, Clone)]
@@ -66,13 +63,9 @@ pub(super) fn cost(tree: &JoinTree, rows: Rows<'_>) -> f64 {
         JoinTree::Relation(_) => 0.0,
         JoinTree::Join(build, probe) => {
             let (b, p) = (build.relations(), probe.relations());
-            cost(build, rows) + cost(probe, rows) + join_cost(rows(b), rows(p), rows(b | p))
+            cost(build, rows) + cost(probe, rows) + order::hash_join(rows(b), rows(p), rows(b | p))
         }
     }
-}
-
-fn join_cost(build: f64, probe: f64, output: f64) -> f64 {
-    BUILD_COST * build + PROBE_COST * probe + OUTPUT_COST * output
 }
 
 fn single(relation: usize) -> Ordered {
@@ -152,7 +145,7 @@ impl Search<'_> {
     fn join_cost(&self, a: u64, b: u64) -> (f64, bool) {
         let (of_a, of_b, output) = ((self.rows)(a), (self.rows)(b), (self.rows)(a | b));
         let swap = of_b < of_a;
-        (join_cost(of_a.min(of_b), of_a.max(of_b), output), swap)
+        (order::hash_join(of_a.min(of_b), of_a.max(of_b), output), swap)
     }
 
     fn join(&self, a: Ordered, b: Ordered) -> Ordered {

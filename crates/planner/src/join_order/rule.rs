@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use halocline_catalog::settings::SessionSettings;
 
-use super::cardinality::Cardinality;
+use super::cardinality::cardinality;
 use super::graph::JoinGraph;
 use super::{emit, enumerate};
 use crate::plan_estimate::Estimator;
@@ -91,7 +91,7 @@ fn joins(plan: LogicalPlan, estimator: Estimator) -> Result<Transformed<LogicalP
 
 /// Returns an order that is cheaper than that of the query.
 fn better(graph: &JoinGraph, estimator: Estimator) -> Option<super::graph::JoinTree> {
-    let cardinality = Cardinality::estimate(graph, estimator)?;
+    let cardinality = cardinality(graph, estimator)?;
     let rows = |part: u64| cardinality.rows(part);
     let present = enumerate::cost(&graph.order, &rows);
     let best = enumerate::best_order(graph, &rows)?;

@@ -17,15 +17,13 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use halocline_catalog::settings::SessionSettings;
+use halocline_costs::cardinality::conditions::assumed;
 
 use super::orders::EnsureOrders;
 use super::projections::SafeProjections;
 use super::pushdown::PushdownOfUniqueNames;
 use crate::first_of_groups::FirstOfGroupsRule;
 use crate::spill_join::SpillingJoinRule;
-
-/// Share of the rows that a filter above a scan is assumed to keep.
-const FILTER_SELECTIVITY: f64 = 0.25;
 
 /// DataFusion's `JoinSelection`, but for plans whose build sides [`JoinOrderRule`](super::JoinOrderRule) has
 /// chosen: these are kept, and are collected by one thread unless they are large. Plans that read other
@@ -136,7 +134,7 @@ fn rows(plan: &Arc<dyn ExecutionPlan>) -> f64 {
     };
     let rows = match inputs.as_slice() {
         [] => known_rows(plan),
-        [input] if plan.downcast_ref::<FilterExec>().is_some() => input * FILTER_SELECTIVITY,
+        [input] if plan.downcast_ref::<FilterExec>().is_some() => input * assumed::FILTER,
         [input] => match plan.downcast_ref::<AggregateExec>() {
             Some(aggregate) if aggregate.group_expr().is_empty() => 1.0,
             _ => *input,

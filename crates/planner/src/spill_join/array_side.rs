@@ -16,26 +16,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use halocline_catalog::OpenTable;
 use halocline_catalog::known_keys::KeyOrder;
-use halocline_joins::equi::cost::{CpuCosts, MediumCosts};
+use halocline_costs::join::array;
+use halocline_costs::machine::{CpuCosts, MediumCosts};
 use halocline_joins::equi::{DenseKeyMap, JoinBudget, RandomRows, TableRows};
 use halocline_joins::{JoinError, JoinResult};
 use halocline_scan::leaf::LeafExec;
 use halocline_scan::plan::PoolScan;
 
 use super::run::Cancel;
-
-/// Most numbers between the smallest and the largest key for each row: [`DenseKeyMap::detect`] has the same
-/// limit.
-const MAX_ENTRIES_PER_KEY: f64 = 8.0;
-
-/// Bytes of an entry of the map of keys with gaps.
-const MAP_ENTRY: f64 = 4.0;
-
-/// Queries that are assumed to use the order of keys once it has been found.
-const ASSUMED_QUERIES: f64 = 8.0;
-
-/// Least distinct keys per row, by an estimate with an error of some percent.
-const MIN_DISTINCT_SHARE: f64 = 0.9;
 
 /// A table that a plan reads as a whole, and the column of its output that is the key.
 #[derive(Debug, Clone)]
@@ -72,9 +60,9 @@ impl ArraySide {
         let distinct = self
             .statistics()
             .and_then(|column| column.distinct_count.get_value().copied());
+        let distinct = distinct.map(|distinct| distinct as f64);
         self.range()
-            .is_some_and(|range| range <= rows * MAX_ENTRIES_PER_KEY)
-            && distinct.is_none_or(|distinct| distinct as f64 >= rows * MIN_DISTINCT_SHARE)
+            .is_some_and(|range| array::are_likely_dense(rows, range, distinct))
     }
 
     /// Returns the statistics of the key.
@@ -101,8 +89,8 @@ impl ArraySide {
         let rows = self.rows() as f64;
         match self.open.known_keys.get(self.stored_key()) {
             Some(KeyOrder::Sequence(_)) => 0.0,
-            None if self.range().is_some_and(|range| range <= rows) => rows * cpu.read / ASSUMED_QUERIES,
-            _ => rows * (2.0 * cpu.read + costs.dram_read(rows * MAP_ENTRY)),
+            None if self.range().is_some_and(|range| range <= rows) => array::find_order(rows, cpu),
+            _ => array::map_keys(rows, cpu, costs),
         }
     }
 
@@ -148,9 +136,7 @@ impl ArraySide {
                 },
             ),
             // Without memory for a map it is not known that there is none.
-            None if available
-                >= (self.open.table.rows() as f64 * MAX_ENTRIES_PER_KEY * MAP_ENTRY) as usize =>
-            {
+            None if available >= array::max_map_bytes(self.open.table.rows() as f64) as usize => {
                 known.set(column, KeyOrder::NotDense);
             }
             None => {}

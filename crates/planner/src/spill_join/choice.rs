@@ -8,26 +8,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use halocline_catalog::OpenTable;
 use halocline_catalog::tiers::PoolMemory;
-use halocline_joins::equi::cost::{CpuCosts, JoinAlgorithm, JoinChoice, JoinSize, choose};
+use halocline_costs::join::{JoinAlgorithm, JoinChoice, JoinSize, choose, choose_filtered, table_row_bytes};
+use halocline_costs::machine::CpuCosts;
 use halocline_scan::leaf::LeafExec;
 use halocline_scan::plan::PoolScan;
 
 use super::array_side::ArraySide;
-use super::estimate::{BuildEstimate, ROW_OVERHEAD, likely_rows, row_bytes};
+use super::estimate::{BuildEstimate, likely_rows, row_bytes};
 use super::memory;
-
-/// The share of the time of the next best algorithm that an array join must be estimated to take at most:
-/// estimates are rough.
-const MAX_TIME_SHARE: f64 = 0.9;
-
-/// Share of the probe rows with partners below which a dynamic filter is taken to drop the others.
-const FILTERED_SHARE: f64 = 0.5;
-
-/// Seconds of one thread to test a row with a dynamic filter.
-const TEST_SECONDS: f64 = 1.5e-9;
-
-/// Seconds that it takes to start the threads of a join of its own.
-const START_SECONDS: f64 = 1e-4;
 
 /// The estimates of the algorithms that can run a join.
 #[derive(Debug, Clone)]
@@ -65,7 +53,7 @@ impl PlannedChoice {
             probe_rows,
             build_stored: left.stored_row,
             probe_stored: right.stored_row,
-            build_row: left.row + ROW_OVERHEAD,
+            build_row: table_row_bytes(left.row),
             probe_row: right.row,
             pairs,
             matching: (pairs as f64 / probe_rows.max(1) as f64).clamp(0.0, 1.0),
@@ -73,8 +61,11 @@ impl PlannedChoice {
             rereadable: false,
         };
         let (memory, threads) = (memory::most(resources.memory), resources.threads);
-        let choose = |size: &JoinSize| choose(size, memory, threads, &costs, &CpuCosts::default());
-        let mut choice = filtered(join, &size, threads, choose);
+        let cpu = CpuCosts::default();
+        let mut choice = match is_filtered(join) {
+            true => choose_filtered(&size, memory, threads, &costs, &cpu),
+            false => choose(&size, memory, threads, &costs, &cpu),
+        };
         if let Some((array, side)) = array {
             let (exchanged, own) = match side {
                 JoinSide::Right => (
@@ -83,7 +74,7 @@ impl PlannedChoice {
                         probe_rows: build_rows,
                         build_stored: right.stored_row,
                         probe_stored: left.stored_row,
-                        build_row: right.row + ROW_OVERHEAD,
+                        build_row: table_row_bytes(right.row),
                         probe_row: left.row,
                         ..size
                     },
@@ -98,8 +89,9 @@ impl PlannedChoice {
                 dense_columns: Some(columns_of(join, side)),
                 ..exchanged
             };
-            if let Some(&(mut estimate)) = choose(&size).estimate(JoinAlgorithm::Array) {
-                estimate.compute += array.preparation(&CpuCosts::default(), &costs);
+            let of_array = choose(&size, memory, threads, &costs, &cpu);
+            if let Some(&(mut estimate)) = of_array.estimate(JoinAlgorithm::Array) {
+                estimate.compute += array.preparation(&cpu, &costs);
                 choice = choice.with(estimate);
             }
         }
@@ -108,13 +100,7 @@ impl PlannedChoice {
 
     /// Returns true if an array join is clearly the cheapest.
     pub(super) fn prefers_array(&self) -> bool {
-        let array = self.choice.estimate(JoinAlgorithm::Array);
-        let others = self.choice.estimates().iter();
-        let others = others.filter(|estimate| estimate.algorithm != JoinAlgorithm::Array);
-        let best = others
-            .map(|estimate| estimate.seconds())
-            .fold(f64::INFINITY, f64::min);
-        array.is_some_and(|array| array.seconds() + START_SECONDS <= best * MAX_TIME_SHARE)
+        self.choice.prefers_array()
     }
 }
 
@@ -130,28 +116,11 @@ impl fmt::Display for PlannedChoice {
     }
 }
 
-/// Estimates a join whose probe side is scanned with a dynamic filter: only rows that pass it are joined.
-fn filtered(
-    join: &HashJoinExec,
-    size: &JoinSize,
-    threads: usize,
-    choose: impl Fn(&JoinSize) -> JoinChoice,
-) -> JoinChoice {
+/// Returns true if the probe side is a scan that tests its rows with a dynamic filter, so that only those that
+/// pass it are joined.
+fn is_filtered(join: &HashJoinExec) -> bool {
     let drops_others = join.join_type().on_lr_is_preserved().1 && !join.null_aware;
-    if !drops_others || size.matching > FILTERED_SHARE || only_scan(join.right()).is_none() {
-        return choose(size);
-    }
-    let choice = choose(&JoinSize {
-        probe_rows: size.pairs,
-        matching: 1.0,
-        ..*size
-    });
-    let tested = size.probe_rows as f64 * TEST_SECONDS / threads as f64;
-    let estimates = choice.estimates().to_vec().into_iter();
-    estimates.fold(choice, |choice, mut estimate| {
-        estimate.compute += tested;
-        choice.with(estimate)
-    })
+    drops_others && only_scan(join.right()).is_some()
 }
 
 /// Knowledge about an input.

@@ -13,12 +13,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-
-/// Bytes of a row of a hash table, apart from its columns.
-pub(super) const ROW_OVERHEAD: f64 = 16.0;
-
-/// Assumed bytes of a value of variable width.
-const VARIABLE_BYTES: f64 = 32.0;
+use halocline_costs::join;
 
 /// The size of a build side; what is not known is none.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,7 +30,7 @@ impl BuildEstimate {
     /// Returns that of the left side of a join.
     pub(super) fn for_join(join: &HashJoinExec) -> Self {
         let build = join.left();
-        let width = row_bytes(&build.schema()) + ROW_OVERHEAD;
+        let width = join::table_row_bytes(row_bytes(&build.schema()));
         let rows = likely_rows(build);
         Self {
             rows: rows.map(|rows| rows as u64),
@@ -83,10 +78,9 @@ fn most_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
 /// Returns the bytes of a row in DRAM.
 pub(super) fn row_bytes(schema: &Schema) -> f64 {
     let width = |data_type: &DataType| match data_type {
-        DataType::Boolean => 1.0 / 8.0,
-        other => other
-            .primitive_width()
-            .map_or(VARIABLE_BYTES, |width| width as f64),
+        DataType::Boolean => Some(1.0 / 8.0),
+        other => other.primitive_width().map(|width| width as f64),
     };
-    schema.fields().iter().map(|field| width(field.data_type())).sum()
+    let fields = schema.fields().iter();
+    join::row_bytes(fields.map(|field| width(field.data_type())))
 }

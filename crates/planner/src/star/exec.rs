@@ -19,7 +19,8 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, apply_expression_roots,
 };
 use futures::TryStreamExt;
-use halocline_joins::star::ProbeCost;
+use halocline_costs::join::ProbeCost;
+use halocline_joins::star::estimated_probe_cost;
 use halocline_scan::plan::{DeltaRows, KeyFilter};
 use tokio::sync::OnceCell;
 
@@ -232,7 +233,7 @@ impl ProbeEstimates {
                     .map(|column| segment.column(*column))
                     .collect()
             });
-            let cost = ProbeCost::estimated(&columns.unwrap_or_default(), rows);
+            let cost = estimated_probe_cost(&columns.unwrap_or_default(), rows);
             match branch.key_match {
                 KeyMatch::Optional => ProbeCost {
                     share: Some(1.0),

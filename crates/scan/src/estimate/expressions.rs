@@ -1,7 +1,7 @@
 //! Estimates of the values of expressions.
 
 use datafusion::logical_expr::Expr;
-use halocline_catalog::estimate::ColumnEstimate;
+use halocline_costs::cardinality::ColumnEstimate;
 
 use super::selectivity::ColumnLookup;
 
@@ -25,8 +25,7 @@ pub fn of_expression(expr: &Expr, columns: &dyn ColumnLookup, rows: f64) -> Colu
             let distinct = refs
                 .iter()
                 .map(|column| columns.column(column).map_or(rows, |estimate| estimate.distinct));
-            let combinations: f64 = distinct.product();
-            ColumnEstimate::with_distinct(combinations.min(rows))
+            ColumnEstimate::of_combinations(distinct, rows)
         }
     }
 }

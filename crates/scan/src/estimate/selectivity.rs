@@ -1,4 +1,5 @@
-//! Selectivity of conditions, from distinct values and bounds.
+//! Selectivity of conditions: reads expressions for the formulas of [`halocline_costs`], which take distinct
+//! values and bounds.
 
 use std::collections::HashMap;
 
@@ -6,21 +7,9 @@ use datafusion::common::Column;
 use datafusion::logical_expr::expr::{Between, InList, Like};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use halocline_catalog::estimate::{ColumnEstimate, position};
-
-/// Shares that are assumed where statistics say nothing.
-mod assumed {
-    /// Of `a = b` with an expression.
-    pub(super) const EQUAL: f64 = 0.1;
-    /// Of `a < b`.
-    pub(super) const RANGE: f64 = 1.0 / 3.0;
-    /// Of `LIKE 'abc%'`.
-    pub(super) const PREFIX: f64 = 0.02;
-    /// Of `LIKE` with any other pattern.
-    pub(super) const LIKE: f64 = 0.05;
-    /// Of all other conditions.
-    pub(super) const OTHER: f64 = 0.25;
-}
+use halocline_catalog::estimate::position;
+use halocline_costs::cardinality::ColumnEstimate;
+use halocline_costs::cardinality::conditions::{self, PositionRange, assumed};
 
 /// The estimates of the columns that an expression refers to.
 pub trait ColumnLookup {
@@ -53,59 +42,25 @@ pub fn shares<'e>(conditions: &[&'e Expr], columns: &dyn ColumnLookup) -> Vec<(&
         .collect()
 }
 
-/// A range of positions, without the values at its ends for open bounds: too fine to matter.
-struct Interval {
-    low: f64,
-    high: f64,
-}
-
 /// Estimates a conjunction: ranges of the same column are intersected, everything else is independent.
 pub fn conjunction_of(conditions: &[&Expr], columns: &dyn ColumnLookup) -> f64 {
-    let mut ranges: HashMap<&Column, Interval> = HashMap::new();
+    let mut ranges: HashMap<&Column, PositionRange> = HashMap::new();
     let mut share = 1.0;
     for condition in conditions.iter().copied() {
-        let Some((column, low, high)) = range_of(condition) else {
-            share *= single(condition, columns);
-            continue;
-        };
-        let range = ranges.entry(column).or_insert(Interval {
-            low: f64::NEG_INFINITY,
-            high: f64::INFINITY,
-        });
-        range.low = range.low.max(low);
-        range.high = range.high.min(high);
+        match range_of(condition) {
+            Some((column, range)) => {
+                let known = ranges.entry(column).or_insert(PositionRange::ALL);
+                known.intersect(range);
+            }
+            None => share *= single(condition, columns),
+        }
     }
-    let of_range = |(column, range): (&&Column, &Interval)| match columns.column(column) {
-        Some(estimate) => covered(estimate, range) * (1.0 - estimate.nulls),
-        None => assumed::RANGE,
-    };
+    let of_range = |(column, range): (&&Column, &PositionRange)| range.share_of(columns.column(column));
     (share * ranges.iter().map(of_range).product::<f64>()).clamp(0.0, 1.0)
 }
 
-/// Estimates the share of the values of a column within a range.
-fn covered(column: &ColumnEstimate, range: &Interval) -> f64 {
-    let Some((min, max)) = column.range else {
-        // Two bounds leave less than one.
-        let bounds = [range.low, range.high]
-            .iter()
-            .filter(|bound| bound.is_finite())
-            .count();
-        return assumed::RANGE.powi(bounds as i32);
-    };
-    let (low, high) = (range.low.max(min), range.high.min(max));
-    if low > high {
-        return 0.0;
-    }
-    let value = 1.0 / column.domain;
-    if max > min {
-        ((high - low) / (max - min)).max(value)
-    } else {
-        1.0
-    }
-}
-
 /// Reads a condition that is a range of the positions of a column.
-fn range_of(condition: &Expr) -> Option<(&Column, f64, f64)> {
+fn range_of(condition: &Expr) -> Option<(&Column, PositionRange)> {
     let literal = |expr: &Expr| match expr {
         Expr::Literal(value, _) => position::value_position(value),
         _ => None,
@@ -118,8 +73,26 @@ fn range_of(condition: &Expr) -> Option<(&Column, f64, f64)> {
                 _ => return None,
             };
             match op {
-                Operator::Lt | Operator::LtEq => Some((column, f64::NEG_INFINITY, literal(value)?)),
-                Operator::Gt | Operator::GtEq => Some((column, literal(value)?, f64::INFINITY)),
+                Operator::Lt | Operator::LtEq => {
+                    let high = literal(value)?;
+                    Some((
+                        column,
+                        PositionRange {
+                            high,
+                            ..PositionRange::ALL
+                        },
+                    ))
+                }
+                Operator::Gt | Operator::GtEq => {
+                    let low = literal(value)?;
+                    Some((
+                        column,
+                        PositionRange {
+                            low,
+                            ..PositionRange::ALL
+                        },
+                    ))
+                }
                 _ => None,
             }
         }
@@ -129,7 +102,10 @@ fn range_of(condition: &Expr) -> Option<(&Column, f64, f64)> {
             low,
             high,
         }) => match &**expr {
-            Expr::Column(column) => Some((column, literal(low)?, literal(high)?)),
+            Expr::Column(column) => {
+                let (low, high) = (literal(low)?, literal(high)?);
+                Some((column, PositionRange { low, high }))
+            }
             _ => None,
         },
         _ => None,
@@ -150,8 +126,8 @@ fn single(condition: &Expr, columns: &dyn ColumnLookup) -> f64 {
         },
         Expr::Alias(alias) => selectivity(&alias.expr, columns),
         Expr::Not(inner) => 1.0 - selectivity(inner, columns),
-        Expr::IsNull(inner) => column(inner).map_or(assumed::EQUAL, |column| column.nulls),
-        Expr::IsNotNull(inner) => column(inner).map_or(1.0 - assumed::EQUAL, |column| 1.0 - column.nulls),
+        Expr::IsNull(inner) => conditions::null(column(inner)),
+        Expr::IsNotNull(inner) => 1.0 - conditions::null(column(inner)),
         Expr::IsTrue(inner) => selectivity(inner, columns),
         Expr::IsNotTrue(inner) => 1.0 - selectivity(inner, columns),
         Expr::BinaryExpr(binary) => self::binary(binary, columns),
@@ -165,8 +141,7 @@ fn single(condition: &Expr, columns: &dyn ColumnLookup) -> f64 {
             1.0 - selectivity(&between, columns)
         }
         Expr::InList(InList { expr, list, negated }) => {
-            let one = column(expr).map_or(assumed::EQUAL, |column| 1.0 / column.distinct);
-            negate(*negated, (one * list.len() as f64).min(1.0))
+            negate(*negated, conditions::one_of(column(expr), list.len()))
         }
         Expr::Like(Like { negated, pattern, .. }) | Expr::SimilarTo(Like { negated, pattern, .. }) => {
             negate(*negated, like(pattern))
@@ -186,19 +161,11 @@ fn binary(binary: &BinaryExpr, columns: &dyn ColumnLookup) -> f64 {
         Operator::And => selectivity(left, columns) * selectivity(right, columns),
         Operator::Or => {
             let (a, b) = (selectivity(left, columns), selectivity(right, columns));
-            // Conditions on the same column select different values of it, as a rule.
             let refs = [left.column_refs(), right.column_refs()];
-            match refs[0].len() == 1 && refs[0] == refs[1] {
-                true => (a + b).min(1.0),
-                false => a + b - a * b,
-            }
+            conditions::either(a, b, refs[0].len() == 1 && refs[0] == refs[1])
         }
         Operator::Eq | Operator::NotEq | Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => {
-            let equal = match (column(left), column(right)) {
-                (Some(a), Some(b)) => 1.0 / a.distinct.max(b.distinct),
-                (Some(a), None) | (None, Some(a)) => (1.0 - a.nulls) / a.distinct,
-                (None, None) => assumed::EQUAL,
-            };
+            let equal = conditions::equal(column(left), column(right));
             match op {
                 Operator::Eq | Operator::IsNotDistinctFrom => equal,
                 _ => 1.0 - equal,
@@ -213,15 +180,10 @@ fn binary(binary: &BinaryExpr, columns: &dyn ColumnLookup) -> f64 {
 
 /// Estimates `LIKE` by its pattern.
 fn like(pattern: &Expr) -> f64 {
-    let text = match pattern {
+    conditions::like(match pattern {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
         _ => None,
-    };
-    match text {
-        Some(text) if text.starts_with(['%', '_']) => assumed::LIKE,
-        Some(_) => assumed::PREFIX,
-        None => assumed::LIKE,
-    }
+    })
 }
 
 #[cfg(test)]

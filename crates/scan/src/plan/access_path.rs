@@ -130,9 +130,9 @@ pub(super) fn choose_access_path(
     let rows = best.rows.min(scan_rows.max(1.0));
     let reads = scan_reads(open, &scan_filters, request, rows);
     let scan_cost = scan_cost(open, &scan_filters, request, rows);
-    let scan_cost = reads.as_ref().map_or(scan_cost, |model| {
-        scan_cost.max(model.reads.sequential) + model.reads.scattered
-    });
+    let scan_cost = reads
+        .as_ref()
+        .map_or(scan_cost, |model| model.reads.beside_scan(scan_cost));
     let text = best
         .reads
         .as_ref()

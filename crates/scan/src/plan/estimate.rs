@@ -7,10 +7,11 @@
 use datafusion::common::Column;
 use datafusion::logical_expr::Expr;
 use halocline_catalog::OpenTable;
-use halocline_catalog::estimate::{ColumnEstimate, PlanEstimate};
+use halocline_catalog::estimate::of_statistics;
 use halocline_catalog::filter::both;
 use halocline_catalog::settings::FeatureMode;
 use halocline_columns::CodePredicate;
+use halocline_costs::cardinality::{ColumnEstimate, PlanEstimate};
 
 use super::access_path::{AccessPath, ScanRequest, choose_access_path};
 use super::conditions::{Filters, ScanPredicate};
@@ -95,7 +96,7 @@ impl PoolTable {
 /// Returns the estimate of a whole table, whose damage is reported when it is read.
 fn table_estimate(open: &OpenTable) -> PlanEstimate {
     match open.statistics() {
-        Ok(statistics) => PlanEstimate::of_statistics(&statistics),
+        Ok(statistics) => of_statistics(&statistics),
         Err(_) => PlanEstimate::unknown(open.table.schema().fields().len()),
     }
 }

@@ -1,48 +1,14 @@
 //! The bytes that an access path is expected to read from each tier, and how long it waits for those that are
-//! not in memory.
-//!
-//! Columns with conditions are read chunk by chunk where zone maps leave any row. Of other columns a path
-//! reads the pages of its rows, or whole chunks where that is faster; a chunk that was not verified yet is
-//! read as a whole. Pages are requested ahead in any case (see `ScanAhead`), so that neither latency nor what
-//! the kernel reads around a page counts.
-//!
-//! Rows are assumed to be spread evenly, and what is in memory as well.
+//! not in memory: sums over the columns and segments of a table, by the formulas of
+//! [`halocline_costs::access::reads`].
 
 use halocline_catalog::OpenTable;
-use halocline_catalog::tiers::{ColumnShare, DeviceSpeed};
 use halocline_columns::Segment;
+use halocline_costs::access::index::SegmentSelection;
+use halocline_costs::access::reads::{ChunksOfRows, ColumnShare, ExpectedReads};
+use halocline_costs::machine::DeviceSpeed;
 use halocline_elf::TableIndex;
-use halocline_media::PAGE;
 use halocline_sql::size::rounded;
-
-use super::cost::{SegmentSelection, nanoseconds};
-
-/// Expected reads of an access path.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct ExpectedReads {
-    /// Bytes that are in DRAM.
-    pub dram: f64,
-    /// Bytes that are in the tier below.
-    pub lower: f64,
-    /// Nanoseconds to read chunk after chunk, which scans do while they compare.
-    pub sequential: f64,
-    /// Nanoseconds to read single pages.
-    pub scattered: f64,
-}
-
-impl ExpectedReads {
-    fn add(&mut self, other: Self) {
-        self.dram += other.dram;
-        self.lower += other.lower;
-        self.sequential += other.sequential;
-        self.scattered += other.scattered;
-    }
-
-    /// Returns the nanoseconds of all reads.
-    pub(super) fn total(&self) -> f64 {
-        self.sequential + self.scattered
-    }
-}
 
 /// Sums of expected reads, and the columns of which whole chunks are expected to be read.
 pub(super) struct ReadModel<'a> {
@@ -82,29 +48,19 @@ impl<'a> ReadModel<'a> {
         if rows <= 0.0 || share <= 0.0 {
             return;
         }
-        let of_column = self.share(column);
-        let all = segment.column(column).stored_bytes() as f64 * share;
-        let in_chunks = (segment.rows() as f64 * share).max(1.0);
-        // Each row is one of these with this chance, so a group of them has some with the other one.
-        let density = (rows / in_chunks).min(1.0);
-        let touched = |group: f64| 1.0 - (1.0 - density).powf(group.max(1.0));
-        let page_rows = PAGE as f64 / (all / in_chunks).max(f64::MIN_POSITIVE);
-        let chunk_rows = (segment.chunk_rows() as f64).min(in_chunks);
-        let (pages, chunks) = (touched(page_rows.min(in_chunks)), touched(chunk_rows));
-        let single = pages * of_column.verified * all;
-        let unverified = chunks * (1.0 - of_column.verified) * all;
-        if let Some(device) = self.device {
-            let missing = 1.0 - of_column.resident;
-            let chunk_bytes = (all * chunk_rows / in_chunks).max(1.0);
-            let requests = single / PAGE as f64 + unverified / chunk_bytes;
-            let scattered = missing * (requests * device.page_ns + unverified * device.byte_ns);
-            if missing * all * device.byte_ns < scattered {
-                return self.whole_chunks(column, all, of_column);
+        let chunks = ChunksOfRows {
+            bytes: segment.column(column).stored_bytes() as f64 * share,
+            rows: segment.rows() as f64 * share,
+            chunk_rows: segment.chunk_rows() as f64,
+            share: self.share(column),
+        };
+        match ExpectedReads::of_rows(&chunks, rows, self.device) {
+            Some(reads) => {
+                self.reads.add(reads);
+                self.note_scattered(chunks.share.resident);
             }
-            self.reads.scattered += scattered;
-            self.scattered |= missing > 0.0;
+            None => self.whole_chunks(column, chunks.bytes, chunks.share),
         }
-        self.split(single + unverified, of_column.resident);
     }
 
     /// Adds a selection through an index, the one at position `number`.
@@ -116,23 +72,13 @@ impl<'a> ReadModel<'a> {
         rows: u64,
     ) {
         let resident = self.open.residency.index(&self.open.memory, number, index);
-        let pages = (selection.bytes / PAGE as f64).max(1.0);
-        let (_, apart) = nanoseconds::ELF_LIST;
-        // Lists that lie apart from the one before are anywhere; rows take their share of the bytes.
-        let visited = pages * (1.0 - (-apart * selection.estimate.lists / pages).exp());
-        let yielded = match selection.is_clustered {
-            true => 0.0,
-            false => pages * selection.estimate.rows / rows.max(1) as f64,
-        };
-        let touched = (visited + yielded).min(pages);
-        if let Some(device) = self.device {
-            let missing = 1.0 - resident;
-            let single = touched * device.page_ns;
-            let whole = pages * PAGE as f64 * device.byte_ns;
-            self.reads.scattered += missing * single.min(whole);
-            self.scattered |= missing > 0.0;
-        }
-        self.split(touched * PAGE as f64, resident);
+        self.reads.add(ExpectedReads::of_selection(
+            selection,
+            rows,
+            resident,
+            self.device,
+        ));
+        self.note_scattered(resident);
     }
 
     /// Writes the expected bytes from each tier for EXPLAIN.
@@ -155,23 +101,16 @@ impl<'a> ReadModel<'a> {
     }
 
     fn whole_chunks(&mut self, column: usize, bytes: f64, share: ColumnShare) {
-        if let Some(device) = self.device
-            && share.resident < 1.0
-        {
-            self.reads.sequential += (1.0 - share.resident) * bytes * device.byte_ns;
-            if !self.ahead.contains(&column) {
-                self.ahead.push(column);
-            }
+        if self.device.is_some() && share.resident < 1.0 && !self.ahead.contains(&column) {
+            self.ahead.push(column);
         }
-        self.split(bytes, share.resident);
+        self.reads
+            .add(ExpectedReads::of_chunks(bytes, share.resident, self.device));
     }
 
-    fn split(&mut self, bytes: f64, resident: f64) {
-        self.reads.add(ExpectedReads {
-            dram: bytes * resident,
-            lower: bytes * (1.0 - resident),
-            ..ExpectedReads::default()
-        });
+    /// Notes that single pages are read, of something that is in memory to a share.
+    fn note_scattered(&mut self, resident: f64) {
+        self.scattered |= self.device.is_some() && resident < 1.0;
     }
 }
 

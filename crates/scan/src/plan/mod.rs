@@ -36,7 +36,7 @@ mod worker;
 pub use access_path::{AccessPath, PathReads, ScanRequest};
 pub use coded_column::{CodedColumn, SharedKeys};
 pub use conditions::{Filters, ScanPredicate};
-pub use cost::SegmentSelection;
+pub use cost::segment_selection;
 pub use delta_rows::DeltaRows;
 pub use dynamic::{BuildKeys, DynamicFilters, KeyFilter};
 pub use narrowing::{Narrowing, narrowed};

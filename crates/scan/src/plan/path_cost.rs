@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use halocline_catalog::OpenTable;
-use halocline_elf::{Estimate, TableIndex};
+use halocline_costs::access::index::{self, SegmentSelection};
+use halocline_costs::access::scan;
+use halocline_elf::TableIndex;
 use halocline_sql::EngineError;
 
 use super::access_path::{MORSEL_ROWS, SINGLE_ROWS, ScanRequest};
 use super::conditions::{Filters, IndexPushdown, RemainingFilters};
-use super::cost::{self, SegmentSelection};
+use super::cost;
 use super::expected_reads::ReadModel;
 
 /// An index that can answer some of the filters, with its estimates.
@@ -37,23 +39,19 @@ pub(super) fn evaluate<'a>(
     for at in 0..open.table.segments().len() {
         let elf = index.segments()[at].elf();
         let estimate = elf.estimate(&pushdown.predicates[at])?;
-        let selection = SegmentSelection {
-            estimate,
-            is_clustered: elf.is_clustered(),
-            bytes: elf.size() as f64,
-        };
+        let selection = cost::segment_selection(estimate, elf.is_clustered(), elf.size());
         let (kept, own) = segment_cost(open, request, &remaining, at, selection);
         rows += kept;
         cost += own;
         if let Some(reads) = &mut reads {
             let segment = &open.table.segments()[at];
             reads.index(number, index, selection, elf.rows());
-            for located in &located(open, request, &remaining, at, selection.estimate).1 {
+            for located in &located(open, request, &remaining, at, selection).1 {
                 reads.rows(segment, located.column, located.rows, 1.0);
             }
         }
     }
-    cost += aggregate_cost(request);
+    cost += index::aggregate(request.aggregates);
     cost += reads.as_ref().map_or(0.0, |model| model.reads.total());
     Ok(IndexCandidate {
         number,
@@ -65,14 +63,6 @@ pub(super) fn evaluate<'a>(
     })
 }
 
-/// Returns the cost of aggregating rows that an index finds, in addition to that of a scan's own loop.
-pub(super) fn aggregate_cost(request: &ScanRequest<'_>) -> f64 {
-    match request.aggregates {
-        true => cost::nanoseconds::AGGREGATE,
-        false => 0.0,
-    }
-}
-
 /// Estimates the rows that a segment yields, and the cost of the access to it, through an index whose
 /// selection has this estimate.
 pub(super) fn segment_cost(
@@ -82,21 +72,20 @@ pub(super) fn segment_cost(
     at: usize,
     selection: SegmentSelection,
 ) -> (f64, f64) {
-    let estimate = selection.estimate;
     let segment = &open.table.segments()[at];
-    let (kept, columns) = located(open, request, remaining, at, estimate);
+    let (kept, columns) = located(open, request, remaining, at, selection);
     let fetched = columns.iter().map(|located| {
         let column = std::iter::once(located.column);
         cost::fetch_located(segment, column, located.rows, located.adjacent)
     });
     let fetched: f64 = fetched.sum();
-    let threads = match estimate.rows < SINGLE_ROWS {
+    let threads = match selection.rows < SINGLE_ROWS {
         true => 1,
         false => threads_of_scan(open, request),
     };
     (
         kept,
-        cost::elf(selection, columns.is_empty()) + fetched / threads as f64,
+        selection.cost(columns.is_empty()) + fetched / threads as f64,
     )
 }
 
@@ -114,18 +103,18 @@ fn located(
     request: &ScanRequest<'_>,
     remaining: &RemainingFilters,
     at: usize,
-    estimate: Estimate,
+    selection: SegmentSelection,
 ) -> (f64, Vec<LocatedRows>) {
     let segment = &open.table.segments()[at];
     let (kernels, strings) = (&remaining.kernels[at], &remaining.strings[at]);
-    let adjacent = cost::adjacent_share(estimate);
+    let adjacent = selection.adjacent_share();
     let selectivity = cost::kernel_selectivity(segment, kernels) * cost::string_selectivity(segment, strings);
-    let kept = estimate.rows * selectivity;
+    let kept = selection.rows * selectivity;
     let compared = kernels.iter().map(|(column, _)| *column);
     let compared = compared.chain(strings.iter().map(|(column, _)| *column));
     let compared = compared.map(|column| LocatedRows {
         column,
-        rows: estimate.rows,
+        rows: selection.rows,
         adjacent,
     });
     let read = expression_columns(open, remaining).into_iter();
@@ -155,22 +144,13 @@ pub(super) fn scan_cost(
             false => own.max(compared * cost::string_selectivity(segment, strings)),
         };
         cost::scan_rows(segment, kernels)
-            + compared * strings.len() as f64 * cost::nanoseconds::SCAN_STRING
+            + scan::compare_strings(compared, strings.len())
             + cost::fetch(segment, expression_columns(open, remaining).into_iter(), tested)
             + cost::fetch(segment, output_columns(open, request, remaining).into_iter(), own)
     };
     let all: f64 = open.table.segments().iter().enumerate().map(of_segment).sum();
     let all = all / threads_of_scan(open, request) as f64;
-    all * read_share(request, rows)
-}
-
-/// Returns the share of a scan that is run if `rows` rows match: it stops when it has enough of them, whereas
-/// a selection through an index finds them all first.
-fn read_share(request: &ScanRequest<'_>, rows: f64) -> f64 {
-    match request.limit {
-        Some(limit) if rows > limit as f64 => limit as f64 / rows,
-        _ => 1.0,
-    }
+    all * scan::share_until(request.limit, rows)
 }
 
 /// Estimates the reads of the scan if `rows` rows match; `None` if everything is in DRAM.
@@ -181,12 +161,13 @@ pub(super) fn scan_reads<'a>(
     rows: f64,
 ) -> Option<ReadModel<'a>> {
     let mut model = ReadModel::new(open)?;
+    let read_share = scan::share_until(request.limit, rows);
     let total = open.table.rows().max(1) as f64;
     for (number, segment) in open.table.segments().iter().enumerate() {
         let own = rows * segment.rows() as f64 / total;
         let (kernels, strings) = (&remaining.kernels[number], &remaining.strings[number]);
         let (surviving, _) = cost::surviving_rows(segment, kernels);
-        let share = surviving as f64 / segment.rows().max(1) as f64 * read_share(request, rows);
+        let share = surviving as f64 / segment.rows().max(1) as f64 * read_share;
         let mut compared: Vec<usize> = kernels.iter().map(|(column, _)| *column).collect();
         compared.extend(strings.iter().map(|(column, _)| *column));
         compared.sort_unstable();
@@ -201,7 +182,8 @@ pub(super) fn scan_reads<'a>(
         let output = output_columns(open, request, remaining).into_iter();
         for (column, rows) in columns.chain(output.map(|column| (column, own))) {
             if !compared.contains(&column) {
-                model.rows(segment, column, rows * read_share(request, rows), share);
+                let read = rows * scan::share_until(request.limit, rows);
+                model.rows(segment, column, read, share);
             }
         }
     }

@@ -14,7 +14,7 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::{Partitioning, PlanProperties};
 use halocline_catalog::OpenTable;
-use halocline_catalog::estimate::PlanEstimate;
+use halocline_catalog::estimate;
 use halocline_columns::{CodePredicate, ColumnsError, RowId, RowSelection, ScanAhead, Segment, SegmentReads};
 use halocline_sql::error::external;
 use halocline_sql::nesting::balanced;
@@ -218,7 +218,7 @@ impl ScanSpec {
     pub fn statistics(&self, whole: bool, fetch: Option<usize>) -> Result<Statistics> {
         let mut table = self.open.statistics().map_err(external)?;
         if !whole {
-            let mut estimate = PlanEstimate::of_statistics(&table);
+            let mut estimate = estimate::of_statistics(&table);
             estimate.select(self.estimate.rows.min(estimate.rows), &self.estimate.shares);
             table = table.to_inexact();
             table.num_rows = Precision::Inexact(estimate.rows.round() as usize);

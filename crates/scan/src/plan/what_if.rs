@@ -3,12 +3,13 @@
 use halocline_catalog::OpenTable;
 use halocline_catalog::filter::both;
 use halocline_columns::CodePredicate;
+use halocline_costs::access::index::{self, SegmentSelection};
 use halocline_sql::EngineError;
 
 use super::access_path::ScanRequest;
 use super::conditions::{Filters, RemainingFilters, ScanPredicate};
-use super::cost::{self, SegmentSelection};
-use super::path_cost::{aggregate_cost, estimated_rows, evaluate, scan_cost, segment_cost};
+use super::cost;
+use super::path_cost::{estimated_rows, evaluate, scan_cost, segment_cost};
 
 /// A table reference whose access paths are compared. Costs are in nanoseconds.
 pub struct WhatIf<'a> {
@@ -43,7 +44,7 @@ impl WhatIf<'_> {
 
     /// Returns the cost of an access through an index besides those of the segments.
     pub fn aggregate_cost(&self) -> f64 {
-        aggregate_cost(&self.request)
+        index::aggregate(self.request.aggregates)
     }
 
     /// Returns the costs of the indexes of the table that can be used, each with its position.

@@ -1,6 +1,7 @@
 //! Costs per row of each step of a join, fitted to measured times.
 
-use halocline_joins::equi::cost::{CpuCosts, JoinEstimate, JoinWork};
+use halocline_costs::join::JoinEstimate;
+use halocline_costs::machine::{CpuCosts, JoinWork};
 
 /// Steps of the computation.
 const STEPS: usize = 8;
@@ -128,7 +129,8 @@ pub(super) fn text(costs: &CpuCosts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use halocline_joins::equi::cost::{JoinSize, MediumCosts, choose};
+    use halocline_costs::join::{JoinSize, choose};
+    use halocline_costs::machine::MediumCosts;
 
     /// Estimates are taken for measurements on a machine with other costs.
     #[test]

@@ -8,12 +8,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::SchemaRef;
+use halocline_costs::join::{JoinAlgorithm, JoinChoice, JoinSize, choose};
+use halocline_costs::machine::CpuCosts;
 use halocline_emulator::{Device, Watch};
 use halocline_joins::JoinResult;
-use halocline_joins::equi::cost::{CpuCosts, JoinAlgorithm, JoinChoice, JoinSize, choose};
 use halocline_joins::equi::{
-    DenseKeyMap, EachBatch, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind, JoinSource,
-    PoolSpillSpace, SpillRange, SpillSpace, TableRows, TableSource,
+    Algorithm, DenseKeyMap, EachBatch, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind,
+    JoinSource, PoolSpillSpace, SpillRange, SpillSpace, TableRows, TableSource,
 };
 use halocline_pool::Pool;
 
@@ -244,7 +245,7 @@ impl<'a> CellJoins<'a> {
         context: &JoinContext<'_>,
         sink: &(dyn Fn(RecordBatch) -> JoinResult<()> + Sync),
     ) -> Result<(), BenchError> {
-        match (algorithm.algorithm(), &self.array) {
+        match (Algorithm::of_estimate(algorithm), &self.array) {
             (Some(algorithm), _) => self.join.run(algorithm, &self.build, probe, context, sink)?,
             (None, Some((rows, keys))) => self.join.run_array(rows, keys, probe, context, sink)?,
             (None, None) => return Err(BenchError::Setup("an array join needs dense keys".to_owned())),

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use halocline_calibrate::{CalibrateOptions, CalibrateTarget, calibrate};
+use halocline_costs::machine::MediumCosts;
 use halocline_emulator::Device;
-use halocline_joins::equi::cost::MediumCosts;
 use halocline_media::{AccessFigures, Medium, Profile};
 use halocline_pool::Pool;
 

@@ -14,7 +14,7 @@ mod measure;
 mod medium;
 mod tables;
 
-use halocline_joins::equi::cost::{JoinAlgorithm, JoinChoice};
+use halocline_costs::join::{JoinAlgorithm, JoinChoice};
 
 use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
 

@@ -3,7 +3,7 @@
 
 use super::constant::Constant;
 use super::{Defect, Head, StoredStrings, StringCodec, StringList, StringsRoom};
-use crate::format::CODEC_FSST;
+use crate::format::{CODEC_FSST, FORMAT_PACKED};
 use crate::kernel::{FSST_INSIDE, SafeDecompressor, fsst_decode, fsst_decode_all};
 use crate::read::bytes_array::BytesBuilder;
 use fsst::{Compressor, Symbol};
@@ -28,6 +28,7 @@ struct SymbolTable {
 
 impl StringCodec for Fsst {
     const ID: u8 = CODEC_FSST;
+    const FORMAT: u32 = FORMAT_PACKED;
 
     type Decoder<'a> = SafeDecompressor<'a>;
 

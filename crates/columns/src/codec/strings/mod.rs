@@ -81,6 +81,9 @@ pub(crate) trait StringCodec: Sized {
     /// The number of the codec in [`ChunkEntry::encoding`](crate::format::ChunkEntry::encoding).
     const ID: u8;
 
+    /// The first format of segments that has the codec: a `FORMAT_` constant.
+    const FORMAT: u32;
+
     /// A decoder of strings, made once for many of them.
     type Decoder<'a>
     where
@@ -151,6 +154,15 @@ macro_rules! string_codecs {
                 match id {
                     $(<$codec>::ID => <$codec>::open(symbols, table).map(Self::$name).ok_or(chunk::LENGTH),)*
                     _ => Err("unknown encoding of strings"),
+                }
+            }
+
+            /// Returns the first format of segments that has the codec with that number; `None` if there is
+            /// no such codec of strings.
+            pub(crate) fn format_of(id: u8) -> Option<u32> {
+                match id {
+                    $(<$codec>::ID => Some(<$codec>::FORMAT),)*
+                    _ => None,
                 }
             }
 

@@ -2,7 +2,7 @@
 
 use super::constant::Constant;
 use super::{Defect, Head, StoredStrings, StringCodec, StringList, StringsRoom};
-use crate::format::CODEC_RAW_STRINGS;
+use crate::format::{CODEC_RAW_STRINGS, FORMAT_PACKED};
 use crate::read::bytes_array::BytesBuilder;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,6 +13,7 @@ pub(crate) struct Raw;
 
 impl StringCodec for Raw {
     const ID: u8 = CODEC_RAW_STRINGS;
+    const FORMAT: u32 = FORMAT_PACKED;
 
     type Decoder<'a> = ();
 

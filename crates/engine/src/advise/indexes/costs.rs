@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use halocline_catalog::OpenTable;
 use halocline_elf::{DimensionTest, Forecast, SampledColumn};
-use halocline_scan::plan::SegmentSelection;
+use halocline_scan::plan::segment_selection;
 use halocline_sql::EngineError;
 
 use super::recorder::QueryScan;
@@ -145,11 +145,8 @@ impl TableWorkload {
                 })
             };
             let tests: Vec<Option<DimensionTest<'_>>> = columns.iter().map(test).collect();
-            let selection = SegmentSelection {
-                estimate: forecast.estimate(&tests),
-                is_clustered: forecast.is_clustered(),
-                bytes: forecast.bytes() as f64,
-            };
+            let estimate = forecast.estimate(&tests);
+            let selection = segment_selection(estimate, forecast.is_clustered(), forecast.bytes());
             sum += what_if.segment_cost(&remaining, segment.number, selection);
         }
         Some(sum * self.stored_scale() + what_if.aggregate_cost())

@@ -9,7 +9,7 @@ use halocline_elf::TableIndex;
 use roaring::RoaringBitmap;
 
 use crate::plan::conditions::dimension_space;
-use crate::plan::cost::{self, SegmentSelection};
+use crate::plan::cost;
 use crate::plan::spec::ScanSpec;
 
 /// The rows that an index locates for the filters of one version.
@@ -55,14 +55,10 @@ fn locate(spec: &ScanSpec, number: usize, kernels: &[(usize, CodePredicate)]) ->
         let Ok(estimate) = elf.estimate(&predicates) else {
             continue;
         };
+        let selection = cost::segment_selection(estimate, elf.is_clustered(), elf.size());
         let columns = kernels.iter().map(|(column, _)| *column);
-        let fetched = cost::fetch_located(segment, columns, estimate.rows, cost::adjacent_share(estimate));
-        let selection = SegmentSelection {
-            estimate,
-            is_clustered: elf.is_clustered(),
-            bytes: elf.size() as f64,
-        };
-        let cost = cost::elf(selection, false) + fetched;
+        let fetched = cost::fetch_located(segment, columns, selection.rows, selection.adjacent_share());
+        let cost = selection.cost(false) + fetched;
         if cost < least {
             least = cost;
             best = Some((index, predicates));

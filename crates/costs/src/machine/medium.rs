@@ -1,4 +1,4 @@
-//! Speeds of the medium and DRAM.
+//! Speeds of the slow tier and of DRAM, interpolated between measurements.
 
 /// Interpolates the value at `at` in a table of measurements, pairs of an argument and a value in ascending
 /// order of the arguments. Beyond the ends, returns the first or last value; 0 if the table is empty.
@@ -94,12 +94,12 @@ impl MediumCosts {
     }
 
     /// Returns the time in seconds in which threads read bytes sequentially.
-    pub(super) fn read(&self, bytes: f64, threads: usize) -> f64 {
+    pub(crate) fn read(&self, bytes: f64, threads: usize) -> f64 {
         per_rate(bytes, interpolate(&self.read, threads as f64))
     }
 
     /// Returns the time in seconds in which the best number of threads writes bytes sequentially.
-    pub(super) fn write(&self, bytes: f64, threads: usize) -> f64 {
+    pub(crate) fn write(&self, bytes: f64, threads: usize) -> f64 {
         let writers = self.best_writers(threads) as f64;
         per_rate(bytes, interpolate(&self.write, writers))
     }
@@ -121,7 +121,7 @@ impl MediumCosts {
 
     /// Returns the seconds of a random read of `len` bytes from `bytes` bytes of the slow tier by each of
     /// some threads: the latency, or the time to transfer whole units if that is longer.
-    pub(super) fn slow_read(&self, bytes: f64, len: f64, threads: usize) -> f64 {
+    pub(crate) fn slow_read(&self, bytes: f64, len: f64, threads: usize) -> f64 {
         let units = (len / self.unit as f64).ceil().max(1.0) * self.unit as f64;
         let latency = interpolate(&self.slow_latency, bytes.max(1.0));
         latency.max(self.read(units, threads) * threads as f64)

@@ -3,7 +3,14 @@
 use std::fmt;
 
 use super::algorithm::JoinAlgorithm;
-use super::cpu::JoinWork;
+use crate::machine::JoinWork;
+
+/// The share of the time of the next best algorithm that an array join must be estimated to take at most:
+/// estimates are rough.
+const MAX_TIME_SHARE: f64 = 0.9;
+
+/// Seconds that it takes to start the threads of a join of its own.
+const START_SECONDS: f64 = 1e-4;
 
 /// The estimated time of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,6 +76,17 @@ impl JoinChoice {
         self.estimates
             .iter()
             .find(|estimate| estimate.algorithm == algorithm)
+    }
+
+    /// Returns true if an array join is clearly the cheapest.
+    pub fn prefers_array(&self) -> bool {
+        let array = self.estimate(JoinAlgorithm::Array);
+        let others = self.estimates.iter();
+        let others = others.filter(|estimate| estimate.algorithm != JoinAlgorithm::Array);
+        let best = others
+            .map(|estimate| estimate.seconds())
+            .fold(f64::INFINITY, f64::min);
+        array.is_some_and(|array| array.seconds() + START_SECONDS <= best * MAX_TIME_SHARE)
     }
 }
 

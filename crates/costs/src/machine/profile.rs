@@ -1,16 +1,15 @@
 //! Costs from the measured profile of a medium.
 
-use halocline_media::{AccessFigures, Profile, Rate};
+use halocline_media::{AccessFigures, Profile, ProfileInconsistency, Rate};
 
 use super::medium::MediumCosts;
-use crate::JoinResult;
 
 impl MediumCosts {
     /// Creates the costs of a measured medium, whose pages are resident if it has a page cache.
     ///
     /// # Errors
-    /// [`JoinError::Profile`](crate::JoinError::Profile) if the profile is inconsistent.
-    pub fn of_profile(profile: &Profile) -> JoinResult<MediumCosts> {
+    /// The profile is inconsistent.
+    pub fn of_profile(profile: &Profile) -> Result<MediumCosts, ProfileInconsistency> {
         profile.check()?;
         Ok(MediumCosts::of_figures(&profile.warm, &profile.dram))
     }
@@ -53,7 +52,6 @@ mod tests {
     use halocline_calibrate::{CalibrateOptions, CalibrateTarget, calibrate};
 
     use super::*;
-    use crate::JoinError;
 
     fn measured() -> Profile {
         let directory = tempfile::tempdir().unwrap();
@@ -87,7 +85,6 @@ mod tests {
         let mut profile = measured();
         profile.dram.write[0].bytes_per_second = f64::NAN;
         let error = MediumCosts::of_profile(&profile).unwrap_err();
-        assert!(matches!(error, JoinError::Profile(_)));
         assert_eq!(
             error.to_string(),
             "the profile of a medium is inconsistent: dram.write[0].bytes_per_second is NaN, not a positive number; \

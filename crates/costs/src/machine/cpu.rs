@@ -1,4 +1,4 @@
-//! Computation: how often each step of a join is done, and how long it takes.
+//! Computation of joins: how often each step is done, and how many seconds it takes.
 
 use std::ops::{AddAssign, Mul};
 
@@ -49,7 +49,7 @@ impl Default for CpuCosts {
 
 impl CpuCosts {
     /// Returns the factor by which a row of some bytes costs more than one of 16 bytes.
-    pub(super) fn weight(bytes: f64) -> f64 {
+    pub(crate) fn weight(bytes: f64) -> f64 {
         FIXED_SHARE + (1.0 - FIXED_SHARE) * bytes.max(0.0) / USUAL_ROW
     }
 }

@@ -1,10 +1,10 @@
-//! The estimates.
+//! The time of each algorithm, and the choice of the cheapest.
 
 use super::algorithm::JoinAlgorithm;
 use super::choice::{JoinChoice, JoinEstimate};
-use super::cpu::{CpuCosts, JoinWork};
-use super::medium::MediumCosts;
-use crate::equi::partitions::TABLE_ROW_BYTES;
+use super::size::JoinSize;
+use super::terms::{Phase, Terms};
+use crate::machine::{CpuCosts, JoinWork, MediumCosts};
 
 /// Share of the memory up to which a hash table fits: buffers take the rest while rows are collected.
 const FITTING_SHARE: f64 = 0.85;
@@ -16,50 +16,8 @@ const RESIDENT_SHARE: f64 = 0.75;
 /// Share of the memory that a piece of nested loops fills: its buffers are emptied first.
 const PIECE_SHARE: f64 = 0.97;
 
-/// Share of the bytes that spilled rows take once encoded.
-const ENCODED_SHARE: f64 = 0.7;
-
-/// Bytes of the directory per row.
-const DIRECTORY_ROW: f64 = 8.0;
-
 /// Most bytes of the hash table of a spilled partition: there are many partitions.
 const SPILLED_TABLE: f64 = 2.0 * 1024.0 * 1024.0;
-
-/// Sizes of a join.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JoinSize {
-    /// Rows of the build side (T).
-    pub build_rows: u64,
-    /// Rows of the probe side (V).
-    pub probe_rows: u64,
-    /// Bytes of a build row that are read from the slow tier; 0 if it is in DRAM.
-    pub build_stored: f64,
-    /// Bytes of a probe row that are read from the slow tier; 0 if it is in DRAM.
-    pub probe_stored: f64,
-    /// Bytes of a build row in a hash table; see [`EquiJoin::row_bytes`](crate::equi::EquiJoin::row_bytes).
-    pub build_row: f64,
-    /// Bytes of a probe row that is spilled.
-    pub probe_row: f64,
-    /// Estimated pairs.
-    pub pairs: u64,
-    /// Share of the probe rows that have a partner, from 0 to 1.
-    pub matching: f64,
-    /// Columns of the build side that are returned, if its keys are dense, which allows an array join.
-    pub dense_columns: Option<usize>,
-    /// True if both inputs can be read more than once.
-    pub rereadable: bool,
-}
-
-/// The terms of a join's cost.
-struct Terms<'a> {
-    size: &'a JoinSize,
-    medium: &'a MediumCosts,
-    cpu: &'a CpuCosts,
-    threads: usize,
-    build: f64,
-    probe: f64,
-    memory: f64,
-}
 
 /// Estimates all algorithms in `memory` bytes, and chooses the cheapest.
 pub fn choose(
@@ -96,112 +54,7 @@ pub fn choose(
     JoinChoice::new(estimates)
 }
 
-/// Rows that are processed while bytes are read ahead.
-struct Phase {
-    work: JoinWork,
-    /// Seconds of one thread for random reads.
-    reads: f64,
-    /// Bytes from the slow tier.
-    scanned: f64,
-}
-
 impl Terms<'_> {
-    /// Returns the size in bytes of the hash table of all build rows.
-    fn table(&self) -> f64 {
-        self.build * self.size.build_row
-    }
-
-    /// Returns the size in bytes of a build row outside of a hash table.
-    fn build_row(&self) -> f64 {
-        self.size.build_row - TABLE_ROW_BYTES as f64
-    }
-
-    fn start(algorithm: JoinAlgorithm, passes: usize) -> JoinEstimate {
-        JoinEstimate {
-            algorithm,
-            transfer: 0.0,
-            compute: 0.0,
-            passes,
-            spilled: 0.0,
-            work: JoinWork::default(),
-        }
-    }
-
-    /// Adds a phase that is repeated. The slow tier is read ahead of the threads, so that only what takes
-    /// longer than the computation is waited for.
-    fn add(&self, estimate: &mut JoinEstimate, times: f64, phase: &Phase) {
-        let compute = (phase.work.seconds(self.cpu) + phase.reads) / self.threads as f64;
-        let scan = self.medium.read(phase.scanned, self.threads);
-        estimate.compute += times * compute;
-        estimate.transfer += times * (scan - compute).max(0.0);
-        estimate.work += phase.work * times;
-    }
-
-    /// Collects all build rows, and puts them into hash tables.
-    fn collect(&self, estimate: &mut JoinEstimate) {
-        let rows = self.build * CpuCosts::weight(self.build_row());
-        let work = JoinWork {
-            read: rows,
-            partition: rows,
-            fill: rows,
-            ..JoinWork::default()
-        };
-        let scanned = self.build * self.size.build_stored;
-        self.add(
-            estimate,
-            1.0,
-            &Phase {
-                work,
-                reads: 0.0,
-                scanned,
-            },
-        );
-    }
-
-    /// Seconds of one thread to look up rows in a hash table of some bytes, of which a share has partners
-    /// there: all read the directory, those with partners a row.
-    fn look_up(&self, rows: f64, table: f64, matching: f64) -> f64 {
-        let directory = table * DIRECTORY_ROW / self.size.build_row.max(DIRECTORY_ROW);
-        rows * (self.medium.dram_read(directory) + matching * self.medium.dram_read(table))
-    }
-
-    /// Reads the probe side, and looks up `rows` of it in a hash table of some bytes, in which the share
-    /// `matching` has partners, `share` of all pairs.
-    fn probe(&self, rows: f64, table: f64, matching: f64, share: f64) -> Phase {
-        Phase {
-            work: JoinWork {
-                read: self.probe * CpuCosts::weight(self.size.probe_row),
-                probe: rows,
-                pair: self.size.pairs as f64 * share,
-                ..JoinWork::default()
-            },
-            reads: self.look_up(rows, table, matching),
-            scanned: self.probe * self.size.probe_stored,
-        }
-    }
-
-    /// Spills rows of some bytes and reads them back, for which threads wait.
-    fn spill(&self, estimate: &mut JoinEstimate, rows: f64, row: f64) {
-        let weighted = rows * CpuCosts::weight(row);
-        let work = JoinWork {
-            partition: weighted,
-            spill: weighted,
-            ..JoinWork::default()
-        };
-        self.add(
-            estimate,
-            1.0,
-            &Phase {
-                work,
-                reads: 0.0,
-                scanned: 0.0,
-            },
-        );
-        let bytes = rows * row * ENCODED_SHARE;
-        estimate.transfer += self.medium.write(bytes, self.threads) + self.medium.read(bytes, self.threads);
-        estimate.spilled += bytes;
-    }
-
     /// Estimates a join of all rows in DRAM.
     fn hash(&self, algorithm: JoinAlgorithm) -> JoinEstimate {
         let mut estimate = Self::start(algorithm, 1);

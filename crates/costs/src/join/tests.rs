@@ -1,6 +1,7 @@
 //! Tests of the cost model.
 
-use super::{CpuCosts, JoinAlgorithm, JoinChoice, JoinSize, MediumCosts, choose};
+use super::{JoinAlgorithm, JoinChoice, JoinSize, choose, choose_filtered};
+use crate::machine::{CpuCosts, MediumCosts};
 
 /// Returns costs roughly like the first generation of persistent memory with 2 threads.
 fn optane() -> MediumCosts {
@@ -128,4 +129,30 @@ fn nothing_is_divided_by_zero() {
             "{choice}"
         );
     }
+}
+
+#[test]
+fn a_dynamic_filter_leaves_few_rows_to_join() {
+    let few = JoinSize {
+        pairs: 1 << 20,
+        matching: 1.0 / 64.0,
+        ..size(1 << 20, false)
+    };
+    let of = |size: &JoinSize| choose(size, 64 << 20, 2, &optane(), &CpuCosts::default());
+    let filtered = |size: &JoinSize| choose_filtered(size, 64 << 20, 2, &optane(), &CpuCosts::default());
+    let seconds = |choice: JoinChoice| choice.estimate(JoinAlgorithm::Hash).unwrap().seconds();
+    assert!(seconds(filtered(&few)) < seconds(of(&few)));
+    // A filter that drops few rows is not counted on.
+    let many = size(1 << 20, false);
+    assert_eq!(filtered(&many), of(&many));
+}
+
+#[test]
+fn an_array_join_must_be_clearly_the_cheapest() {
+    assert!(pick(64 << 20, 64 << 20, true).prefers_array());
+    assert!(!pick(64 << 20, 64 << 20, false).prefers_array());
+    let choice = pick(64 << 20, 64 << 20, true);
+    let mut array = *choice.estimate(JoinAlgorithm::Array).unwrap();
+    array.compute = choice.estimate(JoinAlgorithm::Hybrid).unwrap().seconds();
+    assert!(!choice.with(array).prefers_array());
 }
