@@ -12,9 +12,10 @@ use std::path::Path;
 use sources::Sources;
 
 /// The library crates, from the lowest to the facade.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "media",
     "emulator",
+    "costs",
     "pool",
     "cache",
     "columns",
