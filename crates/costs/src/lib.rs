@@ -8,13 +8,13 @@
 //! - [`join`] has the costs of join algorithms, of join orders, and of the probes of a star join.
 //! - [`cardinality`] has selectivities, distinct values, and the rows of joins.
 //!
-//! All formulas are functions of numbers and small structures. The crates above gather these from tables,
-//! indexes and plans, and decide; no formula or parameter of the planner is written there. What an index knows
-//! of itself, as the lists that a selection visits, is estimated by the index.
+//! All formulas are functions of numbers and small structures, which the crates above gather from tables,
+//! indexes and plans. What an index knows of itself, as the lists that a selection visits, is estimated by
+//! the index.
 //!
 //! Units are in the name or the documentation of each number: nanoseconds for access paths, seconds for join
-//! algorithms, bytes, rows, and shares from 0 to 1. Only ratios of costs matter. Inputs are not checked: a
-//! formula returns a finite number for finite inputs that are not negative.
+//! algorithms, bytes, rows, and shares from 0 to 1. Inputs are not checked: a formula returns a finite
+//! number for finite inputs that are not negative.
 
 pub mod access;
 pub mod cardinality;

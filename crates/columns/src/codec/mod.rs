@@ -2,7 +2,8 @@
 //!
 //! An *offset* is an ordered key minus the smallest key of its chunk, with one offset reserved for NULL (see
 //! `chunk.rs`). All codecs store the same offsets; only the chunk knows their meaning. A codec is one file
-//! that implements [`Codec`], and one line in the list of [`dispatch`]: nothing else tells codecs apart.
+//! that implements [`Codec`], and one line in the list of [`dispatch`]. Only `encode.rs` names others: those
+//! of plain and of quickly encoded chunks.
 //!
 //! Invariant: lengths and alignment are checked in O(1) when a chunk is opened, so that no later read leaves
 //! its bytes. Damaged contents yield other offsets, never a panic.

@@ -300,10 +300,9 @@ impl<'t> SegmentWriter<'t> {
             .iter()
             .flat_map(|(_, entries)| entries.iter().map(|entry| codec::format_of(entry.encoding)));
         let wide = |(header, wide): (&ColumnEntries<'_>, &bool)| *wide && header.0.kind != KIND_KEYS;
-        let format = match columns.iter().zip(&self.wide).any(wide) {
-            true => FORMAT_WIDE,
-            false => formats.max().unwrap_or(FORMAT_PACKED),
-        };
+        let is_wide = columns.iter().zip(&self.wide).any(wide);
+        let formats = formats.chain(is_wide.then_some(FORMAT_WIDE));
+        let format = formats.max().unwrap_or(FORMAT_PACKED);
         let chunk_rows = self.chunk_rows as u32;
         let of_columns: Vec<DistinctSketch> = self
             .columns

@@ -1,8 +1,8 @@
 //! The cost of a scan, and of fetching columns of rows, in nanoseconds of one thread.
 //!
 //! The most selective column is compared first, and the others in blocks that have rows left. A block is
-//! decoded as a whole once enough of its rows are needed. Rows are assumed to be spread evenly, and columns to
-//! be independent.
+//! decoded as a whole once enough of its rows are needed. Rows are assumed to be spread evenly, and columns
+//! to be independent.
 
 use crate::machine::nanoseconds;
 

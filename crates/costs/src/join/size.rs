@@ -20,8 +20,8 @@ pub struct JoinSize {
     pub build_stored: f64,
     /// Bytes of a probe row that are read from the slow tier; 0 if it is in DRAM.
     pub probe_stored: f64,
-    /// Bytes of a build row in a hash table; `EquiJoin::row_bytes` of the crate `joins`
-    /// returns it for its rows.
+    /// Bytes of a build row in a hash table; `EquiJoin::row_bytes` of the crate `joins` returns it for its
+    /// rows.
     pub build_row: f64,
     /// Bytes of a probe row that is spilled.
     pub probe_row: f64,

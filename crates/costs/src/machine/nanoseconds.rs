@@ -1,8 +1,8 @@
 //! The time of each step of an access path, in nanoseconds.
 //!
 //! Costs on one thread of a 2-core x86 machine, TPC-H lineitem in the page cache. The bench `access_paths`
-//! compares the choice with both paths; `halocline bench elf-selections` reports the estimated number of lists
-//! next to the time a selection took. Only the ratios matter.
+//! compares the choice with both paths; `halocline bench elf-selections` reports the estimated number of
+//! lists next to the time a selection took. Only the ratios matter.
 
 /// Per code compared by a scan kernel, for codes of at most 8, 16, 32 and 64 bits.
 const SCAN_CODE: [f64; 4] = [0.16, 0.25, 0.45, 0.9];

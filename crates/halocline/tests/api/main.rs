@@ -12,11 +12,12 @@ use std::path::Path;
 use sources::Sources;
 
 /// The library crates, from the lowest to the facade.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "media",
     "explore",
     "calibrate",
     "emulator",
+    "costs",
     "pool",
     "cache",
     "columns",

@@ -116,8 +116,8 @@ impl fmt::Display for PlannedChoice {
     }
 }
 
-/// Returns true if the probe side is a scan that tests its rows with a dynamic filter, so that only those that
-/// pass it are joined.
+/// Returns true if the probe side is a scan that tests its rows with a dynamic filter, so that only those
+/// that pass it are joined.
 fn is_filtered(join: &HashJoinExec) -> bool {
     let drops_others = join.join_type().on_lr_is_preserved().1 && !join.null_aware;
     drops_others && only_scan(join.right()).is_some()

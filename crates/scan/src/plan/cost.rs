@@ -1,5 +1,5 @@
-//! What the cost model needs to know of a segment and of an index: selectivities of predicates, rows that zone
-//! maps leave, and bits of codes. The formulas are in [`halocline_costs::access`].
+//! What the cost model needs to know of a segment and of an index: selectivities of predicates, rows that
+//! zone maps leave, and bits of codes. The formulas are in [`halocline_costs::access`].
 
 use halocline_catalog::filter::both;
 use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeSpace, Segment, StringPredicate};
