@@ -10,6 +10,7 @@
 )]
 
 mod csv_file;
+mod csv_rows;
 mod error;
 mod files;
 mod guard;
@@ -34,6 +35,7 @@ pub use options::{ImportFormat, ImportOptions, QuoteOption};
 pub use report::{DecidingValue, DialectReport, ImportProgress, ImportReport, InferredColumn};
 
 pub use csv_file::{CsvColumns, CsvRead, CsvSource};
+pub use csv_rows::{CsvRows, CsvStyle};
 pub use files::Files;
 pub use guard::guarded;
 pub use input::{fault, total_length};

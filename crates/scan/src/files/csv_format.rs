@@ -1,21 +1,20 @@
 //! CSV files as `COPY … TO` writes them: NULL is an empty field, an empty text or binary a quoted one, and a
 //! binary the text that imports read back. DataFusion writes both as nothing, and binaries as bare digits. All
-//! else, reading included, is its own format.
-//!
-//! Its writer has no such option, so empty texts (and in files of one column NULLs, which it would quote) go
-//! through it as markers that no value holds, and are replaced in what it has written.
+//! else is DataFusion's format: reading, and files for which a statement sets the text of NULL or the style of
+//! quotes.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, GenericStringArray, OffsetSizeTrait, RecordBatch, StringViewArray};
+use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow_cast::cast::cast;
-use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
+use arrow_cast::display::FormatOptions;
+use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use bytes::Bytes;
-use datafusion::arrow::csv::QuoteStyle;
+use datafusion::arrow::csv::{QuoteStyle, WriterBuilder};
 use datafusion::catalog::Session;
 use datafusion::common::config::CsvOptions;
 use datafusion::common::file_options::csv_writer::CsvWriterOptions;
@@ -35,7 +34,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::object_store::{ObjectMeta, ObjectStore};
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use halocline_import::text_of_bytes;
+use halocline_import::{CsvRows, CsvStyle, text_of_bytes};
 
 /// Makes the format of CSV files.
 #[derive(Debug, Default)]
@@ -203,44 +202,54 @@ struct QuotedSerializer {
 impl BatchSerializer for QuotedSerializer {
     fn serialize(&self, batch: RecordBatch, initial: bool) -> Result<Bytes> {
         let batch = with_binaries_as_texts(batch)?;
-        let builder = self.options.writer_options.clone();
-        let header = builder.header();
-        let serializer = |builder| CsvSerializer::new().with_builder(builder).with_header(header);
-        let alone = batch.num_columns() == 1;
-        let empty: usize = batch.columns().iter().map(empty_texts).sum();
-        let plain = builder.null().is_empty() && matches!(builder.quote_style(), QuoteStyle::Necessary);
-        if !plain || (empty == 0 && !alone) {
-            return serializer(builder).serialize(batch, initial);
+        let builder = &self.options.writer_options;
+        let is_default = builder.null().is_empty() && matches!(builder.quote_style(), QuoteStyle::Necessary);
+        let has_nested = batch
+            .columns()
+            .iter()
+            .any(|column| column.data_type().is_nested());
+        // DataFusion's writer has the error for nested types.
+        if !is_default || has_nested {
+            let serializer = CsvSerializer::new().with_builder(builder.clone());
+            return serializer.with_header(builder.header()).serialize(batch, initial);
         }
-        let quote = builder.quote();
-        let nulls = match alone {
-            true => batch.column(0).null_count(),
-            false => 0,
-        };
-        // A run of private characters that is too long to occur in a value.
-        for length in 4.. {
-            let (of_empty, of_null) = ("\u{E000}".repeat(length), "\u{E001}".repeat(length));
-            let columns = batch.columns().iter().map(|column| marked(column, &of_empty));
-            let marked = RecordBatch::try_new(batch.schema(), columns.collect())?;
-            let builder = match alone {
-                true => builder.clone().with_null(of_null.clone()),
-                false => builder.clone(),
-            };
-            let text = serializer(builder).serialize(marked, initial)?;
-            let count = |marker: &str| {
-                text.windows(marker.len())
-                    .filter(|w| *w == marker.as_bytes())
-                    .count()
-            };
-            if count(&of_empty) == empty && (!alone || count(&of_null) == nulls) {
-                let text = replaced(&text, of_empty.as_bytes(), &[quote, quote]);
-                return Ok(match alone {
-                    true => replaced(&text, of_null.as_bytes(), &[]).into(),
-                    false => text.into(),
-                });
-            }
+        let style = style_of(builder);
+        let mut text = Vec::new();
+        if initial && builder.header() {
+            style.push_names(&batch.schema(), &mut text);
         }
-        unreachable!("a value is not longer than any marker")
+        let mut rows = CsvRows::new(&batch, &style)?;
+        for row in 0..batch.num_rows() {
+            rows.push(row, &mut text).map_err(|(column, error)| {
+                let (row, column) = (row + 1, column + 1);
+                ArrowError::CsvError(format!("Error processing row {row}, col {column}: {error}"))
+            })?;
+        }
+        Ok(text.into())
+    }
+}
+
+/// Returns the style that the options of a statement ask for.
+fn style_of(builder: &WriterBuilder) -> CsvStyle<'_> {
+    CsvStyle {
+        delimiter: builder.delimiter(),
+        quote: builder.quote(),
+        escape: (!builder.double_quote()).then(|| builder.escape()),
+        trim: match (
+            builder.ignore_leading_whitespace(),
+            builder.ignore_trailing_whitespace(),
+        ) {
+            (true, true) => str::trim,
+            (true, false) => str::trim_start,
+            (false, true) => str::trim_end,
+            (false, false) => |text| text,
+        },
+        formats: FormatOptions::default()
+            .with_date_format(builder.date_format())
+            .with_datetime_format(builder.datetime_format())
+            .with_timestamp_format(builder.timestamp_format())
+            .with_timestamp_tz_format(builder.timestamp_tz_format())
+            .with_time_format(builder.time_format()),
     }
 }
 
@@ -275,57 +284,4 @@ fn with_binaries_as_texts(batch: RecordBatch) -> Result<RecordBatch> {
         ));
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-}
-
-/// Returns the number of empty texts of a column.
-fn empty_texts(column: &ArrayRef) -> usize {
-    let empty = |text: &Option<&str>| *text == Some("");
-    match column.data_type() {
-        DataType::Utf8 => column.as_string::<i32>().iter().filter(empty).count(),
-        DataType::LargeUtf8 => column.as_string::<i64>().iter().filter(empty).count(),
-        DataType::Utf8View => column.as_string_view().iter().filter(empty).count(),
-        _ => 0,
-    }
-}
-
-/// Returns a column with `marker` for empty texts.
-fn marked(column: &ArrayRef, marker: &str) -> ArrayRef {
-    fn mark_texts<O: OffsetSizeTrait>(column: &ArrayRef, marker: &str) -> ArrayRef {
-        let texts = column.as_string::<O>().iter().map(|text| mark(text, marker));
-        Arc::new(texts.collect::<GenericStringArray<O>>())
-    }
-    match column.data_type() {
-        _ if empty_texts(column) == 0 => Arc::clone(column),
-        DataType::Utf8 => mark_texts::<i32>(column, marker),
-        DataType::LargeUtf8 => mark_texts::<i64>(column, marker),
-        _ => {
-            let texts = column.as_string_view().iter().map(|text| mark(text, marker));
-            Arc::new(texts.collect::<StringViewArray>())
-        }
-    }
-}
-
-fn mark<'a>(text: Option<&'a str>, marker: &'a str) -> Option<&'a str> {
-    match text {
-        Some("") => Some(marker),
-        other => other,
-    }
-}
-
-/// Replaces a marker in `text` by other bytes.
-fn replaced(text: &[u8], marker: &[u8], by: &[u8]) -> Vec<u8> {
-    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
-    while let Some(byte) = rest.first() {
-        match rest.strip_prefix(marker) {
-            Some(behind) => {
-                out.extend_from_slice(by);
-                rest = behind;
-            }
-            None => {
-                out.push(*byte);
-                rest = &rest[1..];
-            }
-        }
-    }
-    out
 }

@@ -1,11 +1,11 @@
-//! Answers as CSV that `halocline import` reads back unchanged: a missing value is nothing, an empty text is
-//! `""`, and timestamps print as in SQL.
+//! Answers as CSV that `halocline import` reads back unchanged; timestamps print as in SQL.
 
 use std::io::Write;
 
-use arrow_array::{Array, RecordBatch};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_cast::display::FormatOptions;
+use arrow_schema::SchemaRef;
+use halocline_import::{CsvRows, CsvStyle};
 
 use crate::CliError;
 
@@ -15,8 +15,9 @@ pub(super) const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.f";
 /// Writes the batches of one answer below a line of names.
 pub(super) struct CsvSink<W: Write> {
     schema: SchemaRef,
+    style: CsvStyle<'static>,
     started: bool,
-    line: String,
+    line: Vec<u8>,
     out: W,
 }
 
@@ -24,36 +25,23 @@ impl<W: Write> CsvSink<W> {
     pub(super) fn new(schema: SchemaRef, out: W) -> Self {
         Self {
             schema,
+            style: CsvStyle {
+                formats: FormatOptions::default().with_timestamp_format(Some(TIMESTAMP)),
+                ..CsvStyle::default()
+            },
             started: false,
-            line: String::new(),
+            line: Vec::new(),
             out,
         }
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), CliError> {
         self.start()?;
-        let options = FormatOptions::default().with_timestamp_format(Some(TIMESTAMP));
-        let columns = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut text = String::new();
+        let mut rows = CsvRows::new(batch, &self.style)?;
         for row in 0..batch.num_rows() {
             self.line.clear();
-            for (i, (array, column)) in batch.columns().iter().zip(&columns).enumerate() {
-                if i > 0 {
-                    self.line.push(',');
-                }
-                // A column of type NULL has no bits that say so.
-                if !array.is_null(row) && *array.data_type() != DataType::Null {
-                    text.clear();
-                    column.value(row).write(&mut text)?;
-                    push_field(&mut self.line, &text);
-                }
-            }
-            self.line.push('\n');
-            self.out.write_all(self.line.as_bytes())?;
+            rows.push(row, &mut self.line).map_err(|(_, error)| error)?;
+            self.out.write_all(&self.line)?;
         }
         Ok(())
     }
@@ -68,26 +56,9 @@ impl<W: Write> CsvSink<W> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
         }
-        let mut line = String::new();
-        for (i, field) in self.schema.fields().iter().enumerate() {
-            if i > 0 {
-                line.push(',');
-            }
-            push_field(&mut line, field.name());
-        }
-        line.push('\n');
-        Ok(self.out.write_all(line.as_bytes())?)
-    }
-}
-
-/// Appends a text, quoted where it would not be read back as it is.
-fn push_field(line: &mut String, text: &str) {
-    if text.is_empty() || text.contains([',', '"', '\n', '\r']) {
-        line.push('"');
-        line.push_str(&text.replace('"', "\"\""));
-        line.push('"');
-    } else {
-        line.push_str(text);
+        let mut line = Vec::new();
+        self.style.push_names(&self.schema, &mut line);
+        Ok(self.out.write_all(&line)?)
     }
 }
 
