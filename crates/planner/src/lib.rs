@@ -23,4 +23,5 @@ pub mod spill_join;
 pub mod spill_window;
 pub mod star;
 pub mod string_views;
+mod unary_node;
 pub mod unnest;

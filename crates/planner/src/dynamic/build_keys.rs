@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use datafusion::common::Statistics;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, stream};
 use halocline_scan::plan::BuildKeys;
+
+use crate::unary_node::{no_expressions, one_child};
 
 /// Passes the build side of a join on, and collects its keys.
 #[derive(Debug)]
@@ -51,10 +51,6 @@ impl ExecutionPlan for BuildKeysExec {
         self.input.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
     }
@@ -63,22 +59,9 @@ impl ExecutionPlan for BuildKeysExec {
         vec![false]
     }
 
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    no_expressions!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return Err(DataFusionError::Internal("JoinKeys has one child".into()));
-        };
-        Ok(Arc::new(Self::new(input, Arc::clone(&self.keys))))
-    }
+    one_child!(|node, input| Self::new(input, Arc::clone(&node.keys)));
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         // Scans have no dynamic filters after a reset, so nothing reads the keys.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_select::coalesce::BatchCoalescer;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements, PhysicalExpr};
 use datafusion::physical_plan::distribution_requirements::InputDistributionRequirements;
@@ -18,6 +18,7 @@ use datafusion::physical_plan::{
 use halocline_scan::plan::{Narrowing, narrowed};
 
 use super::starts::GroupStarts;
+use crate::unary_node::one_child;
 
 /// Keeps the first row of each group of equal keys.
 #[derive(Debug)]
@@ -83,10 +84,6 @@ impl ExecutionPlan for FirstOfGroupsExec {
         self.input.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
         InputDistributionRequirements::new(vec![Distribution::KeyPartitioned(self.keys.clone())])
     }
@@ -111,15 +108,7 @@ impl ExecutionPlan for FirstOfGroupsExec {
         apply_expression_roots(self.keys.iter().chain(order), f)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return Err(DataFusionError::Internal("FirstOfGroups has one child".into()));
-        };
-        Ok(Arc::new(Self::new(input, self.keys.clone(), self.order.clone())))
-    }
+    one_child!(|node, input| Self::new(input, node.keys.clone(), node.order.clone()));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
@@ -22,6 +22,7 @@ use halocline_scan::plan::{Narrowing, narrowed};
 use super::filter::FirstRowsFilter;
 use super::held::HeldRows;
 use super::ids::GroupMemory;
+use crate::unary_node::one_child;
 
 /// The part of the memory of queries that the groups of one node may take, and the rows that it holds back:
 /// one over this. The sort above needs the rest.
@@ -106,10 +107,6 @@ impl ExecutionPlan for FirstRowsFilterExec {
         self.input.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
     }
@@ -130,15 +127,7 @@ impl ExecutionPlan for FirstRowsFilterExec {
         apply_expression_roots(self.first.partition_by.iter().chain(order), f)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return Err(DataFusionError::Internal("FirstRowsFilter has one child".into()));
-        };
-        Ok(Arc::new(Self::new(input, self.first.clone())))
-    }
+    one_child!(|node, input| Self::new(input, node.first.clone()));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();

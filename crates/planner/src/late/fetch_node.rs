@@ -7,10 +7,9 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_schema::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -21,6 +20,7 @@ use futures::StreamExt;
 use halocline_catalog::OpenTable;
 
 use super::fetch_rows::AddressedRows;
+use crate::unary_node::{no_expressions, one_child};
 
 /// The source of a column of the output.
 #[derive(Debug, Clone, Copy)]
@@ -108,10 +108,6 @@ impl ExecutionPlan for FetchRowsExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
     }
@@ -120,29 +116,16 @@ impl ExecutionPlan for FetchRowsExec {
         vec![false]
     }
 
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    no_expressions!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return Err(DataFusionError::Internal("FetchRows has one child".into()));
-        };
-        Ok(Arc::new(Self::new(
-            Arc::clone(&self.open),
-            input,
-            self.address,
-            Arc::clone(&self.columns),
-            self.schema(),
-            self.order.clone(),
-        )))
-    }
+    one_child!(|node, input| Self::new(
+        Arc::clone(&node.open),
+        input,
+        node.address,
+        Arc::clone(&node.columns),
+        node.schema(),
+        node.order.clone(),
+    ));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;

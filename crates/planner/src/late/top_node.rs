@@ -28,6 +28,7 @@ use halocline_scan::leaf::LeafExec;
 use halocline_scan::plan::PoolScan;
 
 use super::top_rows::TopRows;
+use crate::unary_node::one_child;
 
 /// Returns the rows of some ranks of its input in an order, sorted. What it has found out about the first
 /// sort column is a dynamic filter for the scans below.
@@ -162,10 +163,6 @@ impl ExecutionPlan for TopRowsExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }
@@ -182,20 +179,14 @@ impl ExecutionPlan for TopRowsExec {
         vec![Arc::clone(&self.filter) as _]
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return Err(DataFusionError::Internal("TopRows has one child".into()));
-        };
-        let new = Self::of_counted(self.order.clone(), input, (self.skip, self.counted), self.rows)?;
-        Ok(Arc::new(Self {
+    one_child!(|node, input| {
+        let skipped = (node.skip, node.counted);
+        Self {
             // Scans of the new child may already read it.
-            filter: Arc::clone(&self.filter),
-            ..new
-        }))
-    }
+            filter: Arc::clone(&node.filter),
+            ..Self::of_counted(node.order.clone(), input, skipped, node.rows)?
+        }
+    });
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let (order, input) = (self.order.clone(), Arc::clone(&self.input));

@@ -5,10 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -19,6 +18,7 @@ use datafusion::physical_plan::{
 use futures::{TryStreamExt, stream};
 
 use super::rows::SharedRows;
+use crate::unary_node::{no_expressions, one_child};
 
 /// Returns the rows of a query that several nodes share.
 #[derive(Debug)]
@@ -67,10 +67,6 @@ impl ExecutionPlan for MaterializedExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn required_input_distribution(&self) -> Vec<Distribution> {
         vec![Distribution::SinglePartition]
     }
@@ -79,25 +75,12 @@ impl ExecutionPlan for MaterializedExec {
         vec![true]
     }
 
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    no_expressions!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[Arc<dyn ExecutionPlan>; 1]>::try_from(children) else {
-            return Err(DataFusionError::Internal("Materialized has one child".into()));
-        };
-        Ok(Arc::new(Self {
-            rows: Arc::clone(&self.rows),
-            ..Self::new(self.number, input)
-        }))
-    }
+    one_child!(|node, input| Self {
+        rows: Arc::clone(&node.rows),
+        ..Self::new(node.number, input)
+    });
 
     /// Keeps the rows: a query is evaluated once, however often a recursive one around it runs.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {

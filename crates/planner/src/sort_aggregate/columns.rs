@@ -6,10 +6,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
 use datafusion::arrow::compute::{is_not_null, not, nullif, prep_null_mask_filter};
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -18,8 +17,9 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, stream};
 
-use super::layout::{Layout, ValueColumn, unexpected};
+use super::layout::{Layout, ValueColumn};
 use crate::string_views::compacted;
+use crate::unary_node::{no_expressions, one_child};
 
 /// Computes keys and values; a row for each grouping set.
 #[derive(Debug)]
@@ -62,28 +62,9 @@ impl ExecutionPlan for ColumnsExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    no_expressions!();
 
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = <[_; 1]>::try_from(children).map_err(|_| unexpected("columns have one input"))?;
-        Ok(Arc::new(Self::new(
-            input,
-            self.group_by.clone(),
-            Arc::clone(&self.layout),
-        )))
-    }
+    one_child!(|node, input| Self::new(input, node.group_by.clone(), Arc::clone(&node.layout)));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, context)?;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
@@ -27,6 +26,7 @@ use super::attempt::{InputExec, MEMORY_DIVISOR, attempt};
 use super::columns::ColumnsExec;
 use super::layout::{Layout, unexpected};
 use super::rule::{aggregation, known_rows};
+use crate::unary_node::no_expressions;
 
 /// Groups from which on sets of distinct values are many small ones, each found by random accesses. Parts of
 /// the rows that are sorted are several times faster then.
@@ -210,12 +210,7 @@ impl ExecutionPlan for SortAggregateExec {
         vec![&self.plan]
     }
 
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    no_expressions!();
 
     fn with_new_children(
         self: Arc<Self>,

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
@@ -19,6 +18,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::compact::compacted;
+use crate::unary_node::{no_expressions, one_child};
 
 /// Returns the rows of the input in the types of a schema. Views have buffers of their own.
 #[derive(Debug)]
@@ -99,33 +99,20 @@ impl ExecutionPlan for StringsExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
     }
 
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
+    no_expressions!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = <[_; 1]>::try_from(children)
-            .map_err(|_| DataFusionError::Internal("copied strings have one input".to_owned()))?;
-        let schema = self.schema();
-        Ok(Arc::new(match input.schema() == schema {
-            true => Self::compact(input),
-            false => Self::typed(input, &schema),
-        }))
-    }
+    one_child!(|node, input| {
+        let schema = node.schema();
+        if input.schema() == schema {
+            Self::compact(input)
+        } else {
+            Self::typed(input, &schema)
+        }
+    });
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, context)?;
