@@ -183,60 +183,24 @@ float!(f64, u64);
 /// Runs `$body` with `$N` bound to the native type of a fixed-size physical form; `$other` for Bool and
 /// Bytes.
 macro_rules! with_native {
-    ($physical:expr, $N:ident => $body:expr, $other:expr) => {{
+    (@types $physical:expr, $N:ident => $body:expr, $other:expr, $($form:ident $native:ty;)*) => {{
         use $crate::write::physical::Physical as P;
         match $physical {
-            P::I8 => {
-                type $N = i8;
+            $(P::$form => {
+                type $N = $native;
                 $body
-            }
-            P::I16 => {
-                type $N = i16;
-                $body
-            }
-            P::I32 => {
-                type $N = i32;
-                $body
-            }
-            P::I64 => {
-                type $N = i64;
-                $body
-            }
-            P::I128 => {
-                type $N = i128;
-                $body
-            }
-            P::U8 => {
-                type $N = u8;
-                $body
-            }
-            P::U16 => {
-                type $N = u16;
-                $body
-            }
-            P::U32 => {
-                type $N = u32;
-                $body
-            }
-            P::U64 => {
-                type $N = u64;
-                $body
-            }
-            P::F16 => {
-                type $N = half::f16;
-                $body
-            }
-            P::F32 => {
-                type $N = f32;
-                $body
-            }
-            P::F64 => {
-                type $N = f64;
-                $body
-            }
+            })*
             P::Bool | P::Bytes => $other,
         }
     }};
+    ($physical:expr, $N:ident => $body:expr, $other:expr) => {
+        $crate::write::physical::with_native!(
+            @types $physical, $N => $body, $other,
+            I8 i8; I16 i16; I32 i32; I64 i64; I128 i128;
+            U8 u8; U16 u16; U32 u32; U64 u64;
+            F16 half::f16; F32 f32; F64 f64;
+        )
+    };
 }
 pub(crate) use with_native;
 
