@@ -9,7 +9,7 @@ use crate::BenchError;
 use crate::page::sentence;
 use crate::plot::{Figure, Frame, GroupedColumns, Line, Lines, Maps, Panel};
 use crate::report::Measurement;
-use crate::view::{base_of, distinct, field, parts};
+use crate::view::{base_of, distinct, field, parts, title_of};
 
 /// A figure of measured values. Names are those of a configuration, `system`, or `metric`, as in
 /// [`TableView`](crate::TableView).
@@ -88,17 +88,9 @@ impl Chart {
         values: &[&Measurement],
         (series, base): (&[String], Option<&str>),
     ) -> Result<String, BenchError> {
-        let of: Vec<&str> = part
-            .iter()
-            .map(String::as_str)
-            .filter(|part| !part.is_empty())
-            .collect();
-        let title = match of.is_empty() {
-            true => sentence(self.title),
-            false => format!("{} ({})", sentence(self.title), of.join(", ")),
-        };
+        let of = part.iter().filter(|part| !part.is_empty()).cloned();
         let frame = Frame {
-            title,
+            title: title_of(&sentence(self.title), of.collect()),
             x: self.x_label.to_owned(),
             y: match base {
                 Some(base) => format!("{}, {base} = 1", self.y_label),

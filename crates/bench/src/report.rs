@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::presets;
 use halocline_measure::machine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::view::table;
 use crate::{BenchError, Chart, RecordingFile, Samples, TableView, plot};
 
 /// The configuration of a measured value, by name: all that is needed to measure it again.
@@ -146,15 +147,7 @@ impl<'a> Reporter<'a> {
     /// # Errors
     /// The output cannot be written.
     pub fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) -> Result<(), BenchError> {
-        let mut table = Table::new();
-        table
-            .load_preset(presets::UTF8_FULL_CONDENSED)
-            .set_header(header)
-            .add_rows(rows);
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        self.line(&table.to_string())
+        self.line(&table(presets::UTF8_FULL_CONDENSED, header, rows, 1))
     }
 
     /// Ends the run: prints the tables of the views, and writes the charts to files in `plots`, which is made

@@ -78,19 +78,9 @@ impl TableView {
             }
             cells
         };
-        let title = match part.is_empty() {
-            true => self.title.to_owned(),
-            false => {
-                let of = self.split.iter().zip(part).filter(|(_, value)| !value.is_empty());
-                let of: Vec<String> = of
-                    .map(|(name, value)| format!("{name} {}", displayed(value)))
-                    .collect();
-                match of.is_empty() {
-                    true => self.title.to_owned(),
-                    false => format!("{} ({})", self.title, of.join(", ")),
-                }
-            }
-        };
+        let of = self.split.iter().zip(part).filter(|(_, value)| !value.is_empty());
+        let of = of.map(|(name, value)| format!("{name} {}", displayed(value)));
+        let title = title_of(self.title, of.collect());
         Grid {
             title,
             header,
@@ -136,15 +126,27 @@ impl Grid {
     }
 
     fn render(&self, preset: &str) -> String {
-        let mut table = Table::new();
-        table
-            .load_preset(preset)
-            .set_header(&self.header)
-            .add_rows(&self.rows);
-        for column in table.column_iter_mut().skip(self.names) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        table.to_string()
+        let header = self.header.iter().map(String::as_str).collect::<Vec<_>>();
+        table(preset, &header, self.rows.clone(), self.names)
+    }
+}
+
+/// Returns a table as text: the first `names` columns to the left, the others to the right.
+pub(crate) fn table(preset: &str, header: &[&str], rows: Vec<Vec<String>>, names: usize) -> String {
+    let mut table = Table::new();
+    table.load_preset(preset).set_header(header).add_rows(rows);
+    for column in table.column_iter_mut().skip(names) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}
+
+/// Returns a title with what the table or figure is of, if that is anything.
+pub(crate) fn title_of(title: &str, of: Vec<String>) -> String {
+    if of.is_empty() {
+        title.to_owned()
+    } else {
+        format!("{title} ({})", of.join(", "))
     }
 }
 

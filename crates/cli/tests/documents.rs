@@ -1,14 +1,16 @@
 //! The documents: links resolve, the commands and statements in them run, the book has all of its pages.
 
 mod common;
+#[path = "common/documents.rs"]
+mod pages;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::Home;
+use pages::{documents_outside, root};
 
 /// Pools on which the SQL blocks of a document run; of all others `example.pool`, which is new.
 const POOLS: [(&str, &str); 4] = [
@@ -43,34 +45,6 @@ const NOTES: &str = "docs/results/notes";
 
 /// The languages that fenced blocks may have: others would escape the test.
 const LANGUAGES: [&str; 5] = ["sh", "sql", "rust", "text", "json"];
-
-fn root() -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    crates.parent().unwrap().to_owned()
-}
-
-/// Returns the names of all documents, relative to the root of the repository.
-fn documents() -> Vec<String> {
-    let mut names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-        .map(str::to_owned)
-        .to_vec();
-    add_pages("docs", &mut names);
-    names.sort();
-    names
-}
-
-/// Adds the names of the pages in a directory and those below it.
-fn add_pages(directory: &str, names: &mut Vec<String>) {
-    for entry in fs::read_dir(root().join(directory)).unwrap() {
-        let entry = entry.unwrap();
-        let name = format!("{directory}/{}", entry.file_name().into_string().unwrap());
-        if !entry.file_type().unwrap().is_dir() {
-            names.extend(name.ends_with(".md").then_some(name));
-        } else if name != NOTES {
-            add_pages(&name, names);
-        }
-    }
-}
 
 fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -202,7 +176,7 @@ fn run_document(name: &str, failures: &mut String, skipped: &mut BTreeSet<&str>)
 #[test]
 fn every_command_and_statement_runs() {
     let (mut failures, mut skipped) = (String::new(), BTreeSet::new());
-    for name in documents() {
+    for name in documents_outside(NOTES) {
         run_document(&name, &mut failures, &mut skipped);
     }
     assert!(failures.is_empty(), "{failures}");
@@ -255,7 +229,7 @@ fn links(document: &str) -> Vec<String> {
 fn links_between_documents_resolve() {
     let mut broken = String::new();
     let mut count = 0;
-    for name in documents() {
+    for name in documents_outside(NOTES) {
         let document = read(&name);
         for target in links(&document) {
             if target.starts_with("https://") {
@@ -286,7 +260,7 @@ fn the_summary_has_every_page() {
         .into_iter()
         .map(|target| format!("docs/{target}"))
         .collect();
-    let pages: BTreeSet<String> = documents()
+    let pages: BTreeSet<String> = documents_outside(NOTES)
         .into_iter()
         .filter(|name| name.starts_with("docs/") && !name.starts_with(RESULTS) && name != "docs/SUMMARY.md")
         .collect();
@@ -297,7 +271,7 @@ fn the_summary_has_every_page() {
 fn the_contents_of_the_format_have_every_section() {
     let linked: BTreeSet<String> = links(&read("docs/format.md")).into_iter().collect();
     let (mut missing, mut pages) = (String::new(), 0);
-    for name in documents() {
+    for name in documents_outside(NOTES) {
         let Some(page) = name
             .strip_prefix("docs/")
             .filter(|page| page.starts_with("format/"))

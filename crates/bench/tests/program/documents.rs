@@ -1,12 +1,16 @@
 //! The documents: the commands of this program in them have options that exist, and run; the pages of results
 //! are those of the recordings.
 
+#[path = "../../../cli/tests/common/documents.rs"]
+mod pages;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use halocline_bench::experiments;
+use pages::{documents_outside, root};
 
 use crate::home::Home;
 
@@ -15,34 +19,6 @@ const NOT_RUN: [(&str, &str); 1] = [("ssb", "takes minutes, and gigabytes of spa
 
 /// The directory of the recordings and of their pages, which have no scripts.
 const RECORDINGS: &str = "docs/results";
-
-fn root() -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    crates.parent().unwrap().to_owned()
-}
-
-/// Returns the names of all documents, relative to the root of the repository.
-fn documents() -> Vec<String> {
-    let mut names = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-        .map(str::to_owned)
-        .to_vec();
-    add_pages("docs", &mut names);
-    names.sort();
-    names
-}
-
-/// Adds the names of the pages in a directory and those below it.
-fn add_pages(directory: &str, names: &mut Vec<String>) {
-    for entry in fs::read_dir(root().join(directory)).unwrap() {
-        let entry = entry.unwrap();
-        let name = format!("{directory}/{}", entry.file_name().into_string().unwrap());
-        if !entry.file_type().unwrap().is_dir() {
-            names.extend(name.ends_with(".md").then_some(name));
-        } else if name != RECORDINGS {
-            add_pages(&name, names);
-        }
-    }
-}
 
 /// Returns the arguments of the commands of this program in the shell scripts of a document, by line.
 fn commands(document: &str) -> Vec<(usize, Vec<&str>)> {
@@ -64,7 +40,7 @@ fn commands(document: &str) -> Vec<(usize, Vec<&str>)> {
 #[test]
 fn every_command_has_options_that_exist_and_runs() {
     let (mut found, mut not_run) = (0, BTreeSet::new());
-    for name in documents() {
+    for name in documents_outside(RECORDINGS) {
         let home = Home::new();
         let document = fs::read_to_string(root().join(&name)).unwrap();
         for (line, arguments) in commands(&document) {
