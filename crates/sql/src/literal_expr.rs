@@ -3,12 +3,10 @@
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use crate::EngineError;
+use crate::syntax::call_of;
 
 /// Returns an expression that is planned as `value`. Integers, decimals with a fraction, floats, strings,
 /// booleans and NULL are literals, which an `INSERT` takes without being planned; other types are written as
@@ -66,22 +64,9 @@ fn number(text: &str) -> Expr {
 
 /// Returns `arrow_cast('text', 'type')`.
 fn cast(text: String, data_type: &DataType) -> Expr {
-    let argument = |text: String| {
-        let text = Expr::value(Value::SingleQuotedString(text));
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(text))
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new("arrow_cast")]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: vec![argument(text), argument(data_type.to_string())],
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    let args = [text, data_type.to_string()];
+    call_of(
+        "arrow_cast",
+        args.map(|text| Expr::value(Value::SingleQuotedString(text))),
+    )
 }

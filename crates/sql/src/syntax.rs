@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    Statement as SqlStatement, TableFactor, TableWithJoins, Visitor, VisitorMut, WildcardAdditionalOptions,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
+    Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement,
+    TableFactor, TableWithJoins, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 pub use dialect::SqlDialect;
@@ -74,6 +75,16 @@ pub fn query_of(body: SetExpr) -> Query {
 
 /// Returns `SELECT * FROM factor`.
 pub fn all_from(factor: TableFactor) -> Select {
+    let all = SelectItem::Wildcard(WildcardAdditionalOptions::default());
+    let from = TableWithJoins {
+        relation: factor,
+        joins: Vec::new(),
+    };
+    select_of(vec![all], vec![from])
+}
+
+/// Returns `SELECT projection FROM from`.
+pub fn select_of(projection: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Select {
     Select {
         select_token: AttachedToken::empty(),
         optimizer_hints: Vec::new(),
@@ -81,13 +92,10 @@ pub fn all_from(factor: TableFactor) -> Select {
         select_modifiers: None,
         top: None,
         top_before_distinct: false,
-        projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
+        projection,
         exclude: None,
         into: None,
-        from: vec![TableWithJoins {
-            relation: factor,
-            joins: Vec::new(),
-        }],
+        from,
         lateral_views: Vec::new(),
         prewhere: None,
         selection: None,
@@ -103,6 +111,27 @@ pub fn all_from(factor: TableFactor) -> Select {
         value_table_mode: None,
         flavor: SelectFlavor::Standard,
     }
+}
+
+/// Returns a call of a function.
+pub fn call_of(name: &str, args: impl IntoIterator<Item = Expr>) -> Expr {
+    let args = args
+        .into_iter()
+        .map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 /// Returns a name as it is looked up: in lower case unless it is quoted.

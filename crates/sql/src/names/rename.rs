@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::{DFSchemaRef, TableReference};
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, Query, ReplaceSelectItem, Select, SelectFlavor, SelectItem, SetExpr,
-    TableAlias, TableAliasColumnDef, TableFactor, VisitorMut, WildcardAdditionalOptions, With,
+    Expr, Ident, Query, ReplaceSelectItem, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef,
+    TableFactor, VisitorMut, WildcardAdditionalOptions, With,
 };
 
 use super::detect::{folded, is_wildcard, name_of};
 use super::operator::{is_labelled, labelled};
 use super::{DistinctNames, MARK};
+use crate::syntax::select_of;
 
 /// How much is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,10 +144,7 @@ impl<'a> Renamer<'a> {
         select: &Select,
         scope: &Scope,
     ) -> Option<Vec<(Option<TableReference>, String)>> {
-        let alone = Select {
-            projection: vec![item.clone()],
-            ..of_tables(select)
-        };
+        let alone = select_of(vec![item.clone()], select.from.clone());
         let mut with: Option<With> = None;
         for scope in self.queries.iter().chain([scope]) {
             let Some(inner) = &scope.with else {
@@ -342,34 +339,4 @@ fn of_wildcard(
         [name] => Expr::Identifier(name.clone()),
         _ => Expr::CompoundIdentifier(parts),
     })
-}
-
-/// Returns `SELECT` from the same tables without a list and conditions.
-fn of_tables(select: &Select) -> Select {
-    Select {
-        select_token: AttachedToken::empty(),
-        optimizer_hints: Vec::new(),
-        distinct: None,
-        select_modifiers: None,
-        top: None,
-        top_before_distinct: false,
-        projection: Vec::new(),
-        exclude: None,
-        into: None,
-        from: select.from.clone(),
-        lateral_views: Vec::new(),
-        prewhere: None,
-        selection: None,
-        connect_by: Vec::new(),
-        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
-        cluster_by: Vec::new(),
-        distribute_by: Vec::new(),
-        sort_by: Vec::new(),
-        having: None,
-        named_window: Vec::new(),
-        qualify: None,
-        window_before_qualify: false,
-        value_table_mode: None,
-        flavor: SelectFlavor::Standard,
-    }
 }

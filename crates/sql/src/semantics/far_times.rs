@@ -4,13 +4,11 @@
 use std::ops::ControlFlow;
 
 use arrow_schema::{DataType, TimeUnit};
-use datafusion::sql::sqlparser::ast::{
-    self, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Value, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{self, Expr, Value, VisitorMut};
 use halocline_values::times;
 
 use super::at_time_zone::NAME;
+use crate::syntax::call_of;
 
 /// Rewrites the times of a tree that DataFusion would refuse or read otherwise.
 pub(super) struct TimeRewriter;
@@ -38,7 +36,7 @@ impl VisitorMut for TimeRewriter {
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let args = [(**timestamp).clone(), (**time_zone).clone()];
-                *expr = Expr::Function(call(args));
+                *expr = call_of(NAME, args);
             }
             _ => {}
         }
@@ -63,23 +61,5 @@ fn widen(data_type: &mut ast::DataType, text: &str) {
     let range = i128::from(i64::MIN) + room..=i128::from(i64::MAX) - room;
     if nanoseconds.is_some_and(|value| !range.contains(&value)) {
         *precision = Some(6);
-    }
-}
-
-fn call(args: [Expr; 2]) -> Function {
-    let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
-    Function {
-        name: ObjectName::from(vec![Ident::new(NAME)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.into(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
     }
 }

@@ -6,15 +6,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, VisitorMut,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Select, SelectItem,
+    SetExpr, Statement, TableFactor, UnaryOperator, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::EngineError;
 use crate::row_value::ROW_VALUE;
-use crate::syntax::walk_mut;
+use crate::syntax::{call_of, walk_mut};
 
 /// Rewrites comparisons of rows.
 pub(super) struct RowComparisons;
@@ -277,23 +277,7 @@ fn negated_if(negated: bool, expr: Expr) -> Expr {
 
 /// Returns a call of the function that makes a row.
 fn call(values: Vec<Expr>) -> Expr {
-    let args = values
-        .into_iter()
-        .map(|value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(ROW_VALUE)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    call_of(ROW_VALUE, values)
 }
 
 /// Returns a query whose only column has the rows of a query of `width` columns.

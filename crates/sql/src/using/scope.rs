@@ -1,9 +1,8 @@
 //! The relations of a FROM clause, and the columns that its joins merge.
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident};
+
+use crate::syntax::call_of;
 
 /// A relation of a FROM clause.
 #[derive(Debug, Clone)]
@@ -122,25 +121,7 @@ impl Scope {
     pub(super) fn value(&self, places: &[Place]) -> Expr {
         match places {
             [only] => self.column(only),
-            several => coalesce(several.iter().map(|place| self.column(place))),
+            several => call_of("coalesce", several.iter().map(|place| self.column(place))),
         }
     }
-}
-
-fn coalesce(exprs: impl Iterator<Item = Expr>) -> Expr {
-    let args = exprs.map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)));
-    Expr::Function(Function {
-        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("coalesce"))]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
